@@ -1,0 +1,1 @@
+"""Classes of linear counting queries over tables of yes/no attributes."""

@@ -1,0 +1,1 @@
+"""Synthetic tables under pure differential privacy: the SmallDB mechanism, exact to the last bit."""

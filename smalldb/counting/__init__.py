@@ -1,0 +1,1 @@
+"""The census: how many small databases stand at each score level, exactly."""

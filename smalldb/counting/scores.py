@@ -1,0 +1,99 @@
+"""What a census needs of the data: integer scores of the small databases, as ranks in small tables."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Integers = npt.NDArray[np.int64]
+
+MAX_RANKS = 1 << 26  # entries of the rank tables, at most 256 MiB; a public size: queries, rows, weights
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scores:
+    """The score of every small database of ``rows`` rows, in units of ``1 / (n m D)``.
+
+    A small database ``y`` is counts over the cells. Its answer to query ``j`` is the integer
+    ``a_j = sum_i y_i weights[i, j]`` (shifted and divided so that the least weight is 0), its score
+
+        s(y) = max_j |m b_j - n (A y)_j| = levels[max_j ranks[offsets[j] + a_j]]
+
+    (``docs/theory.md``, integer form), so a running maximum of small integers is all a census carries.
+
+    Attributes
+    ----------
+    rows
+        m, the number of rows of a small database.
+    cells
+        Shape (N,): which cell of the domain stands at each place of the processing order.
+    weights
+        Shape (N, k), int64, >= 0: what one row in the cell at that place adds to each answer.
+    offsets
+        Shape (k + 1,), int64: the ranks of query j are ``ranks[offsets[j]:offsets[j + 1]]``,
+        one for each answer ``0 .. m * max_i weights[i, j]``.
+    ranks
+        uint16 or uint32: the place of ``|m b_j - n (A y)_j|`` among ``levels``.
+    levels
+        Shape (number of levels,), int64, ascending: every value that some query can take, so not
+        each need be the score of a candidate.
+    """
+
+    rows: int
+    cells: Integers
+    weights: Integers
+    offsets: Integers
+    ranks: npt.NDArray[np.uint16] | npt.NDArray[np.uint32]
+    levels: Integers
+
+    @classmethod
+    def build(cls, matrix: Integers, answers: Integers, n: int, rows: int) -> "Scores":
+        """Tabulate the scores of the databases of ``rows`` rows against the data's ``answers``.
+
+        Parameters
+        ----------
+        matrix
+            Shape (k, N), int64: D times the value of each query on each cell, 0 to D.
+        answers
+            Shape (k,), int64: D times the sum of each query over the data.
+        n
+            Rows of the data. ``n * rows * D`` must be below 2^62 (the caller's guard).
+        rows
+            Rows of a small database, at least 1.
+
+        Cost: ``sum_j (m max_j + 1)`` table entries, at most `MAX_RANKS` (ValueError beyond).
+        """
+        order = processing_order(matrix)
+        least = matrix.min(axis=1)
+        shifted = (matrix - least[:, None])[:, order]
+        steps = np.maximum(np.gcd.reduce(shifted, axis=1), 1)
+        weights = np.ascontiguousarray((shifted // steps[:, None]).T)
+        lengths = rank_lengths(weights, rows)
+        if sum(lengths) > MAX_RANKS:
+            raise ValueError(
+                f"the score tables would need {sum(lengths)} entries, more than {MAX_RANKS}: "
+                "use fewer rows, fewer queries, or weights with a smaller common denominator"
+            )
+        offsets = np.array([0, *np.cumsum(lengths, dtype=np.int64)], dtype=np.int64)
+        values = np.empty(sum(lengths), dtype=np.int64)
+        for j, length in enumerate(lengths):
+            candidate = rows * least[j] + steps[j] * np.arange(length, dtype=np.int64)
+            values[offsets[j] : offsets[j + 1]] = np.abs(rows * answers[j] - n * candidate)
+        levels, ranks = np.unique(values, return_inverse=True)
+        if len(levels) == 0:  # no query: every candidate has error zero
+            levels = np.zeros(1, dtype=np.int64)
+        small = len(values) < 1 << 16
+        return cls(rows, order, weights, offsets, ranks.astype(np.uint16 if small else np.uint32), levels)
+
+
+def rank_lengths(weights: Integers, rows: int) -> list[int]:
+    """Return how many answers each query can take: ``rows * largest weight + 1``."""
+    return [rows * int(top) + 1 for top in weights.max(axis=0, initial=0)]
+
+
+def processing_order(matrix: Integers) -> Integers:
+    """Order the cells by descending total weight, so that queries settle early (public values only).
+
+    Equal columns end up side by side.
+    """
+    return np.lexsort((*matrix, -matrix.sum(axis=0)))

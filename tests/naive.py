@@ -1,0 +1,77 @@
+"""The definitions, with itertools and Fractions: what every fast function must equal, exactly."""
+
+from collections import Counter
+from fractions import Fraction
+from itertools import combinations_with_replacement, product
+
+
+def multisets(cells, rows):
+    """All small databases as counts over the cells, in the order of their sorted rows."""
+    for chosen in combinations_with_replacement(range(cells), rows):
+        counts = Counter(chosen)
+        yield tuple(counts[cell] for cell in range(cells))
+
+
+def score(matrix, answers, n, candidate):
+    """s(y) = max_j |m b_j - n (A y)_j|, with m the rows of y."""
+    rows = sum(candidate)
+    return max(
+        (
+            abs(rows * int(b) - n * sum(int(w) * c for w, c in zip(weights, candidate, strict=True)))
+            for weights, b in zip(matrix, answers, strict=True)
+        ),
+        default=0,
+    )
+
+
+def census(matrix, answers, n, cells, rows):
+    """How many multisets of `rows` rows over `cells` cells have each score."""
+    return Counter(score(matrix, answers, n, y) for y in multisets(cells, rows))
+
+
+def ordered_census(matrix, answers, n, cells, rows):
+    """The same over ordered rows."""
+    found = Counter()
+    for chosen in product(range(cells), repeat=rows):
+        counts = Counter(chosen)
+        found[score(matrix, answers, n, tuple(counts[cell] for cell in range(cells)))] += 1
+    return found
+
+
+def conjunctions(attributes, width):
+    """Monotone conjunctions of 1..width attributes as 0/1 rows over the cells in product order."""
+    cells = list(product((0, 1), repeat=attributes))
+    return [
+        [int(all(cell[i] for i in chosen)) for cell in cells]
+        for chosen in subsets(attributes, width)
+        if chosen
+    ]
+
+
+def subsets(attributes, width):
+    """Sets of at most `width` attributes, as sorted tuples."""
+    return sorted(
+        {tuple(sorted(set(chosen))) for chosen in product(range(attributes), repeat=width)} | {()}
+    )
+
+
+def fraction_law(census, rate):
+    """Level -> a Fraction near its probability, by a long Taylor series (error below 1e-40)."""
+    base = min(census)
+    weights = {level: count * exp_minus(rate * (level - base)) for level, count in census.items()}
+    total = sum(weights.values())
+    return {level: weight / total for level, weight in weights.items()}
+
+
+def exp_minus(r):
+    """exp(-r) for a Fraction r >= 0, to about 1e-50 relative, by Taylor series and squaring."""
+    r, halvings = Fraction(r), 0
+    while r > 1:
+        r, halvings = r / 2, halvings + 1
+    term = total = Fraction(1)
+    for i in range(1, 60):
+        term = term * -r / i
+        total += term
+    for _ in range(halvings):
+        total = Fraction(int(total * total * (1 << 400)), 1 << 400)
+    return total
