@@ -1,1 +1,27 @@
 """Synthetic tables under pure differential privacy: the SmallDB mechanism, exact to the last bit."""
+
+import queries
+
+if not hasattr(queries, "Workload"):  # another package of this import name exists
+    raise ImportError(f"smalldb needs its own package 'queries', but {queries.__file__} shadows it")
+
+from smalldb import bounds
+from smalldb.counting import Census, census
+from smalldb.planning import Neighbours, Plan, plan
+from smalldb.randomness import BitSource
+from smalldb.releasing import Release, generate, release
+from smalldb.version import __version__
+
+__all__ = [
+    "BitSource",
+    "Census",
+    "Neighbours",
+    "Plan",
+    "Release",
+    "__version__",
+    "bounds",
+    "census",
+    "generate",
+    "plan",
+    "release",
+]

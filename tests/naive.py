@@ -50,9 +50,7 @@ def conjunctions(attributes, width):
 
 def subsets(attributes, width):
     """Sets of at most `width` attributes, as sorted tuples."""
-    return sorted(
-        {tuple(sorted(set(chosen))) for chosen in product(range(attributes), repeat=width)} | {()}
-    )
+    return sorted({tuple(sorted(set(chosen))) for chosen in product(range(attributes), repeat=width)} | {()})
 
 
 def fraction_law(census, rate):

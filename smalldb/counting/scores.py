@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 Integers = npt.NDArray[np.int64]
+Ranks = npt.NDArray[np.uint16] | npt.NDArray[np.uint32]
 
 MAX_RANKS = 1 << 26  # entries of the rank tables, at most 256 MiB; a public size: queries, rows, weights
 
@@ -43,7 +44,7 @@ class Scores:
     cells: Integers
     weights: Integers
     offsets: Integers
-    ranks: npt.NDArray[np.uint16] | npt.NDArray[np.uint32]
+    ranks: Ranks
     levels: Integers
 
     @classmethod
@@ -82,8 +83,8 @@ class Scores:
         levels, ranks = np.unique(values, return_inverse=True)
         if len(levels) == 0:  # no query: every candidate has error zero
             levels = np.zeros(1, dtype=np.int64)
-        small = len(values) < 1 << 16
-        return cls(rows, order, weights, offsets, ranks.astype(np.uint16 if small else np.uint32), levels)
+        narrow = ranks.astype(np.uint16) if len(values) < 1 << 16 else ranks.astype(np.uint32)
+        return cls(rows, order, weights, offsets, narrow, levels)
 
 
 def rank_lengths(weights: Integers, rows: int) -> list[int]:

@@ -1,0 +1,162 @@
+"""Conjunctions, disjunctions and marginals of up to `width` attributes."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import combinations, product
+
+from queries.domain import MAX_TABLE_ATTRIBUTES, Domain
+from queries.expressions import quote
+from queries.workload import Query, QueryClass
+
+
+@dataclass(frozen=True, slots=True)
+class Conjunctions(QueryClass):
+    """ANDs of up to `width` attributes (with `negations`: of attributes or their negations).
+
+    Without `exactly`, the empty conjunction TRUE is stated too: sum over i <= width of C(d, i)
+    queries, or C(d, i) 2^i with negations.
+
+    >>> Conjunctions(2).workload(Domain(["a", "b"])).labels
+    ('a', 'b', 'a & b')
+    """
+
+    width: int
+    negations: bool = False
+    exactly: bool = False
+
+    def __post_init__(self) -> None:
+        check_width(self.width)
+
+    @property
+    def text(self) -> str:
+        """Such as ``conjunctions:2:negations``."""
+        return f"conjunctions:{width_text(self.width, self.exactly)}" + ":negations" * self.negations
+
+    def stated(self, domain: Domain) -> int:
+        """Return how many conjunctions there are."""
+        return count_subsets(domain, self.width, self.exactly, 2 if self.negations else 1)
+
+    def queries(self, domain: Domain) -> Iterator[Query]:
+        """Yield them by width, then in the order of the attributes."""
+        for chosen in subsets(domain, self.width, self.exactly):
+            patterns = product((1, 0), repeat=len(chosen)) if self.negations else [(1,) * len(chosen)]
+            for pattern in patterns:
+                yield _cell(domain, chosen, pattern)
+
+
+@dataclass(frozen=True, slots=True)
+class Disjunctions(QueryClass):
+    """ORs of up to `width` attributes; without `exactly`, the empty disjunction FALSE is stated too.
+
+    >>> Disjunctions(2, exactly=True).workload(Domain(["a", "b"])).labels
+    ('a | b',)
+    """
+
+    width: int
+    exactly: bool = False
+
+    def __post_init__(self) -> None:
+        check_width(self.width)
+
+    @property
+    def text(self) -> str:
+        """Such as ``disjunctions:2``."""
+        return f"disjunctions:{width_text(self.width, self.exactly)}"
+
+    def stated(self, domain: Domain) -> int:
+        """Return how many disjunctions there are."""
+        return count_subsets(domain, self.width, self.exactly, 1)
+
+    def queries(self, domain: Domain) -> Iterator[Query]:
+        """Yield them by width, then in the order of the attributes."""
+        for chosen in subsets(domain, self.width, self.exactly):
+            names = [quote(domain.attributes[i]) for i in chosen]
+            yield Query(" | ".join(names) or "FALSE", chosen, _any_table(len(chosen)))
+
+
+@dataclass(frozen=True, slots=True)
+class Marginals(QueryClass):
+    """All cells of every table of up to `width` attributes (`exactly`: of that width alone).
+
+    The cells of a table are the conjunctions with negations, so the class is
+    ``Conjunctions(width, negations=True)`` under the name that statistics gives it.
+
+    >>> Marginals(1).workload(Domain(["a", "b"])).labels
+    ('a', 'b')
+    >>> Marginals(2, exactly=True).workload(Domain(["a", "b"])).labels
+    ('a & b', 'a & ~b', '~a & b', '~a & ~b')
+    """
+
+    width: int
+    exactly: bool = False
+
+    def __post_init__(self) -> None:
+        check_width(self.width)
+
+    @property
+    def text(self) -> str:
+        """Such as ``marginals:2`` or ``marginals:=2``."""
+        return f"marginals:{width_text(self.width, self.exactly)}"
+
+    def stated(self, domain: Domain) -> int:
+        """Return how many cells there are in all."""
+        return self._cells.stated(domain)
+
+    def queries(self, domain: Domain) -> Iterator[Query]:
+        """Yield them table by table."""
+        return self._cells.queries(domain)
+
+    @property
+    def _cells(self) -> Conjunctions:
+        return Conjunctions(self.width, negations=True, exactly=self.exactly)
+
+
+def check_width(width: int) -> None:
+    """Refuse a width that is not a whole number of at least 1."""
+    if isinstance(width, bool) or not isinstance(width, int):
+        raise TypeError(f"width must be a whole number, not {type(width).__name__}")
+    if width < 1:
+        raise ValueError(f"width must be at least 1, not {width}")
+
+
+def width_text(width: int, exactly: bool) -> str:
+    """Write a width as `queries.spec` reads it: ``2``, or ``=2`` for exactly 2."""
+    return f"={width}" if exactly else f"{width}"
+
+
+def subsets(domain: Domain, width: int, exactly: bool) -> Iterator[tuple[int, ...]]:
+    """Yield the sets of up to (or exactly) `width` attributes, by size, as ascending places."""
+    for size in range(width if exactly else 0, width + 1):
+        yield from combinations(range(len(domain.attributes)), size)
+
+
+def count_subsets(
+    domain: Domain, width: int, exactly: bool, base: int, largest: int = MAX_TABLE_ATTRIBUTES
+) -> int:
+    """Return the sum over those sets of ``base^size``; ValueError for a width that the domain has not."""
+    d = len(domain.attributes)
+    if width > d:
+        raise ValueError(f"width {width} is more than the {d} attributes of the domain")
+    if width > largest:
+        raise ValueError(f"width {width} is too large: queries are tables over at most {largest} attributes")
+    return sum(math.comb(d, i) * base**i for i in range(width if exactly else 0, width + 1))
+
+
+def _cell(domain: Domain, chosen: tuple[int, ...], pattern: tuple[int, ...]) -> Query:
+    literals = [
+        quote(domain.attributes[i]) if wanted else "~" + quote(domain.attributes[i])
+        for i, wanted in zip(chosen, pattern, strict=True)
+    ]
+    return Query(" & ".join(literals) or "TRUE", chosen, _one_cell_table(pattern))
+
+
+@lru_cache(maxsize=1024)
+def _one_cell_table(pattern: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(int(setting == pattern) for setting in product((0, 1), repeat=len(pattern)))
+
+
+@lru_cache(maxsize=32)
+def _any_table(size: int) -> tuple[int, ...]:
+    return tuple(int(setting > 0) for setting in range(1 << size))

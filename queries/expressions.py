@@ -1,0 +1,139 @@
+"""A small boolean grammar over attribute names: ``& | ~ ^`` and parentheses. Nothing is evaluated as code."""
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+import numpy as np
+import numpy.typing as npt
+
+Booleans = npt.NDArray[np.bool_]
+
+MAX_LENGTH = 10_000  # characters of one expression
+
+_TOKEN = re.compile(r"(?P<name>[^\W\d]\w*)|`(?P<quoted>[^`]+)`|(?P<sign>[&|^~()])")
+_BINDING = {"~": 4, "&": 3, "^": 2, "|": 1}
+_COMBINE: dict[str, Callable[[Booleans, Booleans], Booleans]] = {
+    "&": np.logical_and,
+    "^": np.logical_xor,
+    "|": np.logical_or,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """A parsed predicate.
+
+    Attributes
+    ----------
+    text
+        The predicate as it was written.
+    steps
+        Postfix order; a step is ``("name", attribute)`` or ``("sign", operator)``.
+    """
+
+    text: str
+    steps: tuple[tuple[str, str], ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The attributes that occur, each once, in order of first appearance."""
+        return tuple(dict.fromkeys(word for kind, word in self.steps if kind == "name"))
+
+    def evaluate(self, column: Callable[[str], Booleans]) -> Booleans:
+        """Return the truth of the predicate, with ``column(name)`` the truth of an attribute.
+
+        >>> parse("a & ~b").evaluate(lambda name: np.array([name == "a", True])).tolist()
+        [True, False]
+        """
+        stack: list[Booleans] = []
+        for kind, word in self.steps:
+            if kind == "name":
+                stack.append(column(word))
+            elif word == "~":
+                stack.append(np.logical_not(stack.pop()))
+            else:
+                right = stack.pop()
+                stack.append(_COMBINE[word](stack.pop(), right))
+        return stack.pop()
+
+
+def parse(text: str) -> Expression:
+    """Parse a predicate; names that are not identifiers stand in backticks.
+
+    Binding, tightest first: ``~``, ``&``, ``^``, ``|`` (as in Python).
+
+    Raises
+    ------
+    ValueError
+        Where the text is not of the grammar: says at which character.
+    """
+    if not isinstance(text, str):
+        raise TypeError(f"a predicate must be text, not {type(text).__name__}")
+    if len(text) > MAX_LENGTH:
+        raise ValueError(f"a predicate may have at most {MAX_LENGTH} characters")
+    steps: list[tuple[str, str]] = []
+    waiting: list[str] = []
+    want_operand, at, end = True, 0, len(text.rstrip())
+
+    def fail(expected: str) -> ValueError:
+        return ValueError(f"predicate {shorten(text)!r}: expected {expected} at character {min(at, end) + 1}")
+
+    while at < end:
+        if text[at].isspace():
+            at += 1
+            continue
+        token = _TOKEN.match(text, at)
+        if token is None:
+            raise fail("an attribute name (in backticks if it is no identifier), & | ^ ~ or parentheses")
+        name, sign = token["name"] or token["quoted"], token["sign"]
+        if want_operand:
+            if name:
+                steps.append(("name", name))
+                want_operand = False
+            elif sign in ("~", "("):
+                waiting.append(sign)
+            else:
+                raise fail("an attribute name, ~ or (")
+        elif sign == ")":
+            while waiting and waiting[-1] != "(":
+                steps.append(("sign", waiting.pop()))
+            if not waiting:
+                raise fail("no ) without its (")
+            waiting.pop()
+        elif sign in _COMBINE:
+            while waiting and waiting[-1] != "(" and _BINDING[waiting[-1]] >= _BINDING[sign]:
+                steps.append(("sign", waiting.pop()))
+            waiting.append(sign)
+            want_operand = True
+        else:
+            raise fail("& | ^ or )")
+        at = token.end()
+    if want_operand:
+        raise fail("an attribute name, ~ or (")
+    while waiting:
+        if waiting[-1] == "(":
+            raise fail(")")
+        steps.append(("sign", waiting.pop()))
+    return Expression(text, tuple(steps))
+
+
+def quote(name: str) -> str:
+    """Write an attribute name as the grammar reads it.
+
+    >>> quote("smoker"), quote("older than 40")
+    ('smoker', '`older than 40`')
+    """
+    return name if re.fullmatch(r"[^\W\d]\w*", name) else f"`{name}`"
+
+
+def shorten(text: str) -> str:
+    """Cut a long text for an error line."""
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def suggestion(word: str, known: Iterable[str]) -> str:
+    """Return ``"; did you mean ...?"`` where a known word is close, otherwise nothing."""
+    close = get_close_matches(word, list(known), n=1)
+    return f"; did you mean {close[0]!r}?" if close else ""

@@ -1,0 +1,74 @@
+"""Linear queries given outright: a weight in [0, 1] for each cell."""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+
+from queries.domain import MAX_TABLE_ATTRIBUTES, Domain
+from queries.rows import MAX_TOTAL
+from queries.workload import Query, QueryClass
+
+Weight = int | float | str | Fraction | Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class Linear(QueryClass):
+    """The queries of a matrix: one row a query, one column a cell of the domain, in cell order.
+
+    Weights are rational numbers in [0, 1]; a float is read through its shortest decimal text, so
+    0.1 is 1/10.
+
+    >>> queries = Linear([[0, "1/3", 1, 0.5]], labels=["score"])
+    >>> queries.workload(Domain(["a", "b"])).denominator
+    6
+    """
+
+    weights: tuple[tuple[Fraction, ...], ...]
+    labels: tuple[str, ...]
+
+    def __init__(self, matrix: Iterable[Sequence[Weight]], labels: Iterable[str] | None = None) -> None:
+        weights = tuple(tuple(_weight(w) for w in row) for row in matrix)
+        if not weights:
+            raise ValueError("linear: expected at least one row of weights")
+        names = tuple(f"linear {j}" for j in range(len(weights))) if labels is None else tuple(labels)
+        if len(names) != len(weights):
+            raise ValueError(f"linear: expected {len(weights)} labels, one a row, not {len(names)}")
+        object.__setattr__(self, "weights", weights)
+        object.__setattr__(self, "labels", names)
+
+    @property
+    def text(self) -> str:
+        """``linear``: the weights are too many for a text."""
+        return "linear"
+
+    def stated(self, domain: Domain) -> int:
+        """Return how many rows were given."""
+        return len(self.weights)
+
+    def queries(self, domain: Domain) -> Iterator[Query]:
+        """Yield each row as a table over all attributes (0 on cells that cannot exist)."""
+        d = len(domain.attributes)
+        if d > MAX_TABLE_ATTRIBUTES:
+            raise ValueError(f"linear queries need a domain of at most {MAX_TABLE_ATTRIBUTES} attributes")
+        for label, row in zip(self.labels, self.weights, strict=True):
+            if len(row) != domain.size:
+                raise ValueError(f"linear: query {label!r} has {len(row)} weights for {domain.size} cells")
+            denominator = math.lcm(*(w.denominator for w in row))
+            if denominator >= MAX_TOTAL:
+                raise ValueError(f"linear: query {label!r} needs a common denominator of 2^62 or more")
+            table = [0] * (1 << d)
+            for cell, w in zip(domain.cells().tolist(), row, strict=True):
+                table[cell] = w.numerator * (denominator // w.denominator)
+            yield Query(label, tuple(range(d)), tuple(table), denominator)
+
+
+def _weight(value: Weight) -> Fraction:
+    try:
+        weight = Fraction(repr(float(value)) if isinstance(value, float) else value)
+    except (ValueError, TypeError, OverflowError, ZeroDivisionError) as error:
+        raise ValueError("linear: weights must be rational numbers") from error
+    if not 0 <= weight <= 1:
+        raise ValueError("linear: weights must lie in [0, 1]")
+    return weight

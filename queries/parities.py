@@ -1,0 +1,39 @@
+"""Parities: XORs of up to `width` attributes."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from queries.conjunctions import check_width, count_subsets, subsets, width_text
+from queries.domain import Domain
+from queries.expressions import quote
+from queries.workload import Query, QueryClass
+
+
+@dataclass(frozen=True, slots=True)
+class Parities(QueryClass):
+    """XORs of up to `width` attributes; without `exactly`, the empty parity (constant 0) is stated too.
+
+    >>> Parities(2).workload(Domain(["a", "b"])).labels
+    ('a', 'b', 'a ^ b')
+    """
+
+    width: int
+    exactly: bool = False
+
+    def __post_init__(self) -> None:
+        check_width(self.width)
+
+    @property
+    def text(self) -> str:
+        """Such as ``parities:2``."""
+        return f"parities:{width_text(self.width, self.exactly)}"
+
+    def stated(self, domain: Domain) -> int:
+        """Return how many parities there are (no table is kept, so any width is possible)."""
+        return count_subsets(domain, self.width, self.exactly, 1, largest=len(domain.attributes))
+
+    def queries(self, domain: Domain) -> Iterator[Query]:
+        """Yield them by width, then in the order of the attributes."""
+        for chosen in subsets(domain, self.width, self.exactly):
+            names = [quote(domain.attributes[i]) for i in chosen]
+            yield Query(" ^ ".join(names) or "FALSE", chosen, None)

@@ -1,0 +1,5 @@
+"""``python -m smalldb``."""
+
+from smalldb.cli import run
+
+run()

@@ -1,0 +1,167 @@
+"""The census: how many small databases stand at each score level, exactly."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Protocol
+
+import numpy as np
+import pandas as pd
+
+from queries import Domain, QueryClass, Rows, Workload
+from smalldb.arguments import positive
+from smalldb.counting.law import Law
+from smalldb.counting.scores import Integers, Scores
+
+
+class Engine(Protocol):
+    """What counts candidates by rank of their score, and finds the one at a place."""
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """How many candidates have each rank, zeros included."""
+
+    def candidate(self, rank: int, index: int) -> Integers:
+        """Return the candidate at a place among those of a rank, as counts over the domain's cells."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Census:
+    """How many small databases of ``rows`` rows have each score, for one table and workload.
+
+    Computed from the data: confidential as a whole.
+
+    Attributes
+    ----------
+    workload
+        The queries.
+    rows, n
+        Rows of a small database and of the data.
+    levels
+        Ascending int64: the scores ``s`` that occur; the error of a candidate is ``s / (n m D)``
+        (`docs/theory.md`, integer form).
+    counts
+        How many candidates stand at each level; Python ints, exact.
+    """
+
+    workload: Workload
+    rows: int
+    n: int
+    levels: Integers
+    counts: tuple[int, ...]
+    _ranks: Integers
+    _engine: Engine
+
+    def __repr__(self) -> str:
+        return f"<Census of {self.total} small databases of {self.rows} rows: confidential>"
+
+    @property
+    def total(self) -> int:
+        """|R|, the number of candidates."""
+        return sum(self.counts)
+
+    def law(self, epsilon: object) -> Law:
+        """Return the exact law of the error under this epsilon (an exact number above 0).
+
+        One census serves any number of epsilons and of draws.
+        """
+        unit = self.rows * self.workload.denominator
+        return Law(self.levels, self.counts, positive(epsilon, "epsilon") / (2 * unit), max(1, self.n) * unit)
+
+    def error(self, level: int) -> Fraction:
+        """Return the error max_f |f(x) - f(y)| of the candidates at a level (0 where n = 0)."""
+        return Fraction(int(level), max(1, self.n * self.rows * self.workload.denominator))
+
+    def candidate(self, level: int, rank: int) -> Integers:
+        """Return the small database at a place among those of a level, as counts over the cells.
+
+        A fixed bijection between ``0 .. count - 1`` and the candidates of that level.
+        Cost: a second pass over a part of the enumeration.
+
+        Raises
+        ------
+        IndexError
+            No candidate has this level, or the rank is not below its count.
+        """
+        place = int(np.searchsorted(self.levels, level))
+        if place == len(self.levels) or self.levels[place] != level:
+            raise IndexError("no candidate stands at this level")
+        if not 0 <= rank < self.counts[place]:
+            raise IndexError("rank must be at least 0 and below the count of its level")
+        return self._engine.candidate(int(self._ranks[place]), rank)
+
+
+def census(
+    data: pd.DataFrame | Rows,
+    queries: QueryClass | Workload,
+    *,
+    rows: int,
+    domain: Domain | None = None,
+    threads: int | None = None,
+    progress: bool = False,
+) -> Census:
+    """Count the small databases of `rows` rows by their score against the data.
+
+    Parameters
+    ----------
+    data
+        The table: bool or 0/1 integer columns.
+    queries
+        The query class or workload.
+    rows
+        m, at least 1.
+    domain
+        The universe; by default all columns of the table, each 0 or 1.
+    threads
+        Threads to count with; by default one a processor. The result is the same for any number.
+    progress
+        Show a bar over the candidates on stderr.
+
+    Returns
+    -------
+    Census
+        Confidential: it is computed from the data.
+
+    Notes
+    -----
+    Cost: C(N + m - 1, m) candidates times the queries still live at the last cells.
+
+    Examples
+    --------
+    >>> from queries import Conjunctions
+    >>> frame = pd.DataFrame({"a": [0, 0, 1, 1], "b": [0, 1, 0, 1]})
+    >>> found = census(frame, Conjunctions(2), rows=2)
+    >>> found.levels.tolist(), found.counts
+    ([2, 4, 6], (3, 6, 1))
+    """
+    table = rows_of(data, universe_of(data, domain))
+    workload = queries if isinstance(queries, Workload) else queries.workload(table.domain)
+    return count_candidates(workload, table, rows, threads=threads, progress=progress)
+
+
+def count_candidates(
+    workload: Workload, table: Rows, rows: int, *, threads: int | None = None, progress: bool = False
+) -> Census:
+    """Do the census of checked arguments."""
+    from smalldb.counting.enumeration import enumerate_scores  # loads numba: only where it is used
+
+    scores = Scores.build(workload.matrix(), workload.answers(table), table.n, rows)
+    engine = enumerate_scores(scores, threads=threads, progress=progress)
+    ranks = np.flatnonzero(np.array(engine.counts, dtype=object))
+    counts = tuple(engine.counts[rank] for rank in ranks)
+    return Census(workload, rows, table.n, scores.levels[ranks], counts, ranks, engine)
+
+
+def universe_of(data: pd.DataFrame | Rows, domain: Domain | None) -> Domain:
+    """Return the universe of a table: the given one, or all its columns, each 0 or 1."""
+    if isinstance(data, Rows):
+        if domain not in (None, data.domain):
+            raise ValueError("domain is not the domain of the given rows")
+        return data.domain
+    if not isinstance(data, pd.DataFrame):
+        raise TypeError(f"expected a pandas DataFrame or queries.Rows, not {type(data).__name__}")
+    return Domain(data.columns) if domain is None else domain
+
+
+def rows_of(data: pd.DataFrame | Rows, domain: Domain) -> Rows:
+    """Bring a table into the form in which data travels."""
+    return data if isinstance(data, Rows) else Rows.from_frame(domain, data)

@@ -1,0 +1,236 @@
+"""The census by enumeration: every small database is looked at once."""
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from math import comb
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from smalldb import multisets
+from smalldb.counting.scores import Integers, Scores
+
+if TYPE_CHECKING:
+    from smalldb.kernels.enumeration import Walk
+
+SHARD = 20_000_000  # candidates: some tens of milliseconds of one thread
+MAX_SHARDS = 1 << 12
+TALLIES = 1 << 24  # entries of the kept histograms, at most 128 MiB
+TABLE_BYTES = 1 << 25
+LEAF_COST = 30  # to visit a leaf takes about as long as to fill this many table entries
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Enumeration:
+    """How many small databases have each rank, and which they are.
+
+    Attributes
+    ----------
+    counts
+        For each of ``Scores.levels``, how many candidates have that score (zeros included).
+    """
+
+    counts: tuple[int, ...]
+    _walk: "Walk"
+    _cells: Integers
+    _bounds: Integers  # (shards + 1,): shard i is the candidates bounds[i] .. bounds[i + 1] - 1
+    _tallies: Integers  # (shards, levels)
+
+    def candidate(self, rank: int, index: int) -> Integers:
+        """Return the index-th candidate of a rank, as counts (N,) over the domain's cells.
+
+        The order is that of `smalldb.multisets` over the cells in processing order.
+        Cost: one shard is walked again.
+
+        Raises
+        ------
+        IndexError
+            There is no such rank, or no such candidate.
+        """
+        if not (0 <= rank < len(self.counts) and 0 <= index < self.counts[rank]):
+            raise IndexError("rank must be that of a level, and index below the count of that level")
+        from smalldb.kernels.enumeration import visit
+
+        ends = np.cumsum(self._tallies[:, rank])
+        shard = int(np.searchsorted(ends, index, side="right"))
+        before = int(ends[shard] - self._tallies[shard, rank])
+        start, stop = self._bounds[shard : shard + 2].tolist()
+        head = head_counts(self._walk, len(self._cells), start)
+        unused = np.zeros((1, 0), dtype=np.int64)
+        passed = int(visit(self._walk, head, stop - start, rank, index - before, unused))
+        candidate = np.empty_like(self._cells)
+        candidate[self._cells] = multisets.unrank(start + passed, len(self._cells), self._walk.rows)
+        return candidate
+
+
+def enumerate_scores(
+    scores: Scores, *, threads: int | None = None, progress: bool = False, shard: int = SHARD
+) -> Enumeration:
+    """Count the small databases at each score by looking at every one of them.
+
+    Parameters
+    ----------
+    scores
+        What to enumerate. ``|R| = C(N + m - 1, m)`` must be below 2^62 (the caller's guard).
+    threads
+        How many threads walk; by default one a processor. The result is the same for any number.
+    progress
+        Show a bar over the candidates on stderr.
+    shard
+        About how many candidates a thread takes at a time. The result is the same for any number.
+
+    Notes
+    -----
+    Cost: a maximum over the queries still live at the last cells for each of the ``|R|`` candidates,
+    with no pruning by the data. Memory does not grow with ``|R|``: tables of at most
+    `TABLE_BYTES`, and a histogram of each shard.
+    """
+    cells, levels = len(scores.cells), len(scores.levels)
+    total = multisets.count(cells, scores.rows)
+    walk = prepare(scores)
+    # by the number of ranks, which is public, not by that of levels, which is not
+    most = max(1, min(MAX_SHARDS, TALLIES // max(1, len(scores.ranks))))
+    shard = max(shard, -(-total // most))
+    starts = [leaf_start(walk, cells, place) for place in range(0, total, shard)]
+    bounds = np.unique([*starts, total])
+    shards = list(pairwise(bounds.tolist()))
+    tallies = np.empty((len(shards), levels), dtype=np.int64)
+    pool = ThreadPoolExecutor(os.cpu_count() if threads is None else threads)
+    bar = progress_bar(total) if progress else None
+    try:
+        for i, tally in enumerate(pool.map(partial(tally_shard, walk, cells, levels), shards)):
+            tallies[i] = tally
+            if bar is not None:
+                bar.update(shards[i][1] - shards[i][0])
+    finally:
+        pool.shutdown(cancel_futures=True)
+        if bar is not None:
+            bar.close()
+    return Enumeration(tuple(tallies.sum(axis=0).tolist()), walk, scores.cells, bounds, tallies)
+
+
+def tally_shard(walk: "Walk", cells: int, levels: int, shard: tuple[int, int]) -> Integers:
+    """Count the candidates of each rank in a shard; all arguments are picklable.
+
+    Parameters
+    ----------
+    walk
+        From `prepare`.
+    cells, levels
+        N, and the length of the result.
+    shard
+        The first candidate and the one after the last: both are the first of a leaf, or the end.
+    """
+    from smalldb.kernels.enumeration import visit
+
+    start, stop = shard
+    banks = np.zeros((4 if levels < 1 << 12 else 1, levels), dtype=np.int64)
+    visit(walk, head_counts(walk, cells, start), stop - start, -1, 0, banks)
+    tally: Integers = banks.sum(axis=0)
+    return tally
+
+
+def head_counts(walk: "Walk", cells: int, place: int) -> Integers:
+    """Return the counts on the head of the candidate at a place."""
+    counts = multisets.unrank(place, cells, walk.rows)
+    return np.array(counts[: len(walk.touch_starts) - 1], dtype=np.int64)
+
+
+def leaf_start(walk: "Walk", cells: int, place: int) -> int:
+    """Return the place of the first candidate in the leaf of the candidate at a place."""
+    return place - multisets.rank(multisets.unrank(place, cells, walk.rows)[len(walk.touch_starts) - 1 :])
+
+
+def prepare(scores: Scores, tail: int | None = None) -> "Walk":
+    """Tabulate what the walk reads, with the last ``tail`` cells as its tail (default: `tail_cells`)."""
+    from smalldb.kernels.enumeration import Walk, fill
+
+    weights, rows, origins = scores.weights, scores.rows, scores.offsets[:-1]
+    ranks = scores.ranks.astype(np.uint8) if len(scores.ranks) <= 1 << 8 else scores.ranks
+    settled = settling(weights)
+    if tail is None:
+        tail = tail_cells(weights, settled, rows, ranks.itemsize)
+    head = len(weights) - tail
+    place = np.arange(head)[:, None]
+    touch_starts, touch_cells, touch_queries = entries((weights[:head] > 0) & (settled > place))
+    settle_starts, _, settle_queries = entries(settled == place + 1)
+    floor = int(ranks[origins[settled == 0]].max(initial=0))
+
+    live = np.flatnonzero(settled > head)
+    ways = np.array([multisets.count(tail, left) for left in range(rows + 1)], dtype=np.int64)
+    used = np.arange(rows, -1, -1)[:, None]
+    least, most = weight_range(weights[:head, live])
+    lows: Integers = origins[live] + used * least
+    highs: Integers = origins[live] + used * most
+    if not head:  # all rows are left
+        highs[:-1] = lows[:-1] - 1
+    lengths = (highs - lows + 1) * ways[:, None]
+    starts = lengths.cumsum().reshape(lengths.shape) - lengths - lows * ways[:, None]
+    table = np.empty(lengths.sum(), dtype=ranks.dtype)
+    if len(live):
+        fill(weights[head:, live], lows, highs, ways, starts, ranks, table)
+    return Walk(
+        rows=rows,
+        floor=floor,
+        origins=origins,
+        touch_starts=touch_starts,
+        touch_queries=touch_queries,
+        touch_weights=weights[touch_cells, touch_queries],
+        settle_starts=settle_starts,
+        settle_queries=settle_queries,
+        settle_weights=weights[-1, settle_queries],
+        ranks=ranks,
+        live=live,
+        ways=ways,
+        starts=starts,
+        table=table,
+    )
+
+
+def settling(weights: Integers) -> Integers:
+    """Return for each query after how many cells all that follow have the same weight."""
+    differs = weights != weights[-1]
+    return np.where(differs.any(axis=0), len(weights) - differs[::-1].argmax(axis=0), 0)
+
+
+def entries(mask: npt.NDArray[np.bool_]) -> tuple[Integers, Integers, Integers]:
+    """List the true entries row by row: where each row starts (rows + 1,), their rows and columns."""
+    rows, columns = np.nonzero(mask)
+    return np.concatenate(([0], np.cumsum(mask.sum(axis=1)))), rows, columns
+
+
+def weight_range(weights: Integers) -> tuple[Integers, Integers]:
+    """Return the least and largest weight of each query; 0 and 0 over no cells."""
+    if not len(weights):
+        weights = np.zeros((1, weights.shape[1]), dtype=np.int64)
+    return weights.min(axis=0), weights.max(axis=0)
+
+
+def tail_cells(weights: Integers, settled: Integers, rows: int, itemsize: int) -> int:
+    """Choose how many cells are tabulated: least work with tables of at most `TABLE_BYTES`."""
+    spreads = np.maximum.accumulate(weights) - np.minimum.accumulate(weights)
+    best, chosen = None, 1  # one cell: no query is live
+    for tail in range(1, len(weights) + 1):
+        head = len(weights) - tail
+        live = settled > head
+        size = int(live.sum()) * comb(rows + tail - 1, rows)
+        if size * itemsize > TABLE_BYTES:
+            break
+        if head:  # sum over the rows left of (places of all live queries) * ways
+            spread = int(spreads[head - 1, live].sum())
+            size = int(live.sum()) * comb(rows + tail, tail) + spread * comb(rows + tail, tail + 1)
+        work = LEAF_COST * comb(head + rows, rows) + size
+        if size * itemsize <= TABLE_BYTES and (best is None or work < best):
+            best, chosen = work, tail
+    return chosen
+
+
+def progress_bar(total: int) -> Any:
+    """Return a bar over the candidates on stderr."""
+    from tqdm import tqdm
+
+    return tqdm(total=total, unit=" candidates", unit_scale=True)

@@ -1,0 +1,154 @@
+"""The exact law of the error: what a census says about the mechanism, for any epsilon."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from decimal import Context, Decimal
+from fractions import Fraction
+from itertools import accumulate
+from operator import itemgetter
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from smalldb.counting.scores import Integers
+from smalldb.exact import as_fraction, exp_enclosure
+
+Floats = npt.NDArray[np.float64]
+
+_FIRST_PRECISION = 192
+_DIGITS = Context(prec=60)
+_LARGE = 1 << 1000  # a float still holds it; only a first, rough enclosure passes it
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Law:
+    """The distribution of the error of a release; confidential, because it is computed from the data.
+
+    Level s has probability ``N_s exp(-rate s) / sum_t N_t exp(-rate t)``. Every float is the nearest one
+    to the true number: integer enclosures are refined until they leave no doubt.
+
+    Attributes
+    ----------
+    levels
+        Ascending int64: the scores that occur.
+    counts
+        How many candidates stand at each; Python ints.
+    rate
+        epsilon / (2 m D), exact.
+    unit
+        n m D: the error of a level is ``level / unit``.
+    """
+
+    levels: Integers
+    counts: tuple[int, ...]
+    rate: Fraction
+    unit: int
+    _enclosed: dict[int, tuple[list[int], list[int]]] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"<Law of the error over {sum(self.counts)} candidates: confidential>"
+
+    @property
+    def errors(self) -> Floats:
+        """The error of each level, max_f |f(x) - f(y)|: float64, ascending."""
+        errors: Floats = self.levels / self.unit
+        return errors
+
+    @property
+    def probabilities(self) -> Floats:
+        """The probability of each level: float64."""
+        return np.array([self._nearest(itemgetter(i)) for i in range(len(self.levels))])
+
+    @property
+    def log_normaliser(self) -> float:
+        """The natural logarithm of ``sum_s N_s exp(-rate s)``, to the nearest float but one."""
+        low, _ = self._weights(_FIRST_PRECISION)
+        total = Decimal(sum(low)).ln(_DIGITS) - _FIRST_PRECISION * Decimal(2).ln(_DIGITS)
+        shift = self.rate * int(self.levels[0])
+        return float(_DIGITS.subtract(total, _DIGITS.divide(Decimal(shift.numerator), shift.denominator)))
+
+    def enclosures(self, precision: int = _FIRST_PRECISION) -> list[tuple[Fraction, Fraction]]:
+        """Return fractions below and above the probability of each level, some 2^-precision apart."""
+        low, high = self._weights(precision)
+        return [
+            (Fraction(lo, sum(high) - hi + lo), Fraction(hi, sum(low) - lo + hi))
+            for lo, hi in zip(low, high, strict=True)
+        ]
+
+    def mean(self) -> float:
+        """Return the expected error."""
+        return self._nearest(
+            lambda w: sum(int(s) * v for s, v in zip(self.levels, w, strict=True)), self.unit
+        )
+
+    def exceedance(self, error: object) -> float:
+        """Return P(err > error): strictly above, the comparison exact.
+
+        Parameters
+        ----------
+        error
+            An exact number: int, Fraction, Decimal, text such as "1/3", or a float through its shortest
+            decimal text.
+        """
+        above = as_fraction(error, "error") * self.unit
+        start = next((i for i, s in enumerate(self.levels) if int(s) > above), len(self.levels))
+        return self._nearest(lambda w: sum(w[start:]))
+
+    def quantile(self, probability: object) -> float:
+        """Return the least error e with P(err <= e) >= probability, which lies in (0, 1]."""
+        wanted = as_fraction(probability, "probability")
+        if not 0 < wanted <= 1:
+            raise ValueError("probability must lie in (0, 1]")
+        return float(Fraction(int(self.levels[self._place(wanted)]), self.unit))
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a table with a row for each level: level, error, candidates (Python ints), probability."""
+        columns = {
+            "level": self.levels,
+            "error": self.errors,
+            "candidates": np.array(self.counts, dtype=object),
+            "probability": self.probabilities,
+        }
+        return pd.DataFrame(columns)
+
+    def _place(self, wanted: Fraction) -> int:
+        """Return the first place at which the distribution function is at least `wanted`.
+
+        Below the last level the function is irrational, so some precision decides.
+        """
+        last, precision = len(self.levels) - 1, _FIRST_PRECISION
+        while True:
+            low, high = self._weights(precision)
+            below = list(accumulate(low))
+            above = list(accumulate(high))
+            sure = next(
+                (i for i in range(last) if below[i] >= wanted * (below[i] + above[-1] - above[i])), last
+            )
+            may = next(
+                (i for i in range(last) if above[i] >= wanted * (above[i] + below[-1] - below[i])), last
+            )
+            if sure == may:
+                return sure
+            precision *= 2
+
+    def _weights(self, precision: int) -> tuple[list[int], list[int]]:
+        """Enclose ``N_s exp(-rate (s - least level))`` in units of 2^-precision."""
+        if precision not in self._enclosed:
+            pairs = [exp_enclosure(self.rate * int(s - self.levels[0]), precision) for s in self.levels]
+            self._enclosed[precision] = (
+                [count * lo for count, (lo, _) in zip(self.counts, pairs, strict=True)],
+                [count * hi for count, (_, hi) in zip(self.counts, pairs, strict=True)],
+            )
+        return self._enclosed[precision]
+
+    def _nearest(self, part: Callable[[list[int]], int], unit: int = 1) -> float:
+        """Return the float nearest to ``part(weights) / sum(weights) / unit``."""
+        precision = _FIRST_PRECISION
+        while True:
+            low, high = self._weights(precision)
+            least = float(Fraction(part(low), unit * sum(high)))
+            most = float(min(Fraction(part(high), unit * sum(low)), _LARGE))
+            if least == most:
+                return least
+            precision *= 2

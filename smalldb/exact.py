@@ -1,0 +1,362 @@
+"""Exact numbers and exact draws: no float stands between a fraction and what is drawn with it."""
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from itertools import accumulate
+from numbers import Integral, Rational
+from typing import TypeAlias
+
+import numpy as np
+
+from smalldb.randomness import BitSource
+
+# (lo, hi, shift): a number known to lie in [lo, hi] * 2^shift
+_Enclosure: TypeAlias = tuple[int, int, int]
+# levels in order; weights (lo, hi) in one unit, relative to the heaviest; bounds of the left and right tail
+_Weights: TypeAlias = tuple[list[int], list[tuple[int, int]], int, int]
+_ONE: _Enclosure = (1, 1, 0)
+_FIRST_PRECISION = 64
+_MAX_BITS = 10_000
+_MAX_EXPONENT = 4_000
+_MAX_PLACES = 1_000
+_DECIMAL = re.compile(r"([+-]?)(?=\.?[0-9])([0-9]*)\.?([0-9]*)(?:[eE]([+-]?[0-9]{1,9}))?")
+_RATIO = re.compile(r"[+-]?[0-9]+/[0-9]+")
+
+
+def as_fraction(value: object, name: str) -> Fraction:
+    """
+    Read a number exactly; a float means its shortest decimal text, so that 0.1 is 1/10.
+
+    Parameters
+    ----------
+    value : int, float, Fraction, Decimal, numpy scalar or str
+        Text is "1/2", "0.1" or "1e-6".
+    name : str
+        The argument that an error names.
+
+    Raises
+    ------
+    TypeError
+        Another type, bool included.
+    ValueError
+        Not a finite number, or one of more than 10,000 bits above or below the line.
+
+    Examples
+    --------
+    >>> as_fraction(0.1, "epsilon"), as_fraction("1/2", "epsilon")
+    (Fraction(1, 10), Fraction(1, 2))
+    """
+    expected = f"{name} must be a finite number or a text such as '1/2', '0.1' or '1e-6'"
+    match value:
+        case bool():
+            raise TypeError(f"{expected}, not bool")
+        case Integral():
+            fraction = Fraction(int(value))
+        case Rational():
+            fraction = Fraction(value)
+        case float():
+            fraction = _parse(float.__repr__(value), expected)
+        case np.floating():
+            fraction = _parse(np.format_float_scientific(value), expected)
+        case Decimal() | str():
+            fraction = _parse(str(value).strip(), expected)
+        case _:
+            raise TypeError(f"{expected}, not {type(value).__name__}")
+    if max(fraction.numerator.bit_length(), fraction.denominator.bit_length()) > _MAX_BITS:
+        raise ValueError(f"{expected}, of at most {_MAX_BITS} bits above and below the line")
+    return fraction
+
+
+def as_text(fraction: Fraction) -> str:
+    """
+    Spell a fraction in its canonical text; `as_fraction` reads it back to the same number.
+
+    A terminating decimal of up to 1,000 places is written as such, every other number as "p/q".
+
+    Examples
+    --------
+    >>> as_text(Fraction(1, 20)), as_text(Fraction(3)), as_text(Fraction(2, 3))
+    ('0.05', '3', '2/3')
+    """
+    denominator = fraction.denominator
+    twos = (denominator & -denominator).bit_length() - 1
+    fives, rest = 0, denominator >> twos
+    while rest % 5 == 0:
+        rest, fives = rest // 5, fives + 1
+    places = max(twos, fives)
+    if rest != 1 or places > _MAX_PLACES:
+        return str(fraction)
+    digits = str(abs(fraction.numerator) * 10**places // denominator).rjust(places + 1, "0")
+    whole, decimals = digits[: len(digits) - places], digits[len(digits) - places :]
+    return ("-" if fraction < 0 else "") + whole + ("." + decimals if places else "")
+
+
+def _parse(text: str, expected: str) -> Fraction:
+    """Read "p/q" or a decimal; the exponent is bounded before any power of ten is built."""
+    decimal = _DECIMAL.fullmatch(text)
+    if not decimal and not _RATIO.fullmatch(text):
+        raise ValueError(expected)
+    if decimal and abs(int(decimal[4] or 0)) > _MAX_EXPONENT:
+        raise ValueError(f"{expected}, with an exponent of at most {_MAX_EXPONENT}")
+    try:
+        return Fraction(text)
+    except (ValueError, ZeroDivisionError) as error:
+        raise ValueError(expected) from error
+
+
+@dataclass(frozen=True, slots=True)
+class LogConcave:
+    """
+    Infinitely many levels first, first + 1, ..., of which level s counts count(s)^power candidates.
+
+    Whoever builds one promises that the weights count(s)^power exp(-rate s) are log-concave in s and have a
+    finite sum, for the rate it is drawn with: the tails are closed by geometric series on that promise. The
+    power is kept apart so that only the leading bits of count(s)^power are ever computed.
+
+    Attributes
+    ----------
+    count : callable
+        Level to a positive int, exactly.
+    first : int
+        The least level.
+    power : int
+        At least 1.
+    """
+
+    count: Callable[[int], int]
+    first: int = 0
+    power: int = 1
+
+    def __post_init__(self) -> None:
+        if self.power < 1:
+            raise ValueError("power must be at least 1")
+
+
+def exp_enclosure(r: Fraction, precision: int) -> tuple[int, int]:
+    """
+    Integers with lo / 2^precision <= exp(-r) <= hi / 2^precision and hi - lo at most 2, for r >= 0.
+
+    Examples
+    --------
+    >>> exp_enclosure(Fraction(1), 10)  # 1024 / e = 376.7...
+    (376, 377)
+    """
+    if r < 0:
+        raise ValueError("r must be at least 0")
+    return _scaled(_exp(r, precision + 4), -precision)
+
+
+def draw_level(levels: Mapping[int, int] | LogConcave, rate: Fraction, source: BitSource) -> int:
+    """
+    Draw level s with probability proportional to count(s) exp(-rate s), exactly.
+
+    The bits of a uniform number U in [0, 1) are revealed one at a time until they leave no doubt between
+    which two cumulative probabilities it lies. These are enclosed by integers, at doubled precision whenever
+    the bits outrun it, without limit. On average a draw takes at most 3 bits more than the entropy of the
+    level. Weights are enclosed relative to the heaviest; a level far below it costs nothing until the bits
+    point at it.
+
+    Cost: a few dozen short multiplications a level of a map; of a family, a level within about 10 standard
+    deviations of the heaviest.
+
+    Parameters
+    ----------
+    levels : mapping from level to count, or LogConcave
+        Counts are positive ints of any size.
+    rate : Fraction
+        At least 0; above 0 for a family.
+    source : BitSource
+
+    Raises
+    ------
+    ValueError
+        No levels, a count below 1, or a rate out of range.
+    """
+    if isinstance(levels, LogConcave):
+        if rate <= 0:
+            raise ValueError("rate must be above 0 for infinitely many levels")
+    elif rate < 0:
+        raise ValueError("rate must be at least 0")
+    elif not levels or min(levels.values()) < 1:
+        raise ValueError("levels must hold at least one level, and a count of at least 1 for each")
+    precision, drawn, u = _FIRST_PRECISION, 0, 0
+    while True:
+        names, starts, ends = _cumulative(levels, rate, precision)
+        while True:
+            unseen = precision - drawn
+            i = bisect_right(starts, u << unseen) - 1
+            if i >= 0 and (u + 1) << unseen <= ends[i]:
+                return names[i]
+            if not unseen:
+                break
+            u, drawn = u << 1 | source.bits(1), drawn + 1
+        precision *= 2
+
+
+def uniform_below(n: int, source: BitSource) -> int:
+    """
+    Draw a uniform integer of 0..n-1, exactly, by the fast dice roller (Lumbroso 2013, arXiv:1304.1916).
+
+    What a rejected draw leaves is kept, so that fewer than log2(n) + 2 bits are used on average.
+
+    Parameters
+    ----------
+    n : int
+        At least 1; n = 1 uses no bits.
+    source : BitSource
+    """
+    if n < 1:
+        raise ValueError("n must be at least 1")
+    # drawn is always uniform below span
+    span, drawn = 1, 0
+    while True:
+        doublings = n.bit_length() - span.bit_length()
+        doublings += span << doublings < n
+        span <<= doublings
+        drawn = drawn << doublings | source.bits(doublings)
+        if drawn < n:
+            return drawn
+        span, drawn = span - n, drawn - n
+
+
+def _cumulative(
+    levels: Mapping[int, int] | LogConcave, rate: Fraction, precision: int
+) -> tuple[list[int], list[int], list[int]]:
+    """
+    Levels, and where each begins and ends for certain in the unit interval, in units of 2^-precision.
+
+    Between the end of one level and the start of the next lies what this precision leaves undecided.
+    """
+    if isinstance(levels, LogConcave):
+        names, weights, left, right = _family_weights(levels, rate, precision)
+    else:
+        names, weights, left, right = _map_weights(levels, rate, precision)
+    least = [0, *accumulate(lo for lo, _ in weights)]
+    most = list(accumulate((hi for _, hi in weights), initial=left))
+    total_least, total_most = least[-1], most[-1] + right
+    starts = [-((-hi << precision) // total_least) for hi in most[:-1]]
+    ends = [(lo << precision) // total_most for lo in least[1:]]
+    if not right:
+        ends[-1] = 1 << precision
+    return names, starts, ends
+
+
+def _map_weights(levels: Mapping[int, int], rate: Fraction, precision: int) -> _Weights:
+    """Every level of a map, and no tails."""
+    names = sorted(levels)
+    bits = precision + len(names).bit_length() + 8
+    factor, steps, weights = _ONE, {0: _ONE}, []
+    for level, before in zip(names, names[:1] + names, strict=False):
+        gap = level - before
+        if gap not in steps:
+            steps[gap] = _exp(rate * gap, bits)
+        factor = _times(factor, steps[gap], bits)
+        weights.append(_times(factor, _trimmed(levels[level], levels[level], 0, bits), bits))
+    unit = max(map(_top, weights)) - bits
+    return names, [_scaled(weight, unit) for weight in weights], 0, 0
+
+
+def _family_weights(family: LogConcave, rate: Fraction, precision: int) -> _Weights:
+    """The levels around the heaviest, outwards until each tail is below one unit."""
+    bits = precision + 16
+
+    def weight(level: int) -> _Enclosure:
+        count = family.count(level)
+        decay = _exp(rate * (level - family.first), bits)
+        return _times(_power((count, count, 0), family.power, bits), decay, bits)
+
+    def falling(level: int) -> bool:
+        here, beyond = weight(level), weight(level + 1)
+        unit = _top(here) - bits
+        return _scaled(beyond, unit)[0] <= _scaled(here, unit)[1]
+
+    reach = 1
+    while not falling(family.first + reach):
+        reach *= 2
+    peak = bisect_left(range(family.first, family.first + reach), True, key=falling) + family.first
+    heaviest = weight(peak)
+    unit = _top(heaviest) - bits
+
+    def outwards(step: int) -> tuple[list[tuple[int, tuple[int, int]]], int]:
+        found: list[tuple[int, tuple[int, int]]] = []
+        level, here = peak, heaviest
+        while level + step >= family.first:
+            beyond = weight(level + step)
+            tail = _tail(here, beyond, bits)
+            if tail is not None and _scaled(tail, unit)[1] <= 1:
+                return found, 1
+            level, here = level + step, beyond
+            found.append((level, _scaled(here, unit)))
+        return found, 0
+
+    below, left = outwards(-1)
+    above, right = outwards(1)
+    window = [*reversed(below), (peak, _scaled(heaviest, unit)), *above]
+    return [level for level, _ in window], [weight for _, weight in window], left, right
+
+
+def _tail(here: _Enclosure, beyond: _Enclosure, bits: int) -> _Enclosure | None:
+    """Enclose all weights past `here` by the geometric series of their first ratio, None if it diverges."""
+    unit = _top(here) - bits
+    lo, hi = _scaled(here, unit)[0], _scaled(beyond, unit)[1]
+    return (0, -(-hi * lo // (lo - hi)), unit) if hi < lo else None
+
+
+def _exp(r: Fraction, bits: int) -> _Enclosure:
+    """
+    Enclose exp(-r), r >= 0, to `bits` bits of its own size.
+
+    The alternating series at x = r / 2^halvings <= 1, then as many squarings. A computed term is less than 2
+    below the true one, so n of them are less than 2 n off; the rest of the series is below 2, and cutting x
+    costs less than 1.
+    """
+    if not r:
+        return _ONE
+    halvings = max(0, r.numerator.bit_length() - r.denominator.bit_length() + 1)
+    work = bits + halvings + bits.bit_length() + 8
+    x = (r.numerator << work) // (r.denominator << halvings)
+    term = total = 1 << work
+    index = 0
+    while term:
+        index += 1
+        term = (term * x >> work) // index
+        total += -term if index % 2 else term
+    margin = 2 * index + 3
+    return _power((total - margin, min(total + margin, 1 << work), -work), 1 << halvings, bits)
+
+
+def _power(base: _Enclosure, exponent: int, bits: int) -> _Enclosure:
+    """Enclose base^exponent by repeated squaring of short numbers."""
+    work = bits + exponent.bit_length() + 2
+    result = _ONE
+    for digit in f"{exponent:b}":
+        result = _times(result, result, work)
+        if digit == "1":
+            result = _times(result, base, work)
+    return _trimmed(*result, bits)
+
+
+def _times(a: _Enclosure, b: _Enclosure, bits: int) -> _Enclosure:
+    return _trimmed(a[0] * b[0], a[1] * b[1], a[2] + b[2], bits)
+
+
+def _trimmed(lo: int, hi: int, shift: int, bits: int) -> _Enclosure:
+    """Keep the leading bits, rounded outwards."""
+    drop = hi.bit_length() - bits
+    return (lo >> drop, -(-hi >> drop), shift + drop) if drop > 0 else (lo, hi, shift)
+
+
+def _scaled(value: _Enclosure, unit: int) -> tuple[int, int]:
+    """Enclose in multiples of 2^unit."""
+    lo, hi, shift = value
+    up = shift - unit
+    return (lo << up, hi << up) if up >= 0 else (lo >> -up, -(-hi >> -up))
+
+
+def _top(value: _Enclosure) -> int:
+    """Exponent of the least power of two above the number."""
+    return value[1].bit_length() + value[2]

@@ -1,0 +1,89 @@
+"""Output files that appear whole or not at all."""
+
+import os
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from types import TracebackType
+
+
+class Outputs:
+    """Files that are written beside their places and moved there together at the end.
+
+    Opening proves that each place can be written, before any work. Leaving the ``with`` block with an
+    error (Ctrl-C too) removes what was begun; an existing file is replaced only on success. A place
+    that is no regular file (such as a pipe) is written at the end.
+
+    Raises
+    ------
+    OSError
+        From the constructor, with the path: the place cannot be written.
+    """
+
+    def __init__(self, paths: Iterable[str]) -> None:
+        self._texts: dict[str, str] = {}
+        self._begun: dict[str, Path | None] = {}
+        try:
+            for path in paths:
+                self._begun[path] = _begin(path)
+        except OSError:
+            self._remove()
+            raise
+
+    def write(self, path: str, text: str) -> None:
+        """Write a file's whole text (in UTF-8) beside its place."""
+        begun = self._begun[path]
+        if begun is None:
+            self._texts[path] = text
+            return
+        with begun.open("w", encoding="utf-8", newline="") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+
+    def __enter__(self) -> "Outputs":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if kind is None:
+                for path, begun in self._begun.items():
+                    if begun is None:
+                        Path(path).write_text(self._texts[path], encoding="utf-8", newline="")
+                    else:
+                        begun.replace(os.path.realpath(path))
+        finally:
+            self._remove()
+
+    def _remove(self) -> None:
+        for begun in self._begun.values():
+            if begun is not None:
+                begun.unlink(missing_ok=True)
+
+
+def _begin(path: str) -> Path | None:
+    """Make an empty file beside the place; None where the place is no regular file."""
+    place = Path(os.path.realpath(path))
+    if place.is_dir():
+        raise IsADirectoryError(21, "is a directory", path)
+    if place.exists():
+        if not os.access(place, os.W_OK):
+            raise PermissionError(13, "cannot be written", path)
+        if not place.is_file():
+            return None
+    mode = place.stat().st_mode & 0o777 if place.exists() else 0o666 & ~_umask()
+    try:
+        handle, begun = tempfile.mkstemp(prefix=f".{place.name}.", suffix=".part", dir=place.parent)
+    except OSError as error:
+        raise type(error)(error.errno, error.strerror, path) from error
+    os.close(handle)
+    os.chmod(begun, mode)
+    return Path(begun)
+
+
+def _umask() -> int:
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,66 @@
+"""The public record of a release: what was done, what is guaranteed, what is provable."""
+
+import json
+from functools import lru_cache
+from importlib.resources import files
+from typing import Any
+
+from smalldb.exact import as_text
+from smalldb.planning import Neighbours, Plan
+from smalldb.version import __version__
+
+Record = dict[str, Any]
+
+
+def make_record(plan: Plan, *, private: bool) -> Record:
+    """Write the record of a release: public numbers only.
+
+    Under add-remove it holds neither n nor anything computed from it.
+
+    Parameters
+    ----------
+    plan
+        What was released.
+    private
+        False where the randomness came from a seed or a script.
+    """
+    domain, guarantee = plan.workload.domain, as_text(plan.privacy)
+    record: Record = {
+        "schema": 1,
+        "mechanism": plan.mechanism,
+        "candidates": plan.candidates,
+        "epsilon": as_text(plan.epsilon),
+        "delta": None,
+        "neighbours": plan.neighbours.value,
+        "privacy": {"epsilon": guarantee, "bounded_range": guarantee},
+        "rows": plan.rows,
+        "n": plan.n,
+        "queries": {
+            "text": plan.workload.text,
+            "stated": plan.workload.stated,
+            "reduced": plan.workload.size,
+        },
+        "universe": {
+            "attributes": list(domain.attributes),
+            "valid": list(domain.valid) if isinstance(domain.valid, tuple) else domain.valid,
+        },
+        "bounds": {
+            "beta": as_text(plan.beta),
+            "sharp": plan.bound,
+            "proposition_4_4": plan.proposition_4_4,
+            "theorem_4_5": plan.theorem_4_5,
+        },
+        "private": private,
+        "versions": {"smalldb": __version__},
+    }
+    if plan.neighbours is Neighbours.ADD_REMOVE:
+        del record["n"], record["bounds"]
+    return record
+
+
+@lru_cache(maxsize=1)
+def record_schema() -> Record:
+    """Return the JSON schema of a record."""
+    text = files("smalldb").joinpath("record.schema.json").read_text(encoding="utf-8")
+    schema: Record = json.loads(text)
+    return schema

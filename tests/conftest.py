@@ -1,0 +1,19 @@
+"""Shared fixtures."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def vectors():
+    """The numbers that must come out, by their id."""
+    entries = json.loads((Path(__file__).parent / "vectors.json").read_text(encoding="utf-8"))
+    return {entry["id"]: entry for entry in entries}
+
+
+@pytest.fixture(scope="session")
+def examples():
+    """The folder of examples."""
+    return Path(__file__).parent.parent / "examples"

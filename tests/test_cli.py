@@ -1,0 +1,281 @@
+"""The command line, in real processes."""
+
+import fcntl
+import json
+import math
+import os
+import pty
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+
+import jsonschema
+import pandas as pd
+import pytest
+
+from smalldb.cli import main
+from smalldb.recording import record_schema
+
+SMALL = "a,b\n0,0\n0,1\n1,1\n1,1\n"
+
+
+def run(*arguments, cwd, stdin=None):
+    return subprocess.run(
+        [sys.executable, "-m", "smalldb", *map(str, arguments)],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        input=stdin,
+    )
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder with a small table."""
+    (tmp_path / "data.csv").write_text(SMALL)
+    return tmp_path
+
+
+def test_the_car_workers(examples, tmp_path):
+    done = run(
+        *("generate", examples / "autoworkers.csv", "--epsilon", 1, "--queries", "conjunctions:2"),
+        *("--rows", 6, "-o", "out.csv", "--record", "out.json"),
+        cwd=tmp_path,
+    )
+    assert (done.returncode, done.stdout) == (0, "")
+    made, real = pd.read_csv(tmp_path / "out.csv"), pd.read_csv(examples / "autoworkers.csv")
+    assert made.shape == (6, 6)
+    assert list(made.columns) == list(real.columns)
+    assert set(made.to_numpy().ravel()) <= {0, 1}
+    record = json.loads((tmp_path / "out.json").read_text())
+    jsonschema.validate(record, record_schema())
+    assert record["privacy"] == {"epsilon": "1", "bounded_range": "1"}
+    assert (record["rows"], record["n"], record["private"]) == (6, 1841, True)
+    assert f"{math.comb(69, 6):,} multisets of 6 rows" in done.stderr
+    assert "guarantee: 1-differential privacy, replace-one neighbours, n = 1841 is public" in done.stderr
+    assert "of little use" in done.stderr
+    assert sorted(os.listdir(tmp_path)) == ["out.csv", "out.json"]
+
+
+def test_stdout_carries_the_table_and_stderr_the_words(folder):
+    done = run("generate", "data.csv", "--epsilon", "1/2", "--rows", 3, cwd=folder)
+    assert done.returncode == 0
+    assert done.stdout.splitlines()[0] == "a,b"
+    assert len(done.stdout.splitlines()) == 4
+    assert "0.5-differential privacy" in done.stderr
+
+
+def test_quiet_is_quiet_but_never_about_a_seed(folder):
+    arguments = ("generate", "data.csv", "--epsilon", 1, "--rows", 3, "--quiet")
+    assert run(*arguments, cwd=folder).stderr == ""
+    seeded = run(*arguments, "--seed", 7, cwd=folder)
+    assert seeded.stderr == "NOT PRIVATE: the randomness came from a seed; for experiments only\n"
+    assert seeded.stdout == run(*arguments, "--seed", 7, cwd=folder).stdout
+
+
+def test_nothing_on_stderr_depends_on_the_data(folder):
+    (folder / "other.csv").write_text("a,b\n1,0\n1,0\n1,0\n1,0\n")
+    arguments = ("--epsilon", 1, "--rows", 3)
+    first = run("generate", "data.csv", *arguments, cwd=folder)
+    second = run("generate", "other.csv", *arguments, cwd=folder)
+    assert first.stderr == second.stderr != ""
+
+
+def test_add_remove_says_nothing_of_n(folder):
+    (folder / "empty.csv").write_text("a,b\n")
+    arguments = ("--epsilon", 1, "--rows", 3, "--neighbours", "add-remove", "--record", "out.json")
+    first = run("generate", "data.csv", *arguments, cwd=folder)
+    record = (folder / "out.json").read_text()
+    second = run("generate", "empty.csv", *arguments, cwd=folder)
+    assert first.returncode == second.returncode == 0
+    assert first.stderr == second.stderr
+    assert "n is private" in first.stderr
+    assert (folder / "out.json").read_text() == record
+
+
+def test_rows_are_planned_where_none_are_named(folder):
+    done = run("generate", "data.csv", "--epsilon", 1, "--record", "out.json", cwd=folder)
+    assert done.returncode == 0
+    assert len(done.stdout.splitlines()) == 1 + json.loads((folder / "out.json").read_text())["rows"]
+
+
+def test_alpha_valid_and_columns(folder):
+    done = run(
+        *("generate", "data.csv", "--epsilon", 1, "--alpha", 0.4, "--columns", "b,a", "--valid", "~a | b"),
+        *("--queries", "predicates:a & b; a + parities:2", "--record", "out.json"),
+        cwd=folder,
+    )
+    assert done.returncode == 0, done.stderr
+    record = json.loads((folder / "out.json").read_text())
+    assert record["universe"] == {"attributes": ["b", "a"], "valid": "~a | b"}
+    assert record["queries"] == {"text": "predicates:a & b; a + parities:2", "stated": 6, "reduced": 3}
+    assert record["rows"] == math.ceil(math.log(3) / 0.16)
+    assert done.stdout.startswith("b,a\n")
+
+
+def test_booleans_keep_their_spelling(folder):
+    (folder / "data.csv").write_text("a,b\ntrue,0\nFalse,1\n")
+    done = run("generate", "data.csv", "--epsilon", 1, "--rows", 2, cwd=folder)
+    assert {line.split(",")[0] for line in done.stdout.splitlines()[1:]} <= {"true", "false"}
+
+
+BAD = [
+    (["none.csv"], "none.csv: no such file"),
+    (["data.csv", "--columns", "a,c"], "no column 'c'"),
+    (["data.csv", "--columns", "a,,b"], "no column ''"),
+    (["data.csv", "--columns", "a,a"], "'a' stands more than once"),
+    (["data.csv", "--epsilon", "0"], "epsilon must be above 0"),
+    (["data.csv", "--epsilon", "-1"], "epsilon must be above 0"),
+    (["data.csv", "--epsilon", "nan"], "epsilon must be"),
+    (["data.csv", "--epsilon", "inf"], "epsilon must be"),
+    (["data.csv", "--epsilon", "one"], "epsilon must be"),
+    (["data.csv", "--epsilon", "True"], "epsilon must be"),
+    (["data.csv", "--alpha", "0"], "alpha must lie strictly between 0 and 1"),
+    (["data.csv", "--alpha", "1"], "alpha must lie strictly between 0 and 1"),
+    (["data.csv", "--rows", "0"], "whole number of at least 1"),
+    (["data.csv", "--rows", "2.5"], "whole number of at least 1"),
+    (["data.csv", "--rows", "2", "--alpha", "0.5"], "not allowed with"),
+    (["data.csv", "--neighbours", "add-remove"], "give rows or alpha"),
+    (["data.csv", "--neighbours", "both"], "neighbours must be"),
+    (["data.csv", "--queries", "conjunctions:3"], "width 3 is more than the 2 attributes"),
+    (["data.csv", "--queries", "predicates:a & c"], "unknown attribute 'c'"),
+    (["data.csv", "--queries", "predicates:a + b"], "unknown query class 'b'"),
+    (["data.csv", "--queries", "predicates:a % b"], "at character 3"),
+    (["data.csv", "--queries", "margins:2"], "unknown query class 'margins'"),
+    (["data.csv", "--valid", "c"], "unknown attribute 'c'"),
+    (["data.csv", "--rows", "1000000"], "beyond the budget"),
+    (["data.csv", "--seed", "x"], "expected a whole number"),
+    (["data.csv", "--beta", "2"], "beta must lie strictly between 0 and 1"),
+    (["data.csv", "-o", "no/such/out.csv"], "no/such/out.csv: no such file"),
+    (["data.csv", "-o", "."], ".: is a directory"),
+    (["data.csv", "-o", "data.csv"], "must be different files"),
+    (["data.csv", "-o", "x", "--record", "./x"], "must be different files"),
+    (["text.csv"], "column 'a' is not spelled 0/1 or true/false"),
+    (["gaps.csv"], "column 'b' has missing values"),
+    (["twice.csv"], "'a' stands more than once"),
+    (["unnamed.csv"], "a column name in the first line is empty"),
+    (["empty.csv"], "is empty"),
+    (["bare.csv"], "no rows"),
+    (["binary.csv"], "not a CSV file"),
+    (["folder"], "folder: is a directory"),
+]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"), BAD, ids=lambda v: " ".join(v) if isinstance(v, list) else ""
+)
+def test_bad_input_gets_one_clear_line(folder, monkeypatch, capfd, arguments, message):
+    (folder / "text.csv").write_text("a,b\nsecret,1\n")
+    (folder / "gaps.csv").write_text("a,b\n0,\n")
+    (folder / "twice.csv").write_text("a,a\n0,1\n")
+    (folder / "unnamed.csv").write_text("a,\n0,1\n")
+    (folder / "empty.csv").write_text("")
+    (folder / "bare.csv").write_text("a,b\n")
+    (folder / "binary.csv").write_bytes(bytes(range(256)))
+    (folder / "folder").mkdir()
+    before = sorted(os.listdir(folder))
+    monkeypatch.chdir(folder)
+    epsilon = [] if "--epsilon" in arguments else ["--epsilon", "1"]
+    output = [] if "-o" in arguments else ["-o", "out.csv", "--record", "out.json"]
+    try:
+        code = main(["generate", *arguments, *epsilon, *output])
+    except SystemExit as stopped:
+        code = stopped.code
+    out, err = capfd.readouterr()
+    assert code == 2
+    assert out == ""
+    assert message in err.lower() or message in err
+    assert len(err.splitlines()) == 1
+    assert "secret" not in err
+    assert sorted(os.listdir(folder)) == before
+
+
+def test_a_refusal_in_a_real_process(folder):
+    done = run("generate", "data.csv", "--epsilon", 0, "-o", "out.csv", cwd=folder)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "smalldb: epsilon must be above 0\n"
+    assert run("generate", "data.csv", cwd=folder).returncode == 2
+    assert run(cwd=folder).returncode == 2
+
+
+def test_the_scores_guard_is_public(folder):
+    (folder / "many.csv").write_text("a\n0\n")
+    done = run(
+        *("generate", "many.csv", "--epsilon", 1, "--rows", 2**23, "--neighbours", "add-remove"),
+        *("--queries", "predicates:a"),
+        cwd=folder,
+    )
+    assert done.returncode == 2
+    assert "scores would reach 2^62" in done.stderr
+
+
+def test_an_existing_file_is_replaced_only_on_success(folder):
+    (folder / "out.csv").write_text("precious")
+    run("generate", "data.csv", "--epsilon", 1, "--rows", 10**9, "-o", "out.csv", cwd=folder)
+    assert (folder / "out.csv").read_text() == "precious"
+    run("generate", "data.csv", "--epsilon", 1, "--rows", 2, "-o", "out.csv", cwd=folder)
+    assert (folder / "out.csv").read_text().startswith("a,b\n")
+
+
+@pytest.mark.slow
+def test_ctrl_c_leaves_nothing_behind(examples, tmp_path):
+    process = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "smalldb", "generate", examples / "autoworkers.csv", "--epsilon", "1"),
+            *("--rows", "7", "-o", "out.csv", "--queries", "conjunctions:2"),
+        ],
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + 60
+    while not os.listdir(tmp_path) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    time.sleep(1)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130, errors
+    assert errors == "smalldb: interrupted, nothing was written\n"
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_closed_pipe_is_no_traceback(folder):
+    command = f"{sys.executable} -m smalldb generate data.csv --epsilon 1 --rows 60 --quiet | true"
+    done = subprocess.run(command, shell=True, cwd=folder, capture_output=True, text=True, timeout=120)
+    assert "Traceback" not in done.stderr
+
+
+def test_progress_shows_candidates_on_a_terminal_only(folder):
+    reader, terminal = pty.openpty()
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "smalldb", "generate", "data.csv", "--epsilon", "1", "--rows", "3"],
+        cwd=folder,
+        stdout=subprocess.DEVNULL,
+        stderr=terminal,
+    )
+    os.close(terminal)
+    shown = b""
+    while True:
+        try:
+            piece = os.read(reader, 4096)
+        except OSError:  # the other end is closed
+            break
+        if not piece:
+            break
+        shown += piece
+    os.close(reader)
+    assert process.wait(timeout=60) == 0
+    assert b"20.0/20.0" in shown  # C(4 + 3 - 1, 3) candidates
+
+
+def test_help_and_version(folder):
+    assert "example: smalldb generate" in run("generate", "--help", cwd=folder).stdout
+    assert run("--version", cwd=folder).stdout.startswith("smalldb ")
+    script = os.path.join(os.path.dirname(sys.executable), "smalldb")
+    done = subprocess.run([script, "--version"], capture_output=True, text=True, cwd=folder, check=True)
+    assert done.stdout.startswith("smalldb ")

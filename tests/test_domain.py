@@ -1,0 +1,122 @@
+"""The universe: encoding, decoding, structural zeros, and every refusal."""
+
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from queries import DataError, Domain
+
+
+def test_cells_are_in_product_order():
+    assert Domain(["a", "b", "c"]).table().tolist() == [list(c) for c in product((0, 1), repeat=3)]
+
+
+def test_valid_as_predicate_and_as_cells_is_the_same_universe():
+    by_text = Domain(["a", "b", "c"], valid="~(a & b) | c")
+    expected = [i for i, (a, b, c) in enumerate(product((0, 1), repeat=3)) if not (a and b) or c]
+    assert by_text.cells().tolist() == expected
+    by_cells = Domain(["a", "b", "c"], valid=reversed(expected))
+    assert by_cells.valid == tuple(expected)
+    assert by_cells.size == by_text.size == 7
+    everything = Domain(["a", "b", "c"]).table()
+    assert by_cells.contains(everything).tolist() == by_text.contains(everything).tolist()
+
+
+@given(st.lists(st.tuples(*[st.booleans()] * 3), max_size=20))
+def test_decode_undoes_encode(rows):
+    frame = pd.DataFrame(rows, columns=["x", "y", "z"]).astype({"x": "int8", "y": "boolean", "z": "Int16"})
+    domain = Domain(["z", "x", "y"])
+    back = domain.decode(domain.encode(frame), like=frame)
+    pd.testing.assert_frame_equal(back, frame.reset_index(drop=True))
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint64", "boolean", "Int64"])
+def test_bool_and_integer_columns_are_taken(dtype):
+    frame = pd.DataFrame({"a": pd.Series([0, 1, 1], dtype=dtype)})
+    assert Domain(["a"]).encode(frame).tolist() == [[0], [1], [1]]
+
+
+@pytest.mark.parametrize(
+    ("column", "kind", "message"),
+    [
+        (pd.Series([0.0, 1.0]), TypeError, "'a' has dtype float64"),
+        (pd.Series(["0", "1"]), TypeError, "'a' has dtype"),
+        (pd.Series([0, 2]), DataError, "'a' has values other than 0 and 1"),
+        (pd.Series([0, -1], dtype="Int8"), DataError, "'a' has values other"),
+        (pd.Series([True, None], dtype="boolean"), DataError, "'a' has missing values"),
+        (pd.Series([1, None], dtype="Int64"), DataError, "'a' has missing values"),
+    ],
+)
+def test_other_columns_are_refused_by_name(column, kind, message):
+    with pytest.raises(kind, match=message) as caught:
+        Domain(["a"]).encode(pd.DataFrame({"a": column}))
+    assert ("looked at the data" in str(caught.value)) == (kind is DataError)
+
+
+def test_rows_outside_the_universe_are_refused():
+    frame = pd.DataFrame({"a": [0, 1], "b": [0, 1]})
+    with pytest.raises(DataError, match="valid cells"):
+        Domain(["a", "b"], valid="~a | ~b").encode(frame)
+    with pytest.raises(DataError, match="valid cells"):
+        Domain(["a", "b"], valid=[0, 1, 2]).encode(frame)
+
+
+@pytest.mark.parametrize(
+    ("frame", "message"),
+    [
+        (pd.DataFrame({"a": [1]}), "no column 'b'"),
+        (pd.DataFrame({"a": [1], "bb": [1]}), "no column 'b'; did you mean 'bb'"),
+        (pd.DataFrame({"a": [1], "b": [1], "c": [1]}), "column 'c' is not an attribute"),
+        (pd.DataFrame([[1, 1, 1]], columns=["a", "b", "a"]), "two columns of one name"),
+    ],
+)
+def test_other_column_sets_are_refused(frame, message):
+    with pytest.raises(ValueError, match=message):
+        Domain(["a", "b"]).encode(frame)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind", "message"),
+    [
+        (("ab",), TypeError, "list of names"),
+        (([],), ValueError, "at least one attribute"),
+        (([1],), TypeError, "must be text"),
+        ((["a", " "],), ValueError, "not empty"),
+        ((["a`"],), ValueError, "backticks"),
+        ((["a", "b", "a"],), ValueError, "'a' stands more than once"),
+        ((["a"], "b"), ValueError, "unknown attribute 'b'"),
+        ((["a"], "a &"), ValueError, "expected an attribute name"),
+        ((["a"], "a & ~a"), ValueError, "no cell"),
+        ((["a"], []), ValueError, "no cell"),
+        ((["a"], [2]), ValueError, "must lie in"),
+        ((["a"], [True]), TypeError, "integer cell codes"),
+        (([f"x{i}" for i in range(63)], [0]), ValueError, "at most 62"),
+    ],
+)
+def test_bad_domains_are_refused(arguments, kind, message):
+    with pytest.raises(kind, match=message):
+        Domain(*arguments)
+
+
+def test_a_table_of_cells_ends_at_20_attributes():
+    names = [f"x{i}" for i in range(21)]
+    assert Domain(names).size == 2**21
+    with pytest.raises(ValueError, match="at most 20 attributes"):
+        Domain(names).cells()
+    assert Domain(names, valid=[5, 2**20 + 3]).cells().tolist() == [5, 2**20 + 3]
+
+
+def test_cells_cannot_be_changed():
+    with pytest.raises(ValueError, match="read-only"):
+        Domain(["a"]).cells()[0] = 1
+
+
+def test_values_are_never_shown():
+    secret = 31337
+    with pytest.raises(DataError) as caught:
+        Domain(["a"]).encode(pd.DataFrame({"a": np.array([0, secret])}))
+    assert str(secret) not in str(caught.value)

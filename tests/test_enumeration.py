@@ -1,0 +1,270 @@
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from functools import partial
+from itertools import product
+from math import comb
+
+import naive
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from smalldb import multisets
+from smalldb.counting import enumeration
+from smalldb.counting.enumeration import enumerate_scores, prepare, tally_shard
+from smalldb.counting.scores import Scores
+
+
+def cells_of(attributes):
+    return list(product((0, 1), repeat=attributes))
+
+
+def with_true(matrix):
+    return [[1] * len(matrix[0]), *matrix]
+
+
+def two_way_cells(attributes):
+    pairs = [(i, j) for i in range(attributes) for j in range(i + 1, attributes)]
+    return [
+        [int((cell[i], cell[j]) == values) for cell in cells_of(attributes)]
+        for i, j in pairs
+        for values in cells_of(2)
+    ]
+
+
+def thresholds(points):
+    return [[int(i < c) for i in range(points)] for c in range(points + 1)]
+
+
+def random_matrix(seed, queries, cells, top):
+    return np.random.default_rng(seed).integers(0, top + 1, size=(queries, cells)).tolist()
+
+
+# name: (D times the queries over the cells, the data as counts over the cells, m)
+CASES = {
+    "conjunctions": (naive.conjunctions(3, 2), [20, 5, 3, 2, 4, 1, 2, 3], 4),
+    "all conjunctions, m > n": (naive.conjunctions(3, 3), [1, 0, 0, 0, 0, 1, 0, 1], 5),
+    "thresholds": (thresholds(8), [2, 1, 0, 4, 0, 0, 1, 2], 4),
+    "two-way cells": (two_way_cells(3), [4, 0, 1, 2, 0, 3, 1, 1], 3),
+    "random 0/1": (random_matrix(1, 7, 6, 1), [3, 0, 9, 1, 0, 2], 6),
+    "random weights": (random_matrix(2, 4, 6, 12), [3, 0, 9, 1, 0, 2], 5),
+    "weights without zero": ([[4, 6, 8, 6], [3, 3, 2, 3], [5, 5, 9, 1]], [7, 0, 2, 5], 7),
+    "two-byte ranks": (random_matrix(3, 5, 5, 60), [100, 40, 3, 2, 900], 5),
+    "four-byte ranks": (random_matrix(4, 4, 4, 5000), [100, 40, 3, 2], 5),
+    "equal columns": ([[0, 1, 1, 0, 1], [1, 1, 1, 1, 1], [1, 0, 0, 1, 0]], [2, 3, 0, 1, 6], 5),
+    "constant queries": ([[1, 1, 1], [0, 0, 0], [2, 2, 2]], [2, 3, 4], 5),
+    "settled by the first cell": ([[1, 0, 0, 0], [1, 0, 0, 0], [1, 1, 0, 0]], [2, 3, 4, 1], 6),
+    "no query": ([], [2, 3, 4, 1], 4),
+    "no data": (naive.conjunctions(2, 2), [0, 0, 0, 0], 5),
+    "one cell": ([[1], [3]], [5], 4),
+    "two cells": ([[1, 0], [0, 1]], [5, 2], 30),
+    "one row": (naive.conjunctions(3, 2), [20, 5, 3, 2, 4, 1, 2, 3], 1),
+}
+
+
+def posed(matrix, data, rows):
+    """The scores, and the same as lists: matrix, answers, n, cells, rows."""
+    matrix = np.array(matrix, dtype=np.int64).reshape(len(matrix), len(data))
+    answers, n = matrix @ np.array(data, dtype=np.int64), sum(data)
+    return Scores.build(matrix, answers, n, rows), (matrix.tolist(), answers.tolist(), n, len(data), rows)
+
+
+def as_counter(scores, found):
+    return Counter(
+        {level: count for level, count in zip(scores.levels.tolist(), found.counts, strict=True) if count}
+    )
+
+
+def listed(scores, found):
+    """The candidates of each score, as the enumeration lists them."""
+    return {
+        level: [tuple(found.candidate(rank, i).tolist()) for i in range(count)]
+        for rank, (level, count) in enumerate(zip(scores.levels.tolist(), found.counts, strict=True))
+        if count
+    }
+
+
+def listed_naively(scores, matrix, answers, n, cells, rows):
+    """The multisets of each score, in the order of `naive.multisets` over the cells as processed."""
+    groups = {}
+    for processed in naive.multisets(cells, rows):
+        candidate = [0] * cells
+        for cell, count in zip(scores.cells.tolist(), processed, strict=True):
+            candidate[cell] = count
+        groups.setdefault(naive.score(matrix, answers, n, candidate), []).append(tuple(candidate))
+    return groups
+
+
+@pytest.fixture(params=CASES, ids=str)
+def case(request):
+    return posed(*CASES[request.param])
+
+
+def test_complete_tables(case):
+    scores, lists = case
+    found = enumerate_scores(scores)
+    assert as_counter(scores, found) == naive.census(*lists)
+    assert all(type(count) is int for count in found.counts)
+    assert listed(scores, found) == listed_naively(scores, *lists)
+
+
+def test_any_tail_and_shard(case, monkeypatch):
+    """Where the walk ends and the tables begin, and where shards are cut, changes nothing."""
+    scores, lists = case
+    expected = naive.census(*lists)
+    total = sum(expected.values())
+    for tail in range(1, len(scores.cells) + 1):
+        monkeypatch.setattr(enumeration, "tail_cells", lambda *_, tail=tail: tail)
+        for shard in {1, 7, 100, total}:
+            found = enumerate_scores(scores, shard=shard)
+            assert as_counter(scores, found) == expected
+    # the last of each level, from many shards
+    assert [tuple(found.candidate(r, c - 1).tolist()) for r, c in enumerate(found.counts) if c] == [
+        group[-1] for _, group in sorted(listed_naively(scores, *lists).items())
+    ]
+
+
+def test_candidates_for_any_tail_and_shard(monkeypatch):
+    scores, lists = posed(*CASES["random weights"])
+    expected = listed_naively(scores, *lists)
+    for tail, shard in [(1, 10), (2, 50), (4, 1), (6, 10)]:
+        monkeypatch.setattr(enumeration, "tail_cells", lambda *_, tail=tail: tail)
+        assert listed(scores, enumerate_scores(scores, shard=shard)) == expected
+
+
+@st.composite
+def instances(draw):
+    cells, rows = draw(st.sampled_from([(1, 9), (2, 8), (3, 5), (4, 4), (5, 3), (7, 2), (12, 1)]))
+    top = draw(st.sampled_from([1, 1, 3, 100]))
+    line = st.lists(st.integers(0, top), min_size=cells, max_size=cells)
+    matrix = draw(st.lists(line, max_size=5))
+    return matrix, draw(st.lists(st.integers(0, 9), min_size=cells, max_size=cells)), rows
+
+
+@settings(deadline=None, max_examples=60)
+@given(instances(), st.integers(1, 30), st.randoms(use_true_random=False))
+def test_random_instances(instance, shard, chance):
+    scores, lists = posed(*instance)
+    found = enumerate_scores(scores, shard=shard)
+    expected = listed_naively(scores, *lists)
+    assert as_counter(scores, found) == Counter({level: len(group) for level, group in expected.items()})
+    for rank, (level, count) in enumerate(zip(scores.levels.tolist(), found.counts, strict=True)):
+        if count:
+            index = chance.randrange(count)
+            assert tuple(found.candidate(rank, index).tolist()) == expected[level][index]
+
+
+@pytest.mark.parametrize(
+    ("name", "matrix", "data", "rows"),
+    [
+        ("census_d2_conj", with_true(naive.conjunctions(2, 2)), [3, 1, 0, 2], 3),
+        ("census_d3_cells", two_way_cells(3), [4, 0, 1, 2, 0, 3, 1, 1], 4),
+        ("census_d3_conj", with_true(naive.conjunctions(3, 2)), [20, 5, 3, 2, 4, 1, 2, 3], 6),
+        ("census_thresh8", thresholds(8), [2, 1, 0, 4, 0, 0, 1, 2], 4),
+        ("census_empty", with_true(naive.conjunctions(2, 2)), [0, 0, 0, 0], 2),
+    ],
+)
+def test_vectors(vectors, name, matrix, data, rows):
+    scores, _ = posed(matrix, data, rows)
+    expected = {int(level): count for level, count in vectors[name]["value"]["census"].items()}
+    assert as_counter(scores, enumerate_scores(scores)) == expected
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_any_number_of_threads(threads, monkeypatch):
+    monkeypatch.setattr(enumeration, "tail_cells", lambda *_: 1)
+    scores, lists = posed(*CASES["all conjunctions, m > n"])
+    found = enumerate_scores(scores, threads=threads, shard=20)
+    assert as_counter(scores, found) == naive.census(*lists)
+    assert listed(scores, found) == listed_naively(scores, *lists)
+
+
+def test_more_candidates_than_can_be_seen():
+    """A query that settles with the first cell leaves the rest to one binomial."""
+    rows, cells = 40, 24
+    scores, _ = posed([[1] + [0] * (cells - 1)], [1] * cells, rows)
+    found = enumerate_scores(scores)
+    with_copies = [comb(cells - 2 + rows - u, rows - u) for u in range(rows + 1)]
+    expected = Counter()
+    for copies, count in enumerate(with_copies):
+        expected[abs(rows - cells * copies)] += count
+    assert as_counter(scores, found) == expected
+    assert sum(found.counts) == multisets.count(cells, rows) > 1 << 55
+    last = max(expected)
+    assert found.candidate(len(scores.levels) - 1, expected[last] - 1)[0] == rows
+
+
+def test_no_query_over_many_candidates():
+    scores, _ = posed([], [1] * 24, 40)
+    found = enumerate_scores(scores)
+    total = multisets.count(24, 40)
+    assert found.counts == (total,)
+    place = total // 3
+    assert tuple(found.candidate(0, place)[scores.cells].tolist()) == multisets.unrank(place, 24, 40)
+
+
+def test_a_shard_can_be_sent_to_another_process():
+    scores, _ = posed(*CASES["thresholds"])
+    sent = pickle.dumps(partial(tally_shard, prepare(scores), len(scores.cells), len(scores.levels)))
+    tally = pickle.loads(sent)((0, multisets.count(8, 4)))
+    assert tuple(tally.tolist()) == enumerate_scores(scores).counts
+
+
+def test_out_of_range():
+    scores, _ = posed(*CASES["thresholds"])
+    found = enumerate_scores(scores)
+    rank = next(r for r, count in enumerate(found.counts) if count)
+    for place in [(rank, found.counts[rank]), (rank, -1), (-1, 0), (len(found.counts), 0)]:
+        with pytest.raises(IndexError, match="rank must be"):
+            found.candidate(*place)
+
+
+def test_a_value_that_shows_nothing():
+    scores, _ = posed(*CASES["thresholds"])
+    found = enumerate_scores(scores)
+    assert str(found.counts) not in repr(found)
+    with pytest.raises(AttributeError):
+        found.counts = ()
+
+
+def test_progress_counts_candidates(capsys):
+    scores, _ = posed(*CASES["thresholds"])
+    enumerate_scores(scores, shard=50)
+    assert capsys.readouterr().err == ""
+    enumerate_scores(scores, shard=50, progress=True)
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert "100%" in output.err
+    assert " 330/330 " in output.err
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="sends the signal to a thread")
+def test_an_interrupt_cancels_the_rest(monkeypatch):
+    monkeypatch.setattr(enumeration, "tail_cells", lambda *_: 1)
+    scores, _ = posed(*CASES["thresholds"])
+    started = []
+
+    def slow_shard(walk, cells, levels, shard):
+        started.append(shard)
+        if len(started) == 2:
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+        time.sleep(0.02)
+        return np.zeros(levels, dtype=np.int64)
+
+    monkeypatch.setattr(enumeration, "tally_shard", slow_shard)
+    with pytest.raises(KeyboardInterrupt):
+        enumerate_scores(scores, threads=1, shard=1)
+    assert 2 <= len(started) < 330 / 2
+
+
+def test_importing_the_engine_loads_no_compiler():
+    code = (
+        "import sys, smalldb.counting.enumeration; sys.exit('numba' in sys.modules or 'tqdm' in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

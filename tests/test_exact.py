@@ -1,0 +1,415 @@
+import math
+from decimal import Context, Decimal
+from fractions import Fraction
+from functools import cache
+from itertools import accumulate
+
+import naive
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from scipy.stats import chi2, chisquare
+
+from smalldb import exact
+from smalldb.exact import LogConcave, as_fraction, as_text, draw_level, exp_enclosure, uniform_below
+from smalldb.randomness import OutOfBits, ScriptedBits, SeededBits
+
+CENSUS, RATE = {3: 2, 6: 8, 9: 6, 12: 4}, Fraction(1, 12)
+LAW = naive.fraction_law(CENSUS, RATE)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected", "text"),
+    [
+        (1, "1", "1"),
+        (0.1, "1/10", "0.1"),
+        (-0.0, "0", "0"),
+        (1e-7, "1/10000000", "0.0000001"),
+        (1e300, str(10**300), str(10**300)),
+        (Fraction(2, 6), "1/3", "1/3"),
+        (Decimal("0.05"), "1/20", "0.05"),
+        (Decimal("1E+3"), "1000", "1000"),
+        ("1/2", "1/2", "0.5"),
+        (" 0.1\n", "1/10", "0.1"),
+        ("1e-6", "1/1000000", "0.000001"),
+        ("-2/6", "-1/3", "-1/3"),
+        ("-.25", "-1/4", "-0.25"),
+        ("+5.", "5", "5"),
+        ("12.50E1", "125", "125"),
+        (np.int64(-7), "-7", "-7"),
+        (np.uint8(200), "200", "200"),
+        (np.float64(0.1), "1/10", "0.1"),
+        (np.float32(0.1), "1/10", "0.1"),
+        (np.float16(0.1), "1/10", "0.1"),
+        (np.longdouble("0.1"), "1/10", "0.1"),
+        (Fraction(1, 3 * 2**70), f"1/{3 * 2**70}", f"1/{3 * 2**70}"),
+        (Fraction(1, 2**2000), f"1/{2**2000}", f"1/{2**2000}"),
+    ],
+)
+def test_as_fraction_and_as_text(value, expected, text):
+    fraction = as_fraction(value, "epsilon")
+    assert type(fraction) is Fraction
+    assert fraction == Fraction(expected)
+    assert as_text(fraction) == text
+    assert as_fraction(text, "epsilon") == fraction
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *(
+            math.nan,
+            math.inf,
+            -math.inf,
+            np.float32("nan"),
+            Decimal("NaN"),
+            Decimal("sNaN"),
+            Decimal("-Infinity"),
+        ),
+        *(
+            "",
+            " ",
+            "x",
+            "nan",
+            "inf",
+            "1_0",
+            "1 /2",
+            "1/",
+            "/2",
+            "1/2/3",
+            "1/0",
+            "1/2.5",
+            "0x10",
+            ".",
+            "e5",
+            "1e",
+        ),
+        *(
+            "--1",
+            "1,5",
+            "\u0663",
+            "1e999999999",
+            "1e-999999999",
+            "1e" + "9" * 6000,
+            "9" * 6000,
+            "1/" + "9" * 6000,
+        ),
+        *(Decimal("1e999999"), Fraction(10**5000), Fraction(1, 2**10001)),
+    ],
+)
+def test_not_a_number(value):
+    with pytest.raises(ValueError, match=r"^beta must be a finite number or a text such as") as caught:
+        as_fraction(value, "beta")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("value", [True, np.True_, None, 1j, b"1", [1], np.array(1.0), np.array([1])])
+def test_not_a_number_type(value):
+    with pytest.raises(TypeError, match=r"^beta must be a finite number .* not [A-Za-z]+$"):
+        as_fraction(value, "beta")
+
+
+@settings(deadline=None)
+@given(st.one_of(st.fractions(), st.decimals(allow_nan=False, allow_infinity=False, places=40).map(Fraction)))
+def test_text_comes_back(fraction):
+    assert as_fraction(as_text(fraction), "x") == as_fraction(fraction, "x") == fraction
+
+
+@settings(deadline=None)
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_a_float_is_its_shortest_text(value):
+    assert as_fraction(value, "x") == as_fraction(repr(value), "x") == Fraction(repr(value))
+    assert float(as_text(as_fraction(value, "x"))) == value
+
+
+@settings(deadline=None)
+@given(st.fractions(0, 3000, max_denominator=10**9), st.integers(0, 300))
+def test_enclosure_holds_exp_and_is_narrow(r, precision):
+    context = Context(prec=200)
+    true = Fraction(context.exp(context.divide(-r.numerator, r.denominator))) * 2**precision
+    slack = true / 10**190
+    lo, hi = exp_enclosure(r, precision)
+    assert 0 <= lo <= true + slack
+    assert true - slack <= hi <= 2**precision
+    assert hi - lo <= 2
+
+
+def test_enclosure_at_the_ends():
+    assert exp_enclosure(Fraction(0), 20) == (1 << 20, 1 << 20)
+    assert exp_enclosure(Fraction(10**300), 20) == (0, 1)
+    assert exp_enclosure(Fraction(1, 10**300), 20) == ((1 << 20) - 1, 1 << 20)
+    with pytest.raises(ValueError, match="r must"):
+        exp_enclosure(Fraction(-1), 20)
+
+
+def test_rational_base_vector():
+    lo, hi = exp_enclosure(RATE, 100)
+    assert -(-lo >> 60) == -(-hi >> 60) == 1011599531956
+
+
+def decided(draw, depth):
+    """Dyadic mass of each value among the scripts of at most `depth` bits; undecided mass at each depth."""
+    mass, undecided, unfinished = {}, [], [""]
+    for length in range(depth + 1):
+        unfinished = [script + bit for script in unfinished for bit in "01"] if length else unfinished
+        still = []
+        for script in unfinished:
+            try:
+                value = draw(ScriptedBits(script))
+            except OutOfBits:
+                still.append(script)
+            else:
+                mass[value] = mass.get(value, 0) + Fraction(1, 2**length)
+        unfinished = still
+        undecided.append(Fraction(len(still), 2**length))
+    return mass, undecided
+
+
+def obeys(draw, law, depth, gap):
+    mass, undecided = decided(draw, depth)
+    assert sum(mass.values()) + undecided[-1] == 1
+    return undecided[-1] < gap and all(part <= law.get(value, 0) for value, part in mass.items())
+
+
+def test_tree_of_a_census():
+    assert obeys(lambda source: draw_level(CENSUS, RATE, source), LAW, 26, 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("levels", "rate"),
+    [(CENSUS, RATE * Fraction(1001, 1000)), (CENSUS | {6: 9}, RATE), ({3: 2, 6: 8, 9: 6, 13: 4}, RATE)],
+)
+def test_tree_of_another_census_does_not_pass(levels, rate):
+    assert not obeys(lambda source: draw_level(levels, rate, source), LAW, 26, 1e-6)
+
+
+def test_expected_bits_are_those_of_the_interval_law():
+    _, undecided = decided(lambda source: draw_level(CENSUS, RATE, source), 26)
+    assert float(sum(undecided)) == pytest.approx(3.50, abs=0.005)
+
+
+def test_tree_agrees_with_a_rational_base():
+    base = 1011599531956  # 2^40 e^(-1/12), rounded up
+    weights = {s: c * Fraction(base, 2**40) ** (s - 3) for s, c in CENSUS.items()}
+    mass, undecided = decided(lambda source: draw_level(CENSUS, RATE, source), 26)
+    for level, weight in weights.items():
+        assert abs(weight / sum(weights.values()) - mass[level]) < undecided[-1] + Fraction(1, 10**11)
+
+
+@pytest.mark.parametrize("power", [2, 3])
+def test_tree_of_a_family(monkeypatch, power):
+    monkeypatch.setattr(exact, "_cumulative", cache(exact._cumulative))
+    law = naive.fraction_law({r: (2 * r + 1) ** 2 for r in range(300)}, Fraction(1, 2))
+    family = LogConcave(lambda r: 2 * r + 1, power=power)
+    passes = obeys(lambda source: draw_level(family, Fraction(1, 2), source), law, 22, 2e-5)
+    assert passes == (power == 2)
+
+
+def test_equal_weights_use_the_least_bits():
+    mass, undecided = decided(lambda source: draw_level({-5: 1, 0: 1, 7: 2}, Fraction(0), source), 2)
+    assert mass == {-5: Fraction(1, 4), 0: Fraction(1, 4), 7: Fraction(1, 2)}
+    assert undecided == [1, Fraction(1, 2), 0]
+    assert draw_level({7: 10**100}, Fraction(1), ScriptedBits("")) == 7
+
+
+def test_lazy_inverse_cdf_vector():
+    uniforms = {
+        0x0123456789ABCDEF: 3,
+        0x2536000000000000: 3,
+        0x2537000000000000: 6,
+        0x99210000000000FF: 6,
+        0x9922000000000000: 6,
+        0xDCD8000000000000: 9,
+        0xDCDA000000000000: 12,
+        0xFFFFFFFFFFFFFFFF: 12,
+    }
+    for uniform, level in uniforms.items():
+        assert draw_level(CENSUS, RATE, ScriptedBits(f"{uniform:064b}" + "0" * 64)) == level
+
+
+def lazy_level(weights, source):
+    """The same draw with every cumulative weight known beyond doubt."""
+    levels = sorted(weights)
+    below = [0, *accumulate(weights[level] for level in levels)]
+    u, scale = 0, 1
+    while True:
+        for level, low, high in zip(levels, below, below[1:], strict=False):
+            if low * scale <= u * below[-1] and (u + 1) * below[-1] <= high * scale:
+                return level
+        u, scale = 2 * u + source.bits(1), 2 * scale
+
+
+@settings(deadline=None)
+@given(
+    st.dictionaries(st.integers(-50, 50), st.integers(1, 10**30), min_size=1, max_size=8),
+    st.fractions(0, 2, max_denominator=1000),
+    st.integers(),
+)
+def test_draw_equals_its_slow_twin(levels, rate, seed):
+    assume(rate > 0 or len(levels) == 1)
+    quick, slow = SeededBits(seed), SeededBits(seed)
+    assert draw_level(levels, rate, quick) == lazy_level(naive.fraction_law(levels, rate), slow)
+    assert quick.bits(64) == slow.bits(64)
+
+
+@pytest.mark.parametrize("first", [-3, 0, 290, 400])
+@pytest.mark.parametrize("prefix", ["", "0" * 100, "1" * 100], ids=["middle", "left", "right"])
+def test_a_family_equals_its_slow_twin(first, prefix):
+    context = Context(prec=160)
+    weights = {}
+    for r in range(first, 2000):
+        decay = context.exp(context.divide(-r, 10))
+        weights[r] = context.multiply(context.power(2 * r + 7, 30), decay)
+    unit = context.divide(max(weights.values()), 2**400)
+    weights = {r: int(context.divide(weight, unit)) for r, weight in weights.items()}
+    family = LogConcave(lambda r: 2 * r + 7, first, power=30)
+    for seed in range(2):
+        script = f"{prefix}{SeededBits(seed).bits(200):0200b}"
+        quick, slow = ScriptedBits(script), ScriptedBits(script)
+        assert draw_level(family, Fraction(1, 10), quick) == lazy_level(weights, slow)
+        assert quick.bits(64) == slow.bits(64)
+
+
+@pytest.mark.parametrize("ones", [0, 1, 10, 60, 64, 70, 127, 200])
+@pytest.mark.parametrize("rate", [Fraction(1), Fraction(1, 3), Fraction(50)])
+def test_geometric_levels_far_into_the_tail(ones, rate):
+    context = Context(prec=200)
+    for seed in range(5):
+        rest = SeededBits(seed).bits(300)
+        beyond = context.divide(2**300 - rest, 2 ** (300 + ones))  # P(level >= s) = exp(-rate s)
+        expected = int(context.divide(-context.ln(beyond) * rate.denominator, rate.numerator))
+        script = ScriptedBits("1" * ones + f"{rest:0300b}")
+        assert draw_level(LogConcave(lambda s: 1), rate, script) == expected
+
+
+@pytest.mark.parametrize(
+    ("levels", "rate"),
+    [
+        (CENSUS, RATE),
+        ({7 * s * s: s + 1 for s in range(500)}, Fraction(1, 10**4)),
+        (LogConcave(lambda r: 2 * r + 1, power=5050), Fraction(1, 10)),
+    ],
+)
+def test_little_is_left_undecided(levels, rate):
+    _, starts, ends = exact._cumulative(levels, rate, 64)
+    assert all(start - end <= 3 for start, end in zip(starts[1:], ends, strict=False))
+
+
+def test_support_is_complete_where_floats_underflow():
+    n, epsilon, error = 2000, Fraction(1), Fraction(3, 4)
+    rate, level = epsilon / 2, int(n * error)
+    assert math.exp(-rate * level) == 0.0
+    # e^-750 lies between 2^-1083 and 2^-1082, so that 1083 ones and no fewer lead there
+    assert draw_level({0: 1, level: 1}, rate, ScriptedBits("1" * 1083)) == level
+    with pytest.raises(OutOfBits):
+        draw_level({0: 1, level: 1}, rate, ScriptedBits("1" * 1082))
+    assert draw_level({0: 1, level: 1}, rate, ScriptedBits("1" * 1081 + "00")) == 0
+    assert draw_level({0: 1, level: 2**1083}, rate, ScriptedBits("1")) == level
+
+
+def test_a_light_first_level_is_not_forgotten():
+    # P(0) = 1 / (1 + 2^300 / (e - 1)) lies between 2^-300 and 2^-299
+    family = LogConcave(lambda s: 2**300 if s else 1)
+    assert draw_level(family, Fraction(1), ScriptedBits("0" * 300)) == 0
+    with pytest.raises(OutOfBits):
+        draw_level(family, Fraction(1), ScriptedBits("0" * 299))
+
+
+def test_far_levels_cost_nothing_until_the_bits_point_at_them():
+    levels = {10**9 * i: 1 for i in range(1000)}
+    assert draw_level(levels, Fraction(1), ScriptedBits("0")) == 0
+    assert draw_level({0: 1, 10**6: 10**9}, Fraction(10**1000), ScriptedBits("0")) == 0
+
+
+def test_thousands_of_parities():
+    level = draw_level(LogConcave(lambda r: 2 * r + 1, power=5050), Fraction(1, 10), SeededBits(1))
+    assert abs(level - 50500) < 8 * 711
+
+
+def chi_square_fails(draw, law, draws, seed):
+    source = SeededBits(seed)
+    observed = dict.fromkeys(law, 0)
+    for _ in range(draws):
+        observed[draw(source)] += 1
+    expected = [float(law[value] * draws) for value in observed]
+    return chisquare(list(observed.values()), expected).statistic > chi2.isf(1e-6, len(law) - 1)
+
+
+@pytest.mark.parametrize(("factor", "fails"), [(1, False), (Fraction(7, 10), True), (Fraction(13, 10), True)])
+def test_frequencies_of_a_larger_census(factor, fails):
+    levels, rate = {5 * i: math.comb(40, i) for i in range(10, 26)}, Fraction(3, 50)
+    law = naive.fraction_law(levels, rate)
+    assert chi_square_fails(lambda source: draw_level(levels, rate * factor, source), law, 4000, 5) == fails
+
+
+@pytest.mark.parametrize(
+    ("levels", "rate"),
+    [
+        ({}, 1),
+        ({0: 0}, 1),
+        ({0: 1, 1: -1}, 1),
+        ({0: 1}, -1),
+        (LogConcave(lambda s: 1), 0),
+        (LogConcave(lambda s: 1), -1),
+    ],
+)
+def test_impossible_levels_are_refused(levels, rate):
+    with pytest.raises(ValueError, match=r"^(rate|levels) must"):
+        draw_level(levels, Fraction(rate), SeededBits(1))
+
+
+def test_power_is_checked():
+    with pytest.raises(ValueError, match="power must"):
+        LogConcave(lambda s: s + 1, power=0)
+
+
+@pytest.mark.parametrize("n", range(1, 13))
+def test_tree_of_uniform_below(n):
+    law = dict.fromkeys(range(n), Fraction(1, n))
+    assert obeys(lambda source: uniform_below(n, source), law, 24, 1e-6)
+    mass, undecided = decided(lambda source: uniform_below(n, source), 24)
+    assert set(mass) == set(range(n))
+    assert len(set(mass.values())) == 1
+    assert all(part * 2**depth <= n for depth, part in enumerate(undecided))
+    assert sum(undecided) <= math.log2(n) + 2
+
+
+@pytest.mark.parametrize("n", [3, 5, 6, 7, 9, 10, 11, 12])
+def test_tree_of_a_remainder_does_not_pass(n):
+    law = dict.fromkeys(range(n), Fraction(1, n))
+    assert not obeys(lambda source: source.bits(12) % n, law, 12, 1e-6)
+
+
+def dice_roller(n, source):
+    """Lumbroso's fast dice roller, a bit at a time as published."""
+    v, c = 1, 0
+    while n > 1:
+        v, c = 2 * v, 2 * c + source.bits(1)
+        if v >= n:
+            if c < n:
+                return c
+            v, c = v - n, c - n
+    return 0
+
+
+@settings(deadline=None)
+@given(st.integers(1, 10**100), st.integers())
+def test_uniform_equals_its_slow_twin(n, seed):
+    quick, slow = SeededBits(seed), SeededBits(seed)
+    for _ in range(3):
+        assert uniform_below(n, quick) == dice_roller(n, slow)
+    assert quick.bits(64) == slow.bits(64)
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_frequencies_of_uniform_below(fails):
+    law = dict.fromkeys(range(100), Fraction(1, 100))
+    draw = (lambda source: source.bits(7) % 100) if fails else (lambda source: uniform_below(100, source))
+    assert chi_square_fails(draw, law, 5000, 6) == fails
+
+
+@pytest.mark.parametrize("n", [0, -3])
+def test_uniform_below_nothing_is_refused(n):
+    with pytest.raises(ValueError, match="n must"):
+        uniform_below(n, SeededBits(1))

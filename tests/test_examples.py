@@ -1,0 +1,35 @@
+"""The examples are what the published tables say, and run."""
+
+import json
+import runpy
+import subprocess
+import sys
+
+import pandas as pd
+
+
+def test_tables_are_reproduced_by_their_maker(examples, tmp_path):
+    maker = tmp_path / "make_tables.py"
+    maker.write_text((examples / "make_tables.py").read_text(encoding="utf-8"), encoding="utf-8")
+    runpy.run_path(str(maker), run_name="__main__")
+    for name in ("autoworkers.csv", "titanic.csv"):
+        assert (tmp_path / name).read_bytes() == (examples / name).read_bytes()
+
+
+def test_margins_are_the_published_ones(examples):
+    workers = pd.read_csv(examples / "autoworkers.csv")
+    assert workers.shape == (1841, 6)
+    assert workers["family_history"].sum() == 260
+    titanic = pd.read_csv(examples / "titanic.csv")
+    assert titanic.shape == (2201, 6)
+    assert titanic[["first_class", "second_class", "third_class"]].sum().tolist() == [325, 285, 706]
+    assert (titanic["survived"].sum(), titanic["child"].sum(), titanic["female"].sum()) == (711, 109, 470)
+
+
+def test_quickstart_runs(examples):
+    done = subprocess.run(
+        [sys.executable, examples / "quickstart.py"], capture_output=True, text=True, check=True, timeout=300
+    )
+    record, _ = json.JSONDecoder().raw_decode(done.stdout[done.stdout.index("{") :])
+    assert record["rows"] == 6
+    assert "confidential: the largest error" in done.stdout

@@ -1,0 +1,147 @@
+"""The exact law of the error against the vectors, the definition, and itself."""
+
+import math
+from decimal import Decimal
+from fractions import Fraction
+
+import naive
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import smalldb
+from queries import Conjunctions, Domain, Linear, Marginals, Rows
+from smalldb.counting.law import Law
+
+# id -> domain, queries, counts over the cells, rows, epsilon, the error whose exceedance is `fail_prob`
+ENTRIES = {
+    "census_d2_conj": (2, Conjunctions(2), (3, 1, 0, 2), 3, "1/2", "1/3"),
+    "census_d3_cells": (3, Marginals(2, exactly=True), (4, 0, 1, 2, 0, 3, 1, 1), 4, 2, "1/4"),
+    "census_d3_conj": (3, Conjunctions(2), (20, 5, 3, 2, 4, 1, 2, 3), 6, 1, "1/5"),
+    "census_thresh8": (
+        3,
+        Linear([[int(i < c) for i in range(8)] for c in range(9)]),
+        (2, 1, 0, 4, 0, 0, 1, 2),
+        4,
+        1,
+        "1/4",
+    ),
+}
+
+
+def census(d, queries, histogram, rows, **keywords):
+    domain = Domain([f"x{i}" for i in range(d)])
+    data = Rows.from_counts(domain, domain.decode(domain.table()), histogram)
+    return smalldb.census(data, queries, rows=rows, **keywords)
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_the_vectors_come_out(name, vectors):
+    d, queries, histogram, rows, epsilon, error = ENTRIES[name]
+    expected = vectors[name]["value"]
+    found = census(d, queries, histogram, rows)
+    assert dict(zip(map(str, found.levels), found.counts, strict=True)) == expected["census"]
+    assert found.total == expected["R"]
+    law = found.law(epsilon)
+    assert law.probabilities.tolist() == [float(p) for p in expected["probs"].values()]
+    assert law.log_normaliser == pytest.approx(float(expected["logZ"]), rel=1e-15)
+    assert law.mean() == float(expected["expected_error"])
+    assert law.exceedance(error) == float(expected["fail_prob"])
+
+
+def test_the_empty_table_is_uniform(vectors):
+    found = census(2, Conjunctions(2), (0, 0, 0, 0), 2)
+    assert {str(s): c for s, c in zip(found.levels, found.counts, strict=True)} == (
+        vectors["census_empty"]["value"]["census"]
+    )
+    assert found.law(1).probabilities.tolist() == [1.0]
+    assert found.law(1).mean() == 0
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    st.dictionaries(st.integers(0, 400), st.integers(1, 10**30), min_size=1, max_size=8),
+    st.fractions(Fraction(1, 1000), 3, max_denominator=1000),
+)
+def test_floats_are_the_nearest_and_enclosures_hold(counts, rate):
+    counts = dict(sorted(counts.items()))
+    law = Law(np.array(list(counts)), tuple(counts.values()), rate, 7)
+    exact = list(naive.fraction_law(counts, rate).values())
+    for (low, high), p, probability in zip(law.enclosures(), exact, law.probabilities, strict=True):
+        assert low - Fraction(1, 10**40) <= p <= high + Fraction(1, 10**40)
+        assert high - low < Fraction(1, 2**60)
+        assert probability == pytest.approx(float(p), rel=1e-15, abs=1e-40)
+    mean = sum(s * p for s, p in zip(counts, exact, strict=True)) / 7
+    assert law.mean() == pytest.approx(float(mean), rel=1e-15, abs=1e-40)
+    total = Decimal(0)
+    for s, count in counts.items():
+        total += count * (-Decimal(rate.numerator) / rate.denominator * s).exp()
+    assert law.log_normaliser == pytest.approx(float(total.ln()), rel=1e-13, abs=1e-13)
+
+
+def test_far_levels_have_their_true_probability():
+    law = Law(np.array([0, 500, 2000]), (1, 1, 10**400), Fraction(1), 1)
+    assert law.probabilities.tolist() == [1.0, math.exp(-500), 0.0]
+    assert law.log_normaliser == pytest.approx(math.log1p(math.exp(-500)), abs=1e-16)
+    low, high = law.enclosures(4000)[2]
+    assert 0 < low < high < Fraction(1, 10**460)
+
+
+def test_quantiles_and_exceedances_are_consistent():
+    law = census(*ENTRIES["census_d3_conj"][:4]).law(1)
+    distribution = np.cumsum(law.probabilities)
+    for q in ("1/1000", 0.05, "1/3", 0.5, "0.9", 0.999999, 1):
+        e = law.quantile(q)
+        place = law.errors.tolist().index(e)
+        assert distribution[place] >= float(Fraction(q) if isinstance(q, str) else q) - 1e-12
+        assert place == 0 or distribution[place - 1] < float(Fraction(q) if isinstance(q, str) else q)
+    assert law.quantile(1) == law.errors[-1]
+    for place, level in enumerate(law.levels.tolist()):
+        exactly = Fraction(level, law.unit)
+        assert law.exceedance(exactly) == pytest.approx(1 - distribution[place], abs=1e-14)
+        assert law.exceedance(exactly - Fraction(1, 10**30)) == pytest.approx(
+            1 - (distribution[place - 1] if place else 0), abs=1e-14
+        )
+    assert law.exceedance(-1) == 1.0
+    assert law.exceedance(2) == 0.0
+
+
+def test_a_larger_epsilon_errs_less_and_one_census_serves_all():
+    found = census(*ENTRIES["census_d3_conj"][:4])
+    means = [found.law(epsilon).mean() for epsilon in ("1/100", "1/10", 1, 10, 100)]
+    assert means == sorted(means, reverse=True)
+    assert means[-1] == pytest.approx(float(found.error(found.levels[0])), abs=1e-3)
+
+
+def test_as_a_table():
+    law = census(*ENTRIES["census_d2_conj"][:4]).law("1/2")
+    frame = law.to_frame()
+    assert list(frame.columns) == ["level", "error", "candidates", "probability"]
+    pd.testing.assert_series_equal(frame["probability"], pd.Series(law.probabilities, name="probability"))
+    assert frame["candidates"].tolist() == [2, 8, 6, 4]
+    assert repr(law) == "<Law of the error over 20 candidates: confidential>"
+
+
+@pytest.mark.parametrize("epsilon", [0, -1, float("nan"), "x"])
+def test_a_bad_epsilon_is_refused(epsilon):
+    with pytest.raises(ValueError, match="epsilon"):
+        census(*ENTRIES["census_d2_conj"][:4]).law(epsilon)
+
+
+def test_bad_quantiles_are_refused():
+    law = census(*ENTRIES["census_d2_conj"][:4]).law(1)
+    for q in (0, 1.5, -1):
+        with pytest.raises(ValueError, match=r"probability must lie in \(0, 1\]"):
+            law.quantile(q)
+
+
+def test_candidates_of_a_census_are_checked():
+    found = census(*ENTRIES["census_d2_conj"][:4])
+    with pytest.raises(IndexError, match="no candidate stands at this level"):
+        found.candidate(4, 0)
+    with pytest.raises(IndexError, match="below the count"):
+        found.candidate(3, 2)
+    drawn = found.candidate(3, 1)
+    assert (drawn.shape, drawn.sum()) == ((4,), 3)

@@ -1,0 +1,80 @@
+from itertools import combinations_with_replacement
+from math import comb
+
+import naive
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from smalldb.multisets import count, iterate, rank, unrank
+
+
+@pytest.mark.parametrize("cells", range(1, 6))
+@pytest.mark.parametrize("rows", range(6))
+def test_against_the_definition(cells, rows):
+    expected = list(naive.multisets(cells, rows))
+    assert list(iterate(cells, rows)) == expected
+    assert count(cells, rows) == len(expected)
+    assert [rank(counts) for counts in expected] == list(range(len(expected)))
+    assert [unrank(i, cells, rows) for i in range(len(expected))] == expected
+
+
+def test_order_is_that_of_sorted_rows():
+    spelled = [tuple(i for i, c in enumerate(y) for _ in range(c)) for y in iterate(4, 3)]
+    assert spelled == list(combinations_with_replacement(range(4), 3)) == sorted(spelled)
+
+
+@st.composite
+def places(draw):
+    cells, rows = draw(st.integers(1, 70_000)), draw(st.integers(0, 60))
+    return draw(st.integers(0, comb(cells + rows - 1, rows) - 1)), cells, rows
+
+
+@settings(deadline=None)
+@given(places())
+def test_rank_inverts_unrank(place):
+    index, cells, rows = place
+    counts = unrank(index, cells, rows)
+    assert len(counts) == cells
+    assert sum(counts) == rows
+    assert min(counts) >= 0
+    assert rank(counts) == index
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(0, 10**6), min_size=1, max_size=30))
+def test_unrank_inverts_rank(counts):
+    assert unrank(rank(counts), len(counts), sum(counts)) == tuple(counts)
+
+
+@pytest.mark.parametrize(("cells", "rows"), [(65536, 40), (40, 65536), (2, 10**9), (1, 10**9), (16, 1000)])
+def test_big_sizes(cells, rows):
+    total = comb(cells + rows - 1, cells - 1)
+    assert count(cells, rows) == total
+    assert unrank(0, cells, rows) == (rows,) + (0,) * (cells - 1)
+    assert unrank(total - 1, cells, rows) == (0,) * (cells - 1) + (rows,)
+    assert rank((0,) * (cells - 1) + (rows,)) == total - 1
+    assert rank(unrank(total // 3, cells, rows)) == total // 3
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: count(0, 3),
+        lambda: count(3, -1),
+        lambda: iterate(0, 0),
+        lambda: iterate(2, -1),
+        lambda: unrank(0, 0, 1),
+        lambda: rank(()),
+        lambda: rank((2, -1)),
+    ],
+)
+def test_bad_sizes(call):
+    with pytest.raises(ValueError, match="must be"):
+        call()
+
+
+@pytest.mark.parametrize("index", [-1, 10, 10**30])
+def test_index_out_of_range(index):
+    with pytest.raises(IndexError, match="index"):
+        unrank(index, 3, 3)

@@ -1,0 +1,117 @@
+import os
+import random
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from smalldb.exact import draw_level, uniform_below
+from smalldb.randomness import BitSource, OutOfBits, ScriptedBits, SeededBits, SystemBits, bit_source
+
+# what `openssl dgst -shake256` makes of the bytes of the seed and eight zero bytes, first eight bytes
+STREAMS = {
+    0: 0xD5167A096C7DB7C8,
+    -1: 0x5526A740DCC4EA5D,
+    12345: 0xDCB395E243F91C9C,
+}
+
+
+@pytest.mark.parametrize(("seed", "first"), STREAMS.items())
+def test_seeded_stream_is_pinned(seed, first):
+    assert SeededBits(seed).bits(64) == first
+
+
+def test_second_block_of_a_seeded_stream_is_pinned():
+    source = SeededBits(0)
+    source.bits(1024)
+    assert source.bits(64) == 0x76E6A8FCCD03F1FB
+
+
+def test_seeds_have_streams_of_their_own():
+    seeds = [*range(-300, 300), 2**64, -(2**64), 10**5000]
+    assert len({SeededBits(seed).bits(64) for seed in seeds}) == len(seeds)
+
+
+def test_seeded_stream_does_not_depend_on_chunks():
+    whole = f"{SeededBits(7).bits(5000):05000b}"
+    sizes, source, text = random.Random(1), SeededBits(7), ""
+    while len(text) < 3000:
+        size = sizes.choice([0, 1, 2, 31, 64, 700, 1024])
+        text += f"{source.bits(size):0{size}b}" if size else ""
+        assert source.bits(0) == 0
+    assert whole.startswith(text)
+
+
+def test_system_bits_vary_and_fit():
+    source = SystemBits()
+    assert source.bits(256) != source.bits(256)
+    assert source.bits(0) == 0
+    for count in range(1, 20):
+        drawn = [source.bits(count) for _ in range(60)]
+        assert all(0 <= value < 1 << count for value in drawn)
+        assert len({value >> (count - 1) for value in drawn}) == len({value & 1 for value in drawn}) == 2
+
+
+def test_failing_entropy_propagates(monkeypatch):
+    def broken(count):
+        raise OSError("no entropy")
+
+    monkeypatch.setattr(os, "urandom", broken)
+    for draw in (
+        lambda: SystemBits().bits(1),
+        lambda: uniform_below(3, bit_source(None)),
+        lambda: draw_level({0: 1, 1: 1}, Fraction(1), bit_source(None)),
+    ):
+        with pytest.raises(OSError, match="no entropy"):
+            draw()
+
+
+def test_script_is_handed_out_once_and_in_order():
+    source = ScriptedBits("1011")
+    assert [source.bits(1), source.bits(0), source.bits(2)] == [1, 0, 1]
+    with pytest.raises(OutOfBits):
+        source.bits(2)
+    assert source.bits(1) == 1
+    with pytest.raises(EOFError):
+        source.bits(1)
+    assert ScriptedBits([1, 0, 1]).bits(3) == 5
+
+
+@pytest.mark.parametrize("script", ["012", "1 ", [0, 2], [10], [0.5]])
+def test_script_holds_bits_only(script):
+    with pytest.raises(ValueError, match="script"):
+        ScriptedBits(script)
+
+
+@pytest.mark.parametrize("source", [SystemBits(), SeededBits(1), ScriptedBits("1")])
+def test_counts_below_zero_are_refused(source):
+    with pytest.raises(ValueError, match="count"):
+        source.bits(-1)
+
+
+def test_bit_source():
+    own = ScriptedBits("0")
+    assert bit_source(own) is own
+    assert isinstance(bit_source(None), SystemBits)
+    assert bit_source(12345).bits(64) == STREAMS[12345]
+    assert [bit_source(None).private, bit_source(1).private, own.private] == [True, False, False]
+    assert all(isinstance(source, BitSource) for source in (SystemBits(), SeededBits(1), own))
+
+
+@pytest.mark.parametrize(
+    "rng",
+    [
+        True,
+        1.0,
+        "1",
+        np.random.default_rng(1),
+        np.random.RandomState(1),
+        random.Random(1),
+        random,
+        SystemBits,
+    ],
+)
+def test_other_generators_are_refused(rng):
+    with pytest.raises(TypeError, match=r"rng must be None .* refused") as caught:
+        bit_source(rng)
+    assert "\n" not in str(caught.value)

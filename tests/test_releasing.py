@@ -1,0 +1,397 @@
+"""The whole way from a table to its release: exact law, privacy loss, record, confidential part."""
+
+import copy
+import json
+import math
+import pickle
+from collections import Counter
+from fractions import Fraction
+
+import jsonschema
+import naive
+import numpy as np
+import pandas as pd
+import pytest
+
+import smalldb
+from queries import Conjunctions, DataError, Domain, Linear, Marginals, Parities, Predicates, Rows
+from smalldb.randomness import OutOfBits, ScriptedBits
+from smalldb.recording import record_schema
+
+FRAME = pd.DataFrame({"a": [0, 0, 0, 1, 1, 1], "b": [0, 0, 1, 0, 1, 1]})
+
+
+def table(domain, histogram):
+    """The table with these counts over the cells, as rows."""
+    return Rows.from_counts(domain, domain.decode(domain.table()), histogram)
+
+
+def counts_of(frame, domain):
+    """A released table as counts over the cells."""
+    return tuple(Rows.from_frame(domain, frame).histogram().tolist())
+
+
+def law(workload, histogram, rows, rate):
+    """Candidate -> probability, by the definition (to 1e-40)."""
+    matrix = workload.matrix().tolist()
+    answers = [sum(w * h for w, h in zip(f, histogram, strict=True)) for f in matrix]
+    candidates = list(naive.multisets(len(histogram), rows))
+    scores = [naive.score(matrix, answers, sum(histogram), y) for y in candidates]
+    levels = naive.fraction_law(Counter(scores), rate)
+    share = Counter(scores)
+    return {y: levels[s] / share[s] for y, s in zip(candidates, scores, strict=True)}
+
+
+def decided(release, gap):
+    """Candidate -> dyadic mass of the bit strings that decide for it, until less than `gap` is open."""
+    mass, open_strings, undecided = Counter(), [""], Fraction(1)
+    while undecided > gap:
+        longer = []
+        for prefix in open_strings:
+            try:
+                mass[release(ScriptedBits(prefix))] += Fraction(1, 2 ** len(prefix))
+            except OutOfBits:
+                longer += [prefix + "0", prefix + "1"]
+        open_strings = longer
+        undecided = 1 - sum(mass.values())
+    return mass
+
+
+WHOLE_WAYS = [
+    (Domain(["a"]), Predicates(["a"]), (1, 3), 2, "1", "replace-one"),
+    (Domain(["a", "b"]), Conjunctions(2), (3, 1, 0, 2), 1, "1/2", "replace-one"),
+    (Domain(["a", "b"], valid=[0, 1, 3]), Parities(2), (2, 0, 3), 2, "3", "replace-one"),
+    (Domain(["a"]), Linear([["1/3", "1"]]), (4, 1), 3, "2", "add-remove"),
+    (Domain(["a"]), Predicates(["a"]), (0, 0), 2, "1", "add-remove"),
+]
+
+
+@pytest.mark.parametrize(("domain", "queries", "histogram", "rows", "epsilon", "neighbours"), WHOLE_WAYS)
+def test_every_candidate_is_drawn_with_its_exact_probability(
+    domain, queries, histogram, rows, epsilon, neighbours
+):
+    workload = queries.workload(domain)
+    data = table(domain, histogram)
+
+    def release(source):
+        made = smalldb.release(data, queries, epsilon=epsilon, rows=rows, neighbours=neighbours, rng=source)
+        return counts_of(made.data, domain)
+
+    mass = decided(release, Fraction(1, 10**6))
+    rate = Fraction(epsilon) / (2 * rows * workload.denominator)
+    exact = law(workload, histogram, rows, rate)
+    assert set(mass) <= set(exact)
+    assert all(mass[y] <= p + Fraction(1, 10**30) for y, p in exact.items())
+    assert sum(exact[y] - mass[y] for y in exact) < Fraction(1, 10**6) + Fraction(1, 10**30)
+    # the same check must notice a law that is a little off
+    stretched = law(workload, histogram, rows, rate * Fraction(21, 20))
+    if sum(histogram):
+        assert any(mass[y] > p for y, p in stretched.items())
+
+
+def test_large_draws_follow_the_law_and_not_its_neighbour():
+    domain, queries, rows, draws = Domain(["a", "b", "c"]), Conjunctions(2), 2, 4000
+    workload, histogram = queries.workload(domain), (4, 0, 1, 2, 0, 3, 1, 1)
+    data = table(domain, histogram)
+    source = smalldb.randomness.SeededBits(2026)
+    seen = Counter(
+        counts_of(smalldb.release(data, queries, epsilon=2, rows=rows, rng=source).data, domain)
+        for _ in range(draws)
+    )
+
+    def statistic(rate):
+        exact = law(workload, histogram, rows, rate)
+        return sum((seen[y] - draws * p) ** 2 / (draws * p) for y, p in exact.items())
+
+    freedom = math.comb(9, 2) - 1
+    assert statistic(Fraction(1, 2)) < freedom + 5 * math.sqrt(2 * freedom)
+    assert statistic(Fraction(3, 10)) > freedom + 10 * math.sqrt(2 * freedom)
+
+
+def worst_loss(workload, sizes, rows, rate, neighbours):
+    """The largest |ln ratio| over all neighbouring tables, and over all candidates."""
+    cells = workload.domain.size
+    tables = [h for n in sizes for h in naive.multisets(cells, n)]
+    laws = {h: law(workload, h, rows, rate) for h in tables}
+    worst = 0.0
+    for h in tables:
+        for i in range(cells):
+            added = tuple(c + (k == i) for k, c in enumerate(h))
+            if neighbours == "add-remove":
+                others = [added]
+            else:
+                others = [
+                    tuple(c - (k == j) for k, c in enumerate(added)) for j in range(cells) if h[j] and j != i
+                ]
+            for other in others:
+                if other in laws:
+                    pairs = zip(laws[h].values(), laws[other].values(), strict=True)
+                    worst = max(worst, *(abs(math.log(p / q)) for p, q in pairs))
+    return worst
+
+
+@pytest.mark.parametrize(
+    ("domain", "queries", "rows", "epsilon"),
+    [
+        (Domain(["a"]), Predicates(["a"]), 2, Fraction(1)),
+        (Domain(["a", "b"]), Conjunctions(2), 2, Fraction(1)),
+        (Domain(["a", "b"]), Conjunctions(2), 1, Fraction(4)),
+        (Domain(["a"]), Linear([["1/2", "1"]]), 1, Fraction(3)),
+    ],
+)
+def test_the_record_states_a_guarantee_that_holds(domain, queries, rows, epsilon):
+    workload = queries.workload(domain)
+    rate = epsilon / (2 * rows * workload.denominator)
+    for neighbours, sizes in (("replace-one", [4]), ("add-remove", range(5))):
+        made = smalldb.release(
+            table(domain, (1,) * domain.size), queries, epsilon=epsilon, rows=rows, neighbours=neighbours
+        )
+        stated = Fraction(made.record["privacy"]["epsilon"])
+        assert stated == (
+            epsilon
+            if neighbours == "replace-one"
+            else epsilon * (1 - Fraction(1, 2 * rows * workload.denominator))
+        )
+        loss = worst_loss(workload, sizes, rows, rate, neighbours)
+        assert 0.25 * stated < loss <= stated
+
+
+@pytest.mark.parametrize(
+    ("name", "domain", "queries", "rows", "epsilon"),
+    [
+        ("privacy_d1_point", Domain(["a"]), Predicates(["a"]), 2, 1),
+        ("privacy_d2_conj", Domain(["a", "b"]), Conjunctions(2), 2, 1),
+        ("privacy_d2_conj_m1", Domain(["a", "b"]), Conjunctions(2), 1, 4),
+    ],
+)
+def test_worst_losses_of_the_vectors(name, domain, queries, rows, epsilon, vectors):
+    workload = queries.workload(domain)
+    rate = Fraction(epsilon, 2 * rows)
+    expected = vectors[name]["value"]
+    assert worst_loss(workload, [6], rows, rate, "replace-one") == pytest.approx(
+        expected["replace"]["loss"], rel=1e-12
+    )
+    assert worst_loss(workload, range(7), rows, rate, "add-remove") == pytest.approx(
+        expected["addrem"]["loss"], rel=1e-12
+    )
+
+
+def test_output_has_the_input_s_columns_order_and_dtypes():
+    frame = FRAME.astype({"a": "boolean", "b": "uint8"})[["b", "a"]].set_index(pd.Index(range(10, 16)))
+    made = smalldb.generate(frame, Conjunctions(2), epsilon=1, rows=5)
+    assert list(made.columns) == ["b", "a"]
+    assert made.dtypes.equals(frame.dtypes)
+    assert made.index.equals(pd.RangeIndex(5))
+    assert not made.isna().any(axis=None)
+    keys = (2 * made["b"].astype(int) + made["a"].astype(int)).tolist()
+    assert keys == sorted(keys)
+
+
+def test_every_form_of_the_same_input_gives_the_same_release():
+    domain = Domain(["a", "b"])
+    forms = [FRAME, Rows.from_frame(domain, FRAME), Rows.from_counts(domain, *_aggregated(FRAME))]
+    queries = [Conjunctions(2), "conjunctions:2", Conjunctions(2).workload(domain)]
+    made = [
+        smalldb.release(data, q, epsilon=e, rows=3, rng=5)
+        for data, q, e in zip(forms, queries, [0.1, "1/10", Fraction(1, 10)], strict=True)
+    ]
+    for other in made[1:]:
+        assert other.record == made[0].record
+        assert (other.data.to_numpy() == made[0].data.to_numpy()).all()
+
+
+def _aggregated(frame):
+    grouped = frame.value_counts().reset_index()
+    return grouped[["a", "b"]], grouped["count"]
+
+
+def test_the_record_is_as_designed():
+    made = smalldb.release(FRAME, Conjunctions(2), epsilon="0.50", rows=2, beta=0.1, rng=1)
+    record = made.record
+    jsonschema.validate(record, record_schema())
+    assert list(record) == [
+        *("schema", "mechanism", "candidates", "epsilon", "delta", "neighbours", "privacy", "rows", "n"),
+        *("queries", "universe", "bounds", "private", "versions"),
+    ]
+    assert record == json.loads(json.dumps(record))
+    assert record["schema"] == 1
+    assert record["mechanism"] == "census"
+    assert record["candidates"] == "multisets"
+    assert record["epsilon"] == "0.5"
+    assert record["delta"] is None
+    assert record["privacy"] == {"epsilon": "0.5", "bounded_range": "0.5"}
+    assert (record["rows"], record["n"]) == (2, 6)
+    assert record["queries"] == {"text": "conjunctions:2", "stated": 4, "reduced": 3}
+    assert record["universe"] == {"attributes": ["a", "b"], "valid": None}
+    sizes = {"cells": 4, "queries": 3, "n": 6, "epsilon": "1/2", "beta": "1/10"}
+    assert record["bounds"] == {
+        "beta": "0.1",
+        "sharp": smalldb.bounds.sharp(rows=2, **sizes),
+        "proposition_4_4": smalldb.bounds.proposition_4_4_rows(rows=2, **sizes),
+        "theorem_4_5": smalldb.bounds.theorem_4_5(**sizes),
+    }
+    assert record["private"] is False
+    assert record["versions"] == {"smalldb": smalldb.__version__}
+
+
+def test_under_add_remove_nothing_public_depends_on_n():
+    one = smalldb.release(FRAME, Conjunctions(2), epsilon=1, rows=2, neighbours="add-remove")
+    two = smalldb.release(FRAME[:3], Conjunctions(2), epsilon=1, rows=2, neighbours="add-remove")
+    none = smalldb.release(FRAME[:0], Conjunctions(2), epsilon=1, rows=2, neighbours="add-remove")
+    assert one.record == two.record == none.record
+    assert "n" not in one.record
+    assert "bounds" not in one.record
+    assert one.record["private"] is True
+    jsonschema.validate(one.record, record_schema())
+    assert one.record["privacy"]["epsilon"] == "0.75"
+    assert repr(one) == repr(two)
+
+
+def test_the_schema_refuses_other_records():
+    record = smalldb.release(FRAME, Conjunctions(2), epsilon=1, rows=2).record
+    for change in (
+        {"n": None},
+        {"private": "yes"},
+        {"epsilon": 0.5},
+        {"neighbours": "add-remove"},
+        {"more": 1},
+    ):
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(record | change, record_schema())
+
+
+def test_the_confidential_part_is_right_and_does_not_travel():
+    made = smalldb.release(FRAME, Marginals(2), epsilon=1, rows=4, rng=3)
+    secret = made.confidential
+    workload = Marginals(2).workload(Domain(["a", "b"]))
+    real = workload.matrix() @ np.array(counts_of(FRAME, workload.domain)) / 6
+    synthetic = workload.matrix() @ np.array(counts_of(made.data, workload.domain)) / 4
+    assert secret.errors.to_numpy() == pytest.approx(np.abs(real - synthetic), abs=1e-15)
+    assert list(secret.errors.index) == list(workload.labels)
+    assert secret.max_error == max(secret.errors)
+    assert secret.census.total == math.comb(7, 4)
+    assert secret.level in secret.census.levels
+    for shown in (repr(made), repr(secret), repr(secret.census)):
+        assert str(secret.max_error) not in shown
+        assert str(secret.level) not in shown.replace(str(secret.census.total), "")
+    for travelled in (pickle.loads(pickle.dumps(made)), copy.copy(made), copy.deepcopy(made)):
+        assert travelled.record == made.record
+        assert travelled.data.equals(made.data)
+        with pytest.raises(ValueError, match="stays with the original"):
+            _ = travelled.confidential
+
+
+def test_pickles_hold_no_private_numbers():
+    """Two tables, one released table: the pickles must be the same bytes."""
+    found = {}
+    for frame in (FRAME, FRAME.replace({"b": {1: 0}})):
+        for seed in range(20):
+            made = smalldb.release(frame, Conjunctions(2), epsilon=1, rows=1, rng=seed)
+            key = (len(frame), tuple(made.data.to_numpy().ravel()))
+            found.setdefault(key, set()).add(pickle.dumps(made))
+    assert any(len(pickles) for pickles in found.values())
+    assert all(len(pickles) == 1 for pickles in found.values())
+
+
+def test_an_empty_table_is_drawn_uniformly_under_add_remove():
+    made = smalldb.release(FRAME[:0], Conjunctions(2), epsilon=1, rows=2, neighbours="add-remove", rng=1)
+    assert made.confidential.census.counts == (10,)
+    assert made.confidential.max_error == 0
+    assert (made.confidential.errors == 0).all()
+
+
+def test_a_universe_of_one_cell():
+    domain = Domain(["a"], valid=[1])
+    made = smalldb.release(pd.DataFrame({"a": [1, 1]}), Conjunctions(1), epsilon=1, rows=3, domain=domain)
+    assert made.data["a"].tolist() == [1, 1, 1]
+    assert made.record["queries"]["reduced"] == 0
+    assert made.record["bounds"]["sharp"] == 0
+
+
+def test_neither_rows_nor_alpha_plans_the_rows():
+    made = smalldb.release(FRAME, Conjunctions(2), epsilon=1)
+    plan = smalldb.plan(Domain(["a", "b"]), Conjunctions(2), n=6, epsilon=1)
+    assert made.record["rows"] == plan.rows
+    for rows in range(1, 60):
+        other = smalldb.plan(Domain(["a", "b"]), Conjunctions(2), n=6, epsilon=1, rows=rows)
+        assert plan.bound <= other.bound
+
+
+def test_alpha_is_the_lecture_s_size():
+    made = smalldb.release(FRAME, Conjunctions(2), epsilon=1, alpha="0.3")
+    assert made.record["rows"] == math.ceil(math.log(3) / 0.09) == 13
+
+
+BAD = [
+    ({"epsilon": 0}, ValueError, "epsilon must be above 0"),
+    ({"epsilon": -1}, ValueError, "epsilon must be above 0"),
+    ({"epsilon": float("nan")}, ValueError, "epsilon"),
+    ({"epsilon": "inf"}, ValueError, "epsilon"),
+    ({"epsilon": "one"}, ValueError, "epsilon"),
+    ({"epsilon": True}, TypeError, "epsilon"),
+    ({"alpha": 0, "rows": None}, ValueError, "alpha must lie strictly between 0 and 1"),
+    ({"alpha": 1, "rows": None}, ValueError, "alpha must lie strictly between 0 and 1"),
+    ({"rows": 0}, ValueError, "rows must be a whole number of at least 1"),
+    ({"rows": 2.5}, TypeError, "rows must be a whole number"),
+    ({"rows": True}, TypeError, "rows must be a whole number"),
+    ({"alpha": 0.5}, ValueError, "rows or alpha, not both"),
+    ({"rows": None, "neighbours": "add-remove"}, ValueError, "give rows or alpha"),
+    ({"neighbours": "add"}, ValueError, "neighbours must be 'replace-one' or 'add-remove'"),
+    ({"beta": 1}, ValueError, "beta must lie strictly between 0 and 1"),
+    ({"rng": np.random.default_rng(1)}, TypeError, "rng must be"),
+    ({"queries": 3}, TypeError, "queries must be a query class"),
+    ({"queries": Conjunctions(3)}, ValueError, "more than the 2 attributes"),
+    ({"queries": Conjunctions(1).workload(Domain(["z"]))}, ValueError, "another domain"),
+    ({"domain": Domain(["a"]), "queries": "parities:1"}, ValueError, "'b' is not an attribute"),
+    ({"data": [1]}, TypeError, "expected a pandas DataFrame"),
+    ({"data": FRAME[:0]}, ValueError, "no rows"),
+    ({"rows": 10**6}, ValueError, "the largest that can is"),
+    ({"queries": Linear([[0, f"1/{2**61}", 0, 0]])}, ValueError, "2\\^62"),
+]
+
+
+@pytest.mark.parametrize(("change", "kind", "message"), BAD)
+def test_bad_arguments_are_refused(change, kind, message):
+    arguments = {"data": FRAME, "queries": Conjunctions(2), "epsilon": 1, "rows": 2} | change
+    with pytest.raises(kind, match=message) as caught:
+        smalldb.release(**arguments)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_refused_size_names_one_that_works():
+    names = [f"x{i}" for i in range(6)]
+    with pytest.raises(ValueError, match="beyond the budget") as caught:
+        smalldb.plan(Domain(names), Conjunctions(2), n=10, epsilon=1, rows=20)
+    largest = int(str(caught.value).split("the largest that can is ")[1].split()[0])
+    assert smalldb.plan(Domain(names), Conjunctions(2), n=10, epsilon=1, rows=largest).rows == largest
+    with pytest.raises(ValueError, match="beyond the budget"):
+        smalldb.plan(Domain(names), Conjunctions(2), n=10, epsilon=1, rows=largest + 1)
+    with pytest.raises(ValueError, match="fewer attributes"):
+        smalldb.plan(Domain([f"x{i}" for i in range(40)]), Conjunctions(2), n=10, epsilon=1, rows=1)
+
+
+def test_refusals_come_before_the_data_is_looked_at():
+    unreadable = pd.DataFrame({"a": [7, 8], "b": [9, 9]})
+    with pytest.raises(ValueError, match="beyond the budget"):
+        smalldb.release(unreadable, Conjunctions(2), epsilon=1, rows=10**6)
+    with pytest.raises(DataError):
+        smalldb.release(unreadable, Conjunctions(2), epsilon=1, rows=2)
+
+
+def test_add_remove_has_a_public_cap_on_n():
+    domain = Domain(["a"])
+    data = Rows.from_counts(domain, pd.DataFrame({"a": [0, 1]}), [2**40, 1])
+    with pytest.raises(DataError, match="more than 2\\^40 rows"):
+        smalldb.release(data, Predicates(["a"]), epsilon=1, rows=2, neighbours="add-remove")
+    with pytest.raises(ValueError, match="n is private"):
+        smalldb.plan(domain, Predicates(["a"]), n=5, epsilon=1, rows=2, neighbours="add-remove")
+    assert smalldb.plan(domain, Predicates(["a"]), epsilon=1, rows=2, neighbours="add-remove").bound is None
+
+
+def test_floats_would_lose_this_support():
+    """A candidate whose weight underflows in floats (theory.md, section 3) still can be drawn."""
+    domain = Domain(["a"])
+    data = table(domain, (0, 2000))
+    made = smalldb.census(data, Predicates(["a"]), rows=4)
+    assert made.levels.tolist() == [0, 2000, 4000, 6000, 8000]
+    assert math.exp(-Fraction(1, 8) * 6000) == 0.0
