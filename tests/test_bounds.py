@@ -181,7 +181,7 @@ CHANCES = st.fractions(Fraction(1, 10**6), Fraction(999, 1000), max_denominator=
 N = st.integers(1, 10**9)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     n=N,
     cells=COUNTS.filter(lambda c: c > 1) | st.just(2**100),
@@ -205,7 +205,7 @@ def test_bounds_at_given_rows_are_rounded_up(n, cells, queries, rows, base, epsi
         )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(n=N, cells=COUNTS, queries=QUERIES, epsilon=EPSILONS, beta=CHANCES, alpha=CHANCES)
 def test_printed_forms_are_rounded_up(n, cells, queries, epsilon, beta, alpha):
     sizes = {"n": n, "cells": cells, "queries": queries, "epsilon": epsilon, "beta": beta}
@@ -242,7 +242,7 @@ def test_stirling_agrees_with_the_exact_count():
 # Integers: decided exactly
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(queries=QUERIES, alpha=CHANCES)
 def test_rows_are_the_exact_ceiling(queries, alpha):
     with localcontext(prec=200):
@@ -284,7 +284,7 @@ def test_the_floats_of_the_binomial_method_are_far_better_than_its_margin(rows, 
         assert found == pytest.approx(float(sum(terms)), rel=1e-11, abs=0)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(cells=st.integers(1, 300), queries=QUERIES, epsilon=EPSILONS, beta=CHANCES, error=CHANCES)
 def test_data_of_the_theorem_invert_it(cells, queries, epsilon, beta, error):
     sizes = {"cells": cells, "queries": queries, "epsilon": epsilon, "beta": beta}
@@ -297,7 +297,7 @@ def test_data_of_the_theorem_invert_it(cells, queries, epsilon, beta, error):
 # The best rows, and the least data
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     n=st.integers(1, 10**5),
     cells=st.integers(2, 60),
@@ -326,7 +326,7 @@ def test_unlimited_best_rows(cells, queries, n, candidates):
     assert min(heights, key=heights.__getitem__) == best
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     error=st.fractions(Fraction(1, 20), Fraction(9, 10), max_denominator=100),
     cells=st.integers(2, 40),
@@ -347,7 +347,7 @@ def test_the_least_data_invert_the_sharp_bound(error, cells, queries, epsilon, b
         assert n == 1 or least(n - 1) > number(error)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     n=N,
     cells=st.integers(1, 1000),

@@ -7,7 +7,7 @@ from itertools import accumulate
 import naive
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.stats import chi2, chisquare
 
@@ -110,20 +110,17 @@ def test_not_a_number_type(value):
         as_fraction(value, "beta")
 
 
-@settings(deadline=None)
 @given(st.one_of(st.fractions(), st.decimals(allow_nan=False, allow_infinity=False, places=40).map(Fraction)))
 def test_text_comes_back(fraction):
     assert as_fraction(as_text(fraction), "x") == as_fraction(fraction, "x") == fraction
 
 
-@settings(deadline=None)
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_a_float_is_its_shortest_text(value):
     assert as_fraction(value, "x") == as_fraction(repr(value), "x") == Fraction(repr(value))
     assert float(as_text(as_fraction(value, "x"))) == value
 
 
-@settings(deadline=None)
 @given(st.fractions(0, 3000, max_denominator=10**9), st.integers(0, 300))
 def test_enclosure_holds_exp_and_is_narrow(r, precision):
     context = Context(prec=200)
@@ -240,7 +237,6 @@ def lazy_level(weights, source):
         u, scale = 2 * u + source.bits(1), 2 * scale
 
 
-@settings(deadline=None)
 @given(
     st.dictionaries(st.integers(-50, 50), st.integers(1, 10**30), min_size=1, max_size=8),
     st.fractions(0, 2, max_denominator=1000),
@@ -393,7 +389,6 @@ def dice_roller(n, source):
     return 0
 
 
-@settings(deadline=None)
 @given(st.integers(1, 10**100), st.integers())
 def test_uniform_equals_its_slow_twin(n, seed):
     quick, slow = SeededBits(seed), SeededBits(seed)

@@ -60,7 +60,7 @@ def test_the_empty_table_is_uniform(vectors):
     assert found.law(1).mean() == 0
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(
     st.dictionaries(st.integers(0, 400), st.integers(1, 10**30), min_size=1, max_size=8),
     st.fractions(Fraction(1, 1000), 3, max_denominator=1000),

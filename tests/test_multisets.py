@@ -3,7 +3,7 @@ from math import comb
 
 import naive
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from smalldb.multisets import count, iterate, rank, unrank
@@ -30,7 +30,6 @@ def places(draw):
     return draw(st.integers(0, comb(cells + rows - 1, rows) - 1)), cells, rows
 
 
-@settings(deadline=None)
 @given(places())
 def test_rank_inverts_unrank(place):
     index, cells, rows = place
@@ -41,7 +40,6 @@ def test_rank_inverts_unrank(place):
     assert rank(counts) == index
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(0, 10**6), min_size=1, max_size=30))
 def test_unrank_inverts_rank(counts):
     assert unrank(rank(counts), len(counts), sum(counts)) == tuple(counts)

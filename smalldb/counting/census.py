@@ -131,7 +131,7 @@ def census(
     >>> frame = pd.DataFrame({"a": [0, 0, 1, 1], "b": [0, 1, 0, 1]})
     >>> found = census(frame, Conjunctions(2), rows=2)
     >>> found.levels.tolist(), found.counts
-    ([2, 4, 6], (3, 6, 1))
+    ([2, 4, 6], (2, 7, 1))
     """
     table = rows_of(data, universe_of(data, domain))
     workload = queries if isinstance(queries, Workload) else queries.workload(table.domain)
