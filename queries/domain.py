@@ -16,6 +16,11 @@ Integers = npt.NDArray[np.int64]
 MAX_TABLE_ATTRIBUTES = 20  # a table of all cells is made up to 2^20
 MAX_CODE_ATTRIBUTES = 62  # cell codes are int64
 
+_NULLABLE = (
+    *(pd.BooleanDtype, pd.Int8Dtype, pd.Int16Dtype, pd.Int32Dtype, pd.Int64Dtype),
+    *(pd.UInt8Dtype, pd.UInt16Dtype, pd.UInt32Dtype, pd.UInt64Dtype),
+)
+
 
 class DataError(ValueError):
     """The table is outside the declared universe.
@@ -194,11 +199,14 @@ def _check_columns(frame: pd.DataFrame, attributes: tuple[str, ...]) -> None:
 
 def _zero_one(column: pd.Series, name: str) -> Bits:
     dtype = column.dtype
-    if not (pd.api.types.is_bool_dtype(dtype) or pd.api.types.is_integer_dtype(dtype)):
-        raise TypeError(f"column {name!r} has dtype {dtype}: expected bool or 0/1 integers")
+    plain = isinstance(dtype, np.dtype) and dtype.kind in "biu"
+    # a list of what is allowed: categories, for one, hold the values that occur
+    if not plain and not isinstance(dtype, _NULLABLE):
+        kind = "a categorical type" if isinstance(dtype, pd.CategoricalDtype) else dtype
+        raise TypeError(f"column {name!r} has dtype {kind}: expected bool or 0/1 integers")
     if column.isna().any():
         raise DataError(f"column {name!r} has missing values: expected bool or 0/1 throughout")
-    values = column.to_numpy(dtype=bool if pd.api.types.is_bool_dtype(dtype) else None)
+    values = column.to_numpy(dtype=dtype if isinstance(dtype, np.dtype) else dtype.type)
     if not ((values == 0) | (values == 1)).all():
         raise DataError(f"column {name!r} has values other than 0 and 1")
     return values.astype(np.uint8)

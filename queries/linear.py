@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from hashlib import sha256
 
 from queries.domain import MAX_TABLE_ATTRIBUTES, Domain
 from queries.rows import MAX_TOTAL
@@ -40,8 +41,9 @@ class Linear(QueryClass):
 
     @property
     def text(self) -> str:
-        """``linear``: the weights are too many for a text."""
-        return "linear"
+        """``linear:`` and a digest of labels and weights, which are too many for a text."""
+        exact = repr((self.labels, [[str(w) for w in row] for row in self.weights]))
+        return f"linear:sha256={sha256(exact.encode()).hexdigest()[:16]}"
 
     def stated(self, domain: Domain) -> int:
         """Return how many rows were given."""

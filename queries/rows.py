@@ -61,7 +61,7 @@ class Rows:
         """
         given = list(counts)
         if len(given) != len(frame):
-            raise ValueError(f"counts: expected one for each row of the table, got {len(given)}")
+            raise DataError("counts must be one for each row of the table")
         if any(isinstance(c, bool | np.bool_) or not isinstance(c, int | np.integer) or c < 0 for c in given):
             raise DataError("counts must be whole numbers, none negative")
         if sum(map(int, given)) >= MAX_TOTAL:

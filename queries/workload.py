@@ -39,6 +39,22 @@ class Query:
     weights: tuple[int, ...] | None
     denominator: int = 1
 
+    def __post_init__(self) -> None:
+        places = self.attributes
+        if any(type(i) is not int for i in places) or list(places) != sorted({i for i in places if i >= 0}):
+            raise ValueError(f"query {self.label!r}: attributes must be places, ascending")
+        if type(self.denominator) is not int or self.denominator < 1:
+            raise ValueError(f"query {self.label!r}: the denominator must be a whole number of at least 1")
+        if self.weights is None:
+            if self.denominator != 1:
+                raise ValueError(f"query {self.label!r}: a parity has denominator 1")
+        elif len(self.weights) != 1 << len(places) or not all(
+            type(w) is int and 0 <= w <= self.denominator for w in self.weights
+        ):
+            raise ValueError(
+                f"query {self.label!r}: expected 2^{len(places)} whole weights from 0 to {self.denominator}"
+            )
+
     def values(self, bits: Bits) -> Integers:
         """Return ``denominator * f`` on 0/1 rows of shape (r, d): int64, shape (r,)."""
         chosen = bits[:, list(self.attributes)]
@@ -52,9 +68,9 @@ class Query:
 class Workload:
     """The queries that a release answers, reduced: what differs in error from what is kept, no more.
 
-    Queries that are equal up to sign and an added constant have the same error on every table, so
-    the first of them stands for all; constants have none and drop. (On a universe with structural
-    zeros, equal means equal on the cells that can exist.)
+    Queries that are equal up to sign and an added constant have the same error on every table, so one
+    of them stands for all (the first, or the first with a smaller denominator); constants drop. (On a
+    universe with structural zeros, equal means equal on the cells that can exist.)
 
     Attributes
     ----------
@@ -75,15 +91,18 @@ class Workload:
 
     @classmethod
     def reduced(cls, domain: Domain, text: str, queries: Iterable[Query]) -> "Workload":
-        """Keep the first of each group of queries with equal errors, and no constant."""
+        """Keep one of each group of queries with equal errors, in the first one's place, and no constant."""
         key = _key if domain.valid is None else _key_on_cells(domain)
         kept: dict[Hashable, Query] = {}
         stated = 0
         for query in queries:
             stated += 1
             found = key(query)
-            if found is not None:
-                kept.setdefault(found, query)
+            if found is None:
+                continue
+            # of several, the least denominator: the guarantee under add-remove depends on it
+            if query.denominator < kept.setdefault(found, query).denominator:
+                kept[found] = query
         workload = cls(domain, text, stated, tuple(kept.values()))
         if workload.denominator >= MAX_TOTAL:
             raise ValueError("the weights of the queries need a common denominator of 2^62 or more")

@@ -1,25 +1,32 @@
 """The command line: one library call a command."""
 
 import argparse
+import csv
 import json
 import os
+import re
 import sys
 from collections.abc import Sequence
-from typing import NoReturn
+from decimal import ROUND_CEILING, Context
+from typing import Any, NoReturn
 
 from queries import Domain, spec
-from smalldb import multisets
+from smalldb.counting.scores import count
 from smalldb.files import Outputs
+from smalldb.planning import plan
 from smalldb.recording import Record
 from smalldb.releasing import release
-from smalldb.tables import read_csv, to_csv
+from smalldb.tables import read_csv, read_domain, to_csv
 from smalldb.version import __version__
 
 DONE, REFUSED, INTERRUPTED = 0, 2, 130
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that refuses in one line."""
+    """A parser that refuses in one line, and knows no abbreviations."""
+
+    def __init__(self, **keywords: Any) -> None:
+        super().__init__(allow_abbrev=False, **keywords)
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong and where help is; exit 2."""
@@ -72,7 +79,16 @@ def _add_generate(commands: "argparse._SubParsersAction[Parser]") -> None:
     command.add_argument(
         "--beta", default="0.05", metavar="B", help="failure probability of the bounds (0.05)"
     )
+    command.add_argument(
+        "--candidates", metavar="BASE", help="multisets (Algorithm 4, the default) or tuples (ordered rows)"
+    )
     command.add_argument("-o", "--output", metavar="OUT.csv", help="where the table goes (default: stdout)")
+    command.add_argument(
+        "--spelling",
+        choices=("0/1", "true/false"),
+        default="0/1",
+        help="how the fields are written (default 0/1); read are both",
+    )
     command.add_argument("--record", metavar="OUT.json", help="where the public record goes")
     command.add_argument(
         "--seed", type=_integer, metavar="S", help="for experiments: repeatable, NOT private"
@@ -83,43 +99,51 @@ def _add_generate(commands: "argparse._SubParsersAction[Parser]") -> None:
 
 def run_generate(arguments: argparse.Namespace) -> None:
     """Release a synthetic table from a CSV file."""
+    if sys.stdout is None and arguments.output is None:
+        raise ValueError("standard output is closed: name a file with -o")
     targets = [path for path in (arguments.output, arguments.record) if path is not None]
-    places = [os.path.realpath(path) for path in (arguments.data, *targets)]
-    if len(set(places)) < len(places):
-        raise ValueError("the data, the output and the record must be different files")
-    columns = None if arguments.columns is None else [name.strip() for name in arguments.columns.split(",")]
+    if any(os.path.exists(path) and os.path.samefile(path, arguments.data) for path in targets):
+        raise ValueError("an output would replace the data")
+    columns = None if arguments.columns is None else split_names(arguments.columns)
+    domain = read_domain(arguments.data, columns, arguments.valid)
+    choices = {
+        "queries": arguments.queries,
+        "epsilon": arguments.epsilon,
+        "alpha": arguments.alpha,
+        "rows": arguments.rows,
+        "neighbours": arguments.neighbours,
+        "candidates": arguments.candidates,
+        "beta": arguments.beta,
+    }
     with Outputs(targets) as outputs:
-        table = read_csv(arguments.data, columns, arguments.valid)
+        # whatever can be refused without the data is refused before they are read; n is one of them
+        plan(domain, **choices, n=1 if arguments.neighbours == "replace-one" else None)
         made = release(
-            table.rows,
-            arguments.queries,
-            epsilon=arguments.epsilon,
-            alpha=arguments.alpha,
-            rows=arguments.rows,
-            neighbours=arguments.neighbours,
-            beta=arguments.beta,
+            read_csv(arguments.data, domain),
+            **choices,
             rng=arguments.seed,
             progress=sys.stderr.isatty() and not arguments.quiet,
         )
+        text = to_csv(made.data, arguments.spelling)
         if arguments.record is not None:
             outputs.write(arguments.record, json.dumps(made.record, indent=2, ensure_ascii=False) + "\n")
-        text = to_csv(table.spelled(made.data))
         if arguments.output is not None:
             outputs.write(arguments.output, text)
     if arguments.output is None:
         sys.stdout.write(text)
         sys.stdout.flush()
     if not arguments.quiet:
-        print(account(made.record), file=sys.stderr)
+        planned = arguments.rows is None and arguments.alpha is None
+        print(account(made.record, planned), file=sys.stderr)
     if not made.record["private"]:
         print("NOT PRIVATE: the randomness came from a seed; for experiments only", file=sys.stderr)
 
 
-def account(record: Record) -> str:
+def account(record: Record, planned: bool) -> str:
     """Tell a release in a few lines; public numbers only."""
     n, queries, bounds = record.get("n"), record["queries"], record.get("bounds")
     cells = Domain(record["universe"]["attributes"], record["universe"]["valid"]).size
-    candidates = f"{multisets.count(cells, record['rows']):,} {record['candidates']}"
+    candidates = f"{count(cells, record['rows'], record['candidates']):,} {record['candidates']}"
     lines = [
         f"mechanism: SmallDB by {record['mechanism']}, drawn exactly from all {candidates} "
         f"of {record['rows']} rows over {cells} cells",
@@ -131,20 +155,29 @@ def account(record: Record) -> str:
         lines.append("error:     a provable bound would depend on n, which is private")
         return "\n".join(lines)
     lines.append(
-        f"error:     at most {bounds['sharp']:.3g} on every query, with probability 1 - {bounds['beta']}\n"
-        f"           (Proposition 4.4: {bounds['proposition_4_4']:.3g}; "
-        f"Theorem 4.5, with its own number of rows: {bounds['theorem_4_5']:.3g})"
+        f"error:     at most {rounded_up(bounds['sharp'])} on every query, "
+        f"with probability 1 - {bounds['beta']}\n"
+        f"           (Proposition 4.4: {rounded_up(bounds['proposition_4_4'])}; "
+        f"Theorem 4.5, with its own number of rows: {rounded_up(bounds['theorem_4_5'])})"
     )
     if bounds["sharp"] > 0.5:
         lines.append(
-            "           a provable error above one half is of little use; what would improve it: more data,\n"
-            "           a larger epsilon, fewer attributes or queries, or rows that are planned (no --rows)"
+            "           a provable error above one half is of little use; more data, a larger epsilon,\n"
+            "           fewer attributes or fewer queries would improve it"
+            + ("" if planned else ", perhaps planned rows (name none)")
         )
     return "\n".join(lines)
 
 
+def rounded_up(bound: float) -> str:
+    """Write a bound with three digits, never below itself."""
+    return f"{Context(prec=3, rounding=ROUND_CEILING).create_decimal_from_float(bound).normalize():f}"
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; return the exit code: 0 done, 2 refused, 130 interrupted."""
+    if sys.stderr is None:  # closed by the caller
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - for the rest of the process
     parsed = parser().parse_args(arguments)
     try:
         parsed.run(parsed)
@@ -171,18 +204,18 @@ def run() -> NoReturn:
     sys.exit(main())
 
 
+def split_names(text: str) -> list[str]:
+    """Read a list of column names, separated by commas; a name that holds one stands in quotes."""
+    return [name.strip() for name in next(csv.reader([text], skipinitialspace=True))]
+
+
 def _whole(text: str) -> int:
-    try:
-        rows = int(text)
-    except ValueError:
-        rows = 0
-    if rows < 1:
+    if re.fullmatch("[0-9]{1,18}", text) is None or int(text) < 1:
         raise argparse.ArgumentTypeError("expected a whole number of at least 1")
-    return rows
+    return int(text)
 
 
 def _integer(text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError("expected a whole number") from None
+    if re.fullmatch("-?[0-9]{1,1000}", text) is None:
+        raise argparse.ArgumentTypeError("expected a whole number")
+    return int(text)

@@ -12,12 +12,14 @@ class Outputs:
 
     Opening proves that each place can be written, before any work. Leaving the ``with`` block with an
     error (Ctrl-C too) removes what was begun; an existing file is replaced only on success. A place
-    that is no regular file (such as a pipe) is written at the end.
+    that is no regular file (a pipe, a device) is written at the end.
 
     Raises
     ------
     OSError
         From the constructor, with the path: the place cannot be written.
+    ValueError
+        From the constructor: an empty path, or two paths to one file.
     """
 
     def __init__(self, paths: Iterable[str]) -> None:
@@ -25,8 +27,13 @@ class Outputs:
         self._begun: dict[str, Path | None] = {}
         try:
             for path in paths:
+                if path in self._begun:
+                    raise ValueError(f"two outputs cannot go to one place, {path!r}")
                 self._begun[path] = _begin(path)
-        except OSError:
+            places = [os.path.realpath(path) for path, begun in self._begun.items() if begun is not None]
+            if len(set(places)) < len(places):
+                raise ValueError("two outputs cannot go to one file")
+        except (OSError, ValueError):
             self._remove()
             raise
 
@@ -51,7 +58,8 @@ class Outputs:
             if kind is None:
                 for path, begun in self._begun.items():
                     if begun is None:
-                        Path(path).write_text(self._texts[path], encoding="utf-8", newline="")
+                        with Path(path).open("a", encoding="utf-8", newline="") as file:
+                            file.write(self._texts[path])
                     else:
                         begun.replace(os.path.realpath(path))
         finally:
@@ -65,13 +73,16 @@ class Outputs:
 
 def _begin(path: str) -> Path | None:
     """Make an empty file beside the place; None where the place is no regular file."""
+    if not path:
+        raise ValueError("an output needs a file name")
     place = Path(os.path.realpath(path))
-    if place.is_dir():
+    if os.path.isdir(path):
         raise IsADirectoryError(21, "is a directory", path)
-    if place.exists():
-        if not os.access(place, os.W_OK):
+    if os.path.exists(path):
+        if not os.access(path, os.W_OK):
             raise PermissionError(13, "cannot be written", path)
-        if not place.is_file():
+        # what stands under /dev may be a link to a file that others write to as well
+        if not os.path.isfile(path) or os.path.abspath(path).startswith(("/dev/", "/proc/")):
             return None
     mode = place.stat().st_mode & 0o777 if place.exists() else 0o666 & ~_umask()
     try:

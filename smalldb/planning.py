@@ -1,6 +1,7 @@
 """What will run and what it promises, from public numbers alone, before any data is read."""
 
-from bisect import bisect_right
+from bisect import bisect_left
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
@@ -10,12 +11,11 @@ from queries.domain import MAX_TABLE_ATTRIBUTES
 from queries.expressions import suggestion
 from queries.spec import default, parse
 from queries.workload import MAX_MATRIX
-from smalldb import bounds, multisets
+from smalldb import bounds
 from smalldb.arguments import between_0_and_1, positive, whole
-from smalldb.counting.scores import MAX_RANKS
+from smalldb.counting.cost import MEMORY, OPERATIONS, VISITS, Work, work
+from smalldb.counting.scores import MAX_RANKS, MAX_SCORE, Candidates, base_measure, count
 
-BUDGET = 2 * 10**11  # candidates x queries of one census: some minutes on one processor
-MAX_SCORE = 1 << 62  # n x rows x D: scores are int64
 MAX_N = 1 << 40  # public cap on n under add-remove
 
 
@@ -46,6 +46,10 @@ class Plan:
         The neighbouring relation.
     rows
         m, the rows of the small database.
+    candidates
+        The base measure: "multisets" (Algorithm 4), or "tuples" (ordered rows).
+    work
+        The engine of the census and what it will take.
     """
 
     workload: Workload
@@ -54,6 +58,8 @@ class Plan:
     beta: Fraction
     neighbours: Neighbours
     rows: int
+    candidates: Candidates
+    work: Work
 
     @property
     def mechanism(self) -> str:
@@ -61,14 +67,9 @@ class Plan:
         return "census"
 
     @property
-    def candidates(self) -> str:
-        """``"multisets"``: the small databases of Algorithm 4."""
-        return "multisets"
-
-    @property
     def candidate_count(self) -> int:
-        """|R|, the number of small databases."""
-        return multisets.count(self._cells, self.rows)
+        """|R|, the number of candidates."""
+        return count(self._cells, self.rows, self.candidates)
 
     @property
     def privacy(self) -> Fraction:
@@ -89,52 +90,31 @@ class Plan:
     @property
     def bound(self) -> float | None:
         """The provable error: not exceeded with probability 1 - beta; None where n is private."""
-        if self.n is None:
-            return None
-        return bounds.sharp(
-            cells=self._cells,
-            queries=self.workload.size,
-            n=self.n,
-            rows=self.rows,
-            epsilon=self.epsilon,
-            beta=self.beta,
-        )
+        return self._promise(bounds.sharp, rows=self.rows, beta=self.beta, candidates=self.candidates)
 
     @property
     def expected_error(self) -> float | None:
         """A bound on the mean error; None where n is private."""
-        if self.n is None:
-            return None
-        return bounds.expected(
-            cells=self._cells, queries=self.workload.size, n=self.n, rows=self.rows, epsilon=self.epsilon
+        return self._promise(bounds.expected, rows=self.rows, candidates=self.candidates)
+
+    @property
+    def proposition_4_4(self) -> float | None:
+        """The error of Proposition 4.4 at these rows; None where n is private."""
+        return self._promise(
+            bounds.proposition_4_4_rows, rows=self.rows, beta=self.beta, candidates=self.candidates
         )
 
     @property
     def theorem_4_5(self) -> float | None:
         """The error that Theorem 4.5 states (for its own number of rows); None where n is private."""
-        if self.n is None:
-            return None
-        return bounds.theorem_4_5(  # false as printed for one query: then as for two
-            n=self.n,
-            cells=self._cells,
-            queries=max(2, self.workload.size),
-            epsilon=self.epsilon,
-            beta=self.beta,
-        )
+        # false as printed for one query: then as for two
+        return self._promise(bounds.theorem_4_5, queries=max(2, self.workload.size), beta=self.beta)
 
-    @property
-    def proposition_4_4(self) -> float | None:
-        """The error of Proposition 4.4 at these rows; None where n is private."""
+    def _promise(self, formula: Callable[..., float], **numbers: object) -> float | None:
         if self.n is None:
             return None
-        return bounds.proposition_4_4_rows(
-            cells=self._cells,
-            queries=self.workload.size,
-            n=self.n,
-            rows=self.rows,
-            epsilon=self.epsilon,
-            beta=self.beta,
-        )
+        sizes = {"cells": self._cells, "queries": self.workload.size, "n": self.n, "epsilon": self.epsilon}
+        return formula(**{**sizes, **numbers})
 
     @property
     def _cells(self) -> int:
@@ -150,6 +130,8 @@ def plan(
     alpha: object = None,
     rows: int | None = None,
     neighbours: str = "replace-one",
+    mechanism: str = "auto",
+    candidates: str | None = None,
     beta: object = "0.05",
 ) -> Plan:
     """Decide what a release would do, and what it can promise, without any data.
@@ -169,6 +151,10 @@ def plan(
     alpha, rows
         The size of the small database: `rows`, or ``ceil(ln max(2, |Q|) / alpha^2)``. Neither: the
         rows of least provable error among those within the budget (replace-one only).
+    mechanism
+        "auto" or "census", which is all that there is yet.
+    candidates
+        The base measure: "multisets" (the default), or "tuples" (ordered rows).
 
     Raises
     ------
@@ -184,40 +170,39 @@ def plan(
     relation = _relation(neighbours)
     exact_epsilon = positive(epsilon, "epsilon")
     exact_beta = between_0_and_1(beta, "beta")
-    workload = workload_of(queries, domain)
+    if mechanism not in ("auto", "census"):
+        raise ValueError(f"mechanism must be 'auto' or 'census', not {mechanism!r}")
+    base = base_measure("multisets" if candidates is None else candidates)
     if relation is Neighbours.REPLACE_ONE:
-        whole(n, "n")
+        n = whole(n, "n")
     elif n is not None:
         raise ValueError("n is private under add-remove: leave it out")
     if rows is not None and alpha is not None:
         raise ValueError("give rows or alpha, not both")
-    if rows is None and alpha is None and relation is Neighbours.ADD_REMOVE:
-        raise ValueError(
-            "under add-remove n is private, so rows cannot be planned from it: give rows or alpha"
-        )
-    largest = _largest_rows(workload, n)
     if rows is not None:
-        chosen = whole(rows, "rows")
-    elif alpha is not None:
-        size = between_0_and_1(alpha, "alpha")
-        chosen = bounds.rows_for(alpha=size, queries=max(1, workload.size))
-    else:
-        assert n is not None
-        chosen = bounds.best_rows(
-            n=n,
-            cells=domain.size,
-            queries=workload.size,
-            epsilon=exact_epsilon,
-            beta=exact_beta,
-            max_rows=max(1, largest),
+        rows = whole(rows, "rows")
+    size = None if alpha is None else between_0_and_1(alpha, "alpha")
+    workload = workload_of(queries, domain)
+    if rows is None and size is not None:
+        rows = bounds.rows_for(alpha=size, queries=max(1, workload.size))
+    if rows is None:
+        rows = _planned_rows(workload, n, exact_epsilon, exact_beta, base)
+    needed = _work(workload, n, rows, base)
+    if isinstance(needed, str):
+        largest = _largest_rows(workload, n, base)
+        remedy = (
+            f"the largest that can be done is {largest} rows" if largest else "no number of rows can be done"
         )
-    if chosen > largest:
-        raise ValueError(_beyond(workload, n, chosen, largest))
-    return Plan(workload, n, exact_epsilon, exact_beta, relation, chosen)
+        raise ValueError(f"{needed}; {remedy}")
+    return Plan(workload, n, exact_epsilon, exact_beta, relation, rows, base, needed)
 
 
 def workload_of(queries: QueryClass | Workload | str | None, domain: Domain) -> Workload:
     """Build the workload over a domain; by default all cells of 1- and 2-way tables."""
+    if not isinstance(domain, Domain):
+        raise TypeError(
+            f"domain must be a queries.Domain, such as Domain(frame.columns), not {type(domain).__name__}"
+        )
     if isinstance(queries, Workload):
         if queries.domain != domain:
             raise ValueError("the workload is over another domain than the table")
@@ -236,32 +221,61 @@ def _relation(name: str) -> Neighbours:
         return Neighbours(name)
     except ValueError as error:
         known = " or ".join(repr(relation.value) for relation in Neighbours)
-        raise ValueError(f"neighbours must be {known}{suggestion(str(name), Neighbours)}") from error
+        raise ValueError(
+            f"neighbours must be {known}{suggestion(str(name), [relation.value for relation in Neighbours])}"
+        ) from error
 
 
-def _largest_rows(workload: Workload, n: int | None) -> int:
-    """Return the most rows that a census is made for; 0: none."""
-    cells, queries = workload.domain.size, max(1, workload.size)
-    if len(workload.domain.attributes) > MAX_TABLE_ATTRIBUTES or queries * cells > MAX_MATRIX:
-        return 0
-    largest = min(
-        MAX_RANKS // queries // workload.denominator,
-        (MAX_SCORE - 1) // ((MAX_N if n is None else n) * workload.denominator),
+def _planned_rows(
+    workload: Workload, n: int | None, epsilon: Fraction, beta: Fraction, candidates: Candidates
+) -> int:
+    """Return the rows of least provable error among those within the budget."""
+    if n is None:
+        raise ValueError(
+            "under add-remove n is private, so rows cannot be planned from it: give rows or alpha"
+        )
+    return bounds.best_rows(
+        n=n,
+        cells=workload.domain.size,
+        queries=workload.size,
+        epsilon=epsilon,
+        beta=beta,
+        candidates=candidates,
+        max_rows=max(1, _largest_rows(workload, n, candidates)),
     )
-    return bisect_right(
-        range(1, largest + 1), BUDGET, key=lambda rows: multisets.count(cells, rows) * queries
-    )
 
 
-def _beyond(workload: Workload, n: int | None, rows: int, largest: int) -> str:
-    """Say why these rows cannot be done and what can."""
-    remedy = f"the largest that can is {largest} rows" if largest else "use fewer attributes or queries"
+def _work(workload: Workload, n: int | None, rows: int, candidates: Candidates) -> Work | str:
+    """Return what a census would take, or why it cannot be done."""
+    d, cells, queries = len(workload.domain.attributes), workload.domain.size, workload.size
+    if d > MAX_TABLE_ATTRIBUTES:
+        return f"a census needs a table of all cells, so at most {MAX_TABLE_ATTRIBUTES} attributes, not {d}"
+    if queries * cells > MAX_MATRIX:
+        return (
+            f"{queries} queries on {cells} cells are too many for a census: use fewer attributes or queries"
+        )
     if rows * (MAX_N if n is None else n) * workload.denominator >= MAX_SCORE:
-        cap = "2^40 (the cap under add-remove)" if n is None else "n"
-        return f"scores would reach 2^62 ({cap} x {rows} rows x denominator of the queries): {remedy}"
-    candidates = multisets.count(workload.domain.size, min(rows, largest + 1))
-    amount = f"{candidates:.3g}" if rows <= largest + 1 else f"more than {candidates:.3g}"
-    return (
-        f"a census of {rows} rows has {amount} candidates, times {workload.size} queries: "
-        f"beyond the budget of {BUDGET:.0e}; {remedy}"
-    )
+        cap = "2^40 (the cap on n under add-remove)" if n is None else "n"
+        return f"scores would reach 2^62: {cap} x {rows} rows x the common denominator of the queries"
+    if queries * (rows * workload.denominator + 1) > MAX_RANKS:
+        return f"score tables of {queries} queries x {rows} rows x their common denominator are too large"
+    needed = work(workload, rows, candidates)
+    if needed is None:
+        return (
+            f"a census of {rows} rows over {cells} cells with {queries} queries is beyond the budget of "
+            f"{VISITS:.0e} candidates x queries by enumeration, or {OPERATIONS:.0e} operations and "
+            f"{MEMORY >> 30} GiB by dynamic programming"
+        )
+    return needed
+
+
+def _largest_rows(workload: Workload, n: int | None, candidates: Candidates) -> int:
+    """Return the most rows that a census is made for; 0: none."""
+
+    def refused(rows: int) -> bool:
+        return isinstance(_work(workload, n, rows, candidates), str)
+
+    above = 1
+    while not refused(above):
+        above *= 2
+    return bisect_left(range(above // 2 + 1, above), True, key=refused) + above // 2

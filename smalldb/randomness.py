@@ -105,6 +105,27 @@ class ScriptedBits:
         return int(drawn or "0", 2)
 
 
+@final
+class _CheckedBits:
+    """A user's source, each answer checked: a numpy integer, say, would wrap silently in exact arithmetic."""
+
+    def __init__(self, source: BitSource) -> None:
+        self._source = source
+
+    @property
+    def private(self) -> bool:
+        return self._source.private is True
+
+    def bits(self, count: int) -> int:
+        _check(count)
+        drawn = self._source.bits(count)
+        if type(drawn) is not int:
+            raise TypeError(f"a BitSource must draw Python ints, not {type(drawn).__name__}")
+        if not 0 <= drawn < 1 << count:
+            raise ValueError("a BitSource drew a number of more bits than it was asked for")
+        return drawn
+
+
 def bit_source(rng: object) -> BitSource:
     """
     Turn the public argument `rng` into a source of bits.
@@ -123,8 +144,10 @@ def bit_source(rng: object) -> BitSource:
         return SystemBits()
     if isinstance(rng, int) and not isinstance(rng, bool):
         return SeededBits(rng)
-    if isinstance(rng, BitSource) and not isinstance(rng, type):
+    if isinstance(rng, SystemBits | SeededBits | ScriptedBits | _CheckedBits):
         return rng
+    if isinstance(rng, BitSource) and not isinstance(rng, type):
+        return _CheckedBits(rng)
     raise TypeError(
         "rng must be None (the operating system's entropy), an int seed (not private) or a BitSource, "
         f"not {type(rng).__name__}; generators of numpy and Python are refused: they are no secure sources"

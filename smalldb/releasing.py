@@ -1,7 +1,7 @@
 """The data's whole way: from a table to a synthetic table and its record."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import final
 
 import numpy as np
 import pandas as pd
@@ -47,10 +47,11 @@ class Confidential:
         """|f(x) - f(y)| of each query kept, by its label (0 where n = 0)."""
         workload, n, rows = self.census.workload, self.census.n, self.census.rows
         gaps = np.abs(rows * self._answers - n * (workload.matrix() @ self.drawn))
-        return pd.Series(gaps / max(1, n * rows * workload.denominator), index=list(workload.labels))
+        errors = [float(self.census.error(gap)) for gap in gaps]
+        return pd.Series(errors, index=list(workload.labels), dtype=float)
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@final
 class Release:
     """A synthetic table with its public record.
 
@@ -62,23 +63,29 @@ class Release:
         What was done, guaranteed and provable. May be published.
     """
 
-    data: pd.DataFrame
-    record: Record
-    _confidential: Confidential | None
+    __slots__ = ("__confidential", "data", "record")
+
+    def __init__(self, data: pd.DataFrame, record: Record, confidential: Confidential | None = None) -> None:
+        self.data = data
+        self.record = record
+        self.__confidential = confidential
 
     def __repr__(self) -> str:
         public = ("mechanism", "rows", "epsilon", "neighbours", "private")
         return f"<Release: {', '.join(f'{key} {self.record[key]}' for key in public)}>"
 
-    def __reduce__(self) -> tuple[type["Release"], tuple[Any, ...]]:
-        return Release, (self.data, self.record, None)  # what is private does not travel
+    def __reduce__(self) -> tuple[type["Release"], tuple[pd.DataFrame, Record]]:
+        return Release, (self.data, self.record)  # what is private does not travel
+
+    def __getstate__(self) -> None:
+        return None
 
     @property
     def confidential(self) -> Confidential:
-        """Numbers computed from the data, for the curator's eyes only; lost when pickled or copied."""
-        if self._confidential is None:
+        """Numbers computed from the data, for the curator's eyes only; not in pickles and copies."""
+        if self.__confidential is None:
             raise ValueError("the confidential part stays with the original release: this one is a copy")
-        return self._confidential
+        return self.__confidential
 
 
 def release(
@@ -90,6 +97,8 @@ def release(
     rows: int | None = None,
     domain: Domain | None = None,
     neighbours: str = "replace-one",
+    mechanism: str = "auto",
+    candidates: str | None = None,
     beta: object = "0.05",
     rng: int | BitSource | None = None,
     progress: bool = False,
@@ -116,6 +125,11 @@ def release(
         The public universe; by default every column is an attribute and every cell can exist.
     neighbours
         "replace-one": n is public. "add-remove": n is private, `rows` or `alpha` must be given.
+    mechanism
+        "auto" or "census", which is all that there is yet.
+    candidates
+        The base measure: "multisets" (Algorithm 4, the default), or "tuples": ordered rows, as in the
+        encyclopaedia's account; the rows of the table then come in the order that was drawn.
     beta
         Failure probability of the bounds in the record.
     rng
@@ -150,28 +164,69 @@ def release(
     if n == 0:
         raise ValueError("the table has no rows: nothing to release (under add-remove it may be empty)")
     planned = plan(
-        universe, queries, n=n, epsilon=epsilon, alpha=alpha, rows=rows, neighbours=neighbours, beta=beta
+        universe,
+        queries,
+        n=n,
+        epsilon=epsilon,
+        alpha=alpha,
+        rows=rows,
+        neighbours=neighbours,
+        mechanism=mechanism,
+        candidates=candidates,
+        beta=beta,
     )
     table = rows_of(data, universe)
     if table.n > MAX_N and planned.neighbours is Neighbours.ADD_REMOVE:
         raise DataError("the table has more than 2^40 rows")
 
-    census = count_candidates(planned.workload, table, planned.rows, progress=progress)
+    census = count_candidates(
+        planned.workload,
+        table,
+        planned.rows,
+        planned.candidates,
+        planned.work.engine,
+        keep_layers=True,
+        progress=progress,
+    )
     counts = dict(zip(census.levels.tolist(), census.counts, strict=True))
     level = draw_level(counts, planned.rate, source)
     drawn = census.candidate(level, uniform_below(counts[level], source))
 
+    places = np.repeat(np.arange(len(drawn)), drawn)
+    if planned.candidates == "tuples":
+        places = arranged(places, source)
     synthetic = universe.decode(
-        np.repeat(universe.table(), drawn, axis=0), like=data if isinstance(data, pd.DataFrame) else None
+        universe.table()[places], like=data if isinstance(data, pd.DataFrame) else None
     )
     confidential = Confidential(census, drawn, level, planned.workload.answers(table))
     return Release(synthetic, make_record(planned, private=source.private), confidential)
 
 
+def arranged(places: Integers, source: BitSource) -> Integers:
+    """Put rows in a uniformly drawn order, exactly (Fisher and Yates)."""
+    order = places.copy()
+    for last in range(len(order) - 1, 0, -1):
+        other = uniform_below(last + 1, source)
+        order[last], order[other] = order[other], order[last]
+    return order
+
+
 def generate(
-    data: pd.DataFrame | Rows, queries: QueryClass | Workload | str | None = None, **keywords: Any
+    data: pd.DataFrame | Rows,
+    queries: QueryClass | Workload | str | None = None,
+    *,
+    epsilon: object,
+    alpha: object = None,
+    rows: int | None = None,
+    domain: Domain | None = None,
+    neighbours: str = "replace-one",
+    mechanism: str = "auto",
+    candidates: str | None = None,
+    beta: object = "0.05",
+    rng: int | BitSource | None = None,
+    progress: bool = False,
 ) -> pd.DataFrame:
-    """Release a synthetic table by the SmallDB mechanism: `release` without its record.
+    """Release a synthetic table by the SmallDB mechanism: `release`, without its record.
 
     Takes the arguments of `release`.
 
@@ -179,4 +234,17 @@ def generate(
     >>> generate(frame, epsilon=1, rows=3).columns.tolist()
     ['a', 'b']
     """
-    return release(data, queries, **keywords).data
+    return release(
+        data,
+        queries,
+        epsilon=epsilon,
+        alpha=alpha,
+        rows=rows,
+        domain=domain,
+        neighbours=neighbours,
+        mechanism=mechanism,
+        candidates=candidates,
+        beta=beta,
+        rng=rng,
+        progress=progress,
+    ).data

@@ -117,16 +117,41 @@ def test_alpha_valid_and_columns(folder):
     assert done.stdout.startswith("b,a\n")
 
 
-def test_booleans_keep_their_spelling(folder):
-    (folder / "data.csv").write_text("a,b\ntrue,0\nFalse,1\n")
-    done = run("generate", "data.csv", "--epsilon", 1, "--rows", 2, cwd=folder)
-    assert {line.split(",")[0] for line in done.stdout.splitlines()[1:]} <= {"true", "false"}
+def test_the_spelling_of_the_output_is_a_public_choice(folder):
+    (folder / "words.csv").write_text("a,b\ntrue,0\nFalse,1\n")
+    arguments = ("generate", "words.csv", "--epsilon", 1, "--rows", 2, "--seed", 1)
+    zero_one = run(*arguments, cwd=folder).stdout
+    words = run(*arguments, "--spelling", "true/false", cwd=folder).stdout
+    assert words == zero_one.replace("0", "false").replace("1", "true")
+    (folder / "none.csv").write_text("a,b\n")
+    (folder / "one.csv").write_text("a,b\ntrue,false\n")
+    for name in ("none.csv", "one.csv"):
+        done = run("generate", name, "--epsilon", 1, "--rows", 2, "--neighbours", "add-remove", cwd=folder)
+        assert set("".join(done.stdout.splitlines()[1:])) <= set("01,")
+
+
+def test_tuples_are_ordered_rows(folder):
+    done = run(
+        *("generate", "data.csv", "--epsilon", 1, "--rows", 3, "--candidates", "tuples"),
+        *("--record", "out.json"),
+        cwd=folder,
+    )
+    assert "all 64 tuples of 3 rows over 4 cells" in done.stderr
+    assert json.loads((folder / "out.json").read_text())["candidates"] == "tuples"
+
+
+def test_public_refusals_come_before_the_data_are_read(folder):
+    (folder / "bad.csv").write_text("a,b\n7,8\n")
+    for name in ("bad.csv", "data.csv"):
+        done = run("generate", name, "--epsilon", -1, "--rows", 2, cwd=folder)
+        assert done.stderr == "smalldb: epsilon must be above 0\n"
 
 
 BAD = [
     (["none.csv"], "none.csv: no such file"),
     (["data.csv", "--columns", "a,c"], "no column 'c'"),
     (["data.csv", "--columns", "a,,b"], "no column ''"),
+    (["data.csv", "--neighbours", "add_remove"], "did you mean 'add-remove'?"),
     (["data.csv", "--columns", "a,a"], "'a' stands more than once"),
     (["data.csv", "--epsilon", "0"], "epsilon must be above 0"),
     (["data.csv", "--epsilon", "-1"], "epsilon must be above 0"),
@@ -152,15 +177,24 @@ BAD = [
     (["data.csv", "--beta", "2"], "beta must lie strictly between 0 and 1"),
     (["data.csv", "-o", "no/such/out.csv"], "no/such/out.csv: no such file"),
     (["data.csv", "-o", "."], ".: is a directory"),
-    (["data.csv", "-o", "data.csv"], "must be different files"),
-    (["data.csv", "-o", "x", "--record", "./x"], "must be different files"),
+    (["data.csv", "-o", "data.csv"], "would replace the data"),
+    (["data.csv", "-o", "x", "--record", "./x"], "two outputs cannot go to one file"),
+    (["data.csv", "-o", "x", "--record", "x"], "two outputs cannot go to one place"),
+    (["data.csv", "-o", ""], "an output needs a file name"),
+    (["data.csv", "--rows", "1_0"], "whole number of at least 1"),
+    (["data.csv", "--row", "2"], "unrecognized arguments"),
+    (["semicolons.csv"], "must be separated by commas"),
+    (["index.csv"], "an index? choose the columns"),
     (["text.csv"], "column 'a' is not spelled 0/1 or true/false"),
     (["gaps.csv"], "column 'b' has missing values"),
     (["twice.csv"], "'a' stands more than once"),
     (["unnamed.csv"], "a column name in the first line is empty"),
     (["empty.csv"], "is empty"),
     (["bare.csv"], "no rows"),
-    (["binary.csv"], "not a CSV file"),
+    (["binary.csv"], "is not a CSV file"),
+    (["bare_data.csv"], "must hold column names, not data"),
+    (["data.csv", "--candidates", "sets"], "candidates must be"),
+    (["data.csv", "--spelling", "yes/no"], "invalid choice"),
     (["folder"], "folder: is a directory"),
 ]
 
@@ -176,6 +210,9 @@ def test_bad_input_gets_one_clear_line(folder, monkeypatch, capfd, arguments, me
     (folder / "empty.csv").write_text("")
     (folder / "bare.csv").write_text("a,b\n")
     (folder / "binary.csv").write_bytes(bytes(range(256)))
+    (folder / "bare_data.csv").write_text("0,1\n1,1\n")
+    (folder / "semicolons.csv").write_text("a;b\n0;1\n")
+    (folder / "index.csv").write_text(",a,b\n0,0,1\n")
     (folder / "folder").mkdir()
     before = sorted(os.listdir(folder))
     monkeypatch.chdir(folder)
@@ -213,6 +250,40 @@ def test_the_scores_guard_is_public(folder):
     assert "scores would reach 2^62" in done.stderr
 
 
+def test_columns_with_commas_and_an_index_column(folder):
+    (folder / "odd.csv").write_text(',"x, y", b\n7,0,1\n8,1,1\n')
+    done = run("generate", "odd.csv", "--epsilon", 1, "--rows", 2, "--columns", '"x, y",b', cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[0] == '"x, y", b'
+
+
+def test_devices_and_pipes_are_written_in_place(folder):
+    done = run(
+        *("generate", "data.csv", "--epsilon", 1, "--rows", 2, "-o", "/dev/stdout"),
+        *("--record", "/dev/null"),
+        cwd=folder,
+    )
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.splitlines()) == 3
+    command = (
+        f"(echo head; {sys.executable} -m smalldb generate data.csv --epsilon 1 --rows 2 -o /dev/stdout)"
+    )
+    subprocess.run(f"{command} > log", shell=True, cwd=folder, check=True, capture_output=True)
+    assert len((folder / "log").read_text().splitlines()) == 4
+
+
+def test_closed_streams_are_no_traceback(folder):
+    command = f"{sys.executable} -m smalldb generate data.csv --epsilon 1 --rows 2"
+    no_out = subprocess.run(f"{command} >&-", shell=True, cwd=folder, capture_output=True, text=True)
+    assert (no_out.returncode, no_out.stderr) == (
+        2,
+        "smalldb: standard output is closed: name a file with -o\n",
+    )
+    no_err = subprocess.run(f"{command} -o out.csv 2>&-", shell=True, cwd=folder, capture_output=True)
+    assert no_err.returncode == 0
+    assert (folder / "out.csv").exists()
+
+
 def test_an_existing_file_is_replaced_only_on_success(folder):
     (folder / "out.csv").write_text("precious")
     run("generate", "data.csv", "--epsilon", 1, "--rows", 10**9, "-o", "out.csv", cwd=folder)
@@ -231,6 +302,7 @@ def test_ctrl_c_leaves_nothing_behind(examples, tmp_path):
         cwd=tmp_path,
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # may be ignored here
     )
     deadline = time.monotonic() + 60
     while not os.listdir(tmp_path) and time.monotonic() < deadline:

@@ -72,7 +72,7 @@ def test_counts_beyond_the_guard_are_refused():
     frame = pd.DataFrame({"a": [0, 1]})
     with pytest.raises(DataError, match="2\\^62"):
         Rows.from_counts(Domain(["a"]), frame, [2**61, 2**61])
-    with pytest.raises(ValueError, match="one for each row"):
+    with pytest.raises(DataError, match="one for each row"):
         Rows.from_counts(Domain(["a"]), frame, [1])
 
 

@@ -132,5 +132,7 @@ def test_deep_nesting_is_no_recursion():
 
 
 def test_linear_has_no_text_form():
+    one, other = Linear([[0, 1]]), Linear([[0, "1/2"]])
+    assert one.text == Linear([["0", 1.0]]).text != other.text
     with pytest.raises(ValueError, match="unknown query class"):
-        spec.parse(Linear([[0, 1]]).text)
+        spec.parse(one.text)

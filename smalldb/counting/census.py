@@ -1,5 +1,6 @@
 """The census: how many small databases stand at each score level, exactly."""
 
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol
@@ -8,9 +9,13 @@ import numpy as np
 import pandas as pd
 
 from queries import Domain, QueryClass, Rows, Workload
-from smalldb.arguments import positive
+from smalldb import multisets
+from smalldb.arguments import positive, whole
+from smalldb.counting.cost import work
+from smalldb.counting.dynamic import count_scores
+from smalldb.counting.enumeration import enumerate_scores
 from smalldb.counting.law import Law
-from smalldb.counting.scores import Integers, Scores
+from smalldb.counting.scores import MAX_SCORE, Candidates, Integers, Scores, base_measure
 
 
 class Engine(Protocol):
@@ -36,6 +41,8 @@ class Census:
         The queries.
     rows, n
         Rows of a small database and of the data.
+    candidates
+        "multisets" or "tuples".
     levels
         Ascending int64: the scores ``s`` that occur; the error of a candidate is ``s / (n m D)``
         (`docs/theory.md`, integer form).
@@ -46,6 +53,7 @@ class Census:
     workload: Workload
     rows: int
     n: int
+    candidates: Candidates
     levels: Integers
     counts: tuple[int, ...]
     _ranks: Integers
@@ -74,8 +82,9 @@ class Census:
     def candidate(self, level: int, rank: int) -> Integers:
         """Return the small database at a place among those of a level, as counts over the cells.
 
-        A fixed bijection between ``0 .. count - 1`` and the candidates of that level.
-        Cost: a second pass over a part of the enumeration.
+        Multisets: a fixed bijection between ``0 .. count - 1`` and the candidates of that level. Tuples:
+        each small database stands at as many places as it has arrangements.
+        Cost: a second pass over a part of the candidates, unless layers were kept.
 
         Raises
         ------
@@ -95,8 +104,12 @@ def census(
     queries: QueryClass | Workload,
     *,
     rows: int,
+    candidates: str = "multisets",
+    engine: str = "auto",
     domain: Domain | None = None,
     threads: int | None = None,
+    executor: Executor | None = None,
+    shards: int | None = None,
     progress: bool = False,
 ) -> Census:
     """Count the small databases of `rows` rows by their score against the data.
@@ -109,21 +122,37 @@ def census(
         The query class or workload.
     rows
         m, at least 1.
+    candidates
+        "multisets" (Algorithm 4), or "tuples": ordered rows, of which a small database counts as many as
+        it has arrangements.
+    engine
+        "enumeration" looks at every multiset, "dynamic" counts those with the same future together; both
+        give the same integers. "auto" takes the faster one, within a fixed budget.
     domain
         The universe; by default all columns of the table, each 0 or 1.
     threads
         Threads to count with; by default one a processor. The result is the same for any number.
+    executor
+        Counts the shards in place of threads: any `concurrent.futures.Executor`, of processes too.
+    shards
+        At least how many shards: independent parts, whose results are added. More of them take less
+        memory each. The counts are the same for any number.
     progress
-        Show a bar over the candidates on stderr.
+        Show a bar on stderr.
 
     Returns
     -------
     Census
         Confidential: it is computed from the data.
 
+    Raises
+    ------
+    ValueError
+        Beyond what the engine can do; n m D reaches 2^62. With "auto": beyond the budget.
+
     Notes
     -----
-    Cost: C(N + m - 1, m) candidates times the queries still live at the last cells.
+    Cost: see `smalldb.plan`. An engine that is named is run whatever it costs.
 
     Examples
     --------
@@ -133,26 +162,74 @@ def census(
     >>> found.levels.tolist(), found.counts
     ([2, 4, 6], (2, 7, 1))
     """
+    rows, base = whole(rows, "rows"), base_measure(candidates)
     table = rows_of(data, universe_of(data, domain))
     workload = queries if isinstance(queries, Workload) else queries.workload(table.domain)
-    return count_candidates(workload, table, rows, threads=threads, progress=progress)
+    if engine == "auto":
+        chosen = work(workload, rows, base)
+        if chosen is None:
+            raise ValueError("this census is beyond the budget: use fewer rows, or name an engine to run it")
+        engine = chosen.engine
+    if engine not in ("enumeration", "dynamic"):
+        raise ValueError(f"engine must be 'auto', 'enumeration' or 'dynamic', not {engine!r}")
+    return count_candidates(
+        workload,
+        table,
+        rows,
+        base,
+        engine,
+        threads=threads,
+        executor=executor,
+        shards=shards,
+        progress=progress,
+    )
 
 
 def count_candidates(
-    workload: Workload, table: Rows, rows: int, *, threads: int | None = None, progress: bool = False
+    workload: Workload,
+    table: Rows,
+    rows: int,
+    candidates: Candidates,
+    engine: str,
+    *,
+    keep_layers: bool = False,
+    threads: int | None = None,
+    executor: Executor | None = None,
+    shards: int | None = None,
+    progress: bool = False,
 ) -> Census:
     """Do the census of checked arguments."""
-    from smalldb.counting.enumeration import enumerate_scores  # loads numba: only where it is used
-
+    if table.n * rows * workload.denominator >= MAX_SCORE:
+        raise ValueError("rows of the data x rows x common denominator of the queries reach 2^62")
     scores = Scores.build(workload.matrix(), workload.answers(table), table.n, rows)
-    engine = enumerate_scores(scores, threads=threads, progress=progress)
-    ranks = np.flatnonzero(np.array(engine.counts, dtype=object))
-    counts = tuple(engine.counts[rank] for rank in ranks)
-    return Census(workload, rows, table.n, scores.levels[ranks], counts, ranks, engine)
+    counted: Engine
+    if engine == "enumeration":
+        if candidates != "multisets":
+            raise ValueError("the enumeration counts multisets only: tuples need engine 'dynamic'")
+        if multisets.count(len(scores.cells), rows) >= MAX_SCORE:
+            raise ValueError("the enumeration counts up to 2^62 candidates")
+        counted = enumerate_scores(
+            scores, threads=threads, executor=executor, shards=shards or 1, progress=progress
+        )
+    else:
+        counted = count_scores(
+            scores,
+            candidates=candidates,
+            keep_layers=keep_layers,
+            threads=threads,
+            executor=executor,
+            shards=shards or 1,
+            progress=progress,
+        )
+    ranks = np.flatnonzero(np.array(counted.counts, dtype=object))
+    counts = tuple(counted.counts[rank] for rank in ranks)
+    return Census(workload, rows, table.n, candidates, scores.levels[ranks], counts, ranks, counted)
 
 
 def universe_of(data: pd.DataFrame | Rows, domain: Domain | None) -> Domain:
     """Return the universe of a table: the given one, or all its columns, each 0 or 1."""
+    if domain is not None and not isinstance(domain, Domain):
+        raise TypeError(f"domain must be a queries.Domain, not {type(domain).__name__}")
     if isinstance(data, Rows):
         if domain not in (None, data.domain):
             raise ValueError("domain is not the domain of the given rows")

@@ -1,7 +1,7 @@
 """The census by enumeration: every small database is looked at once."""
 
 import os
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -68,7 +68,13 @@ class Enumeration:
 
 
 def enumerate_scores(
-    scores: Scores, *, threads: int | None = None, progress: bool = False, shard: int = SHARD
+    scores: Scores,
+    *,
+    threads: int | None = None,
+    executor: Executor | None = None,
+    shards: int = 1,
+    progress: bool = False,
+    shard: int = SHARD,
 ) -> Enumeration:
     """Count the small databases at each score by looking at every one of them.
 
@@ -78,6 +84,10 @@ def enumerate_scores(
         What to enumerate. ``|R| = C(N + m - 1, m)`` must be below 2^62 (the caller's guard).
     threads
         How many threads walk; by default one a processor. The result is the same for any number.
+    executor
+        Walks the shards in place of threads.
+    shards
+        At least how many shards, where there are as many leaves. The result is the same for any number.
     progress
         Show a bar over the candidates on stderr.
     shard
@@ -94,20 +104,23 @@ def enumerate_scores(
     walk = prepare(scores)
     # by the number of ranks, which is public, not by that of levels, which is not
     most = max(1, min(MAX_SHARDS, TALLIES // max(1, len(scores.ranks))))
-    shard = max(shard, -(-total // most))
+    shard = max(min(shard, -(-total // shards)), -(-total // most))
     starts = [leaf_start(walk, cells, place) for place in range(0, total, shard)]
     bounds = np.unique([*starts, total])
-    shards = list(pairwise(bounds.tolist()))
-    tallies = np.empty((len(shards), levels), dtype=np.int64)
-    pool = ThreadPoolExecutor(os.cpu_count() if threads is None else threads)
+    parts = list(pairwise(bounds.tolist()))
+    tallies = np.empty((len(parts), levels), dtype=np.int64)
+    pool = executor or ThreadPoolExecutor(os.cpu_count() if threads is None else threads)
     bar = progress_bar(total) if progress else None
     try:
-        for i, tally in enumerate(pool.map(partial(tally_shard, walk, cells, levels), shards)):
+        count_part = partial(tally_shard, walk, cells, levels)
+        batch = -(-len(parts) // 64)  # processes are sent the walk with each batch
+        for i, tally in enumerate(pool.map(count_part, parts, chunksize=batch)):
             tallies[i] = tally
             if bar is not None:
-                bar.update(shards[i][1] - shards[i][0])
+                bar.update(parts[i][1] - parts[i][0])
     finally:
-        pool.shutdown(cancel_futures=True)
+        if executor is None:
+            pool.shutdown(cancel_futures=True)
         if bar is not None:
             bar.close()
     return Enumeration(tuple(tallies.sum(axis=0).tolist()), walk, scores.cells, bounds, tallies)
@@ -172,7 +185,7 @@ def prepare(scores: Scores, tail: int | None = None) -> "Walk":
     starts = lengths.cumsum().reshape(lengths.shape) - lengths - lows * ways[:, None]
     table = np.empty(lengths.sum(), dtype=ranks.dtype)
     if len(live):
-        fill(weights[head:, live], lows, highs, ways, starts, ranks, table)
+        fill(np.ascontiguousarray(weights[head:, live]), lows, highs, ways, starts, ranks, table)
     return Walk(
         rows=rows,
         floor=floor,
@@ -200,7 +213,9 @@ def settling(weights: Integers) -> Integers:
 def entries(mask: npt.NDArray[np.bool_]) -> tuple[Integers, Integers, Integers]:
     """List the true entries row by row: where each row starts (rows + 1,), their rows and columns."""
     rows, columns = np.nonzero(mask)
-    return np.concatenate(([0], np.cumsum(mask.sum(axis=1)))), rows, columns
+    starts = np.concatenate(([0], np.cumsum(mask.sum(axis=1))))
+    # one memory layout, so that one compiled kernel serves all
+    return starts, np.ascontiguousarray(rows), np.ascontiguousarray(columns)
 
 
 def weight_range(weights: Integers) -> tuple[Integers, Integers]:

@@ -52,8 +52,7 @@ class Law:
     @property
     def errors(self) -> Floats:
         """The error of each level, max_f |f(x) - f(y)|: float64, ascending."""
-        errors: Floats = self.levels / self.unit
-        return errors
+        return np.array([float(Fraction(int(s), self.unit)) for s in self.levels])
 
     @property
     def probabilities(self) -> Floats:
@@ -148,7 +147,7 @@ class Law:
         while True:
             low, high = self._weights(precision)
             least = float(Fraction(part(low), unit * sum(high)))
-            most = float(min(Fraction(part(high), unit * sum(low)), _LARGE))
+            most = float(min(Fraction(part(high), unit * sum(low)), Fraction(_LARGE)))
             if least == most:
                 return least
             precision *= 2

@@ -1,17 +1,23 @@
 """What a census needs of the data: integer scores of the small databases, as ranks in small tables."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from smalldb import multisets
+
 Integers = npt.NDArray[np.int64]
 Ranks = npt.NDArray[np.uint16] | npt.NDArray[np.uint32]
 
+Candidates = Literal["multisets", "tuples"]
+
+MAX_SCORE = 1 << 62  # n x rows x D: scores are int64
 MAX_RANKS = 1 << 26  # entries of the rank tables, at most 256 MiB; a public size: queries, rows, weights
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Scores:
     """The score of every small database of ``rows`` rows, in units of ``1 / (n m D)``.
 
@@ -64,7 +70,7 @@ class Scores:
 
         Cost: ``sum_j (m max_j + 1)`` table entries, at most `MAX_RANKS` (ValueError beyond).
         """
-        order = processing_order(matrix)
+        order = settling_order(matrix)
         least = matrix.min(axis=1)
         shifted = (matrix - least[:, None])[:, order]
         steps = np.maximum(np.gcd.reduce(shifted, axis=1), 1)
@@ -87,14 +93,46 @@ class Scores:
         return cls(rows, order, weights, offsets, narrow, levels)
 
 
+def base_measure(name: str) -> Candidates:
+    """Read the name of a base measure: "multisets" or "tuples" (ordered rows)."""
+    if name == "multisets":
+        return "multisets"
+    if name == "tuples":
+        return "tuples"
+    raise ValueError(f"candidates must be 'multisets' or 'tuples', not {name!r}")
+
+
+def count(cells: int, rows: int, candidates: Candidates) -> int:
+    """Return |R|: the multisets, C(N + m - 1, m), or the ordered rows, N^m."""
+    return multisets.count(cells, rows) if candidates == "multisets" else cells**rows
+
+
 def rank_lengths(weights: Integers, rows: int) -> list[int]:
     """Return how many answers each query can take: ``rows * largest weight + 1``."""
     return [rows * int(top) + 1 for top in weights.max(axis=0, initial=0)]
 
 
-def processing_order(matrix: Integers) -> Integers:
-    """Order the cells by descending total weight, so that queries settle early (public values only).
+def settling_order(matrix: Integers) -> Integers:
+    """Order the cells so that few queries are live at a time (public values only).
 
-    Equal columns end up side by side.
+    From the last place to the first, take the cell that leaves the fewest queries with different weights on
+    the cells taken so far, among those the one of least total weight. Equal columns are side by side.
+
+    Parameters
+    ----------
+    matrix
+        Shape (k, N), the weight of each query on each cell.
     """
-    return np.lexsort((*matrix, -matrix.sum(axis=0)))
+    if not len(matrix):
+        return np.arange(matrix.shape[1])
+    columns, group = np.unique(matrix, axis=1, return_inverse=True)
+    left = np.argsort(columns.sum(axis=0), kind="stable")
+    least = most = columns[:, left[:1]]
+    place = np.empty(len(left), dtype=np.int64)
+    for last in range(len(left) - 1, -1, -1):
+        lows, highs = np.minimum(least, columns[:, left]), np.maximum(most, columns[:, left])
+        chosen = int(np.argmin((lows != highs).sum(axis=0)))
+        least, most = lows[:, [chosen]], highs[:, [chosen]]
+        place[left[chosen]] = last
+        left = np.delete(left, chosen)
+    return np.argsort(place[group.ravel()], kind="stable")

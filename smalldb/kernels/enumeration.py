@@ -62,6 +62,9 @@ class Walk(NamedTuple):
     starts: Integers
     table: Ranks
 
+    def __repr__(self) -> str:
+        return "<Walk: confidential>"
+
 
 @njit(nogil=True, cache=True)
 def fill(

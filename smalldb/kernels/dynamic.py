@@ -1,0 +1,402 @@
+"""Kernels of the census by dynamic programming: merging, settling and searching layers of states.
+
+A layer is a pair of uint64 arrays, ``keys`` of shape (states, words) and ``counts`` of shape (states, limbs),
+both least significant word first; its keys are distinct and ascending. A key holds the running
+maximum rank in the low bits of word 0 and one bit field for each live query. All sums fit: the caller sizes
+fields and limbs from public bounds. Arithmetic on counts wraps within a limb on purpose and carries on.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+Words = npt.NDArray[np.uint64]
+Integers = npt.NDArray[np.int64]
+
+ZERO = np.uint64(0)
+ONE = np.uint64(1)
+HALF = np.uint64(32)
+LOW_HALF = np.uint64(0xFFFFFFFF)
+SPREAD = np.uint64(0x9E3779B97F4A7C15)  # 2^64 / golden ratio: multiplicative hashing
+DIGIT = np.uint64(11)
+DIGIT_MASK = np.uint64(2047)
+
+
+class Program(NamedTuple):
+    """What the settling of keys reads: k queries, N cells in processing order.
+
+    A query has no field while all cells so far give it the same weight (its answer is then known from the
+    rows used) nor once all later cells do (its answer is then final).
+
+    Attributes
+    ----------
+    ranks, offsets
+        As in `smalldb.counting.scores.Scores`.
+    best
+        Shape (k,): the place in ``ranks`` of the least rank of each query.
+    opening
+        Shape (k,): the weight of each query on the first cell.
+    born, settled
+        Shape (k,): the first cell with another weight than the first one, and the cell after which all
+        weights are the same (N and -1 for a constant query).
+    places, widths
+        Shape (k,): the first bit of the query's field in the key, which lies in one word, and its bits.
+    words
+        uint64 words of a key.
+    rank_bits
+        How many low bits of word 0 hold the running maximum rank.
+    """
+
+    ranks: npt.NDArray[np.uint32]
+    offsets: Integers
+    best: Integers
+    opening: Integers
+    born: Integers
+    settled: Integers
+    places: Integers
+    widths: Integers
+    words: int
+    rank_bits: int
+
+
+class Step(NamedTuple):
+    """How the keys of one layer change.
+
+    Attributes
+    ----------
+    rank_bits
+        Of the program.
+    floor
+        The least rank that the queries without a field must still reach.
+    fields
+        Shape (fields, 5): one row for each query that has a field, see the column names.
+    outlook
+        For each answer of each field, the least rank that it can still lead to in the low half and the
+        largest in the high half.
+    fresh
+        Shape (words,): the answers to write into the fields that open with the next cell.
+    """
+
+    rank_bits: int
+    floor: np.int64
+    fields: Words
+    outlook: Words
+    fresh: Words
+
+
+# Columns of `Step.fields`: where the field lies in the key, where its answers start in `Step.outlook`,
+# and the answer that stands for all those that no longer matter.
+WORD, SHIFT, MASK, START, STANDARD = range(5)
+BLOCK = 512  # keys brought to standard form at a time: their scratch stays in the nearest cache
+
+
+@njit(nogil=True, cache=True, inline="always")
+def add_row(totals: Words, i: int, terms: Words, j: int) -> None:
+    """Add the number in row ``j`` of ``terms`` to the one in row ``i`` of ``totals``."""
+    carry = ZERO
+    for limb in range(totals.shape[1]):
+        term = terms[j, limb]
+        partial = totals[i, limb] + term
+        total = partial + carry
+        carry = ONE if partial < term or total < partial else ZERO
+        totals[i, limb] = total
+
+
+@njit(nogil=True, cache=True)
+def merge(keys: Words, counts: Words, more_keys: Words, more_counts: Words) -> tuple[Words, Words]:
+    """Return the union of two layers; counts add up."""
+    words, limbs = keys.shape[1], counts.shape[1]
+    size, more = len(keys), len(more_keys)
+    merged = np.empty((size + more, words), np.uint64)
+    sums = np.empty((size + more, limbs), np.uint64)
+    i = j = end = 0
+    while i < size or j < more:
+        side = 0
+        if i == size:
+            side = 1
+        elif j == more:
+            side = -1
+        else:
+            for word in range(words - 1, -1, -1):
+                left, right = keys[i, word], more_keys[j, word]
+                if left != right:
+                    side = -1 if left < right else 1
+                    break
+        if side <= 0:
+            for word in range(words):
+                merged[end, word] = keys[i, word]
+            for limb in range(limbs):
+                sums[end, limb] = counts[i, limb]
+            i += 1
+            if side == 0:
+                add_row(sums, end, more_counts, j)
+                j += 1
+        else:
+            for word in range(words):
+                merged[end, word] = more_keys[j, word]
+            for limb in range(limbs):
+                sums[end, limb] = more_counts[j, limb]
+            j += 1
+        end += 1
+    return merged[:end], sums[:end]
+
+
+@njit(nogil=True, cache=True)
+def add_multiple(
+    keys: Words, counts: Words, part_keys: Words, part_counts: Words, delta: Words, factor: Words
+) -> None:
+    """Add ``factor`` times the counts of a layer, keys raised by ``delta``, to a layer that holds its keys.
+
+    ``factor`` is given in digits of 32 bits, least significant first.
+    """
+    words, digits = keys.shape[1], 2 * counts.shape[1]
+    product = np.empty(digits, np.uint64)
+    place = 0
+    for t in range(len(part_keys)):
+        word = 0
+        while word < words:
+            if keys[place, word] == part_keys[t, word] + delta[word]:
+                word += 1
+            else:
+                place += 1
+                word = 0
+        for limb in range(counts.shape[1]):
+            product[2 * limb] = counts[place, limb] & LOW_HALF
+            product[2 * limb + 1] = counts[place, limb] >> HALF
+        for i in range(digits):
+            term = part_counts[t, i // 2]
+            term = term >> HALF if i % 2 else term & LOW_HALF
+            carry = ZERO
+            for j in range(digits - i):
+                if j >= len(factor) and carry == ZERO:
+                    break
+                value = product[i + j] + carry
+                if j < len(factor):
+                    value += term * factor[j]
+                product[i + j] = value & LOW_HALF
+                carry = value >> HALF
+        for limb in range(counts.shape[1]):
+            counts[place, limb] = product[2 * limb] | product[2 * limb + 1] << HALF
+
+
+@njit(nogil=True, cache=True)
+def plan_step(
+    program: Program, cell: int, done: bool, used: int, left: int, least: Integers, most: Integers
+) -> Step:
+    """Say how the keys of ``used`` rows change at a cell, with ``left`` rows still to come.
+
+    ``least`` and ``most``, shape (k,), bound the weights of the cells that may take them: those after
+    ``cell`` once it is ``done``, else that one too. Fields open and close when a cell is done.
+
+    The ranks of a query fall to the best one and then rise, so those of an interval of answers lie between
+    the best, if it is inside, or else the smaller end, and the larger end.
+    """
+    ranks, offsets = program.ranks, program.offsets
+    fields = np.zeros((len(program.best), 5), np.uint64)
+    outlook = np.empty(len(ranks), np.uint64)
+    fresh = np.zeros(program.words, np.uint64)
+    floor = np.int64(0)
+    live = start = 0
+    for j in range(len(program.best)):
+        if program.settled[j] < cell:
+            continue
+        word, shift = program.places[j] // 64, np.uint64(program.places[j] % 64)
+        low, high, best = offsets[j] + left * least[j], offsets[j] + left * most[j], program.best[j]
+        known = program.born[j] > cell
+        answer = used * program.opening[j]
+        first, end = (answer, answer + 1) if known else (0, offsets[j + 1] - high)
+        standard = 0
+        for a in range(first, end):
+            ends = np.int64(ranks[low + a]), np.int64(ranks[high + a])
+            reached = np.int64(ranks[best]) if low + a < best < high + a else min(ends)
+            outlook[start + a - first] = np.uint64(max(ends)) << HALF | np.uint64(reached)
+            if outlook[start + a - first] >> HALF < outlook[start + standard] >> HALF:
+                standard = a
+        if known:
+            floor = max(floor, np.int64(outlook[start] & LOW_HALF))
+            if done and program.born[j] == cell + 1 and program.settled[j] > cell:
+                fresh[word] += np.uint64(answer) << shift
+            continue
+        fields[live, WORD] = word
+        fields[live, SHIFT] = shift
+        fields[live, MASK] = (ONE << np.uint64(program.widths[j])) - ONE
+        fields[live, START] = start
+        fields[live, STANDARD] = 0 if done and program.settled[j] == cell else standard
+        start += end - first
+        live += 1
+    return Step(program.rank_bits, floor, fields[:live], outlook[:start], fresh)
+
+
+@njit(nogil=True, cache=True)
+def standardise(keys: Words, step: Step) -> None:
+    """Bring keys to standard form, in place.
+
+    The running maximum rises to what every query must still reach; the answer of a query that can no
+    longer exceed it, settled or dominated, becomes the standard one.
+    """
+    fields, outlook, words = step.fields, step.outlook, keys.shape[1]
+    rank_mask = (ONE << np.uint64(step.rank_bits)) - ONE
+    # one column a word: the loops over a block are then compiled to vector instructions
+    block = np.empty((words, BLOCK), np.uint64)
+    tops = np.empty(BLOCK, np.uint64)
+    worst = np.empty((len(fields), BLOCK), np.uint64)
+    for start in range(0, len(keys), BLOCK):
+        size = min(BLOCK, len(keys) - start)
+        for word in range(words):
+            for i in range(size):
+                block[word, i] = keys[start + i, word]
+        for i in range(size):
+            tops[i] = max(block[0, i] & rank_mask, np.uint64(step.floor))
+        for q in range(len(fields)):
+            column, maxima = block[np.int64(fields[q, WORD])], worst[q]
+            shift, mask, first = fields[q, SHIFT], fields[q, MASK], fields[q, START]
+            for i in range(size):
+                ranks = outlook[first + ((column[i] >> shift) & mask)]
+                tops[i] = max(tops[i], ranks & LOW_HALF)
+                maxima[i] = ranks >> HALF
+        for q in range(len(fields)):
+            column, maxima = block[np.int64(fields[q, WORD])], worst[q]
+            others = ~(fields[q, MASK] << fields[q, SHIFT])
+            standard = fields[q, STANDARD] << fields[q, SHIFT]
+            for i in range(size):
+                column[i] = column[i] & others | standard if maxima[i] <= tops[i] else column[i]
+        for i in range(size):
+            block[0, i] = block[0, i] & ~rank_mask | tops[i]
+        for word in range(words):
+            for i in range(size):
+                keys[start + i, word] = block[word, i] + step.fresh[word]
+
+
+@njit(nogil=True, cache=True)
+def join(keys: Words, counts: Words) -> tuple[Words, Words]:
+    """Return a layer of the distinct keys, ascending, with their counts added up; ``keys`` is overwritten."""
+    words, limbs = keys.shape[1], counts.shape[1]
+    sums = np.empty((len(keys), limbs), np.uint64)
+    bits = 4
+    while 1 << bits < 2 * len(keys):
+        bits += 1
+    slots = np.full(1 << bits, -1, np.int64)  # open addressing: places of distinct keys
+    last = len(slots) - 1
+    unused = np.uint64(64 - bits)
+    size = 0
+    ascending = True
+    for i in range(len(keys)):
+        mixed = ZERO
+        for word in range(words):
+            mixed = (mixed ^ keys[i, word]) * SPREAD
+            mixed ^= mixed >> HALF
+        slot = np.int64((mixed * SPREAD) >> unused)
+        place = slots[slot]
+        while place >= 0:
+            word = 0
+            while word < words and keys[place, word] == keys[i, word]:
+                word += 1
+            if word == words:
+                break
+            slot = (slot + 1) & last
+            place = slots[slot]
+        if place >= 0:
+            add_row(sums, place, counts, i)
+            continue
+        slots[slot] = size
+        for word in range(words):
+            keys[size, word] = keys[i, word]
+        for limb in range(limbs):
+            sums[size, limb] = counts[i, limb]
+        if ascending and size > 0:
+            word = words - 1
+            while word > 0 and keys[size, word] == keys[size - 1, word]:
+                word -= 1
+            ascending = keys[size - 1, word] < keys[size, word]
+        size += 1
+    order = np.arange(size) if ascending else ascending_order(keys[:size])
+    return taken(keys, order), taken(sums, order)
+
+
+@njit(nogil=True, cache=True)
+def settle(keys: Words, counts: Words, delta: Words, step: Step) -> tuple[Words, Words]:
+    """Return the layer with its keys raised by ``delta``, in standard form and equal ones joined."""
+    standard = raised(keys, np.arange(len(keys)), delta)
+    standardise(standard, step)
+    return join(standard, counts)
+
+
+@njit(nogil=True, cache=True)
+def raised(keys: Words, places: Integers, delta: Words) -> Words:
+    """Return the keys at some places, raised by ``delta``."""
+    copy = taken(keys, places)
+    for i in range(len(copy)):
+        for word in range(len(delta)):
+            copy[i, word] += delta[word]
+    return copy
+
+
+@njit(nogil=True, cache=True)
+def taken(rows: Words, order: Integers) -> Words:
+    """Return the rows in that order."""
+    copy = np.empty((len(order), rows.shape[1]), np.uint64)
+    for i in range(len(order)):
+        for column in range(rows.shape[1]):
+            copy[i, column] = rows[order[i], column]
+    return copy
+
+
+@njit(nogil=True, cache=True)
+def ascending_order(keys: Words) -> Integers:
+    """Return the permutation that sorts the keys.
+
+    Radix sort, least digit first, over the bits that vary.
+    """
+    order = np.arange(len(keys))
+    other = np.empty_like(order)
+    starts = np.empty(2048, np.int64)
+    for word in range(keys.shape[1]):
+        varying = ZERO
+        for i in range(len(keys)):
+            varying |= keys[i, word] ^ keys[0, word]
+        shift = ZERO
+        while varying >> shift != ZERO:
+            while (varying >> shift) & ONE == ZERO:
+                shift += ONE
+            starts[:] = 0
+            for i in range(len(keys)):
+                starts[np.int64((keys[i, word] >> shift) & DIGIT_MASK)] += 1
+            total = 0
+            for digit in range(len(starts)):
+                count = starts[digit]
+                starts[digit] = total
+                total += count
+            for place in order:
+                bucket = np.int64((keys[place, word] >> shift) & DIGIT_MASK)
+                other[starts[bucket]] = place
+                starts[bucket] += 1
+            order, other = other, order
+            shift += DIGIT
+            if shift >= np.uint64(64):
+                break
+    return order
+
+
+@njit(nogil=True, cache=True)
+def predecessors(keys: Words, delta: Words, target: Words, step: Step) -> Integers:
+    """Return the places of the keys that become ``target`` once raised by ``delta`` and settled."""
+    rank_mask = (ONE << np.uint64(step.rank_bits)) - ONE
+    places = np.empty(len(keys), np.int64)
+    size = 0
+    for i in range(len(keys)):
+        if keys[i, 0] & rank_mask <= target[0] & rank_mask:  # the running maximum never falls
+            places[size] = i
+            size += 1
+    standard = raised(keys, places[:size], delta)
+    standardise(standard, step)
+    end = 0
+    for i in range(size):
+        word = 0
+        while word < len(target) and standard[i, word] == target[word]:
+            word += 1
+        if word == len(target):
+            places[end] = places[i]
+            end += 1
+    return places[:end].copy()

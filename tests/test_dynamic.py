@@ -1,0 +1,419 @@
+import math
+import pickle
+import random
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import replace
+from fractions import Fraction
+from functools import partial
+from itertools import product
+from multiprocessing import get_context
+
+import naive
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from smalldb.counting import dynamic
+from smalldb.counting.dynamic import (
+    MAX_KEY_BITS,
+    Cost,
+    count_scores,
+    count_shard,
+    key_bits,
+    prefixes,
+    state_bytes,
+)
+from smalldb.counting.scores import Scores, settling_order
+from smalldb.kernels import dynamic as kernels
+
+# counts and hashes wrap within a word on purpose; uncompiled, numpy warns of it
+pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")
+
+BASES = {"multisets": naive.census, "tuples": naive.ordered_census}
+bases = pytest.mark.parametrize("candidates", BASES)
+
+
+def build(matrix, data, rows):
+    """The scores of an instance, and its arguments for the naive definitions."""
+    matrix = np.array(matrix, dtype=np.int64).reshape(len(matrix), len(data))
+    answers = matrix @ np.array(data, dtype=np.int64)
+    n = sum(data)
+    scores = Scores.build(matrix, answers, n, rows)
+    return scores, (matrix.tolist(), answers.tolist(), n)
+
+
+def found(scores, counted):
+    return {int(level): count for level, count in zip(scores.levels, counted.counts, strict=True) if count}
+
+
+def orderings(candidate):
+    return math.factorial(sum(candidate)) // math.prod(map(math.factorial, candidate))
+
+
+def twin(matrix, answers, n, cells, rows, candidates):
+    """The recursion with a dict and Python ints: states are (rows used, answers), nothing is joined early."""
+    states = {(0, (0,) * len(matrix)): 1}
+    for cell in range(cells):
+        after = Counter()
+        for (used, sums), weight in states.items():
+            for copies in range(rows - used + 1):
+                key = used + copies, tuple(a + copies * w[cell] for a, w in zip(sums, matrix, strict=True))
+                after[key] += weight * (math.comb(used + copies, copies) if candidates == "tuples" else 1)
+        states = after
+    census = Counter()
+    for (used, sums), weight in states.items():
+        if used == rows:
+            census[max(abs(rows * b - n * a) for a, b in zip(sums, answers, strict=True))] += weight
+    return dict(census)
+
+
+@st.composite
+def instances(draw, most_cells=5, most_rows=4):
+    """A few distinct columns, some repeated, in any order, with weights 0 to 3."""
+    queries, distinct = draw(st.integers(0, 3)), draw(st.integers(1, 4))
+    column = st.lists(st.integers(0, 3), min_size=queries, max_size=queries)
+    columns = draw(st.lists(column, min_size=distinct, max_size=distinct))
+    cells = draw(st.lists(st.sampled_from(columns), min_size=1, max_size=most_cells))
+    data = draw(st.lists(st.integers(0, 4), min_size=len(cells), max_size=len(cells)))
+    matrix = [[cell[j] for cell in cells] for j in range(queries)]
+    return matrix, data, draw(st.integers(1, most_rows))
+
+
+@given(instance=instances(), candidates=st.sampled_from(sorted(BASES)), shards=st.integers(1, 9))
+@settings(max_examples=250, deadline=None)
+def test_equals_the_definition(instance, candidates, shards):
+    matrix, data, rows = instance
+    scores, arguments = build(matrix, data, rows)
+    counted = count_scores(scores, candidates=candidates, threads=1, shards=shards)
+    assert found(scores, counted) == dict(BASES[candidates](*arguments, len(data), rows))
+    assert all(type(count) is int for count in counted.counts)
+
+
+@bases
+@given(instance=instances(), seed=st.integers(0, 99))
+@settings(max_examples=60, deadline=None)
+def test_two_words_two_limbs_and_any_order_of_the_cells(candidates, instance, seed):
+    matrix, data, rows = instance
+    scores, arguments = build(matrix, data, rows)
+    order = np.random.default_rng(seed).permutation(len(data))
+    scores = replace(scores, cells=scores.cells[order], weights=scores.weights[order])
+    with pytest.MonkeyPatch.context() as patch:
+        layout = dynamic._layout
+        patch.setattr(dynamic, "_layout", lambda scores: ([64 + place for place in layout(scores)[0]], 128))
+        recursion = dynamic._Recursion.build(scores, candidates)
+    recursion = replace(recursion, limbs=2)
+    layers = list(recursion.run((), Cost()))
+    assert layers[-1][0][0].shape[1] == layers[-1][0][1].shape[1] == 2
+    counts = recursion.tally(layers[-1])
+    expected = BASES[candidates](*arguments, len(data), rows)
+    assert {int(s): c for s, c in zip(scores.levels, counts, strict=True) if c} == dict(expected)
+    rank = seed % len(counts)
+    seen = Counter(
+        naive.score(*arguments, recursion.trace((), layers, rank, index).tolist())
+        for index in range(min(counts[rank], 10))
+    )
+    assert seen == Counter({int(scores.levels[rank]): min(counts[rank], 10)})
+
+
+@bases
+def test_complete_table_of_two_yes_no_queries_on_three_cells(candidates):
+    data = [2, 0, 3]
+    for first, second in product(product((0, 1), repeat=3), repeat=2):
+        for rows in (1, 2, 3):
+            scores, arguments = build([first, second], data, rows)
+            counted = count_scores(scores, candidates=candidates, threads=1)
+            assert found(scores, counted) == dict(BASES[candidates](*arguments, 3, rows))
+
+
+@bases
+def test_bytes_of_a_state(candidates):
+    for cells, rows in [(3, 4), (3, 41), (40, 40)]:
+        scores, _ = build([[0, 1] * (cells // 2) + [1] * (cells % 2)], [1] * cells, rows)
+        layer = dynamic._Recursion.build(scores, candidates).opening(())[0]
+        assert state_bytes(scores, candidates) == sum(array.nbytes for array in layer)
+
+
+@bases
+@pytest.mark.parametrize(
+    "matrix, data, rows",
+    [
+        ([[1, 0, 1]], [0, 0, 0], 3),
+        ([], [1, 2, 0], 3),
+        ([[2]], [5], 4),
+        ([], [0], 1),
+        (naive.conjunctions(3, 2), [3, 0, 1, 4, 0, 0, 2, 1], 1),
+        ([[7, 7, 7], [0, 1, 5]], [1, 2, 2], 4),
+        ([[1, 1, 0, 0]], [9, 1, 1, 0], 4),
+    ],
+    ids=["n = 0", "k = 0", "N = 1", "k = 0 and N = 1", "m = 1", "constant query", "settled at once"],
+)
+@pytest.mark.parametrize("shards", [1, 3, 1000])
+def test_edges(candidates, matrix, data, rows, shards):
+    scores, arguments = build(matrix, data, rows)
+    counted = count_scores(scores, candidates=candidates, threads=1, shards=shards)
+    assert found(scores, counted) == dict(BASES[candidates](*arguments, len(data), rows))
+
+
+@given(
+    instance=instances(most_cells=4, most_rows=3),
+    candidates=st.sampled_from(sorted(BASES)),
+    shards=st.integers(1, 5),
+    keep=st.booleans(),
+)
+@settings(max_examples=60, deadline=None)
+def test_candidate_is_a_bijection(instance, candidates, shards, keep):
+    matrix, data, rows = instance
+    scores, arguments = build(matrix, data, rows)
+    counted = count_scores(scores, candidates=candidates, threads=1, shards=shards, keep_layers=keep)
+    seen = Counter()
+    for rank, count in enumerate(counted.counts):
+        for index in range(count):
+            candidate = counted.candidate(rank, index)
+            assert candidate.dtype == np.int64
+            assert naive.score(*arguments, candidate.tolist()) == scores.levels[rank]
+            seen[tuple(candidate.tolist())] += 1
+    ways = orderings if candidates == "tuples" else lambda candidate: 1
+    assert seen == {candidate: ways(candidate) for candidate in naive.multisets(len(data), rows)}
+
+
+def test_candidate_refuses_what_does_not_exist():
+    scores, _ = build([[0, 1, 1]], [1, 2, 0], 2)
+    counted = count_scores(scores, threads=1)
+    for rank, index in [(-1, 0), (len(counted.counts), 0), (0, counted.counts[0]), (0, -1)]:
+        with pytest.raises(IndexError, match="no candidate"):
+            counted.candidate(rank, index)
+
+
+@bases
+def test_keys_of_two_words(candidates):
+    matrix = np.random.default_rng(1).integers(0, 8, (14, 5))
+    scores, arguments = build(matrix, [5, 1, 0, 3, 2], 4)
+    assert 64 < key_bits(scores) <= MAX_KEY_BITS
+    counted = count_scores(scores, candidates=candidates, threads=1, keep_layers=True)
+    assert found(scores, counted) == dict(BASES[candidates](*arguments, 5, 4))
+    rank = max(range(len(counted.counts)), key=counted.counts.__getitem__)
+    candidate = counted.candidate(rank, counted.counts[rank] - 1)
+    assert naive.score(*arguments, candidate.tolist()) == scores.levels[rank]
+
+
+def test_wider_keys_are_refused_whatever_the_data():
+    matrix = np.random.default_rng(1).integers(0, 8, (40, 6))
+    widths = set()
+    for data in ([5, 1, 0, 3, 2, 2], [0, 0, 13, 0, 0, 0]):
+        scores, _ = build(matrix, data, 12)
+        widths.add(key_bits(scores))
+        with pytest.raises(ValueError, match=r"keys of .* bits, more than 128: use fewer queries or rows"):
+            count_scores(scores)
+    assert len(widths) == 1
+
+
+@pytest.mark.parametrize(
+    "candidates, cells, rows, limbs",
+    [("multisets", 24, 60, 2), ("multisets", 60, 50, 2), ("tuples", 3, 64, 2), ("tuples", 5, 70, 3)],
+)
+def test_counts_beyond_a_word(candidates, cells, rows, limbs):
+    generator = np.random.default_rng(cells)
+    matrix = generator.integers(0, 2, (1, cells)).tolist()
+    data = generator.integers(0, 9, cells).tolist()
+    scores, arguments = build(matrix, data, rows)
+    counted = count_scores(scores, candidates=candidates, threads=1, keep_layers=True)
+    total = math.comb(cells + rows - 1, rows) if candidates == "multisets" else cells**rows
+    assert sum(counted.counts) == total > 1 << 64 * (limbs - 1)
+    assert found(scores, counted) == twin(*arguments, cells, rows, candidates)
+    rank = max(range(len(counted.counts)), key=counted.counts.__getitem__)
+    drawn = {tuple(counted.candidate(rank, counted.counts[rank] * i // 5).tolist()) for i in range(5)}
+    assert len(drawn) == 5
+    assert {naive.score(*arguments, candidate) for candidate in drawn} == {scores.levels[rank]}
+
+
+@bases
+def test_result_does_not_depend_on_threads_executor_or_shards(candidates, monkeypatch):
+    scores, arguments = build(naive.conjunctions(3, 2), [3, 0, 1, 4, 0, 0, 2, 1], 4)
+    expected = BASES[candidates](*arguments, 8, 4)
+    monkeypatch.setattr(dynamic, "THREADED", 1)
+    plain = count_scores(scores, candidates=candidates, threads=1)
+    assert found(scores, plain) == dict(expected)
+    threaded = count_scores(scores, candidates=candidates, threads=3)
+    assert (threaded.counts, threaded.cost) == (plain.counts, plain.cost)
+    for shards in (1, 2, 7):
+        with ThreadPoolExecutor(2) as executor:
+            split = count_scores(scores, candidates=candidates, executor=executor, shards=shards)
+        assert split.counts == plain.counts
+        candidate = split.candidate(len(split.counts) - 1, split.counts[-1] - 1)
+        assert naive.score(*arguments, candidate.tolist()) == scores.levels[-1]
+
+
+def test_shards_are_counted_in_other_processes():
+    scores, arguments = build([[0, 1, 2], [1, 1, 0]], [2, 1, 3], 3)
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as executor:
+        counted = count_scores(scores, executor=executor, shards=2)
+    assert found(scores, counted) == dict(naive.census(*arguments, 3, 3))
+    copy = pickle.loads(pickle.dumps(partial(count_shard, scores, (1,))))
+    assert copy() == count_shard(scores, (1,))
+
+
+@given(cells=st.integers(1, 4), rows=st.integers(1, 5), shards=st.integers(1, 60))
+@settings(deadline=None)
+def test_prefixes_partition_the_candidates(cells, rows, shards):
+    scores, _ = build([[0] * cells], [0] * cells, rows)
+    parts = prefixes(scores, shards)
+    starts = [
+        [part for part in parts if candidate[: len(part)] == part]
+        for candidate in naive.multisets(cells, rows)
+    ]
+    assert all(len(matching) == 1 for matching in starts)
+    assert parts == sorted(parts)
+    assert len(parts) >= min(shards, len(starts))
+
+
+def test_law_of_multisets_and_of_ordered_rows(vectors):
+    vector = vectors["multiset_vs_ordered"]["value"]
+    scores, _ = build([[0, 1]], [3, 1], 2)
+    for candidates, name in (("multisets", "multiset"), ("tuples", "ordered")):
+        counted = count_scores(scores, candidates=candidates, threads=1, keep_layers=True)
+        census = found(scores, counted)
+        law = naive.fraction_law(census, Fraction(1, 4))
+        mass = Counter()
+        for rank, count in enumerate(counted.counts):
+            for index in range(count):
+                candidate = tuple(counted.candidate(rank, index).tolist())
+                mass[candidate] += law[int(scores.levels[rank])] / count
+        for candidate, expected in zip(vector["candidates"], vector[name], strict=True):
+            assert abs(mass[tuple(candidate)] - Fraction(expected)) < Fraction(1, 10**18)
+
+
+def test_unknown_candidates_are_refused():
+    scores, _ = build([[0, 1]], [1, 2], 2)
+    with pytest.raises(ValueError, match="'multisets' or 'tuples', not 'rows'"):
+        count_scores(scores, candidates="rows")
+
+
+def test_progress_is_in_cells_and_says_nothing_else(capsys):
+    scores, _ = build(naive.conjunctions(2, 2), [3, 0, 1, 4], 3)
+    count_scores(scores, threads=1)
+    assert capsys.readouterr() == ("", "")
+    for executor in (None, ThreadPoolExecutor(1)):
+        count_scores(scores, threads=1, executor=executor, shards=2, progress=True)
+        output = capsys.readouterr()
+        assert output.out == ""
+        assert "16/16" in output.err
+    executor.shutdown()
+
+
+def test_cost_grows_with_the_rows_and_is_not_shown():
+    costs = []
+    for rows in (2, 4):
+        scores, _ = build(naive.conjunctions(3, 2), [3, 0, 1, 4, 0, 0, 2, 1], rows)
+        counted = count_scores(scores, threads=1)
+        costs.append(counted.cost)
+        assert "cost" not in repr(counted).lower()
+    small, large = costs
+    assert 0 < small.operations < large.operations
+    assert 0 < small.states < large.states
+    assert 0 < small.peak < large.peak
+
+
+def test_states_with_the_same_future_are_joined():
+    scores, _ = build(naive.conjunctions(3, 2), [30, 0, 10, 4, 0, 0, 2, 1], 8)
+    recursion = dynamic._Recursion.build(scores, "multisets")
+    candidates_after_four_cells = math.comb(8 + 4, 4)
+    layers = list(recursion.run((), Cost()))[4]
+    assert sum(len(keys) for keys, _ in layers) < candidates_after_four_cells // 2
+    assert sum(sum(numbers(counts)) for _, counts in layers) == candidates_after_four_cells
+
+
+def greedy(matrix):
+    """Distinct columns from the last place to the first, by (live queries, weight, column)."""
+    columns = sorted(set(zip(*matrix, strict=True)))
+    placed = []
+    while columns:
+        live = {
+            column: sum(len({*values}) > 1 for values in zip(*placed, column, strict=True))
+            for column in columns
+        }
+        placed.append(min(columns, key=lambda column: (live[column], sum(column), column)))
+        columns.remove(placed[-1])
+    cells = list(zip(*matrix, strict=True))
+    return [i for column in reversed(placed) for i, cell in enumerate(cells) if cell == column]
+
+
+@given(instance=instances(most_cells=9))
+@settings(deadline=None)
+def test_settling_order_is_greedy(instance):
+    matrix = np.array(instance[0], dtype=np.int64).reshape(len(instance[0]), len(instance[1]))
+    order = settling_order(matrix).tolist()
+    if len(matrix):
+        assert order == greedy(matrix.tolist())
+    else:
+        assert order == list(range(len(instance[1])))
+
+
+def numbers(counts):
+    return [sum(int(limb) << 64 * i for i, limb in enumerate(row)) for row in counts]
+
+
+def random_layer(generator, size, words, limbs, span):
+    """A layer of random distinct ascending keys as Python ints, and as arrays."""
+    layer = {}
+    for _ in range(size):
+        key = sum(generator.randrange(span) << 64 * word for word in range(words))
+        layer[key] = generator.randrange(1 << (64 * limbs - 40))
+    keys = sorted(layer)
+    return layer, arrays(keys, words), arrays([layer[key] for key in keys], limbs)
+
+
+def arrays(values, words):
+    return np.array(
+        [[value >> 64 * word & (1 << 64) - 1 for word in range(words)] for value in values], dtype=np.uint64
+    ).reshape(len(values), words)
+
+
+@pytest.mark.parametrize("words", [1, 2])
+@pytest.mark.parametrize("limbs", [1, 2, 3])
+@pytest.mark.parametrize("span", [6, 1 << 60])
+def test_merge_and_multiples_equal_dict_arithmetic(words, limbs, span):
+    generator = random.Random(words * 10 + limbs)
+    first, keys, counts = random_layer(generator, 40, words, limbs, span)
+    second, more_keys, more_counts = random_layer(generator, 30, words, limbs, span)
+    delta = generator.randrange(1, 9) + (3 << 64 if words == 2 else 0)
+    raised = arrays([delta], words)[0]
+    expected = Counter(first)
+    for key, count in second.items():
+        expected[key + delta] += count
+    merged, sums = kernels.merge(keys, counts, more_keys + raised, more_counts)
+    assert numbers(merged) == sorted(expected)
+    assert numbers(sums) == [expected[key] for key in sorted(expected)]
+
+    factor = generator.randrange(1 << 36)
+    digits = np.array([factor & (1 << 32) - 1, factor >> 32], dtype=np.uint64)
+    kernels.add_multiple(merged, sums, more_keys, more_counts, raised, digits)
+    for key, count in second.items():
+        expected[key + delta] += factor * count
+    assert numbers(sums) == [expected[key] for key in sorted(expected)]
+
+
+@pytest.mark.parametrize("words", [1, 2])
+@pytest.mark.parametrize("span", [6, 1 << 64])
+def test_join_equals_a_dict(words, span):
+    generator = random.Random(words)
+    keys = [sum(generator.randrange(span) << 64 * word for word in range(words)) for _ in range(300)]
+    keys += generator.sample(keys, 100)
+    counts = [generator.randrange(1 << 120) for _ in keys]
+    expected = Counter()
+    for key, count in zip(keys, counts, strict=True):
+        expected[key] += count
+    joined, sums = kernels.join(arrays(keys, words), arrays(counts, 2))
+    assert numbers(joined) == sorted(expected)
+    assert numbers(sums) == [expected[key] for key in sorted(expected)]
+
+
+def test_carries_run_through_full_limbs():
+    full = (1 << 64) - 1
+    limbs = (0, 1, full - 1, full)
+    for low, middle, more_low, more_middle in product(limbs, repeat=4):
+        values = low | middle << 64 | 5 << 128, more_low | more_middle << 64 | 7 << 128
+        totals = arrays(values[:1], 3)
+        kernels.add_row(totals, 0, arrays(values[1:], 3), 0)
+        assert numbers(totals) == [sum(values)]

@@ -1,0 +1,249 @@
+"""Plans: public, within the budget to the last row, and true to what then happens."""
+
+import csv
+from math import comb
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import smalldb
+from queries import Conjunctions, Domain, Linear, Marginals, Parities, Predicates, Rows
+from queries.workload import MAX_MATRIX
+from smalldb.counting import cost
+from smalldb.counting.cost import EASY, MEMORY, OPERATIONS, VISITS, made_up, posed, rehearse, work
+from smalldb.counting.dynamic import count_scores, state_bytes
+from smalldb.counting.enumeration import enumerate_scores
+from smalldb.counting.scores import MAX_RANKS, MAX_SCORE, Scores
+
+
+def names(d):
+    return [f"x{i}" for i in range(d)]
+
+
+def largest(domain, queries, **keywords):
+    """The largest rows that a refusal names."""
+    with pytest.raises(ValueError, match="the largest that can be done is") as caught:
+        smalldb.plan(domain, queries, epsilon=1, rows=10**9, **keywords)
+    return int(str(caught.value).split("the largest that can be done is ")[1].split()[0])
+
+
+def plannable(domain, queries, rows, **keywords):
+    try:
+        return smalldb.plan(domain, queries, epsilon=1, rows=rows, **keywords).rows == rows
+    except ValueError:
+        return False
+
+
+@pytest.mark.parametrize(
+    ("domain", "queries", "keywords", "limit"),
+    [
+        # scores below 2^62
+        (Domain(["a"]), Predicates(["a"]), {"n": 2**40}, (MAX_SCORE - 1) // 2**40),
+        (Domain(["a"]), Predicates(["a"]), {"neighbours": "add-remove"}, (MAX_SCORE - 1) // 2**40),
+        (Domain(["a"]), Linear([[0, "1/8"]]), {"n": 2**40}, (MAX_SCORE - 1) // 2**43),
+        # entries of the rank tables
+        (Domain(["a"]), Predicates(["a"]), {"n": 10}, MAX_RANKS - 1),
+        (Domain(["a"]), Linear([[0, "1/1000"], ["1/7", 0]]), {"n": 10}, (MAX_RANKS // 2 - 1) // 7000),
+    ],
+)
+def test_the_largest_rows_are_the_largest(domain, queries, keywords, limit):
+    assert largest(domain, queries, **keywords) == limit
+    assert plannable(domain, queries, limit, **keywords)
+    assert not plannable(domain, queries, limit + 1, **keywords)
+
+
+@pytest.mark.parametrize(("d", "queries"), [(7, Conjunctions(2)), (4, Marginals(2)), (9, Marginals(1))])
+def test_the_budget_binds_where_cost_does(d, queries):
+    domain = Domain(names(d))
+    workload = queries.workload(domain)
+    found = largest(domain, queries, n=100)
+    assert plannable(domain, queries, found, n=100)
+    assert not plannable(domain, queries, found + 1, n=100)
+    needed = work(workload, found)
+    if needed.engine == "enumeration":
+        assert needed.operations == comb(2**d + found - 1, found) * workload.size <= VISITS
+    else:
+        assert needed.operations <= OPERATIONS
+        assert needed.memory <= MEMORY
+    assert comb(2**d + found, found + 1) * workload.size > VISITS
+    assert rehearse(workload, "multisets").estimate(found + 1) is None or (
+        rehearse(workload, "multisets").estimate(found + 1).memory > MEMORY
+    )
+
+
+@pytest.mark.parametrize(
+    ("domain", "queries", "message"),
+    [
+        (Domain(names(21)), Conjunctions(1), "at most 20 attributes, not 21"),
+        (Domain(names(18)), Marginals(2), "queries on 262144 cells are too many"),
+        (Domain(names(30), valid=[0, 1, 2]), Conjunctions(1), "at most 20 attributes, not 30"),
+        (Domain(["a"]), Linear([[0, f"1/{2**61}"]]), "scores would reach 2\\^62"),
+        (Domain(["a"]), Linear([[0, f"1/{2**30}"]]), "score tables .* are too large"),
+    ],
+)
+def test_what_no_rows_can_do_is_refused_for_its_own_reason(domain, queries, message):
+    with pytest.raises(ValueError, match=f"{message}.*no number of rows can be done"):
+        smalldb.plan(domain, queries, n=2, epsilon=1, rows=1)
+
+
+def test_many_attributes_are_planned_at_once():
+    assert (
+        smalldb.plan(Domain(names(20)), Conjunctions(1), n=5, epsilon=1, rows=1).work.operations == 20 * 2**20
+    )
+    assert Marginals(2).workload(Domain(names(18))).size * 2**18 > MAX_MATRIX
+
+
+@pytest.mark.parametrize("n", [0, -1, 2.5, True, "5", None])
+def test_n_is_a_whole_number(n):
+    with pytest.raises((TypeError, ValueError), match="n must be a whole number"):
+        smalldb.plan(Domain(["a"]), Predicates(["a"]), n=n, epsilon=1, rows=2)
+
+
+def test_numpy_sizes_do_not_wrap():
+    with pytest.raises(ValueError, match="scores would reach 2\\^62"):
+        smalldb.plan(Domain(["a"]), Linear([[0, "1/8"]]), n=np.int64(2**60), epsilon=1, rows=np.int64(2))
+
+
+def test_other_arguments_are_refused():
+    arguments = {"n": 10, "epsilon": 1, "rows": 2}
+    for domain in (["a", "b"], pd.DataFrame({"a": [1]}), "a,b"):
+        with pytest.raises(TypeError, match=r"domain must be a queries\.Domain"):
+            smalldb.plan(domain, Predicates(["a"]), **arguments)
+    with pytest.raises(ValueError, match="mechanism must be"):
+        smalldb.plan(Domain(["a"]), Predicates(["a"]), mechanism="answers", **arguments)
+    with pytest.raises(ValueError, match="candidates must be"):
+        smalldb.plan(Domain(["a"]), Predicates(["a"]), candidates="sets", **arguments)
+
+
+def test_one_query_is_promised_nothing_false():
+    plan = smalldb.plan(Domain(["a"]), Predicates(["a"]), n=100, epsilon=1, rows=3)
+    sizes = {"n": 100, "cells": 2, "epsilon": 1, "beta": "1/20"}
+    assert plan.theorem_4_5 == smalldb.bounds.theorem_4_5(queries=2, **sizes)
+    assert plan.bound == smalldb.bounds.sharp(queries=1, rows=3, **sizes)
+
+
+def test_tuples_have_their_own_bounds():
+    multisets, tuples = (
+        smalldb.plan(Domain(names(3)), Conjunctions(2), n=100, epsilon=1, rows=6, candidates=base)
+        for base in ("multisets", "tuples")
+    )
+    assert (multisets.candidate_count, tuples.candidate_count) == (comb(13, 6), 8**6)
+    assert multisets.bound < tuples.bound
+    assert multisets.expected_error < tuples.expected_error
+    assert multisets.proposition_4_4 < tuples.proposition_4_4
+
+
+def test_a_plan_is_public_and_the_same_each_time(monkeypatch):
+    workload = Conjunctions(2).workload(Domain(names(4)))
+    first = work(workload, 30)
+    rehearse.cache_clear()
+    monkeypatch.setattr(cost, "process_time", iter(range(1000)).__next__)
+    assert work(workload, 30) == first  # but for the seconds
+    assert first.engine == "dynamic"
+    assert work(workload, 8).engine == "enumeration"
+    assert work(workload, 8).operations <= EASY
+
+
+def autoworkers(examples, d):
+    with (examples / "autoworkers.csv").open() as file:
+        cells = [int("".join(row[:d]), 2) for row in list(csv.reader(file))[1:]]
+    return np.bincount(cells, minlength=2**d)
+
+
+def shapes(cells, seed):
+    """Tables of many shapes, other than those that are rehearsed with."""
+    source = np.random.default_rng(seed)
+    ends = np.zeros(cells, dtype=np.int64)
+    ends[[0, -1]] = 10_000, 7_000
+    yield ends
+    yield np.bincount([cells // 3], minlength=cells) * 20_000
+    for spread in (0.05, 0.7, 5):
+        yield source.multinomial(20_000, source.dirichlet(np.full(cells, spread)))
+    yield source.multinomial(500, source.dirichlet(np.full(cells, 0.7)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("d", "queries", "rows", "candidates"),
+    [
+        (3, Conjunctions(2), 30, "multisets"),
+        (4, Conjunctions(2), 14, "multisets"),
+        (4, Marginals(2), 10, "multisets"),
+        (5, Conjunctions(1), 12, "multisets"),
+        (5, Conjunctions(2), 8, "multisets"),
+        (4, Parities(3), 8, "multisets"),
+        (4, Conjunctions(2), 10, "tuples"),
+        (4, Linear([[f"{i % 5}/20" for i in range(16)]]), 20, "multisets"),
+    ],
+)
+def test_estimates_are_not_exceeded_and_not_useless(examples, d, queries, rows, candidates):
+    workload = queries.workload(Domain(names(d)))
+    foretold = rehearse(workload, candidates).estimate(rows)
+    matrix, taken = workload.matrix(), []
+    for histogram in [*shapes(2**d, d), autoworkers(examples, d)]:
+        scores = Scores.build(matrix, matrix @ histogram, int(histogram.sum()), rows)
+        spent = count_scores(scores, candidates=candidates, threads=1).cost
+        taken.append((spent.operations, spent.peak + spent.states * state_bytes(scores, candidates)))
+    operations, memory = np.max(taken, axis=0)
+    assert foretold.operations / 12 < operations <= foretold.operations
+    assert foretold.memory / 20 < memory <= foretold.memory
+
+
+def test_made_up_tables_have_their_rows():
+    for workload in (
+        Conjunctions(2).workload(Domain(names(6))),
+        Conjunctions(1).workload(Domain(["a", "b"], valid=[0, 3])),
+        Conjunctions(1).workload(Domain(["a"], valid=[1])),
+    ):
+        tables = list(made_up(workload))
+        assert len(tables) == 3
+        for table in tables:
+            assert (table >= 0).all()
+            assert 0 < table.sum() <= cost.N + 1
+            assert len(posed(workload, table, 2).cells) == workload.domain.size
+
+
+COUNTERS = {"enumeration": enumerate_scores, "dynamic": count_scores}
+
+
+@pytest.mark.parametrize("engine", COUNTERS)
+def test_a_census_runs_the_engine_that_is_named(engine):
+    domain = Domain(names(3))
+    data = Rows.from_counts(domain, domain.decode(domain.table()), range(8))
+    found = smalldb.census(data, Conjunctions(2), rows=5, engine=engine)
+    matrix = Conjunctions(2).workload(domain).matrix()
+    counted = COUNTERS[engine](Scores.build(matrix, matrix @ np.arange(8), 28, 5))
+    assert type(found._engine) is type(counted)
+    assert [c for c in counted.counts if c] == list(found.counts)
+
+
+def test_bad_censuses_are_refused():
+    domain = Domain(["a", "b"])
+    data = Rows.from_counts(domain, domain.decode(domain.table()), [1, 2, 3, 2**61])
+    small = pd.DataFrame({"a": [0, 1], "b": [1, 1]})
+    queries = Conjunctions(2)
+    for rows, kind in ((0, ValueError), (True, TypeError), (2.0, TypeError)):
+        with pytest.raises(kind, match="rows must be a whole number"):
+            smalldb.census(small, queries, rows=rows)
+    with pytest.raises(ValueError, match="reach 2\\^62"):
+        smalldb.census(data, queries, rows=4)
+    with pytest.raises(ValueError, match="beyond the budget"):
+        smalldb.census(small, queries, rows=10**5)
+    with pytest.raises(ValueError, match="up to 2\\^62 candidates"):
+        smalldb.census(small, queries, rows=2**22, engine="enumeration")
+    with pytest.raises(ValueError, match="tuples need engine 'dynamic'"):
+        smalldb.census(small, queries, rows=2, candidates="tuples", engine="enumeration")
+    with pytest.raises(ValueError, match="engine must be"):
+        smalldb.census(small, queries, rows=2, engine="fast")
+    with pytest.raises(ValueError, match="not the domain of the given rows"):
+        smalldb.census(data, queries, rows=2, domain=Domain(["a"]))
+    with pytest.raises(TypeError, match=r"domain must be a queries\.Domain"):
+        smalldb.census(small, queries, rows=2, domain=["a", "b"])
+
+
+def test_a_census_takes_the_domain_that_is_given():
+    frame = pd.DataFrame({"a": [0, 0], "b": [0, 1]})
+    assert smalldb.census(frame, Conjunctions(2), rows=2).total == comb(5, 2)
+    restricted = Domain(["a", "b"], valid="~a")
+    assert smalldb.census(frame, Conjunctions(2), rows=2, domain=restricted).total == comb(3, 2)
