@@ -6,7 +6,7 @@ if not hasattr(queries, "Workload"):  # another package of this import name exis
     raise ImportError(f"smalldb needs its own package 'queries', but {queries.__file__} shadows it")
 
 from smalldb import bounds
-from smalldb.counting import Census, census
+from smalldb.counting import Census, Law, census
 from smalldb.planning import Neighbours, Plan, plan
 from smalldb.randomness import BitSource
 from smalldb.releasing import Release, generate, release
@@ -15,6 +15,7 @@ from smalldb.version import __version__
 __all__ = [
     "BitSource",
     "Census",
+    "Law",
     "Neighbours",
     "Plan",
     "Release",

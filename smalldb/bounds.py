@@ -265,11 +265,17 @@ def best_rows(
     def price(rows: int) -> Real:
         return 2 * _excess(ln, cells, rows, beta, candidates) / (epsilon * n)
 
-    half = min(cells, queries + 1) // 2
+    # up to some rows the second part is 0 (for beta near 1), and the bound falls as OPT does
+    free = _last(lambda m: price(m).high <= 0, last)
+    if free == last:
+        return free
+    first, half = free + 1, min(cells, queries + 1) // 2
+    bend = max(first, half if last is None else min(half, last))
     found = {
-        1,
-        _valley(lambda m: (_hoeffding(ln, queries, m) + price(m)).high, 1, last),
-        _valley(lambda m: (price(m) + _rounding(cells, queries, m)).high, min(half, last or half), last),
+        max(1, free),
+        first,
+        _valley(lambda m: (_hoeffding(ln, queries, m) + price(m)).high, first, last),
+        _valley(lambda m: (price(m) + _rounding(cells, queries, m)).high, bend, last),
     }
     return min(sorted(found), key=lambda m: (_opt(ln, cells, queries, m) + price(m)).high)
 
@@ -361,6 +367,18 @@ def _binomial_tails(rows: NDArray[np.int64], k: NDArray[np.int64], alpha: Fracti
     p = np.minimum(k / rows + float(alpha), 1.0)
     upper = np.where(above < rows, betainc(above + 1, np.maximum(rows - above, 1), p), 0.0)
     return np.asarray(betaincc(k + 1, rows - k, p) + upper)
+
+
+def _last(holds: Callable[[int], bool], last: int | None) -> int:
+    """Return the last m of 1..last that `holds`, which those before do too; 0 if none does."""
+    below, above = 0, 1
+    while (last is None or above <= last) and holds(above):
+        below, above = above, 2 * above
+    above = above if last is None else min(above, last + 1)
+    while above - below > 1:
+        middle = (below + above) // 2
+        below, above = (middle, above) if holds(middle) else (below, middle)
+    return below
 
 
 def _valley(height: Callable[[int], Decimal], first: int, last: int | None) -> int:

@@ -7,15 +7,20 @@ import os
 import re
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from decimal import ROUND_CEILING, Context
 from typing import Any, NoReturn
 
-from queries import Domain, spec
+from queries import DataError, Domain, spec
+from smalldb.arguments import positive
+from smalldb.counting import Census, census
 from smalldb.counting.scores import count
+from smalldb.exact import as_text
 from smalldb.files import Outputs
-from smalldb.planning import plan
+from smalldb.planning import Plan, plan
 from smalldb.recording import Record
 from smalldb.releasing import release
+from smalldb.report import check_plotting, plot_laws
 from smalldb.tables import read_csv, read_domain, to_csv
 from smalldb.version import __version__
 
@@ -39,7 +44,31 @@ def parser() -> Parser:
     top.add_argument("--version", action="version", version=f"smalldb {__version__}")
     commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
     _add_generate(commands)
+    _add_census(commands)
     return top
+
+
+def _add_table(command: Parser) -> None:
+    """Add what says which table, which part of it and which queries."""
+    command.add_argument(
+        "data", metavar="DATA.csv", help="0/1 or true/false columns; names in the first line"
+    )
+    command.add_argument("--columns", metavar="A,B,...", help="which columns to take (default: all)")
+    command.add_argument(
+        "--valid", metavar="PREDICATE", help="which rows can exist at all, from public knowledge"
+    )
+    command.add_argument(
+        "--queries",
+        metavar="SPEC",
+        help=f"what to answer well, such as 'conjunctions:2 + parities:3' (default: marginals:2); "
+        f"classes: {', '.join(spec.NAMES)}",
+    )
+    command.add_argument(
+        "--candidates", metavar="BASE", help="multisets (Algorithm 4, the default) or tuples (ordered rows)"
+    )
+    command.add_argument(
+        "--beta", default="0.05", metavar="B", help="failure probability of the bounds (0.05)"
+    )
 
 
 def _add_generate(commands: "argparse._SubParsersAction[Parser]") -> None:
@@ -49,21 +78,9 @@ def _add_generate(commands: "argparse._SubParsersAction[Parser]") -> None:
         description="Release a synthetic table from a CSV file of yes/no columns, by the SmallDB mechanism.",
         epilog="example: smalldb generate data.csv --epsilon 1 --queries conjunctions:2 --rows 6 -o out.csv",
     )
-    command.add_argument(
-        "data", metavar="DATA.csv", help="0/1 or true/false columns; names in the first line"
-    )
+    _add_table(command)
     command.add_argument(
         "--epsilon", required=True, metavar="E", help="privacy parameter, exact: 1, 0.1 or 1/3"
-    )
-    command.add_argument("--columns", metavar="A,B,...", help="which columns to release (default: all)")
-    command.add_argument(
-        "--valid", metavar="PREDICATE", help="which rows can exist at all, from public knowledge"
-    )
-    command.add_argument(
-        "--queries",
-        metavar="SPEC",
-        help=f"what to answer well, such as 'conjunctions:2 + parities:3' (default: marginals:2); "
-        f"classes: {', '.join(spec.NAMES)}",
     )
     size = command.add_mutually_exclusive_group()
     size.add_argument(
@@ -75,12 +92,6 @@ def _add_generate(commands: "argparse._SubParsersAction[Parser]") -> None:
         default="replace-one",
         metavar="RELATION",
         help="replace-one (n is public, the default) or add-remove (n is private)",
-    )
-    command.add_argument(
-        "--beta", default="0.05", metavar="B", help="failure probability of the bounds (0.05)"
-    )
-    command.add_argument(
-        "--candidates", metavar="BASE", help="multisets (Algorithm 4, the default) or tuples (ordered rows)"
     )
     command.add_argument("-o", "--output", metavar="OUT.csv", help="where the table goes (default: stdout)")
     command.add_argument(
@@ -97,24 +108,134 @@ def _add_generate(commands: "argparse._SubParsersAction[Parser]") -> None:
     command.set_defaults(run=run_generate)
 
 
+def _add_census(commands: "argparse._SubParsersAction[Parser]") -> None:
+    command = commands.add_parser(
+        "census",
+        help="for the curator: the exact law of the error (confidential)",
+        description="Count the small databases at each error, exactly, and say what follows for the error of "
+        "a release beside what the theorems prove. Computed from the data: CONFIDENTIAL.",
+        epilog="example: smalldb census data.csv --queries conjunctions:2 --rows 12 --epsilon 0.1 1",
+    )
+    _add_table(command)
+    command.add_argument("--rows", type=_whole, required=True, metavar="M", help="rows of a small database")
+    command.add_argument(
+        "--epsilon", nargs="+", default=[], metavar="E", help="privacy parameters, exact: 1, 0.1 or 1/3"
+    )
+    command.add_argument("--plot", metavar="LAW.png", help="draw the law beside the bounds (png, svg, pdf)")
+    command.add_argument("--json", action="store_true", help="everything, for machines")
+    command.set_defaults(run=run_census)
+
+
+def run_census(arguments: argparse.Namespace) -> None:
+    """Count the small databases at each error, and tell the law of the error."""
+    epsilons = [positive(text, "epsilon") for text in arguments.epsilon]
+    targets = [] if arguments.plot is None else [arguments.plot]
+    form = None if arguments.plot is None else check_plotting(arguments.plot)
+    if form is not None and not epsilons:
+        raise ValueError("a picture needs --epsilon")
+    domain, choices = table_choices(arguments, targets)
+    with Outputs(targets) as outputs:
+        choices |= {"epsilon": 1}  # each one is put in its place below
+        plan(domain, **choices, n=1)
+        table = read_csv(arguments.data, domain)
+        if table.n == 0:
+            raise DataError("the table has no rows")
+        planned = plan(domain, **choices, n=table.n)
+        found = census(
+            table,
+            planned.workload,
+            rows=planned.rows,
+            candidates=planned.candidates,
+            engine=planned.work.engine,
+            progress=sys.stderr.isatty(),
+        )
+        if form is not None:
+            outputs.write(arguments.plot, plot_laws(found, planned, epsilons, form))
+    plans = [replace(planned, epsilon=epsilon) for epsilon in epsilons]
+    if arguments.json:
+        print(json.dumps(census_json(found, plans)))
+    else:
+        print(census_account(found, plans))
+
+
+def census_json(found: Census, plans: Sequence[Plan]) -> dict[str, Any]:
+    """Return all that a census says; counts are texts, because they pass what other readers can hold."""
+    laws = []
+    for planned in plans:
+        law = found.law(planned.epsilon)
+        laws.append(
+            {
+                "epsilon": as_text(planned.epsilon),
+                "probabilities": law.probabilities.tolist(),
+                "mean": law.mean(),
+                "quantiles": {q: law.quantile(q) for q in ("0.5", as_text(1 - planned.beta), "0.99")},
+                "bounds": {
+                    "beta": as_text(planned.beta),
+                    "sharp": planned.bound,
+                    "proposition_4_4": planned.proposition_4_4,
+                    "theorem_4_5": planned.theorem_4_5,
+                },
+            }
+        )
+    return {
+        "confidential": True,
+        "candidates": found.candidates,
+        "rows": found.rows,
+        "n": found.n,
+        "total": str(found.total),
+        "levels": found.levels.tolist(),
+        "errors": [float(found.error(level)) for level in found.levels],
+        "counts": [str(count) for count in found.counts],
+        "laws": laws,
+    }
+
+
+def census_account(found: Census, plans: Sequence[Plan]) -> str:
+    """Tell what a census says, for people."""
+    least, most = (float(found.error(level)) for level in found.levels[[0, -1]])
+    lines = [
+        "CONFIDENTIAL: computed from the data, not for publication",
+        f"{found.total:,} {found.candidates} of {found.rows} rows, at {len(found.levels)} levels of error",
+        f"least error {least:.4g} ({found.counts[0]:,} of them), largest {most:.4g}",
+    ]
+    if plans:
+        beta = as_text(plans[0].beta)
+        lines += [
+            "",
+            f"{'':10}{'exact law of the error':^36}   {f'proven for any data, beta {beta}':^36}",
+            f"{'epsilon':10}{'mean':>9}{'median':>9}{f'1-{beta}':>9}{'0.99':>9}   "
+            f"{'sharp':>12}{'Prop. 4.4':>12}{'Thm 4.5':>12}",
+        ]
+    for planned in plans:
+        law = found.law(planned.epsilon)
+        exact = [law.mean(), *(law.quantile(q) for q in ("1/2", 1 - planned.beta, "0.99"))]
+        proven = [planned.bound, planned.proposition_4_4, planned.theorem_4_5]
+        lines.append(
+            f"{as_text(planned.epsilon):10}"
+            + "".join(f"{error:9.4f}" for error in exact)
+            + "   "
+            + "".join(f"{rounded_up(bound or 0.0):>12}" for bound in proven)
+        )
+    return "\n".join(lines)
+
+
+def table_choices(arguments: argparse.Namespace, targets: Sequence[str]) -> tuple[Domain, dict[str, Any]]:
+    """Return the universe of the file, from its first line, and what was chosen for a plan."""
+    if any(os.path.exists(path) and os.path.samefile(path, arguments.data) for path in targets):
+        raise ValueError("an output would replace the data")
+    columns = None if arguments.columns is None else split_names(arguments.columns)
+    chosen = ("queries", "rows", "candidates", "beta")
+    choices = {name: getattr(arguments, name) for name in chosen}
+    return read_domain(arguments.data, columns, arguments.valid), choices
+
+
 def run_generate(arguments: argparse.Namespace) -> None:
     """Release a synthetic table from a CSV file."""
     if sys.stdout is None and arguments.output is None:
         raise ValueError("standard output is closed: name a file with -o")
     targets = [path for path in (arguments.output, arguments.record) if path is not None]
-    if any(os.path.exists(path) and os.path.samefile(path, arguments.data) for path in targets):
-        raise ValueError("an output would replace the data")
-    columns = None if arguments.columns is None else split_names(arguments.columns)
-    domain = read_domain(arguments.data, columns, arguments.valid)
-    choices = {
-        "queries": arguments.queries,
-        "epsilon": arguments.epsilon,
-        "alpha": arguments.alpha,
-        "rows": arguments.rows,
-        "neighbours": arguments.neighbours,
-        "candidates": arguments.candidates,
-        "beta": arguments.beta,
-    }
+    domain, choices = table_choices(arguments, targets)
+    choices |= {name: getattr(arguments, name) for name in ("epsilon", "alpha", "neighbours")}
     with Outputs(targets) as outputs:
         # whatever can be refused without the data is refused before they are read; n is one of them
         plan(domain, **choices, n=1 if arguments.neighbours == "replace-one" else None)

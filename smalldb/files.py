@@ -23,7 +23,7 @@ class Outputs:
     """
 
     def __init__(self, paths: Iterable[str]) -> None:
-        self._texts: dict[str, str] = {}
+        self._kept: dict[str, bytes] = {}
         self._begun: dict[str, Path | None] = {}
         try:
             for path in paths:
@@ -37,14 +37,15 @@ class Outputs:
             self._remove()
             raise
 
-    def write(self, path: str, text: str) -> None:
-        """Write a file's whole text (in UTF-8) beside its place."""
+    def write(self, path: str, content: str | bytes) -> None:
+        """Write a file's whole content (text in UTF-8) beside its place."""
         begun = self._begun[path]
+        raw = content.encode() if isinstance(content, str) else content
         if begun is None:
-            self._texts[path] = text
+            self._kept[path] = raw
             return
-        with begun.open("w", encoding="utf-8", newline="") as file:
-            file.write(text)
+        with begun.open("wb") as file:
+            file.write(raw)
             file.flush()
             os.fsync(file.fileno())
 
@@ -58,8 +59,8 @@ class Outputs:
             if kind is None:
                 for path, begun in self._begun.items():
                     if begun is None:
-                        with Path(path).open("a", encoding="utf-8", newline="") as file:
-                            file.write(self._texts[path])
+                        with Path(path).open("ab") as file:
+                            file.write(self._kept[path])
                     else:
                         begun.replace(os.path.realpath(path))
         finally:

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -111,7 +112,7 @@ def _records(file: TextIO) -> Iterator[list[str] | None]:
 
 def _header(records: Iterator[list[str] | None], path: str) -> list[str]:
     header = next(records, [])
-    if header is None or any("\udc80" <= letter <= "\udcff" for name in header for letter in name):
+    if header is None or re.search("[\udc80-\udcff\\x00-\\x08]", "".join(header)):
         raise ValueError(f"{path} is not a CSV file in UTF-8")
     if not header:
         raise ValueError(f"{path} is empty: expected a first line with column names")

@@ -14,30 +14,61 @@ FLOORS = [  # those of the design, each from its lowest module up
     {"exact", "multisets", "enclosures"},
     {"arguments"},
     {"bounds"},
+    {"counting.scores"},
+    {"counting.law", "counting.enumeration", "counting.dynamic"},
+    {"counting.cost"},
+    {"counting.census"},
     {"counting"},
     {"planning"},
     {"recording"},
     {"releasing"},
-    {"files", "tables"},
+    {"files", "tables", "report"},
     {"cli"},
     {"__main__"},
 ]
 FLOOR = {name: floor for floor, names in enumerate(FLOORS) for name in names}
 
 
-def imports(path):
-    """The modules that a file imports, anywhere in it."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+def imports(text):
+    """The modules that a source text imports anywhere, each with the name that it takes from it, or None."""
+    for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            yield from ((alias.name, None) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}: relative import"
-            yield node.module
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            assert node.level == 0, "relative import"
+            yield from ((node.module, alias.name) for alias in node.names)
+
+
+def packages(path):
+    return {module.split(".")[0] for module, _ in imports(source(path))}
+
+
+def source(path):
+    return path.read_text(encoding="utf-8")
+
+
+def standing(module):
+    """The name in `FLOORS` of a module of smalldb; all kernels are one."""
+    name = module.removeprefix("smalldb.")
+    return "kernels" if name.startswith("kernels.") else name
 
 
 def name_of(path):
-    return path.relative_to(ROOT / "smalldb").parts[0].removesuffix(".py")
+    return standing(".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"))
+
+
+def ways_up(own, text):
+    """What a module imports of smalldb that does not stand on a lower floor, `smalldb` itself above all."""
+    for module, name in imports(text):
+        if module.split(".")[0] != "smalldb":
+            continue
+        inner = ROOT.joinpath(*module.split("."), name or "")
+        if name is None:  # binds all of smalldb, whichever module it names
+            module = "smalldb"
+        elif inner.is_dir() or inner.with_suffix(".py").exists():
+            module = f"{module}.{name}"
+        if FLOOR.get(standing(module), len(FLOORS)) >= FLOOR[own]:
+            yield standing(module)
 
 
 MODULES = sorted(p for p in (ROOT / "smalldb").rglob("*.py") if p != ROOT / "smalldb" / "__init__.py")
@@ -47,29 +78,70 @@ MODULES = sorted(p for p in (ROOT / "smalldb").rglob("*.py") if p != ROOT / "sma
 def test_modules_import_only_lower_floors(path):
     own = name_of(path)
     assert own in FLOOR, f"{own} stands on no floor"
-    for imported in imports(path):
-        parts = imported.split(".")
-        if parts[0] == "smalldb" and len(parts) > 1 and parts[1] != own and parts[1] in FLOOR:
-            assert FLOOR[parts[1]] < FLOOR[own], f"{own} imports {parts[1]}"
+    assert not list(ways_up(own, source(path)))
+
+
+@pytest.mark.parametrize(
+    ("own", "text", "found"),
+    [
+        ("version", "from smalldb import release", ["smalldb"]),
+        ("version", "from smalldb import *", ["smalldb"]),
+        ("cli", "import smalldb", ["smalldb"]),
+        ("cli", "def run():\n    import smalldb.version as v", ["smalldb"]),
+        ("counting.scores", "import smalldb.counting.census", ["smalldb"]),
+        ("counting.scores", "from smalldb.counting import census", ["counting.census"]),
+        ("counting.scores", "from smalldb.counting.law import Law", ["counting.law"]),
+        ("counting.law", "from smalldb.counting.enumeration import prepare", ["counting.enumeration"]),
+        ("counting.cost", "from smalldb.counting import Census", ["counting"]),
+        ("counting.census", "from smalldb import planning, multisets", ["planning"]),
+        ("bounds", "from smalldb.anything import x", ["anything"]),
+        ("bounds", "import os.path\nfrom smalldb import enclosures\nfrom smalldb.exact import Log", []),
+        ("counting", "from smalldb.counting import census, law\nfrom smalldb.kernels.dynamic import f", []),
+    ],
+)
+def test_every_way_up_is_seen(own, text, found):
+    assert list(ways_up(own, text)) == found
 
 
 def test_queries_imports_nothing_of_smalldb():
     for path in (ROOT / "queries").rglob("*.py"):
-        assert not [name for name in imports(path) if name.split(".")[0] == "smalldb"], path
+        assert "smalldb" not in packages(path), path
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "smalldb" / "kernels").glob("*.py")), ids=lambda p: p.name)
 def test_kernels_are_self_contained(path):
     allowed = {"numba", "numpy", "typing", "collections", "__future__"}
-    assert {name.split(".")[0] for name in imports(path)} <= allowed
+    assert packages(path) <= allowed
+
+
+@pytest.mark.parametrize("given", [{}, {"NUMBA_CACHE_DIR": "elsewhere"}])
+def test_checked_kernels_have_a_cache_of_their_own(given):
+    code = "import conftest, numba.core.config as config; print(config.BOUNDSCHECK, config.CACHE_DIR)"
+    plain = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_")} | given
+    found = [
+        subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            check=True,
+            cwd=Path(__file__).parent,
+            env=environment,
+        ).stdout.split()
+        for environment in (plain, plain | {"NUMBA_BOUNDSCHECK": "1"})
+    ]
+    assert found[0] == ["None", *given.values()]
+    assert found[1][0] == "1"
+    assert Path(found[1][1]).name == "boundscheck"
 
 
 def test_only_the_one_door_reaches_for_entropy():
     sources = {"os.urandom", "secrets", "random", "numpy.random"}
     for path in MODULES:
         if name_of(path) != "randomness":
-            text = path.read_text(encoding="utf-8")
-            assert not sources & set(imports(path)), path
+            text = source(path)
+            assert not sources & {
+                m for module, name in imports(text) for m in (module, f"{module}.{name}")
+            }, path
             assert "urandom" not in text, path
             assert "np.random" not in text, path
 

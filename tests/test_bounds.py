@@ -1,14 +1,14 @@
 import json
 import math
 import random
-from decimal import Decimal, localcontext
+from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from pathlib import Path
 
 import naive
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from smalldb import bounds, enclosures
@@ -239,6 +239,22 @@ def test_stirling_agrees_with_the_exact_count():
         assert is_least_float_above(bounds.expected(**sizes), naive_expected(**sizes))
 
 
+@pytest.mark.parametrize("name", ["sqrt", "ln", "exp"])
+@pytest.mark.parametrize("digits", [1, 2, 3, 7])
+def test_a_rising_function_is_enclosed_at_few_digits(digits, name):
+    # decimal rounds it to nearest: but for the step outwards, every other value would lie outside
+    for x in [Fraction(i, 7) for i in range(1, 100)]:
+        found = enclosures.Real.of(x, digits).rising(getattr(Context, name))
+        assert found.low <= getattr(number(x), name)() <= found.high
+
+
+@pytest.mark.parametrize("digits", [1, 2, 3, 7])
+def test_a_cube_root_is_enclosed_at_few_digits(digits):
+    for x in [Fraction(i, 7) for i in range(1, 100)]:
+        found = enclosures.Real.of(x, digits).cbrt()
+        assert Fraction(found.low) ** 3 <= x <= Fraction(found.high) ** 3
+
+
 # Integers: decided exactly
 
 
@@ -307,11 +323,30 @@ def test_data_of_the_theorem_invert_it(cells, queries, epsilon, beta, error):
     base=BASES,
     max_rows=st.integers(1, 50),
 )
+@example(  # up to 2 rows the bound is OPT alone
+    n=5,
+    cells=10,
+    queries=7,
+    epsilon=Fraction(1337, 600),
+    beta=Fraction(805607, 807457),
+    base="tuples",
+    max_rows=3,
+)
 def test_best_rows_are_the_best_of_all(n, cells, queries, epsilon, beta, base, max_rows):
     sizes = {"n": n, "cells": cells, "queries": queries, "epsilon": epsilon, "beta": beta, "candidates": base}
     with localcontext(prec=60):
         best = min(range(1, max_rows + 1), key=lambda rows: naive_sharp(rows=rows, **sizes))
     assert bounds.best_rows(max_rows=max_rows, **sizes) == best
+
+
+def test_best_rows_with_beta_near_one():
+    """Up to some rows nothing is paid for their number, so the bound has another valley."""
+    sizes = {"n": 5, "cells": 10, "queries": 7, "epsilon": "1337/600", "candidates": "tuples"}
+    beta = Fraction(805607, 807457)
+    heights = {rows: bounds.sharp(rows=rows, beta=beta, **sizes) for rows in range(1, 30)}
+    assert bounds.best_rows(beta=beta, **sizes) == min(heights, key=heights.__getitem__) == 2
+    large = bounds.best_rows(n=5, cells=2, queries=1, epsilon=1, beta=1 - Fraction(1, 10**9))
+    assert large == 10**9 - 1
 
 
 @pytest.mark.parametrize("candidates", ["multisets", "tuples"])

@@ -57,6 +57,21 @@ def test_other_columns_are_refused_by_name(column, kind, message):
     assert ("looked at the data" in str(caught.value)) == (kind is DataError)
 
 
+@pytest.mark.parametrize(
+    "dtype",
+    ["category", "object", pd.SparseDtype("int64", 0), pd.SparseDtype("bool", False), "string", "float64"],
+)
+@pytest.mark.parametrize("values", [[0, 1, 1], [0, 0, 0], [0, 31337, 1], []])
+def test_a_dtype_is_refused_before_a_value_is_seen(dtype, values):
+    """A dtype may list the values that occur (categories), or hold anything: no word on them."""
+    column = pd.Series(values, dtype="int64").astype(dtype)
+    with pytest.raises(TypeError) as caught:
+        Domain(["a"]).encode(pd.DataFrame({"a": column}))
+    kind = "a categorical type" if dtype == "category" else column.dtype
+    assert str(caught.value) == f"column 'a' has dtype {kind}: expected bool or 0/1 integers"
+    assert "31337" not in str(caught.value)
+
+
 def test_rows_outside_the_universe_are_refused():
     frame = pd.DataFrame({"a": [0, 1], "b": [0, 1]})
     with pytest.raises(DataError, match="valid cells"):

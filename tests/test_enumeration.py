@@ -1,8 +1,10 @@
+import multiprocessing
 import pickle
 import subprocess
 import sys
 import time
 from collections import Counter
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from functools import partial
 from itertools import product
 from math import comb
@@ -136,6 +138,36 @@ def test_candidates_for_any_tail_and_shard(monkeypatch):
         assert listed(scores, enumerate_scores(scores, shard=shard)) == expected
 
 
+def test_one_memory_layout(case):
+    """A strided view in place of an array would compile the kernels once more."""
+    scores, _ = case
+    for tail in range(1, len(scores.cells) + 1):
+        walk = prepare(scores, tail)._asdict()
+        arrays = {name: value for name, value in walk.items() if isinstance(value, np.ndarray)}
+        assert len(arrays) == 12
+        assert all(array.flags.c_contiguous for array in arrays.values())
+
+
+@pytest.mark.parametrize("entries", [255, 256, 257, 65_535, 65_536, 65_537])
+def test_the_width_of_a_rank(entries):
+    """All entries are different levels, and the last is the rank of a candidate."""
+    scores, lists = posed([[0, 1, entries - 1]], [1, 0, 0], 1)
+    assert len(scores.ranks) == len(scores.levels) == entries
+    found = enumerate_scores(scores)
+    assert as_counter(scores, found) == naive.census(*lists)
+    assert listed(scores, found) == listed_naively(scores, *lists)
+
+
+def test_ranks_beyond_two_bytes():
+    scores, lists = posed([[0, 1, 40_000], [7, 0, 3]], [3, 0, 0], 2)
+    assert len(scores.levels) > 80_000
+    for tail in (1, 2, 3):
+        assert prepare(scores, tail).table.dtype == np.uint32
+    found = enumerate_scores(scores)
+    assert as_counter(scores, found) == naive.census(*lists)
+    assert listed(scores, found) == listed_naively(scores, *lists)
+
+
 @st.composite
 def instances(draw):
     cells, rows = draw(st.sampled_from([(1, 9), (2, 8), (3, 5), (4, 4), (5, 3), (7, 2), (12, 1)]))
@@ -181,6 +213,37 @@ def test_any_number_of_threads(threads, monkeypatch):
     found = enumerate_scores(scores, threads=threads, shard=20)
     assert as_counter(scores, found) == naive.census(*lists)
     assert listed(scores, found) == listed_naively(scores, *lists)
+
+
+def test_an_executor_of_the_caller_walks_and_is_left_open():
+    scores, lists = posed(*CASES["thresholds"])
+    started = []
+    with ThreadPoolExecutor(2, initializer=started.append, initargs=(None,)) as pool:
+        found = enumerate_scores(scores, executor=pool, shard=50)
+        assert started
+        assert pool.submit(int).result() == 0
+    assert as_counter(scores, found) == naive.census(*lists)
+
+
+def test_processes_walk_the_same():
+    scores, lists = posed(*CASES["thresholds"])
+    with ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as pool:
+        found = enumerate_scores(scores, executor=pool, shards=3)
+    assert found.counts == enumerate_scores(scores).counts
+    assert listed(scores, found) == listed_naively(scores, *lists)
+
+
+@pytest.mark.parametrize("shards", [2, 5, 1000])
+def test_at_least_so_many_shards(shards, monkeypatch):
+    monkeypatch.setattr(enumeration, "tail_cells", lambda *_: 1)  # 330 candidates, as many leaves
+    monkeypatch.setattr(
+        enumeration, "tally_shard", lambda walk, cells, levels, shard: walked.append(shard) or 0
+    )
+    walked = []
+    scores, _ = posed(*CASES["thresholds"])
+    enumerate_scores(scores, threads=1, shards=shards)
+    assert len(walked) >= min(shards, 330)
+    assert [stop for _, stop in walked] == [*(start for start, _ in walked[1:]), 330]
 
 
 def test_more_candidates_than_can_be_seen():

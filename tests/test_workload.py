@@ -203,6 +203,57 @@ def test_sign_and_constant_make_no_difference():
     assert kept.stated == 4
 
 
+@pytest.mark.parametrize("valid", [None, [0, 1, 2, 3]])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_of_equal_queries_the_least_denominator_is_kept_in_the_first_place(reverse, valid):
+    parts = [Linear([[0, 0, "1/2", "1/2"]], ["half"]), Linear([["1/3", "1/3", "5/6", "5/6"]], ["sixths"])]
+    first, second = reversed(parts) if reverse else parts
+    workload = (first + Conjunctions(2) + second).workload(domain_of(2, valid))
+    assert workload.labels == ("half", "a", "b", "a & b")
+    assert workload.denominator == 2
+    assert workload.matrix()[0].tolist() == [0, 0, 1, 1]
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_equal_queries_of_one_denominator_keep_the_first(reverse):
+    parts = [Linear([[0, "1/2"]], ["up"]), Linear([[1, "1/2"]], ["down"])]
+    first, second = reversed(parts) if reverse else parts
+    assert (first + second).workload(domain_of(1)).labels == first.labels
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (((1, 0), (0, 0, 0, 1)), "places, ascending"),
+        (((0, 0), (0, 0, 0, 1)), "places, ascending"),
+        (((-1,), (0, 1)), "places, ascending"),
+        (((True,), (0, 1)), "places, ascending"),
+        (((0.0,), (0, 1)), "places, ascending"),
+        (((1, 0), None), "places, ascending"),
+        (((0,), (0, 1), 0), "denominator must be a whole number of at least 1"),
+        (((0,), (0, 1), True), "denominator must be a whole number of at least 1"),
+        (((0,), (0, 1), 1.0), "denominator must be a whole number of at least 1"),
+        (((0, 1), None, 2), "a parity has denominator 1"),
+        (((0,), (0, 1, 1)), r"expected 2\^1 whole weights from 0 to 1"),
+        (((0, 1), (0, 1)), r"expected 2\^2 whole weights from 0 to 1"),
+        (((), ()), r"expected 2\^0 whole weights from 0 to 1"),
+        (((0,), (0, 4), 3), r"expected 2\^1 whole weights from 0 to 3"),
+        (((0,), (-1, 1)), r"expected 2\^1 whole weights from 0 to 1"),
+        (((0,), (0, 1.0)), r"expected 2\^1 whole weights from 0 to 1"),
+        (((0,), (False, True)), r"expected 2\^1 whole weights from 0 to 1"),
+        (((0,), (0, Fraction(1, 2))), r"expected 2\^1 whole weights from 0 to 1"),
+    ],
+)
+def test_bad_queries_are_refused(arguments, message):
+    with pytest.raises(ValueError, match=f"^query 'f': .*{message}"):
+        Query("f", *arguments)
+
+
+def test_queries_at_the_ends_of_what_is_allowed():
+    for arguments in [((), (0,)), ((), None), ((3, 70), (0, 3, 3, 0), 3), ((0,), (0, 2**61), 2**61)]:
+        assert Query("f", *arguments).label == "f"
+
+
 @pytest.mark.parametrize(
     ("build", "kind", "message"),
     [

@@ -1,113 +1,112 @@
 """Cost of the census by dynamic programming: ``python tests/benchmarks/dynamic.py [--data FILE.csv]``.
 
 Data: a random histogram of 48,842 rows, or the first columns of a CSV of 0/1 columns. Each instance runs in a
-process of its own, in one thread, after compilation; memory is the process's peak, libraries included.
+process of its own, in one thread, after compilation, with the layers kept for draws. CPU time is the best of
+three runs; memory is the process's peak after the first, libraries included; a draw is the slowest of twenty.
 """
 
 import argparse
-import resource
-import time
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import replace
-from math import comb
+from fractions import Fraction
 from multiprocessing import get_context
+from time import perf_counter, process_time
+from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
+from enumeration import by_census, peak_memory, scores_of, seconds
 
-from queries import Conjunctions, Domain
-from smalldb.counting.dynamic import count_scores, key_bits, settling_order
-from smalldb.counting.scores import Scores
+from smalldb.counting.dynamic import count_scores, key_bits
+from smalldb.counting.scores import count
+from smalldb.exact import draw_level, uniform_below
+from smalldb.randomness import bit_source
 
-GOALS = {(4, 20, 2): "0.5 s", (5, 20, 1): "2 s", (4, 30, 2): "1 GB"}
-INSTANCES = [  # attributes, rows, width of the conjunctions
-    *GOALS,
-    *((4, rows, 2) for rows in (8, 12, 16, 24)),
-    *((4, 16, width) for width in (1, 3, 4)),
-    *((5, rows, 2) for rows in (6, 8, 10, 12)),
-    *((5, rows, 1) for rows in (10, 15)),
-]
-TUPLES = [(4, 12, 2), (4, 16, 2), (5, 16, 1)]
+REPEATS = 3
+DRAWS = 20
 ENUMERATED = {4: 14, 5: 8}  # attributes: rows for the enumeration's rate, 6e7 to 8e7 candidates
+
+
+class Instance(NamedTuple):
+    """Small databases of some rows over some attributes, and all conjunctions up to a width."""
+
+    attributes: int
+    rows: int
+    width: int
+    candidates: str = "multisets"
+
+    @property
+    def total(self) -> int:
+        """|R|."""
+        return count(1 << self.attributes, self.rows, self.candidates)
+
+
+class Measured(NamedTuple):
+    """What an instance took; memory in bytes."""
+
+    queries: int
+    bits: int
+    seconds: float
+    operations: int
+    states: int
+    memory: int
+    draw: float
+
+
+TABLES = {
+    "Growth with m": [Instance(4, rows, 2) for rows in (8, 12, 16, 20, 24, 30)],
+    "Growth with k": [Instance(4, 16, width) for width in (1, 2, 3, 4)],
+    "Five attributes": [
+        *(Instance(5, rows, 1) for rows in (10, 15, 20)),
+        *(Instance(5, rows, 2) for rows in (6, 8, 10, 12)),
+    ],
+    "Ordered rows": [Instance(*shape, "tuples") for shape in ((4, 12, 2), (4, 16, 2), (5, 16, 1))],
+}
 HEAD = (
-    "d | m | k | candidates | number | key bits | CPU s | operations | ns each | states kept | peak MB "
-    "| draw ms | candidates/s | times enumeration | goal"
+    "| d | m | width | k | candidates | CPU s | operations | ns each | states kept | key bits | peak MB "
+    "| draw ms | candidates/s | times enumeration |"
 )
 
 
-def histogram(attributes: int, data: str | None) -> np.ndarray:
-    """Return counts over the cells, first attribute most significant."""
-    cells = 1 << attributes
-    if data is None:
-        generator = np.random.default_rng(0)
-        return generator.multinomial(48842, generator.dirichlet(np.full(cells, 0.7)))
-    columns = pd.read_csv(data).iloc[:, :attributes].to_numpy(dtype=np.int64)
-    return np.bincount(columns @ (1 << np.arange(attributes)[::-1]), minlength=cells)
+def measure(instance: Instance, data: str | None) -> Measured:
+    """Count after compilation, and draw."""
+    draws(Instance(3, 3, 2, instance.candidates), None, 1)
+    scores = scores_of(instance.rows, data, instance.attributes, instance.width)
+    times, (states, operations, draw) = [], draws(instance, data, DRAWS)
+    memory = peak_memory()
+    for _ in range(REPEATS):
+        start = process_time()
+        counted = count_scores(scores, candidates=instance.candidates, threads=1, keep_layers=True)
+        times.append(process_time() - start)
+        assert sum(counted.counts) == instance.total
+        del counted  # its layers would stand beside the next
+    queries = scores.weights.shape[1]
+    return Measured(queries, key_bits(scores), min(times), operations, states, memory, draw)
 
 
-def scores_of(attributes: int, rows: int, width: int, data: str | None) -> Scores:
-    """Build the scores of all conjunctions, cells in settling order."""
-    domain = Domain([f"a{i}" for i in range(attributes)])
-    matrix = Conjunctions(width).workload(domain).matrix()
-    counts = histogram(attributes, data)
-    scores = Scores.build(matrix, matrix @ counts, int(counts.sum()), rows)
-    order = settling_order(scores.weights.T)
-    return replace(scores, cells=scores.cells[order], weights=scores.weights[order])
-
-
-def measure(
-    attributes: int, rows: int, width: int, candidates: str, data: str | None, rate: float | None
-) -> str:
-    """Count once after compilation and draw ten candidates; return one row of the table."""
-    warm = count_scores(scores_of(3, 3, 2, None), candidates=candidates, threads=1, keep_layers=True)
-    warm.candidate(int(np.flatnonzero(warm.counts)[0]), 0)
-    scores = scores_of(attributes, rows, width, data)
-    start = time.process_time()
-    counted = count_scores(scores, candidates=candidates, threads=1, keep_layers=True)
-    seconds = time.process_time() - start
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    best = next(rank for rank, count in enumerate(counted.counts) if count)
-    common = max(range(len(counted.counts)), key=counted.counts.__getitem__)
-    start = time.perf_counter()
-    for i in range(5):
-        for rank in (best, common):
-            counted.candidate(rank, (counted.counts[rank] - 1) * i // 4)
-    draw = (time.perf_counter() - start) / 10
-    total = sum(counted.counts)
-    cells = 1 << attributes
-    assert total == (comb(cells + rows - 1, rows) if candidates == "multisets" else cells**rows)
-    columns = [
-        str(attributes),
-        str(rows),
-        str(scores.weights.shape[1]),
-        candidates,
-        f"{total:.2g}",
-        str(key_bits(scores)),
-        f"{seconds:.2f}",
-        f"{counted.cost.operations:.3g}",
-        f"{1e9 * seconds / counted.cost.operations:.0f}",
-        f"{counted.cost.states:.3g}",
-        f"{memory:.0f}",
-        f"{1000 * draw:.1f}",
-        f"{total / seconds:.2g}",
-        f"{total / seconds / rate:.2g}" if rate else "",
-        GOALS.get((attributes, rows, width), ""),
-    ]
-    return " | ".join(columns)
+def draws(instance: Instance, data: str | None, number: int) -> tuple[int, int, float]:
+    """Count once; return states, operations and the longest time of some draws, level and candidate."""
+    scores = scores_of(instance.rows, data, instance.attributes, instance.width)
+    counted = count_scores(scores, candidates=instance.candidates, threads=1, keep_layers=True)
+    source, times = bit_source(0), []
+    for _ in range(number):
+        start = perf_counter()
+        levels = {level: n for level, n in zip(scores.levels.tolist(), counted.counts, strict=True) if n}
+        level = draw_level(levels, Fraction(1, 2 * instance.rows), source)
+        rank = int(np.searchsorted(scores.levels, level))
+        counted.candidate(rank, uniform_below(levels[level], source))
+        times.append(perf_counter() - start)
+    return counted.cost.states, counted.cost.operations, max(times)
 
 
 def enumeration_rate(attributes: int, width: int, data: str | None) -> float:
     """Return how many candidates a second the enumeration looks at, in one thread after compilation."""
-    from smalldb.counting.enumeration import enumerate_scores
-
-    enumerate_scores(scores_of(attributes, 4, width, data), threads=1)
-    scores = scores_of(attributes, ENUMERATED[attributes], width, data)
-    start = time.process_time()
-    counted = enumerate_scores(scores, threads=1)
-    return sum(counted.counts) / (time.process_time() - start)
+    by_census(scores_of(4, data, attributes, width))
+    scores = scores_of(ENUMERATED[attributes], data, attributes, width)
+    time, counts = seconds(by_census, scores, REPEATS)
+    return sum(counts) / time
 
 
-def apart(function, *arguments):  # type: ignore[no-untyped-def]
+def apart(function: Callable[..., Any], *arguments: object) -> Any:
     """Call a function in a fresh process."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         return pool.submit(function, *arguments).result()
@@ -118,20 +117,61 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", help="CSV whose first columns are 0 or 1")
     data = parser.parse_args().data
-    rates = {
-        (attributes, width): apart(enumeration_rate, attributes, width, data)
-        for attributes, width in sorted({(attributes, width) for attributes, _, width in INSTANCES})
-    }
-    print(f"| {HEAD} |")
-    print("|" + "---|" * (HEAD.count("|") + 1))
-    for attributes, rows, width in INSTANCES:
-        rate = rates[attributes, width]
-        print("|", apart(measure, attributes, rows, width, "multisets", data, rate), "|", flush=True)
-    for instance in TUPLES:
-        print("|", apart(measure, *instance, "tuples", data, None), "|", flush=True)
-    print("\nEnumeration, candidates/s:")
+
+    rates: dict[tuple[int, int], float] = {}
+    found: dict[Instance, Measured] = {}
+    gains: dict[Instance, float] = {}
+    for title, instances in TABLES.items():
+        print(f"\n{title}\n\n{HEAD}\n|{'---|' * (HEAD.count('|') - 1)}")
+        for instance in instances:
+            attributes, rows, width, candidates = instance
+            if instance not in found:
+                found[instance] = apart(measure, instance, data)
+            took = found[instance]
+            rate = instance.total / took.seconds
+            if candidates == "multisets":
+                if (attributes, width) not in rates:
+                    rates[attributes, width] = apart(enumeration_rate, attributes, width, data)
+                gains[instance] = rate / rates[attributes, width]
+            values = [
+                *(str(value) for value in (attributes, rows, width, took.queries)),
+                f"{instance.total:.2g}",
+                f"{took.seconds:.3f}",
+                f"{took.operations:.2g}",
+                f"{1e9 * took.seconds / took.operations:.0f}",
+                f"{took.states:.2g}",
+                str(took.bits),
+                f"{took.memory / 1e6:.0f}",
+                f"{1000 * took.draw:.1f}",
+                f"{rate:.2g}",
+                f"{gains[instance]:.2g}" if instance in gains else "",
+            ]
+            print(f"| {' | '.join(values)} |", flush=True)
+
+    print("\nEnumeration\n\n| d | m | width | candidates/s |\n|---|---|---|---|")
     for (attributes, width), rate in rates.items():
-        print(f"d={attributes} m={ENUMERATED[attributes]}, up to {width}-way: {rate:.2g}")
+        print(f"| {attributes} | {ENUMERATED[attributes]} | {width} | {rate:.2g} |")
+
+    spent = 1e8 / rates[4, 2]
+    allowed = max(0.5, 3 * spent)
+    four, five = found[Instance(4, 20, 2)].seconds, found[Instance(5, 20, 1)].seconds
+    large = found[Instance(4, 30, 2)].memory / 1e6
+    least = min(gain for instance, gain in gains.items() if instance.total >= 10**9)
+    slowest = 1000 * max(took.draw for took in found.values())
+    print("\n| goal | allowed | measured | |\n|---|---|---|---|")
+    for what, limit, value, met in [
+        (
+            f"CPU s, d=4 m=20 width 2 (enumerating 1e8 candidates: {spent:.2f})",
+            f"at most {allowed:.2f}",
+            f"{four:.3f}",
+            four <= allowed,
+        ),
+        ("CPU s, d=5 m=20 width 1", "at most 2", f"{five:.3f}", five <= 2),
+        ("peak MB, d=4 m=30 width 2", "below 1000", f"{large:.0f}", large < 1000),
+        ("times enumeration, from 1e9 candidates up", "at least 10", f"{least:.2g}", least >= 10),
+        ("draw, ms", "below 50", f"{slowest:.1f}", slowest < 50),
+    ]:
+        print(f"| {what} | {limit} | {value} | {'met' if met else 'missed'} |")
 
 
 if __name__ == "__main__":

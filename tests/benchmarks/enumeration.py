@@ -1,7 +1,9 @@
-"""Measure the census by enumeration on 1- and 2-way conjunctions of four attributes.
+"""Cost of the census by enumeration: ``python tests/benchmarks/enumeration.py [--data FILE.csv]``.
 
-Rates are of one thread, after compilation, with the tables included. The ratios are taken within one
-run, on an instance that the two slow programs can do; all three must give the same histogram.
+All 1- and 2-way conjunctions of four attributes; a random histogram of 48,842 rows, or the first columns of a
+CSV of 0/1 columns. Rates are CPU time of one thread, after compilation, with the tables included, the best of
+some runs. The ratios are taken within one run, on an instance that the two slow programs can do; all three
+must give the same histogram.
 """
 
 import argparse
@@ -9,12 +11,13 @@ import resource
 import subprocess
 import sys
 from collections.abc import Callable
-from itertools import combinations, product
-from time import perf_counter
+from time import process_time
 
 import numpy as np
+import pandas as pd
 from numba import njit
 
+from queries import Conjunctions, Domain
 from smalldb import multisets
 from smalldb.counting.enumeration import enumerate_scores
 from smalldb.counting.scores import Scores
@@ -23,14 +26,21 @@ ATTRIBUTES = 4
 N = 48842
 
 
-def scores_of(rows: int) -> Scores:
-    """Pose the instance: all 1- and 2-way conjunctions, a fixed random histogram."""
-    cells = np.array(list(product((0, 1), repeat=ATTRIBUTES)))
-    chosen = [c for width in (1, 2) for c in combinations(range(ATTRIBUTES), width)]
-    matrix = np.array([cells[:, c].all(axis=1) for c in chosen]).astype(np.int64)
-    source = np.random.default_rng(0)
-    data = source.multinomial(N, source.dirichlet(np.full(len(cells), 0.7)))
-    return Scores.build(matrix, matrix @ data, N, rows)
+def histogram(attributes: int, data: str | None) -> np.ndarray:
+    """Return counts over the cells, first attribute most significant."""
+    cells = 1 << attributes
+    if data is None:
+        source = np.random.default_rng(0)
+        return source.multinomial(N, source.dirichlet(np.full(cells, 0.7)))
+    columns = pd.read_csv(data).iloc[:, :attributes].to_numpy(dtype=np.int64)
+    return np.bincount(columns @ (1 << np.arange(attributes)[::-1]), minlength=cells)
+
+
+def scores_of(rows: int, data: str | None, attributes: int = ATTRIBUTES, width: int = 2) -> Scores:
+    """Pose the instance: all conjunctions up to a width."""
+    matrix = Conjunctions(width).workload(Domain([f"a{i}" for i in range(attributes)])).matrix()
+    counts = histogram(attributes, data)
+    return Scores.build(matrix, matrix @ counts, int(counts.sum()), rows)
 
 
 @njit(nogil=True)
@@ -97,20 +107,20 @@ def by_census(scores: Scores) -> tuple[int, ...]:
 def seconds(
     program: Callable[[Scores], tuple[int, ...]], scores: Scores, repeats: int
 ) -> tuple[float, tuple[int, ...]]:
-    """Return the least time of some runs, and the histogram."""
+    """Return the least CPU time of some runs, and the histogram."""
     times = []
     for _ in range(repeats):
-        start = perf_counter()
+        start = process_time()
         found = program(scores)
-        times.append(perf_counter() - start)
+        times.append(process_time() - start)
     return min(times), found
 
 
-def memory(rows: int) -> None:
+def memory(rows: int, data: str | None) -> None:
     """Print the peak memory of this process in bytes, and by how much one census raised it."""
-    by_census(scores_of(4))  # load and compile
+    by_census(scores_of(4, data))  # load and compile
     before = peak_memory()
-    by_census(scores_of(rows))
+    by_census(scores_of(rows, data))
     print(peak_memory(), peak_memory() - before)
 
 
@@ -120,52 +130,67 @@ def peak_memory() -> int:
 
 
 def main() -> None:
-    """Print the table."""
+    """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", help="CSV whose first columns are 0 or 1")
     parser.add_argument("--rows", type=int, default=16, help="rows of the timed census")
     parser.add_argument("--short", type=int, default=12, help="rows of the census that should be instant")
     parser.add_argument("--small", type=int, default=10, help="rows of the comparison")
     parser.add_argument("--large", type=int, default=18, help="rows of the census whose memory is measured")
-    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--memory", type=int, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.memory is not None:
-        memory(arguments.memory)
+        memory(arguments.memory, arguments.data)
         return
-
-    def total(rows: int) -> int:
-        return multisets.count(1 << ATTRIBUTES, rows)
-
-    def line(what: str, candidates: int, value: str) -> None:
-        print(f"{what:<28}{candidates:>14,}  {value}")
 
     # first of all, while this process is small
     command = [sys.executable, __file__, "--memory", str(arguments.large)]
+    if arguments.data is not None:
+        command += ["--data", arguments.data]
     sizes = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
-    peak, grown = (f"{int(size) / 1e6:.0f} MB" for size in sizes)
-    print(f"{'':<28}{'candidates':>14}")
-    line(f"census, m={arguments.large}", total(arguments.large), f"peak memory {peak}, raised by {grown}")
+    peak, raised = (int(size) / 1e6 for size in sizes)
+
+    print("| program | m | candidates | CPU s | candidates/s | times odometer | times numpy |")
+    print("|" + "---|" * 7)
     for program in (by_census, by_odometer):
-        program(scores_of(4))  # compile
-    slowest = {}
-    for name, program, repeats in [
-        ("numpy, in chunks", by_numpy, 1),
-        ("plain odometer", by_odometer, arguments.repeats),
-        ("census", by_census, arguments.repeats),
-    ]:
-        time, found = seconds(program, scores_of(arguments.small), repeats)
-        slowest[name] = time, found
-        line(f"{name}, m={arguments.small}", total(arguments.small), f"{total(arguments.small) / time:.3g}/s")
-    if len({found for _, found in slowest.values()}) != 1:
+        program(scores_of(4, arguments.data))  # compile
+    rates: dict[str, float] = {}
+    histograms = set()
+
+    def measure(name: str, program: Callable[[Scores], tuple[int, ...]], rows: int) -> tuple[float, float]:
+        time, found = seconds(program, scores_of(rows, arguments.data), arguments.repeats)
+        total = multisets.count(1 << ATTRIBUTES, rows)
+        rates[name] = total / time
+        if rows == arguments.small:
+            histograms.add(found)
+        ratios = [
+            f"{rates[name] / rates[other]:.0f}" if other in rates else ""
+            for other in ("plain njit odometer", "chunked numpy")
+        ]
+        print(f"| {name} | {rows} | {total:,} | {time:.3f} | {rates[name]:.3g} |", " | ".join(ratios), "|")
+        return time, rates[name]
+
+    measure("chunked numpy", by_numpy, arguments.small)
+    measure("plain njit odometer", by_odometer, arguments.small)
+    measure("census", by_census, arguments.small)
+    if len(histograms) != 1:
         sys.exit("the histograms differ")
-    for rows in (arguments.short, arguments.rows):
-        time, _ = seconds(by_census, scores_of(rows), arguments.repeats)
-        rate = total(rows) / time
-        ratios = ", ".join(
-            f"{rate * slowest[name][0] / total(arguments.small):.0f} x {name}"
-            for name in ("plain odometer", "numpy, in chunks")
-        )
-        line(f"census, m={rows}", total(rows), f"{time:.3f} s, {rate:.3g}/s, {ratios}")
+    short, _ = measure("census", by_census, arguments.short)
+    _, rate = measure("census", by_census, arguments.rows)
+
+    print("\n| goal | allowed | measured | |")
+    print("|---|---|---|---|")
+    odometers, chunks = rate / rates["plain njit odometer"], rate / rates["chunked numpy"]
+    large = f"peak MB of {multisets.count(1 << ATTRIBUTES, arguments.large):,} candidates"
+    for what, least, found, met in [
+        (f"candidates/s, m={arguments.rows}", "at least 5e8", f"{rate:.3g}", rate >= 5e8),
+        ("times plain njit odometer", "at least 8", f"{odometers:.0f}", odometers >= 8),
+        ("times chunked numpy", "at least 300", f"{chunks:.0f}", chunks >= 300),
+        (f"CPU s, m={arguments.short}", "below 0.2", f"{short:.3f}", short < 0.2),
+        (large, "below 300", f"{peak:.0f}, raised by {raised:.0f}", peak < 300),
+    ]:
+        print(f"| {what} | {least} | {found} | {'met' if met else 'missed'} |")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,96 @@
+"""Pictures of what a census found; confidential, as the census is. Needs the extra ``plot``."""
+
+import io
+from collections.abc import Sequence
+from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from smalldb.counting import Census, Law
+from smalldb.exact import as_text
+from smalldb.planning import Plan
+
+Floats = npt.NDArray[np.float64]
+
+FORMATS = ("png", "svg", "pdf")
+LEAST = 1e-6  # probability at the foot of the picture
+BOUNDS = (  # attribute of a plan, line, name
+    ("bound", "--", "sharp bound"),
+    ("proposition_4_4", "-.", "Proposition 4.4"),
+    ("theorem_4_5", ":", "Theorem 4.5, its own rows"),
+)
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")  # Okabe and Ito
+
+
+def check_plotting(path: str) -> str:
+    """Return the format that a path asks for; ValueError for another one, or without matplotlib."""
+    form = path.rpartition(".")[2].lower()
+    if form not in FORMATS:
+        raise ValueError(f"a picture must be named .{', .'.join(FORMATS)}, not {path!r}")
+    try:
+        import matplotlib  # noqa: F401 - only whether it is there
+    except ImportError as error:
+        raise ValueError("pictures need matplotlib: pip install 'smalldb[plot]'") from error
+    return form
+
+
+def plot_laws(census: Census, plan: Plan, epsilons: Sequence[Fraction], form: str) -> bytes:
+    """Draw P(error > a) for each epsilon, exactly, beside what the theorems prove for any data.
+
+    Parameters
+    ----------
+    census
+        The census.
+    plan
+        Of the same census: what is proven.
+    epsilons
+        Exact, above 0.
+    form
+        One of `FORMATS`.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8, 5), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.subplots()
+    end = 0.0
+    for place, epsilon in enumerate(epsilons):
+        colour = COLOURS[place % len(COLOURS)]
+        law = census.law(epsilon)
+        errors, above = exceedances(law)
+        axes.step(errors, above, where="post", color=colour, linewidth=2, label=f"epsilon {as_text(epsilon)}")
+        end = max(end, *errors[above > LEAST], 0)
+        betas = np.geomspace(LEAST, 0.5, 40).tolist()
+        promises = [replace(plan, epsilon=epsilon, beta=Fraction(str(beta))) for beta in betas]
+        for bound, style, _ in BOUNDS:
+            proven = [getattr(promise, bound) for promise in promises]
+            axes.plot(proven, betas, style, color=colour, linewidth=1)
+            end = max(end, proven[-1] * 1.15)
+    for _, style, name in BOUNDS:
+        axes.plot([], [], style, color="0.3", linewidth=1, label=name)
+    axes.set_yscale("log")
+    axes.set_ylim(LEAST, 1.3)
+    axes.set_xlim(0, min(1.0, end * 1.05) or 1.0)
+    axes.set_xlabel("a: largest error over the queries")
+    axes.set_ylabel("P(error > a)")
+    total = f"{Decimal(census.total):.3g}"
+    axes.set_title(
+        f"The exact law of the error over {total} {census.candidates} of {census.rows} rows\n"
+        "CONFIDENTIAL: computed from the data",
+        fontsize=11,
+    )
+    axes.grid(True, alpha=0.3)
+    figure.legend(loc="outside lower center", ncols=3, fontsize=9)
+    picture = io.BytesIO()
+    figure.savefig(picture, format=form, dpi=150)
+    return picture.getvalue()
+
+
+def exceedances(law: Law) -> tuple[Floats, Floats]:
+    """Return the corners of ``P(error > a)``: from 0, then at each error."""
+    above = 1 - np.cumsum(law.probabilities)
+    return np.concatenate([[0.0], law.errors]), np.concatenate([[1.0], np.maximum(above, 0)])

@@ -1,0 +1,115 @@
+"""The curator's command: what it says is what the census says, and it says that it is confidential."""
+
+import json
+from fractions import Fraction
+
+import matplotlib.image
+import pandas as pd
+import pytest
+
+import smalldb
+from queries import Conjunctions, Domain
+from smalldb.cli import main
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder with a small table, as the working directory."""
+    (tmp_path / "data.csv").write_text("a,b\n0,0\n0,1\n1,1\n1,1\n")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def called(capfd, *arguments):
+    try:
+        code = main(["census", *map(str, arguments)])
+    except SystemExit as stopped:
+        code = stopped.code
+    return code, *capfd.readouterr()
+
+
+def test_json_is_the_census(folder, capfd):
+    arguments = ("data.csv", "--queries", "conjunctions:2", "--rows", 5, "--epsilon", "1/2", 3, "--json")
+    code, out, err = called(capfd, *arguments)
+    assert (code, err) == (0, "")
+    said = json.loads(out)
+    found = smalldb.census(pd.read_csv("data.csv"), Conjunctions(2), rows=5)
+    assert said["confidential"] is True
+    assert (said["rows"], said["n"], said["candidates"], said["total"]) == (5, 4, "multisets", "56")
+    assert said["levels"] == found.levels.tolist()
+    assert [int(count) for count in said["counts"]] == list(found.counts)
+    assert said["errors"] == [float(found.error(level)) for level in found.levels]
+    for law, epsilon in zip(said["laws"], ("1/2", "3"), strict=True):
+        exact = found.law(epsilon)
+        plan = smalldb.plan(Domain(["a", "b"]), Conjunctions(2), n=4, epsilon=epsilon, rows=5)
+        assert Fraction(law["epsilon"]) == Fraction(epsilon)
+        assert law["probabilities"] == exact.probabilities.tolist()
+        assert law["mean"] == exact.mean()
+        assert law["quantiles"] == {q: exact.quantile(q) for q in ("0.5", "0.95", "0.99")}
+        assert law["bounds"]["sharp"] == plan.bound
+        assert law["bounds"]["proposition_4_4"] == plan.proposition_4_4
+        assert law["bounds"]["theorem_4_5"] == plan.theorem_4_5
+
+
+def test_the_table_for_people(folder, capfd):
+    arguments = ("data.csv", "--queries", "conjunctions:2", "--rows", 4, "--epsilon", 1, "--beta", 0.1)
+    code, out, _ = called(capfd, *arguments)
+    lines = out.splitlines()
+    assert code == 0
+    assert lines[0] == "CONFIDENTIAL: computed from the data, not for publication"
+    assert lines[1].startswith("35 multisets of 4 rows")
+    assert lines[2].startswith("least error 0 (1 of them)")
+    law = smalldb.census(pd.read_csv("data.csv"), Conjunctions(2), rows=4).law(1)
+    figures = [f"{law.mean():.4f}", *(f"{law.quantile(q):.4f}" for q in ("0.5", "0.9", "0.99"))]
+    assert lines[-1].split()[1:5] == figures
+    code, out, _ = called(capfd, "data.csv", "--rows", 4, "--candidates", "tuples")
+    assert code == 0
+    assert out.splitlines()[1].startswith("256 tuples of 4 rows")
+    assert len(out.splitlines()) == 3
+
+
+@pytest.mark.parametrize("form", ["png", "svg", "pdf"])
+def test_the_picture_is_written(folder, capfd, form):
+    arguments = ("data.csv", "--rows", 4, "--epsilon", "0.1", 1, "--plot", f"law.{form}")
+    code, _, err = called(capfd, *arguments)
+    assert (code, err) == (0, "")
+    raw = (folder / f"law.{form}").read_bytes()
+    assert raw[:5] in (b"\x89PNG\r", b"<?xml", b"%PDF-")
+    if form == "png":
+        picture = matplotlib.image.imread(folder / "law.png")
+        assert picture.shape[:2] == (750, 1200)
+        assert picture[..., :3].std() > 0.05
+    if form == "svg":
+        assert b"CONFIDENTIAL" in raw or b"path" in raw
+
+
+BAD = [
+    (["--rows", "2", "--epsilon", "0"], "epsilon must be above 0"),
+    (["--rows", "2", "--plot", "law.png"], "a picture needs --epsilon"),
+    (["--rows", "2", "--epsilon", "1", "--plot", "law.gif"], "must be named .png, .svg, .pdf"),
+    (["--rows", "2", "--epsilon", "1", "--plot", "no/law.png"], "no/law.png: no such file"),
+    (["--rows", "0"], "whole number of at least 1"),
+    ([], "required: --rows"),
+    (["--rows", "1000000"], "beyond the budget"),
+    (["--rows", "2", "--queries", "cells:2"], "unknown query class"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), BAD)
+def test_bad_input_gets_one_clear_line(folder, capfd, arguments, message):
+    code, out, err = called(capfd, "data.csv", *arguments)
+    assert (code, out) == (2, "")
+    assert message in err.lower() or message in err
+    assert len(err.splitlines()) == 1
+    assert [path.name for path in folder.iterdir()] == ["data.csv"]
+
+
+def test_no_rows_and_no_matplotlib(folder, capfd, monkeypatch):
+    (folder / "none.csv").write_text("a,b\n")
+    code, _, err = called(capfd, "none.csv", "--rows", 2)
+    assert code == 2
+    assert "the table has no rows" in err
+    monkeypatch.setitem(__import__("sys").modules, "matplotlib", None)
+    code, _, err = called(capfd, "data.csv", "--rows", 2, "--epsilon", 1, "--plot", "law.png")
+    assert code == 2
+    assert "pip install 'smalldb[plot]'" in err
