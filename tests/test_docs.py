@@ -1,0 +1,46 @@
+"""What the README says is so, and its snippets run."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import smalldb
+from queries import Domain
+from smalldb.cli import parser
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_python_snippets_run_in_order(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    found, names = re.findall(r"^```python\n(.*?)^```", README, re.M | re.S), {}
+    assert len(found) == 3
+    for snippet in found:
+        exec(snippet, names)
+    assert names["synthetic"].shape == names["release"].data.shape == (6, 6)
+    assert names["plan"].rows >= 6
+    assert 0 < names["law"].mean() < 1
+
+
+@pytest.mark.parametrize("attributes, place", [(4, 0), (6, 1)])
+def test_the_largest_rows_are_as_stated(attributes, place):
+    stated = [int(n) for n in re.search(r"(\d+) rows for four attributes and (\d+) for six", README).groups()]
+    domain = Domain([f"x{i}" for i in range(attributes)])
+    assert smalldb.plan(domain, n=2000, epsilon=1, rows=stated[place]).rows == stated[place]
+    with pytest.raises(ValueError, match="beyond the budget"):
+        smalldb.plan(domain, n=2000, epsilon=1, rows=stated[place] + 1)
+
+
+def test_what_the_readme_points_to_is_there():
+    for path in re.findall(r"`((?:docs|examples)/[\w./-]+)`", README):
+        assert (ROOT / path).exists(), path
+
+
+def test_every_command_has_help_with_an_example():
+    commands = next(action for action in parser()._actions if action.dest == "command" or action.choices)
+    assert set(commands.choices) == {"generate", "census"}
+    for name, command in commands.choices.items():
+        assert f"example: smalldb {name}" in command.format_help()
+        assert f"smalldb {name}" in README
