@@ -202,7 +202,7 @@ def _zero_one(column: pd.Series, name: str) -> Bits:
     plain = isinstance(dtype, np.dtype) and dtype.kind in "biu"
     # a list of what is allowed: categories, for one, hold the values that occur
     if not plain and not isinstance(dtype, _NULLABLE):
-        kind = "a categorical type" if isinstance(dtype, pd.CategoricalDtype) else dtype
+        kind = dtype if isinstance(dtype, np.dtype) else type(dtype).__name__  # whose text may hold values
         raise TypeError(f"column {name!r} has dtype {kind}: expected bool or 0/1 integers")
     if column.isna().any():
         raise DataError(f"column {name!r} has missing values: expected bool or 0/1 throughout")

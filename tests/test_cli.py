@@ -16,6 +16,8 @@ import jsonschema
 import pandas as pd
 import pytest
 
+import smalldb
+from queries import Marginals
 from smalldb.cli import main
 from smalldb.recording import record_schema
 
@@ -294,10 +296,13 @@ def test_an_existing_file_is_replaced_only_on_success(folder):
 
 @pytest.mark.slow
 def test_ctrl_c_leaves_nothing_behind(examples, tmp_path):
+    frame = pd.read_csv(examples / "titanic.csv")[["first_class", "female", "child", "survived"]]
+    for engine in ("enumeration", "dynamic"):  # so that the process below finds its kernels compiled
+        smalldb.census(frame, Marginals(2), rows=4, engine=engine)
     process = subprocess.Popen(
         [
-            *(sys.executable, "-m", "smalldb", "generate", examples / "autoworkers.csv", "--epsilon", "1"),
-            *("--rows", "7", "-o", "out.csv", "--queries", "conjunctions:2"),
+            *(sys.executable, "-m", "smalldb", "generate", examples / "titanic.csv", "--epsilon", "1"),
+            *("--columns", ",".join(frame.columns), "--rows", "18", "-o", "out.csv"),
         ],
         cwd=tmp_path,
         stderr=subprocess.PIPE,
@@ -307,7 +312,7 @@ def test_ctrl_c_leaves_nothing_behind(examples, tmp_path):
     deadline = time.monotonic() + 60
     while not os.listdir(tmp_path) and time.monotonic() < deadline:
         time.sleep(0.05)
-    time.sleep(1)
+    time.sleep(3)
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
     assert process.returncode in (130, -signal.SIGINT), errors  # Python may still end itself by the signal

@@ -225,6 +225,7 @@ def test_an_executor_of_the_caller_walks_and_is_left_open():
     assert as_counter(scores, found) == naive.census(*lists)
 
 
+@pytest.mark.slow
 def test_processes_walk_the_same():
     scores, lists = posed(*CASES["thresholds"])
     with ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as pool:

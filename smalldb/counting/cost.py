@@ -22,7 +22,7 @@ from smalldb.counting.dynamic import MAX_KEY_BITS, count_scores, key_bits, state
 from smalldb.counting.enumeration import TABLE_BYTES, TALLIES
 from smalldb.counting.scores import MAX_RANKS, Candidates, Integers, Scores
 
-VISITS = 2 * 10**11  # budget of an enumeration: candidates x queries
+VISITS = 5 * 10**10  # budget of an enumeration: candidates x queries, some seconds
 OPERATIONS = 10**9  # budget of a dynamic program: states touched
 MEMORY = 2 << 30  # budget of a dynamic program: bytes
 EASY = 2 * 10**9  # visits below which enumeration is not worth a rehearsal
