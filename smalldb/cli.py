@@ -5,6 +5,7 @@ import csv
 import json
 import os
 import re
+import signal
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -16,7 +17,7 @@ from smalldb.arguments import positive
 from smalldb.counting import Census, census
 from smalldb.counting.scores import count
 from smalldb.exact import as_text
-from smalldb.files import Outputs
+from smalldb.files import Outputs, abandon
 from smalldb.planning import Plan, plan
 from smalldb.recording import Record
 from smalldb.releasing import release
@@ -296,15 +297,12 @@ def rounded_up(bound: float) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; return the exit code: 0 done, 2 refused, 130 interrupted."""
+    """Run a command; return the exit code: 0 done, 2 refused."""
     if sys.stderr is None:  # closed by the caller
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - for the rest of the process
     parsed = parser().parse_args(arguments)
     try:
         parsed.run(parsed)
-    except KeyboardInterrupt:
-        print("smalldb: interrupted, nothing was written", file=sys.stderr)
-        return INTERRUPTED
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return REFUSED
@@ -322,7 +320,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def run() -> NoReturn:
     """Entry point of the console script."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, stop)
     sys.exit(main())
+
+
+def stop(*_: object) -> NoReturn:
+    """Leave at Ctrl-C with nothing behind, at once: an exception can drown in compiled code."""
+    abandon()
+    os.write(2, b"smalldb: interrupted, nothing was written\n")
+    os._exit(INTERRUPTED)
 
 
 def split_names(text: str) -> list[str]:

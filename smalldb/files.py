@@ -70,6 +70,16 @@ class Outputs:
         for begun in self._begun.values():
             if begun is not None:
                 begun.unlink(missing_ok=True)
+                _unfinished.discard(begun)
+
+
+_unfinished: set[Path] = set()
+
+
+def abandon() -> None:
+    """Remove what all open `Outputs` have begun: for a process that is about to end."""
+    for begun in _unfinished:
+        begun.unlink(missing_ok=True)
 
 
 def _begin(path: str) -> Path | None:
@@ -90,6 +100,7 @@ def _begin(path: str) -> Path | None:
         handle, begun = tempfile.mkstemp(prefix=f".{place.name}.", suffix=".part", dir=place.parent)
     except OSError as error:
         raise type(error)(error.errno, error.strerror, path) from error
+    _unfinished.add(Path(begun))
     os.close(handle)
     os.chmod(begun, mode)
     return Path(begun)

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from smalldb.files import Outputs
+from smalldb.files import Outputs, abandon
 
 
 def test_files_appear_together_at_the_end(tmp_path):
@@ -34,6 +34,14 @@ def test_an_error_leaves_everything_as_it_was(tmp_path, error):
         raise error
     assert one.read_text() == "old"
     assert os.listdir(tmp_path) == ["one"]
+
+
+def test_what_was_begun_can_be_abandoned(tmp_path):
+    with pytest.raises(FileNotFoundError), Outputs([str(tmp_path / "one")]):
+        assert len(os.listdir(tmp_path)) == 1
+        abandon()
+        assert os.listdir(tmp_path) == []
+    assert os.listdir(tmp_path) == []
 
 
 def test_a_link_stays_a_link(tmp_path):
