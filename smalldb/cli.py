@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from decimal import ROUND_CEILING, Context
+from fractions import Fraction
 from typing import Any, NoReturn
 
 from queries import DataError, Domain, spec
@@ -160,7 +161,7 @@ def run_census(arguments: argparse.Namespace) -> None:
 
 
 def census_json(found: Census, plans: Sequence[Plan]) -> dict[str, Any]:
-    """Return all that a census says; counts are texts, because they pass what other readers can hold."""
+    """Return all that a census says; levels and counts are texts: they pass what other readers can hold."""
     laws = []
     for planned in plans:
         law = found.law(planned.epsilon)
@@ -169,7 +170,10 @@ def census_json(found: Census, plans: Sequence[Plan]) -> dict[str, Any]:
                 "epsilon": as_text(planned.epsilon),
                 "probabilities": law.probabilities.tolist(),
                 "mean": law.mean(),
-                "quantiles": {q: law.quantile(q) for q in ("0.5", as_text(1 - planned.beta), "0.99")},
+                "quantiles": [
+                    {"probability": as_text(q), "error": law.quantile(q)}
+                    for q in (Fraction(1, 2), 1 - planned.beta, Fraction(99, 100))
+                ],
                 "bounds": {
                     "beta": as_text(planned.beta),
                     "sharp": planned.bound,
@@ -184,7 +188,7 @@ def census_json(found: Census, plans: Sequence[Plan]) -> dict[str, Any]:
         "rows": found.rows,
         "n": found.n,
         "total": str(found.total),
-        "levels": found.levels.tolist(),
+        "levels": [str(level) for level in found.levels],
         "errors": [float(found.error(level)) for level in found.levels],
         "counts": [str(count) for count in found.counts],
         "laws": laws,
@@ -212,10 +216,10 @@ def census_account(found: Census, plans: Sequence[Plan]) -> str:
         exact = [law.mean(), *(law.quantile(q) for q in ("1/2", 1 - planned.beta, "0.99"))]
         proven = [planned.bound, planned.proposition_4_4, planned.theorem_4_5]
         lines.append(
-            f"{as_text(planned.epsilon):10}"
+            f"{as_text(planned.epsilon):9} "
             + "".join(f"{error:9.4f}" for error in exact)
             + "   "
-            + "".join(f"{rounded_up(bound or 0.0):>12}" for bound in proven)
+            + "".join(f" {rounded_up(bound or 0.0):>11}" for bound in proven)
         )
     return "\n".join(lines)
 
@@ -293,7 +297,8 @@ def account(record: Record, planned: bool) -> str:
 
 def rounded_up(bound: float) -> str:
     """Write a bound with three digits, never below itself."""
-    return f"{Context(prec=3, rounding=ROUND_CEILING).create_decimal_from_float(bound).normalize():f}"
+    digits = Context(prec=3, rounding=ROUND_CEILING).create_decimal_from_float(bound).normalize()
+    return f"{digits:f}" if bound < 1000 else f"{digits:.2e}"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -89,6 +89,13 @@ def test_far_levels_have_their_true_probability():
     assert 0 < low < high < Fraction(1, 10**460)
 
 
+def test_many_levels_and_a_huge_epsilon():
+    levels = np.arange(3000) * 7
+    law = Law(levels, tuple(range(1, 3001)), Fraction(1, 1000), 1)
+    assert law.probabilities.sum() == pytest.approx(1, abs=1e-12)
+    assert Law(levels, law.counts, Fraction(10) ** 300, 1).probabilities.tolist() == [1.0] + [0.0] * 2999
+
+
 def test_quantiles_and_exceedances_are_consistent():
     law = census(*ENTRIES["census_d3_conj"][:4]).law(1)
     distribution = np.cumsum(law.probabilities)

@@ -11,7 +11,17 @@ import smalldb
 from queries import Conjunctions, Domain, Linear, Marginals, Parities, Predicates, Rows
 from queries.workload import MAX_MATRIX
 from smalldb.counting import cost
-from smalldb.counting.cost import EASY, MEMORY, OPERATIONS, VISITS, made_up, posed, rehearse, work
+from smalldb.counting.cost import (
+    EASY,
+    MEMORY,
+    OPERATIONS,
+    VISITS,
+    made_up,
+    overhead,
+    posed,
+    rehearse,
+    work,
+)
 from smalldb.counting.dynamic import count_scores, state_bytes
 from smalldb.counting.enumeration import enumerate_scores
 from smalldb.counting.scores import MAX_RANKS, MAX_SCORE, Scores
@@ -85,6 +95,65 @@ def test_the_budget_binds_where_cost_does(d, queries):
 def test_what_no_rows_can_do_is_refused_for_its_own_reason(domain, queries, message):
     with pytest.raises(ValueError, match=f"{message}.*no number of rows can be done"):
         smalldb.plan(domain, queries, n=2, epsilon=1, rows=1)
+
+
+LARGE = [  # public inputs of all kinds; each took long, or was refused for a false reason, at some time
+    (Domain(names(10)), Marginals(4), {"rows": 5}),
+    (Domain(names(12)), Conjunctions(2), {}),
+    (Domain(names(12)), Conjunctions(2), {"rows": 1, "candidates": "tuples"}),
+    (Domain(names(12)), Predicates(["x0"]), {"rows": 10**5}),
+    (Domain(names(20)), Predicates(["x0"]), {"rows": 6 * 10**7}),
+    (Domain(names(2)), Linear([[0, f"1/{2**24}", 1, 0]]), {"rows": 2, "candidates": "tuples"}),
+    (Domain(names(6)), Linear([[f"{i}/{2**20}" for i in range(64)]]), {"rows": 8}),
+    (Domain(names(1)), Conjunctions(1), {"candidates": "tuples"}),
+    (Domain(names(6)), Conjunctions(1), {"rows": 10**9}),
+    (Domain(names(6), valid="x0"), Predicates(["x0"]), {"rows": 10**6, "candidates": "tuples"}),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("domain", "queries", "choices"), LARGE)
+def test_any_plan_is_made_in_bounded_work(domain, queries, choices, monkeypatch):
+    """Whatever is rehearsed is within the bound on steps; nothing else is long."""
+    rehearsed = []
+
+    def counted(scores, *, candidates, threads):
+        found = count_scores(scores, candidates=candidates, threads=threads)
+        workload = queries.workload(domain)
+        rehearsed.append(overhead(workload, scores.rows, candidates) + found.cost.operations)
+        return found
+
+    monkeypatch.setattr(cost, "count_scores", counted)
+    rehearse.cache_clear()
+    try:
+        plan = smalldb.plan(domain, queries, n=1000, epsilon=1, **choices)
+    except ValueError as error:
+        assert "the largest that can be done is" in str(error) or "no number of rows" in str(error)
+    else:
+        assert plan.work.operations <= VISITS
+    assert sum(rehearsed) < 60 * cost.REHEARSED_STEPS
+
+
+@pytest.mark.slow
+def test_a_release_over_many_cells_is_as_quick_as_its_plan_says():
+    domain = Domain(names(16))
+    data = pd.DataFrame({name: [0, 1, 1] for name in domain.attributes})
+    assert smalldb.release(data, Conjunctions(1), epsilon=1, rows=1).data.shape == (1, 16)
+
+
+@pytest.mark.parametrize(
+    ("keywords", "kind", "message"),
+    [
+        ({"shards": 0}, ValueError, "shards must be a whole number"),
+        ({"shards": 2.5}, TypeError, "shards must be a whole number"),
+        ({"threads": 0}, ValueError, "threads must be a whole number"),
+        ({"threads": "2"}, TypeError, "threads must be a whole number"),
+        ({"executor": 3}, TypeError, "executor must be"),
+    ],
+)
+def test_bad_ways_to_count_are_refused(keywords, kind, message):
+    with pytest.raises(kind, match=message):
+        smalldb.census(pd.DataFrame({"a": [0, 1]}), Predicates(["a"]), rows=2, **keywords)
 
 
 def test_many_attributes_are_planned_at_once():
@@ -184,7 +253,8 @@ def test_estimates_are_not_exceeded_and_not_useless(examples, d, queries, rows, 
     for histogram in [*shapes(2**d, d), autoworkers(examples, d)]:
         scores = Scores.build(matrix, matrix @ histogram, int(histogram.sum()), rows)
         spent = count_scores(scores, candidates=candidates, threads=1).cost
-        taken.append((spent.operations, spent.peak + spent.states * state_bytes(scores, candidates)))
+        steps = overhead(workload, rows, candidates)
+        taken.append((spent.operations + steps, spent.peak + spent.states * state_bytes(scores, candidates)))
     operations, memory = np.max(taken, axis=0)
     assert foretold.operations / 12 < operations <= foretold.operations
     assert foretold.memory / 20 < memory <= foretold.memory
@@ -201,7 +271,7 @@ def test_made_up_tables_have_their_rows():
         for table in tables:
             assert (table >= 0).all()
             assert 0 < table.sum() <= cost.N + 1
-            assert len(posed(workload, table, 2).cells) == workload.domain.size
+            assert len(posed(workload.matrix(), table, 2).cells) == workload.domain.size
 
 
 COUNTERS = {"enumeration": enumerate_scores, "dynamic": count_scores}

@@ -163,6 +163,10 @@ def census(
     ([2, 4, 6], (2, 7, 1))
     """
     rows, base = whole(rows, "rows"), base_measure(candidates)
+    threads = None if threads is None else whole(threads, "threads")
+    shards = None if shards is None else whole(shards, "shards")
+    if executor is not None and not isinstance(executor, Executor):
+        raise TypeError(f"executor must be a concurrent.futures.Executor, not {type(executor).__name__}")
     table = rows_of(data, universe_of(data, domain))
     workload = queries if isinstance(queries, Workload) else queries.workload(table.domain)
     if engine == "auto":

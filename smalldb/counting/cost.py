@@ -28,10 +28,13 @@ MEMORY = 2 << 30  # budget of a dynamic program: bytes
 EASY = 2 * 10**9  # visits below which enumeration is not worth a rehearsal
 VISITS_AN_OPERATION = 100  # as long takes an operation of the dynamic program
 VISIT_SECONDS = 2e-10  # only printed
-MAX_CELLS = 1 << 12  # of a dynamic program: each is a step
+MAX_CELLS = 1 << 10  # of a dynamic program: each is as many steps as there are layers
+STEP = 500  # operations: as long takes a step that meets no state
+PAIR = 100  # operations: as long takes it to add up two layers that hold no state
 
 LADDER = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)  # rows of the rehearsals
-REHEARSED = 300_000  # operations: the ladder is climbed until a run takes more
+REHEARSED = 300_000  # states touched: the ladder is climbed until a run takes more
+REHEARSED_STEPS = 4_000_000  # operations that stand for its steps
 MARGIN = 3  # times the worst of the made-up tables: no table of any shape that was tried took more
 BEND = 0.5  # the exponent of the growth still rises by about this much
 N = 30_011  # rows of a made-up table: a prime, so that few scores coincide
@@ -67,11 +70,15 @@ def work(workload: Workload, rows: int, candidates: Candidates = "multisets") ->
     cells, queries = workload.domain.size, max(1, workload.size)
     if workload.size * cells > MAX_MATRIX or queries * (rows * workload.denominator + 1) > MAX_RANKS:
         return None
-    visits = multisets.count(cells, rows) * queries if candidates == "multisets" else None
     enumeration = None
-    if visits is not None and visits <= VISITS:
-        enumeration = Work("enumeration", visits, TABLE_BYTES + 8 * TALLIES, visits * VISIT_SECONDS)
-    if cells > MAX_CELLS or (enumeration and enumeration.operations <= EASY):
+    # C(N + m - 1, m) >= 2^min(m, N - 1): not worth computing where that is beyond the budget
+    if candidates == "multisets" and 1 << min(rows, cells - 1, 99) <= VISITS:
+        visits = multisets.count(cells, rows) * queries
+        if visits <= VISITS:
+            enumeration = Work("enumeration", visits, TABLE_BYTES + 8 * TALLIES, visits * VISIT_SECONDS)
+    if enumeration and enumeration.operations <= EASY:
+        return enumeration
+    if cells > MAX_CELLS or overhead(workload, rows, candidates) > OPERATIONS:
         return enumeration
     dynamic = rehearse(workload, candidates).estimate(rows)
     if dynamic is None or dynamic.memory > MEMORY:
@@ -79,6 +86,15 @@ def work(workload: Workload, rows: int, candidates: Candidates = "multisets") ->
     if enumeration and enumeration.operations < dynamic.operations * VISITS_AN_OPERATION:
         return enumeration
     return dynamic
+
+
+def overhead(workload: Workload, rows: int, candidates: Candidates) -> int:
+    """Return the operations that a dynamic program takes whatever states it meets."""
+    cells, ranks = workload.domain.size, workload.size * (rows * workload.denominator + 1)
+    step = STEP + ranks // 16
+    if candidates == "multisets":
+        return 2 * cells * (rows + 1) * step
+    return cells * (rows + 1) * (step + PAIR * (rows + 2) // 2)
 
 
 class Run(NamedTuple):
@@ -112,14 +128,20 @@ class Rehearsal:
         """Foretell a census of `rows` rows; None beyond the budget, or where its keys are too wide."""
         if not self.runs:
             return None
-        operations, peak, states = (self._extended(figure, rows) for figure in range(3))
-        if operations > OPERATIONS:
+        met, peak, states = (self._extended(figure, rows) for figure in range(3))
+        if met > OPERATIONS:
             return None
-        scores = posed(self.workload, np.zeros(self.workload.domain.size, dtype=np.int64), rows)
+        matrix = self.workload.matrix()
+        empty = np.zeros(matrix.shape[1], dtype=np.int64)
+        scores, known = posed(matrix, empty, rows), posed(matrix, empty, LADDER[len(self.runs) - 1])
         if key_bits(scores) > MAX_KEY_BITS:
             return None
-        memory = (peak + states) * state_bytes(scores, self.candidates)
-        return Work("dynamic", operations, memory, operations * self.seconds)
+        state = state_bytes(scores, self.candidates)
+        wider = max(1, -(-state // state_bytes(known, self.candidates)))  # counts in more words
+        operations = overhead(self.workload, rows, self.candidates) + met * wider
+        if operations > OPERATIONS:
+            return None
+        return Work("dynamic", operations, (peak + states) * state, operations * self.seconds)
 
     def _extended(self, figure: int, rows: int) -> int:
         """Extend a figure to any number of rows, by the power law through its last two runs."""
@@ -129,27 +151,34 @@ class Rehearsal:
             return MARGIN * figures[bisect_left(LADDER, rows)]
         if len(figures) == 1:  # at most as many more as there are more candidates
             cells = self.workload.domain.size
-            return MARGIN * figures[0] * multisets.count(cells, rows) // cells
+            return MARGIN * figures[0] * multisets.count(cells, min(rows, 100)) // cells
         power = log(figures[-1] / figures[-2]) / log(known / LADDER[len(figures) - 2]) + BEND
-        return int(MARGIN * figures[-1] * (rows / known) ** power)
+        # to three digits, so that no last bit of a logarithm can make a difference between machines
+        return int(float(f"{MARGIN * figures[-1] * (rows / known) ** power:.2e}"))
 
 
 @lru_cache(maxsize=32)
 def rehearse(workload: Workload, candidates: Candidates) -> Rehearsal:
-    """Count the small databases of made-up tables, until a run takes more than `REHEARSED` operations."""
+    """Count the small databases of made-up tables, for more and more rows until that takes long."""
     runs: list[Run] = []
-    while len(runs) < len(LADDER) and (not runs or runs[-1].operations < REHEARSED):
-        worst, touched, started = Run(1, 1, 1), 0, process_time()
+    matrix, seconds = workload.matrix(), 0.0
+    for rows in LADDER:
+        steps = overhead(workload, rows, candidates)
+        if workload.size * (rows * workload.denominator + 1) > MAX_RANKS or steps > REHEARSED_STEPS:
+            break
+        worst = Run(1, 1, 1)
         for histogram in made_up(workload):
-            scores = posed(workload, histogram, LADDER[len(runs)])
+            scores = posed(matrix, histogram, rows)
             if key_bits(scores) > MAX_KEY_BITS:
-                return Rehearsal(workload, candidates, tuple(runs), 0)
+                return Rehearsal(workload, candidates, tuple(runs), seconds)
+            started = process_time()
             cost = count_scores(scores, candidates=candidates, threads=1).cost
-            touched += cost.operations
+            seconds = (process_time() - started) / (cost.operations + steps)
             peak = -(-cost.peak // state_bytes(scores, candidates))
             worst = Run(*map(max, worst, (cost.operations, peak, cost.states)))
         runs.append(worst)
-        seconds = (process_time() - started) / max(1, touched)
+        if worst.operations > REHEARSED:
+            break
     return Rehearsal(workload, candidates, tuple(runs), seconds)
 
 
@@ -162,7 +191,6 @@ def made_up(workload: Workload) -> Iterator[Integers]:
         yield weights * N // weights.sum() + (place == 0)
 
 
-def posed(workload: Workload, histogram: Integers, rows: int) -> Scores:
+def posed(matrix: Integers, histogram: Integers, rows: int) -> Scores:
     """Return the scores against a made-up table."""
-    matrix = workload.matrix()
     return Scores.build(matrix, matrix @ histogram, int(histogram.sum()), rows)

@@ -195,8 +195,18 @@ def prefixes(scores: Scores, shards: int) -> list[Prefix]:
 
 
 def key_bits(scores: Scores) -> int:
-    """Return the bits of a key, from public numbers alone: weights, rows and lengths of the rank tables."""
-    return _layout(scores)[1]
+    """Return the bits of a key, from public numbers alone: weights, rows and lengths of the rank tables.
+
+    Beyond `MAX_KEY_BITS`: at least that many, from the fields that are in use at one time.
+    """
+    born, settled = _lifetimes(scores.weights)
+    used = np.flatnonzero(settled >= born)
+    widths = np.array([_field_bits(scores, j) for j in used.tolist()], dtype=np.int64)
+    change = np.zeros(len(scores.cells) + 1, dtype=np.int64)
+    np.add.at(change, born[used], widths)
+    np.subtract.at(change, settled[used] + 1, widths)
+    least = _rank_bits(scores) + int(change.cumsum().max())
+    return least if least > MAX_KEY_BITS else _layout(scores)[1]
 
 
 def state_bytes(scores: Scores, candidates: Candidates = "multisets") -> int:
@@ -280,12 +290,13 @@ class _Recursion:
 
         ordered = base_measure(candidates) == "tuples"
         weights, (cells, queries) = scores.weights, scores.weights.shape
-        places, bits = _layout(scores)
+        bits = key_bits(scores)
         if bits > MAX_KEY_BITS:
             raise ValueError(
                 f"the dynamic program would need keys of {bits} bits, more than {MAX_KEY_BITS}: "
                 "use fewer queries or rows, or the enumeration"
             )
+        places, _ = _layout(scores)
         born, settled = _lifetimes(weights)
         words = -(-bits // 64)
         deltas = np.zeros((cells, words), dtype=np.uint64)
@@ -409,6 +420,8 @@ class _Recursion:
         if self.ordered:
             counts = np.zeros((len(keys), self.limbs), np.uint64)
             for copies in range(used + 1):
+                if not len(layers[used - copies][0]):
+                    continue
                 ways = self.ways(used, copies)
                 digits = _digits(ways, 32, -(-ways.bit_length() // 32))
                 raised = np.uint64(copies) * self.deltas[cell]
@@ -477,7 +490,8 @@ def _orderings(counts: Prefix) -> int:
 
 def _digits(number: int, bits: int, length: int) -> Words:
     """Return a number's digits in base 2^bits, least significant first."""
-    return np.array([number >> bits * i & (1 << bits) - 1 for i in range(length)], dtype=np.uint64)
+    raw = number.to_bytes(length * bits // 8, "little")
+    return np.frombuffer(raw, dtype=f"<u{bits // 8}").astype(np.uint64)
 
 
 def _integers(counts: Words) -> list[int]:

@@ -44,7 +44,7 @@ class Law:
     counts: tuple[int, ...]
     rate: Fraction
     unit: int
-    _enclosed: dict[int, tuple[list[int], list[int]]] = field(default_factory=dict)
+    _enclosed: dict[int, tuple[list[int], list[int], int, int]] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return f"<Law of the error over {sum(self.counts)} candidates: confidential>"
@@ -62,16 +62,16 @@ class Law:
     @property
     def log_normaliser(self) -> float:
         """The natural logarithm of ``sum_s N_s exp(-rate s)``, to the nearest float but one."""
-        low, _ = self._weights(_FIRST_PRECISION)
-        total = Decimal(sum(low)).ln(_DIGITS) - _FIRST_PRECISION * Decimal(2).ln(_DIGITS)
+        total_low = self._weights(_FIRST_PRECISION)[2]
+        total = Decimal(total_low).ln(_DIGITS) - _FIRST_PRECISION * Decimal(2).ln(_DIGITS)
         shift = self.rate * int(self.levels[0])
         return float(_DIGITS.subtract(total, _DIGITS.divide(Decimal(shift.numerator), shift.denominator)))
 
     def enclosures(self, precision: int = _FIRST_PRECISION) -> list[tuple[Fraction, Fraction]]:
         """Return fractions below and above the probability of each level, some 2^-precision apart."""
-        low, high = self._weights(precision)
+        low, high, total_low, total_high = self._weights(precision)
         return [
-            (Fraction(lo, sum(high) - hi + lo), Fraction(hi, sum(low) - lo + hi))
+            (Fraction(lo, total_high - hi + lo), Fraction(hi, total_low - lo + hi))
             for lo, hi in zip(low, high, strict=True)
         ]
 
@@ -118,7 +118,7 @@ class Law:
         """
         last, precision = len(self.levels) - 1, _FIRST_PRECISION
         while True:
-            low, high = self._weights(precision)
+            low, high, _, _ = self._weights(precision)
             below = list(accumulate(low))
             above = list(accumulate(high))
             sure = next(
@@ -131,23 +131,27 @@ class Law:
                 return sure
             precision *= 2
 
-    def _weights(self, precision: int) -> tuple[list[int], list[int]]:
-        """Enclose ``N_s exp(-rate (s - least level))`` in units of 2^-precision."""
+    def _weights(self, precision: int) -> tuple[list[int], list[int], int, int]:
+        """Enclose ``N_s exp(-rate (s - least level))`` in units of 2^-precision; and their sums."""
         if precision not in self._enclosed:
-            pairs = [exp_enclosure(self.rate * int(s - self.levels[0]), precision) for s in self.levels]
-            self._enclosed[precision] = (
-                [count * lo for count, (lo, _) in zip(self.counts, pairs, strict=True)],
-                [count * hi for count, (_, hi) in zip(self.counts, pairs, strict=True)],
-            )
+            pairs = [self._enclosure(int(s - self.levels[0]), precision) for s in self.levels]
+            low = [count * lo for count, (lo, _) in zip(self.counts, pairs, strict=True)]
+            high = [count * hi for count, (_, hi) in zip(self.counts, pairs, strict=True)]
+            self._enclosed[precision] = low, high, sum(low), sum(high)
         return self._enclosed[precision]
+
+    def _enclosure(self, gap: int, precision: int) -> tuple[int, int]:
+        if self.rate * gap > precision:  # then exp(-rate gap) < 2^-precision
+            return 0, 1
+        return exp_enclosure(self.rate * gap, precision)
 
     def _nearest(self, part: Callable[[list[int]], int], unit: int = 1) -> float:
         """Return the float nearest to ``part(weights) / sum(weights) / unit``."""
         precision = _FIRST_PRECISION
         while True:
-            low, high = self._weights(precision)
-            least = float(Fraction(part(low), unit * sum(high)))
-            most = float(min(Fraction(part(high), unit * sum(low)), Fraction(_LARGE)))
+            low, high, total_low, total_high = self._weights(precision)
+            least = float(Fraction(part(low), unit * total_high))
+            most = float(min(Fraction(part(high), unit * total_low), Fraction(_LARGE)))
             if least == most:
                 return least
             precision *= 2

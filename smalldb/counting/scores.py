@@ -14,6 +14,7 @@ Ranks = npt.NDArray[np.uint16] | npt.NDArray[np.uint32]
 Candidates = Literal["multisets", "tuples"]
 
 MAX_SCORE = 1 << 62  # n x rows x D: scores are int64
+MAX_ORDERING = 10**8  # queries x cells^2: about a second
 MAX_RANKS = 1 << 26  # entries of the rank tables, at most 256 MiB; a public size: queries, rows, weights
 
 
@@ -117,6 +118,7 @@ def settling_order(matrix: Integers) -> Integers:
 
     From the last place to the first, take the cell that leaves the fewest queries with different weights on
     the cells taken so far, among those the one of least total weight. Equal columns are side by side.
+    Beyond k N^2 = `MAX_ORDERING` simply by descending total weight.
 
     Parameters
     ----------
@@ -125,6 +127,8 @@ def settling_order(matrix: Integers) -> Integers:
     """
     if not len(matrix):
         return np.arange(matrix.shape[1])
+    if matrix.size * matrix.shape[1] > MAX_ORDERING:
+        return np.lexsort((*matrix, -matrix.sum(axis=0)))
     columns, group = np.unique(matrix, axis=1, return_inverse=True)
     left = np.argsort(columns.sum(axis=0), kind="stable")
     least = most = columns[:, left[:1]]
