@@ -15,16 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from smalldb.counting import dynamic
-from smalldb.counting.dynamic import (
-    MAX_KEY_BITS,
-    Cost,
-    count_scores,
-    count_shard,
-    key_bits,
-    prefixes,
-    state_bytes,
-)
+from smalldb.counting import recursion as module
+from smalldb.counting.dynamic import count_scores, count_shard, prefixes
+from smalldb.counting.recursion import MAX_KEY_BITS, Cost, key_bits, state_bytes
 from smalldb.counting.scores import Scores, settling_order
 from smalldb.kernels import dynamic as kernels
 
@@ -100,9 +93,9 @@ def test_two_words_two_limbs_and_any_order_of_the_cells(candidates, instance, se
     order = np.random.default_rng(seed).permutation(len(data))
     scores = replace(scores, cells=scores.cells[order], weights=scores.weights[order])
     with pytest.MonkeyPatch.context() as patch:
-        layout = dynamic._layout
-        patch.setattr(dynamic, "_layout", lambda scores: ([64 + place for place in layout(scores)[0]], 128))
-        recursion = dynamic._Recursion.build(scores, candidates)
+        layout = module._layout
+        patch.setattr(module, "_layout", lambda scores: ([64 + place for place in layout(scores)[0]], 128))
+        recursion = module.Recursion.build(scores, candidates)
     recursion = replace(recursion, limbs=2)
     layers = list(recursion.run((), Cost()))
     assert layers[-1][0][0].shape[1] == layers[-1][0][1].shape[1] == 2
@@ -131,7 +124,7 @@ def test_complete_table_of_two_yes_no_queries_on_three_cells(candidates):
 def test_bytes_of_a_state(candidates):
     for cells, rows in [(3, 4), (3, 41), (40, 40)]:
         scores, _ = build([[0, 1] * (cells // 2) + [1] * (cells % 2)], [1] * cells, rows)
-        layer = dynamic._Recursion.build(scores, candidates).opening(())[0]
+        layer = module.Recursion.build(scores, candidates).opening(())[0]
         assert state_bytes(scores, candidates) == sum(array.nbytes for array in layer)
 
 
@@ -232,7 +225,7 @@ def test_counts_beyond_a_word(candidates, cells, rows, limbs):
 def test_result_does_not_depend_on_threads_executor_or_shards(candidates, monkeypatch):
     scores, arguments = build(naive.conjunctions(3, 2), [3, 0, 1, 4, 0, 0, 2, 1], 4)
     expected = BASES[candidates](*arguments, 8, 4)
-    monkeypatch.setattr(dynamic, "THREADED", 1)
+    monkeypatch.setattr(module, "THREADED", 1)
     plain = count_scores(scores, candidates=candidates, threads=1)
     assert found(scores, plain) == dict(expected)
     threaded = count_scores(scores, candidates=candidates, threads=3)
@@ -317,7 +310,7 @@ def test_cost_grows_with_the_rows_and_is_not_shown():
 
 def test_states_with_the_same_future_are_joined():
     scores, _ = build(naive.conjunctions(3, 2), [30, 0, 10, 4, 0, 0, 2, 1], 8)
-    recursion = dynamic._Recursion.build(scores, "multisets")
+    recursion = module.Recursion.build(scores, "multisets")
     candidates_after_four_cells = math.comb(8 + 4, 4)
     layers = list(recursion.run((), Cost()))[4]
     assert sum(len(keys) for keys, _ in layers) < candidates_after_four_cells // 2

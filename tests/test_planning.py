@@ -22,8 +22,9 @@ from smalldb.counting.cost import (
     rehearse,
     work,
 )
-from smalldb.counting.dynamic import count_scores, state_bytes
+from smalldb.counting.dynamic import count_scores
 from smalldb.counting.enumeration import enumerate_scores
+from smalldb.counting.recursion import state_bytes
 from smalldb.counting.scores import MAX_RANKS, MAX_SCORE, Scores
 
 

@@ -18,8 +18,9 @@ import numpy as np
 from queries import Workload
 from queries.workload import MAX_MATRIX
 from smalldb import multisets
-from smalldb.counting.dynamic import MAX_KEY_BITS, count_scores, key_bits, state_bytes
+from smalldb.counting.dynamic import count_scores
 from smalldb.counting.enumeration import TABLE_BYTES, TALLIES
+from smalldb.counting.recursion import MAX_KEY_BITS, key_bits, state_bytes
 from smalldb.counting.scores import MAX_RANKS, Candidates, Integers, Scores
 
 VISITS = 5 * 10**10  # budget of an enumeration: candidates x queries, some seconds

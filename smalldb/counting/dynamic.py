@@ -1,58 +1,18 @@
 """The census by dynamic programming: partial candidates with the same future are counted together."""
 
 import os
-from bisect import bisect_right
-from collections import deque
-from collections.abc import Iterator
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures import Executor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from itertools import accumulate, pairwise, repeat
-from math import comb, prod
+from itertools import repeat
+from math import comb
 from typing import TYPE_CHECKING
 
-import numpy as np
-import numpy.typing as npt
-
-from smalldb.counting.scores import Candidates, Integers, Scores, base_measure, count
+from smalldb.counting.recursion import Cost, History, Layer, Prefix, Recursion
+from smalldb.counting.scores import Candidates, Integers, Scores
 
 if TYPE_CHECKING:
     from tqdm import tqdm
-
-    from smalldb.kernels.dynamic import Program, Step
-
-Words = npt.NDArray[np.uint64]
-Layer = tuple[Words, Words]  # keys and counts of the states with the same number of rows used
-History = list[list[Layer]]
-Prefix = tuple[int, ...]
-
-MAX_KEY_BITS = 128
-THREADED = 1 << 14  # states: settling fewer costs less than handing them to a thread
-
-
-@dataclass(slots=True)
-class Cost:
-    """What counting took. Confidential: it depends on the data.
-
-    Attributes
-    ----------
-    operations
-        States touched in merging and settling.
-    states
-        States of all settled layers.
-    peak
-        The most bytes in use at a time, of one shard in one thread, without layers kept for later.
-    """
-
-    operations: int = 0
-    states: int = 0
-    peak: int = 0
-
-    def add(self, other: "Cost") -> None:
-        """Account for another run after this one."""
-        self.operations += other.operations
-        self.states += other.states
-        self.peak = max(self.peak, other.peak)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -69,7 +29,7 @@ class Dynamic:
 
     counts: tuple[int, ...]
     cost: Cost
-    _recursion: "_Recursion"
+    _recursion: Recursion
     _prefixes: list[Prefix]
     _tallies: list[list[int]]
     _histories: dict[int, History] = field(default_factory=dict)
@@ -133,7 +93,7 @@ def count_scores(
 
     Cost: depends on the data; about m^5.6 for all 1- and 2-way conjunctions of four attributes.
     """
-    recursion = _Recursion.build(scores, candidates)
+    recursion = Recursion.build(scores, candidates)
     parts = prefixes(scores, shards)
     tallies: list[list[int]] = []
     histories: dict[int, History] = {}
@@ -167,7 +127,7 @@ def count_shard(
     scores: Scores, prefix: Prefix, candidates: Candidates = "multisets"
 ) -> tuple[list[int], Cost]:
     """Count the candidates whose first cells hold the rows of ``prefix``, for each of ``scores.levels``."""
-    recursion = _Recursion.build(scores, candidates)
+    recursion = Recursion.build(scores, candidates)
     cost = Cost()
     layers: list[Layer] = []
     for layers in recursion.run(prefix, cost):  # noqa: B007 - the last layers are wanted
@@ -192,314 +152,6 @@ def prefixes(scores: Scores, shards: int) -> list[Prefix]:
         part = parts[largest]
         parts[largest : largest + 1] = [(*part, rows) for rows in range(left[largest] + 1)]
     return parts
-
-
-def key_bits(scores: Scores) -> int:
-    """Return the bits of a key, from public numbers alone: weights, rows and lengths of the rank tables.
-
-    Beyond `MAX_KEY_BITS`: at least that many, from the fields that are in use at one time.
-    """
-    born, settled = _lifetimes(scores.weights)
-    used = np.flatnonzero(settled >= born)
-    widths = np.array([_field_bits(scores, j) for j in used.tolist()], dtype=np.int64)
-    change = np.zeros(len(scores.cells) + 1, dtype=np.int64)
-    np.add.at(change, born[used], widths)
-    np.subtract.at(change, settled[used] + 1, widths)
-    least = _rank_bits(scores) + int(change.cumsum().max())
-    return least if least > MAX_KEY_BITS else _layout(scores)[1]
-
-
-def state_bytes(scores: Scores, candidates: Candidates = "multisets") -> int:
-    """Return the bytes of a state, its key and its count, from public numbers alone."""
-    return 8 * (-(-key_bits(scores) // 64) + _limbs(scores, candidates))
-
-
-def _limbs(scores: Scores, candidates: Candidates) -> int:
-    """Return the uint64 words of a count: the number of all candidates fits, and no sum is larger."""
-    return -(-count(len(scores.cells), scores.rows, candidates).bit_length() // 64)
-
-
-def _layout(scores: Scores) -> tuple[list[int], int]:
-    """Place the fields of the queries in the key; also return the bits of the key.
-
-    A field is as wide as the query's largest answer, does not cross a word, and is in use from the cell
-    where the query's weights start to differ to the cell after which they no longer do.
-    """
-    born, settled = _lifetimes(scores.weights)
-    places = [0] * len(born)
-    bits = rank_bits = _rank_bits(scores)
-    taken: dict[int, tuple[int, int]] = {}
-    for cell in range(len(scores.cells)):
-        taken = {j: span for j, span in taken.items() if settled[j] >= cell}
-        for j in np.flatnonzero((born == cell) & (settled >= cell)).tolist():
-            width = _field_bits(scores, j)
-            places[j] = _gap([(0, rank_bits), *taken.values()], width)
-            taken[j] = places[j], places[j] + width
-            bits = max(bits, places[j] + width)
-    return places, bits
-
-
-def _rank_bits(scores: Scores) -> int:
-    return max(1, (len(scores.ranks) - 1).bit_length())
-
-
-def _field_bits(scores: Scores, query: int) -> int:
-    return int(scores.offsets[query + 1] - scores.offsets[query] - 1).bit_length()
-
-
-def _gap(taken: list[tuple[int, int]], width: int) -> int:
-    """Return the first bit of the first free gap of ``width`` bits within a word."""
-    place = 0
-    for start, end in [*sorted(taken), (1 << 62, 1 << 62)]:
-        if place // 64 != (place + width - 1) // 64:
-            place = (place // 64 + 1) * 64
-        if place + width <= start:
-            break
-        place = max(place, end)
-    return place
-
-
-def _lifetimes(weights: Integers) -> tuple[Integers, Integers]:
-    """Return the first cell with another weight than cell 0, and the last with another one than cell N - 1.
-
-    N and -1 for a query whose weights are all the same.
-    """
-    cells = len(weights)
-    early, late = weights != weights[0], weights != weights[-1]
-    born = np.where(early.any(axis=0), early.argmax(axis=0), cells)
-    settled = np.where(late.any(axis=0), cells - 1 - late[::-1].argmax(axis=0), -1)
-    return born, settled
-
-
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class _Recursion:
-    """The recursion over the cells for one census."""
-
-    scores: Scores
-    ordered: bool
-    limbs: int  # uint64 words of a count
-    program: "Program"
-    deltas: Words  # shape (N, words): what one row in a cell adds to a key
-    least: Integers  # shape (N, k): least and greatest weight from each cell on
-    most: Integers
-
-    @classmethod
-    def build(cls, scores: Scores, candidates: Candidates) -> "_Recursion":
-        """Lay out keys and counts."""
-        from smalldb.kernels.dynamic import Program
-
-        ordered = base_measure(candidates) == "tuples"
-        weights, (cells, queries) = scores.weights, scores.weights.shape
-        bits = key_bits(scores)
-        if bits > MAX_KEY_BITS:
-            raise ValueError(
-                f"the dynamic program would need keys of {bits} bits, more than {MAX_KEY_BITS}: "
-                "use fewer queries or rows, or the enumeration"
-            )
-        places, _ = _layout(scores)
-        born, settled = _lifetimes(weights)
-        words = -(-bits // 64)
-        deltas = np.zeros((cells, words), dtype=np.uint64)
-        for j, place in enumerate(places):
-            live = slice(born[j], settled[j] + 1)
-            deltas[live, place // 64] += weights[live, j].astype(np.uint64) << np.uint64(place % 64)
-        program = Program(
-            ranks=scores.ranks.astype(np.uint32),
-            offsets=scores.offsets.copy(),
-            best=np.array(
-                [a + np.argmin(scores.ranks[a:b]) for a, b in pairwise(scores.offsets)],
-                dtype=np.int64,
-            ),
-            opening=weights[0].copy(),
-            born=born,
-            settled=settled,
-            places=np.array(places, dtype=np.int64),
-            widths=np.array([_field_bits(scores, j) for j in range(queries)], dtype=np.int64),
-            words=words,
-            rank_bits=_rank_bits(scores),
-        )
-        return cls(
-            scores,
-            ordered,
-            _limbs(scores, candidates),
-            program,
-            deltas,
-            np.minimum.accumulate(weights[::-1])[::-1],
-            np.maximum.accumulate(weights[::-1])[::-1],
-        )
-
-    def run(self, prefix: Prefix, cost: Cost, threads: int = 1) -> Iterator[list[Layer]]:
-        """Yield the layers of 0 .. m rows before the first cell after ``prefix``, and after each cell."""
-        layers = self.opening(prefix)
-        yield layers
-        with ThreadPoolExecutor(threads) as pool:
-            for cell in range(len(prefix), len(self.deltas) - 1):
-                layers = self.advance(layers, cell, cost, threads, pool)
-                yield layers
-
-    def opening(self, prefix: Prefix) -> list[Layer]:
-        """Return the layers that hold the one state of a prefix."""
-        from smalldb.kernels.dynamic import settle
-
-        words = self.deltas.shape[1]
-        weight = _orderings(prefix) if self.ordered else 1
-        keys, counts = np.zeros((1, words), np.uint64), _digits(weight, 64, self.limbs)[None]
-        keys, counts = settle(keys, counts, keys[0], self.step(-1, 0))
-        for cell, taken in enumerate(prefix):
-            delta = np.uint64(taken) * self.deltas[cell]
-            keys, counts = settle(keys, counts, delta, self.step(cell, sum(prefix[: cell + 1])))
-        layers = [self.empty()] * (self.scores.rows + 1)
-        layers[sum(prefix)] = keys, counts
-        return layers
-
-    def empty(self) -> Layer:
-        """Return a layer without states."""
-        return np.zeros((0, self.deltas.shape[1]), np.uint64), np.zeros((0, self.limbs), np.uint64)
-
-    def step(self, cell: int, used: int, done: bool = True) -> "Step":
-        """Say how the keys of ``used`` rows change after a cell, or while it is still open."""
-        from smalldb.kernels.dynamic import plan_step
-
-        later = cell + 1 if done else cell
-        left = self.scores.rows - used
-        return plan_step(self.program, cell, done, used, left, self.least[later], self.most[later])
-
-    def ways(self, rows: int, copies: int) -> int:
-        """Return in how many ways the copies of a cell can stand among the rows placed so far."""
-        return comb(rows, copies) if self.ordered else 1
-
-    def advance(
-        self, layers: list[Layer], cell: int, cost: Cost, threads: int, pool: ThreadPoolExecutor
-    ) -> list[Layer]:
-        """Place any number of rows in a cell and settle each layer as soon as it is complete.
-
-        The layer of one more row is the old one of that size and, with one more copy, the one just made.
-        Multisets settle the copies first, with the cell still open: what they join to now they would
-        join to after it (the reachable answers only narrow), and far fewer states are merged.
-        """
-        from smalldb.kernels.dynamic import merge, settle
-
-        delta = self.deltas[cell]
-        # the counts of tuples are not sums along the copies: only their keys are made here
-        sources = [(keys, counts[:, :0].copy()) for keys, counts in layers] if self.ordered else layers
-        results: list[Layer | Future[Layer]] = []
-        waiting: deque[Future[Layer]] = deque()
-        made, largest = sources[0], 0
-        for used in range(len(layers)):
-            if threads == 1 or len(made[0]) < THREADED:
-                results.append(self.complete(layers, cell, used, made))
-            else:
-                if len(waiting) == threads:
-                    waiting.popleft().result()
-                waiting.append(pool.submit(self.complete, layers, cell, used, made))
-                results.append(waiting[-1])
-            largest = max(largest, len(made[0]))
-            cost.operations += len(made[0])
-            if self.ordered:
-                cost.operations += sum(len(keys) for keys, _ in layers[: used + 1])
-            if used + 1 < len(layers):
-                keys, counts = made
-                if self.ordered:
-                    keys = keys + delta
-                else:
-                    keys, counts = settle(keys, counts, delta, self.step(cell, used + 1, done=False))
-                cost.operations += len(made[0]) + len(keys) + len(sources[used + 1][0])
-                made = merge(*sources[used + 1], keys, counts)
-        settled = [result.result() if isinstance(result, Future) else result for result in results]
-        cost.states += sum(len(keys) for keys, _ in settled)
-        # beside the old and the new layers: two merged ones, a copy of the keys and the counts, the table
-        row = 8 * (self.deltas.shape[1] + self.limbs)
-        cost.peak = max(cost.peak, _bytes(layers) + _bytes(settled) + largest * (3 * row + 16))
-        return settled
-
-    def complete(self, layers: list[Layer], cell: int, used: int, made: Layer) -> Layer:
-        """Settle a layer that is made; for tuples, count its states first."""
-        from smalldb.kernels.dynamic import add_multiple, settle
-
-        keys, counts = made
-        if self.ordered:
-            counts = np.zeros((len(keys), self.limbs), np.uint64)
-            for copies in range(used + 1):
-                if not len(layers[used - copies][0]):
-                    continue
-                ways = self.ways(used, copies)
-                digits = _digits(ways, 32, -(-ways.bit_length() // 32))
-                raised = np.uint64(copies) * self.deltas[cell]
-                add_multiple(keys, counts, *layers[used - copies], raised, digits)
-        return settle(keys, counts, np.zeros_like(self.deltas[cell]), self.step(cell, used))
-
-    def tally(self, layers: list[Layer]) -> list[int]:
-        """Return how many candidates have each rank, from the layers before the last cell.
-
-        It takes the rows that are left; nothing but the rank is left of a key.
-        """
-        counts = [0] * len(self.scores.levels)
-        for used, (keys, numbers) in enumerate(layers):
-            for rank, number in zip(keys[:, 0].tolist(), _integers(numbers), strict=True):
-                counts[rank] += self.ways(self.scores.rows, used) * number
-        return counts
-
-    def trace(self, prefix: Prefix, history: History, rank: int, index: int) -> Integers:
-        """Return the candidate at an index: choose the rows of the last cell, then of each one before it.
-
-        A state's count is the sum over its predecessors' counts (times the arrangements of the copies), so
-        the index says which one it came from, and leaves an index for that one.
-        """
-        from smalldb.kernels.dynamic import predecessors
-
-        placed = np.zeros(len(self.deltas), dtype=np.int64)
-        placed[: len(prefix)] = prefix
-        for used, (keys, counts) in enumerate(history[-1]):
-            found = np.flatnonzero(keys[:, 0] == rank)
-            ways = self.ways(self.scores.rows, used)
-            if index < (number := ways * sum(_integers(counts[found]))):
-                target = keys[found[0]]
-                break
-            index -= number
-        index //= ways
-        placed[-1] = self.scores.rows - used
-        for cell in range(len(self.deltas) - 2, len(prefix) - 1, -1):
-            step = self.step(cell, used)
-            for copies in range(used + 1):
-                keys, counts = history[cell - len(prefix)][used - copies]
-                found = predecessors(keys, np.uint64(copies) * self.deltas[cell], target, step)
-                ends = list(accumulate(_integers(counts[found])))
-                ways = self.ways(used, copies)
-                if index < (number := ways * ends[-1] if ends else 0):
-                    break
-                index -= number
-            index //= ways
-            place = bisect_right(ends, index)
-            index -= ends[place - 1] if place else 0
-            target = keys[found[place]]
-            placed[cell] = copies
-            used -= copies
-        candidate = np.empty_like(placed)
-        candidate[self.scores.cells] = placed
-        return candidate
-
-
-def _bytes(layers: list[Layer]) -> int:
-    return sum(keys.nbytes + counts.nbytes for keys, counts in layers)
-
-
-def _orderings(counts: Prefix) -> int:
-    """Return in how many orders rows with these counts can stand."""
-    return prod(map(comb, accumulate(counts), counts))
-
-
-def _digits(number: int, bits: int, length: int) -> Words:
-    """Return a number's digits in base 2^bits, least significant first."""
-    raw = number.to_bytes(length * bits // 8, "little")
-    return np.frombuffer(raw, dtype=f"<u{bits // 8}").astype(np.uint64)
-
-
-def _integers(counts: Words) -> list[int]:
-    """Return counts, shape (states, limbs), as Python ints."""
-    totals: list[int] = counts[:, -1].tolist()
-    for limb in range(counts.shape[1] - 2, -1, -1):
-        totals = [total << 64 | low for total, low in zip(totals, counts[:, limb].tolist(), strict=True)]
-    return totals
 
 
 def _totals(tallies: list[list[int]]) -> tuple[int, ...]:
