@@ -9,7 +9,7 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
-from math import log
+from math import exp, log
 from time import process_time
 from typing import Literal, NamedTuple
 
@@ -37,7 +37,6 @@ LADDER = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)  # rows of the rehearsals
 REHEARSED = 300_000  # states touched: the ladder is climbed until a run takes more
 REHEARSED_STEPS = 4_000_000  # operations that stand for its steps
 MARGIN = 3  # times the worst of the made-up tables: no table of any shape that was tried took more
-BEND = 0.5  # the exponent of the growth still rises by about this much
 N = 30_011  # rows of a made-up table: a prime, so that few scores coincide
 
 
@@ -145,17 +144,26 @@ class Rehearsal:
         return Work("dynamic", operations, (peak + states) * state, operations * self.seconds)
 
     def _extended(self, figure: int, rows: int) -> int:
-        """Extend a figure to any number of rows, by the power law through its last two runs."""
+        """Extend a figure to any number of rows: it grows like a power of the number of multisets.
+
+        The power is that of the last two runs (one run: 1), and falls as the rows grow.
+        """
         figures = [run[figure] for run in self.runs]
         known = LADDER[len(figures) - 1]
         if rows <= known:
             return MARGIN * figures[bisect_left(LADDER, rows)]
-        if len(figures) == 1:  # at most as many more as there are more candidates
+
+        def growth(m: int, earlier: int) -> float:
             cells = self.workload.domain.size
-            return MARGIN * figures[0] * multisets.count(cells, min(rows, 100)) // cells
-        power = log(figures[-1] / figures[-2]) / log(known / LADDER[len(figures) - 2]) + BEND
+            return log(multisets.count(cells, m)) - log(multisets.count(cells, earlier))
+
+        power = 1.0
+        if len(figures) > 1:
+            earlier = LADDER[len(figures) - 2]
+            power = log(figures[-1] / figures[-2]) / max(growth(known, earlier), log(known / earlier))
+        exponent = log(figures[-1]) + power * max(growth(rows, known), log(rows / known))
         # to three digits, so that no last bit of a logarithm can make a difference between machines
-        return int(float(f"{MARGIN * figures[-1] * (rows / known) ** power:.2e}"))
+        return int(float(f"{MARGIN * exp(min(exponent, 99)):.2e}"))
 
 
 @lru_cache(maxsize=32)
