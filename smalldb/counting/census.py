@@ -45,7 +45,7 @@ class Census:
         "multisets" or "tuples".
     levels
         Ascending int64: the scores ``s`` that occur; the error of a candidate is ``s / (n m D)``
-        (`docs/theory.md`, integer form).
+        (`docs/decisions/0002-exact-arithmetic.md`).
     counts
         How many candidates stand at each level; Python ints, exact.
     """
