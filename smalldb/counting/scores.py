@@ -27,7 +27,8 @@ class Scores:
 
         s(y) = max_j |m b_j - n (A y)_j| = levels[max_j ranks[offsets[j] + a_j]]
 
-    (``docs/decisions/0002-exact-arithmetic.md``), so a running maximum of small integers is all a census carries.
+    (``docs/decisions/0002-exact-arithmetic.md``), so a running maximum of small integers is all that a
+    census carries.
 
     Attributes
     ----------
