@@ -20,7 +20,7 @@ from smalldb.counting.scores import count
 from smalldb.exact import as_text
 from smalldb.files import Outputs, abandon
 from smalldb.planning import Plan, plan
-from smalldb.recording import Record
+from smalldb.recording import Record, bounds_of
 from smalldb.releasing import release
 from smalldb.report import check_plotting, plot_laws
 from smalldb.tables import read_csv, read_domain, to_csv
@@ -174,12 +174,7 @@ def census_json(found: Census, plans: Sequence[Plan]) -> dict[str, Any]:
                     {"probability": as_text(q), "error": law.quantile(q)}
                     for q in (Fraction(1, 2), 1 - planned.beta, Fraction(99, 100))
                 ],
-                "bounds": {
-                    "beta": as_text(planned.beta),
-                    "sharp": planned.bound,
-                    "proposition_4_4": planned.proposition_4_4,
-                    "theorem_4_5": planned.theorem_4_5,
-                },
+                "bounds": bounds_of(planned),
             }
         )
     return {

@@ -44,18 +44,23 @@ def make_record(plan: Plan, *, private: bool) -> Record:
             "attributes": list(domain.attributes),
             "valid": list(domain.valid) if isinstance(domain.valid, tuple) else domain.valid,
         },
-        "bounds": {
-            "beta": as_text(plan.beta),
-            "sharp": plan.bound,
-            "proposition_4_4": plan.proposition_4_4,
-            "theorem_4_5": plan.theorem_4_5,
-        },
+        "bounds": bounds_of(plan),
         "private": private,
         "versions": {"smalldb": __version__},
     }
     if plan.neighbours is Neighbours.ADD_REMOVE:
         del record["n"], record["bounds"]
     return record
+
+
+def bounds_of(plan: Plan) -> Record:
+    """Return what is provable about the error, as a record states it."""
+    return {
+        "beta": as_text(plan.beta),
+        "sharp": plan.bound,
+        "proposition_4_4": plan.proposition_4_4,
+        "theorem_4_5": plan.theorem_4_5,
+    }
 
 
 @lru_cache(maxsize=1)
