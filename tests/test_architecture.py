@@ -25,6 +25,8 @@ FLOORS = [  # those of the design, each from its lowest module up
     {"recording"},
     {"releasing"},
     {"files", "tables", "report"},
+    {"commands", "commands.options"},
+    {"commands.generate", "commands.census"},
     {"cli"},
     {"__main__"},
 ]

@@ -1,0 +1,1 @@
+"""The commands: each file adds one to the parser, and runs it with one library call."""

@@ -1,0 +1,132 @@
+"""`census`: the exact law of the error, for the curator."""
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+from queries import DataError
+from smalldb.arguments import positive
+from smalldb.commands.options import Commands, add_table, rounded_up, table_choices, whole_number
+from smalldb.counting import Census, census
+from smalldb.exact import as_text
+from smalldb.files import Outputs
+from smalldb.planning import Plan, plan
+from smalldb.recording import bounds_of
+from smalldb.report import check_plotting, plot_laws
+from smalldb.tables import read_csv
+
+
+def add(commands: Commands) -> None:
+    """Add the command to the parser."""
+    command = commands.add_parser(
+        "census",
+        help="for the curator: the exact law of the error (confidential)",
+        description="Count the small databases at each error, exactly, and say what follows for the error of "
+        "a release beside what the theorems prove. Computed from the data: CONFIDENTIAL.",
+        epilog="example: smalldb census data.csv --queries conjunctions:2 --rows 12 --epsilon 0.1 1",
+    )
+    add_table(command)
+    command.add_argument(
+        "--rows", type=whole_number, required=True, metavar="M", help="rows of a small database"
+    )
+    command.add_argument(
+        "--epsilon", nargs="+", default=[], metavar="E", help="privacy parameters, exact: 1, 0.1 or 1/3"
+    )
+    command.add_argument("--plot", metavar="LAW.png", help="draw the law beside the bounds (png, svg, pdf)")
+    command.add_argument("--json", action="store_true", help="everything, for machines")
+    command.set_defaults(run=run_census)
+
+
+def run_census(arguments: argparse.Namespace) -> None:
+    """Count the small databases at each error, and tell the law of the error."""
+    epsilons = [positive(text, "epsilon") for text in arguments.epsilon]
+    targets = [] if arguments.plot is None else [arguments.plot]
+    form = None if arguments.plot is None else check_plotting(arguments.plot)
+    if form is not None and not epsilons:
+        raise ValueError("a picture needs --epsilon")
+    domain, choices = table_choices(arguments, targets)
+    with Outputs(targets) as outputs:
+        choices |= {"epsilon": 1}  # each one is put in its place below
+        plan(domain, **choices, n=1)
+        table = read_csv(arguments.data, domain)
+        if table.n == 0:
+            raise DataError("the table has no rows")
+        planned = plan(domain, **choices, n=table.n)
+        found = census(
+            table,
+            planned.workload,
+            rows=planned.rows,
+            candidates=planned.candidates,
+            engine=planned.work.engine,
+            progress=sys.stderr.isatty(),
+        )
+        if form is not None:
+            outputs.write(arguments.plot, plot_laws(found, planned, epsilons, form))
+    plans = [replace(planned, epsilon=epsilon) for epsilon in epsilons]
+    if arguments.json:
+        print(json.dumps(census_json(found, plans)))
+    else:
+        print(census_account(found, plans))
+
+
+def census_json(found: Census, plans: Sequence[Plan]) -> dict[str, Any]:
+    """Return all that a census says; levels and counts are texts: they pass what other readers can hold."""
+    laws = []
+    for planned in plans:
+        law = found.law(planned.epsilon)
+        laws.append(
+            {
+                "epsilon": as_text(planned.epsilon),
+                "probabilities": law.probabilities.tolist(),
+                "mean": law.mean(),
+                "quantiles": [
+                    {"probability": as_text(q), "error": law.quantile(q)}
+                    for q in (Fraction(1, 2), 1 - planned.beta, Fraction(99, 100))
+                ],
+                "bounds": bounds_of(planned),
+            }
+        )
+    return {
+        "confidential": True,
+        "candidates": found.candidates,
+        "rows": found.rows,
+        "n": found.n,
+        "total": str(found.total),
+        "levels": [str(level) for level in found.levels],
+        "errors": [float(found.error(level)) for level in found.levels],
+        "counts": [str(count) for count in found.counts],
+        "laws": laws,
+    }
+
+
+def census_account(found: Census, plans: Sequence[Plan]) -> str:
+    """Tell what a census says, for people."""
+    least, most = (float(found.error(level)) for level in found.levels[[0, -1]])
+    lines = [
+        "CONFIDENTIAL: computed from the data, not for publication",
+        f"{found.total:,} {found.candidates} of {found.rows} rows, at {len(found.levels)} levels of error",
+        f"least error {least:.4g} ({found.counts[0]:,} of them), largest {most:.4g}",
+    ]
+    if plans:
+        beta = as_text(plans[0].beta)
+        lines += [
+            "",
+            f"{'':10}{'exact law of the error':^36}   {f'proven for any data, beta {beta}':^36}",
+            f"{'epsilon':10}{'mean':>9}{'median':>9}{f'1-{beta}':>9}{'0.99':>9}   "
+            f"{'sharp':>12}{'Prop. 4.4':>12}{'Thm 4.5':>12}",
+        ]
+    for planned in plans:
+        law = found.law(planned.epsilon)
+        exact = [law.mean(), *(law.quantile(q) for q in ("1/2", 1 - planned.beta, "0.99"))]
+        proven = [planned.bound, planned.proposition_4_4, planned.theorem_4_5]
+        lines.append(
+            f"{as_text(planned.epsilon):9} "
+            + "".join(f"{error:9.4f}" for error in exact)
+            + "   "
+            + "".join(f" {rounded_up(bound or 0.0):>11}" for bound in proven)
+        )
+    return "\n".join(lines)

@@ -1,0 +1,111 @@
+"""`generate`: release a synthetic table from a CSV file."""
+
+import argparse
+import json
+import sys
+
+from queries import Domain
+from smalldb.commands.options import Commands, add_table, integer, rounded_up, table_choices, whole_number
+from smalldb.counting.scores import count
+from smalldb.files import Outputs
+from smalldb.planning import plan
+from smalldb.recording import Record
+from smalldb.releasing import release
+from smalldb.tables import read_csv, to_csv
+
+
+def add(commands: Commands) -> None:
+    """Add the command to the parser."""
+    command = commands.add_parser(
+        "generate",
+        help="release a synthetic table from a CSV file",
+        description="Release a synthetic table from a CSV file of yes/no columns, by the SmallDB mechanism.",
+        epilog="example: smalldb generate data.csv --epsilon 1 --queries conjunctions:2 --rows 6 -o out.csv",
+    )
+    add_table(command)
+    command.add_argument(
+        "--epsilon", required=True, metavar="E", help="privacy parameter, exact: 1, 0.1 or 1/3"
+    )
+    size = command.add_mutually_exclusive_group()
+    size.add_argument(
+        "--rows", type=whole_number, metavar="M", help="rows of the synthetic table (default: planned)"
+    )
+    size.add_argument("--alpha", metavar="A", help="instead of --rows: ceil(ln |queries| / A^2) rows")
+    command.add_argument(
+        "--neighbours",
+        default="replace-one",
+        metavar="RELATION",
+        help="replace-one (n is public, the default) or add-remove (n is private)",
+    )
+    command.add_argument("-o", "--output", metavar="OUT.csv", help="where the table goes (default: stdout)")
+    command.add_argument(
+        "--spelling",
+        choices=("0/1", "true/false"),
+        default="0/1",
+        help="how the fields are written (default 0/1); read are both",
+    )
+    command.add_argument("--record", metavar="OUT.json", help="where the public record goes")
+    command.add_argument("--seed", type=integer, metavar="S", help="for experiments: repeatable, NOT private")
+    command.add_argument("--quiet", action="store_true", help="no account on stderr")
+    command.set_defaults(run=run_generate)
+
+
+def run_generate(arguments: argparse.Namespace) -> None:
+    """Release a synthetic table from a CSV file."""
+    if sys.stdout is None and arguments.output is None:
+        raise ValueError("standard output is closed: name a file with -o")
+    targets = [path for path in (arguments.output, arguments.record) if path is not None]
+    domain, choices = table_choices(arguments, targets)
+    choices |= {name: getattr(arguments, name) for name in ("epsilon", "alpha", "neighbours")}
+    with Outputs(targets) as outputs:
+        # whatever can be refused without the data is refused before they are read; n is one of them
+        plan(domain, **choices, n=1 if arguments.neighbours == "replace-one" else None)
+        made = release(
+            read_csv(arguments.data, domain),
+            **choices,
+            rng=arguments.seed,
+            progress=sys.stderr.isatty() and not arguments.quiet,
+        )
+        text = to_csv(made.data, arguments.spelling)
+        if arguments.record is not None:
+            outputs.write(arguments.record, json.dumps(made.record, indent=2, ensure_ascii=False) + "\n")
+        if arguments.output is not None:
+            outputs.write(arguments.output, text)
+    if arguments.output is None:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    if not arguments.quiet:
+        planned = arguments.rows is None and arguments.alpha is None
+        print(account(made.record, planned), file=sys.stderr)
+    if not made.record["private"]:
+        print("NOT PRIVATE: the randomness came from a seed; for experiments only", file=sys.stderr)
+
+
+def account(record: Record, planned: bool) -> str:
+    """Tell a release in a few lines; public numbers only."""
+    n, queries, bounds = record.get("n"), record["queries"], record.get("bounds")
+    cells = Domain(record["universe"]["attributes"], record["universe"]["valid"]).size
+    candidates = f"{count(cells, record['rows'], record['candidates']):,} {record['candidates']}"
+    lines = [
+        f"mechanism: SmallDB by {record['mechanism']}, drawn exactly from all {candidates} "
+        f"of {record['rows']} rows over {cells} cells",
+        f"queries:   {queries['text']} ({queries['stated']} stated, {queries['reduced']} after reduction)",
+        f"guarantee: {record['privacy']['epsilon']}-differential privacy, {record['neighbours']} neighbours, "
+        + ("n is private" if n is None else f"n = {n} is public"),
+    ]
+    if bounds is None:
+        lines.append("error:     a provable bound would depend on n, which is private")
+        return "\n".join(lines)
+    lines.append(
+        f"error:     at most {rounded_up(bounds['sharp'])} on every query, "
+        f"with probability 1 - {bounds['beta']}\n"
+        f"           (Proposition 4.4: {rounded_up(bounds['proposition_4_4'])}; "
+        f"Theorem 4.5, with its own number of rows: {rounded_up(bounds['theorem_4_5'])})"
+    )
+    if bounds["sharp"] > 0.5:
+        lines.append(
+            "           a provable error above one half is of little use; more data, a larger epsilon,\n"
+            "           fewer attributes or fewer queries would improve it"
+            + ("" if planned else ", perhaps planned rows (name none)")
+        )
+    return "\n".join(lines)
