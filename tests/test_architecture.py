@@ -25,7 +25,7 @@ FLOORS = [  # those of the design, each from its lowest module up
     {"recording"},
     {"releasing"},
     {"files", "tables", "report"},
-    {"commands", "commands.options"},
+    {"commands", "commands.options", "commands.telling"},
     {"commands.generate", "commands.census"},
     {"cli"},
     {"__main__"},

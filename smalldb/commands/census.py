@@ -10,7 +10,8 @@ from typing import Any
 
 from queries import DataError
 from smalldb.arguments import positive
-from smalldb.commands.options import Commands, add_table, rounded_up, table_choices, whole_number
+from smalldb.commands.options import Commands, add_beta, add_table, table_choices, whole_number
+from smalldb.commands.telling import rounded_up
 from smalldb.counting import Census, census
 from smalldb.exact import as_text
 from smalldb.files import Outputs
@@ -30,6 +31,7 @@ def add(commands: Commands) -> None:
         epilog="example: smalldb census data.csv --queries conjunctions:2 --rows 12 --epsilon 0.1 1",
     )
     add_table(command)
+    add_beta(command)
     command.add_argument(
         "--rows", type=whole_number, required=True, metavar="M", help="rows of a small database"
     )

@@ -4,12 +4,17 @@ import argparse
 import json
 import sys
 
-from queries import Domain
-from smalldb.commands.options import Commands, add_table, integer, rounded_up, table_choices, whole_number
-from smalldb.counting.scores import count
+from smalldb.commands.options import (
+    Commands,
+    add_beta,
+    add_size,
+    add_table,
+    integer,
+    table_choices,
+)
+from smalldb.commands.telling import tell
 from smalldb.files import Outputs
 from smalldb.planning import plan
-from smalldb.recording import Record
 from smalldb.releasing import release
 from smalldb.tables import read_csv, to_csv
 
@@ -26,17 +31,8 @@ def add(commands: Commands) -> None:
     command.add_argument(
         "--epsilon", required=True, metavar="E", help="privacy parameter, exact: 1, 0.1 or 1/3"
     )
-    size = command.add_mutually_exclusive_group()
-    size.add_argument(
-        "--rows", type=whole_number, metavar="M", help="rows of the synthetic table (default: planned)"
-    )
-    size.add_argument("--alpha", metavar="A", help="instead of --rows: ceil(ln |queries| / A^2) rows")
-    command.add_argument(
-        "--neighbours",
-        default="replace-one",
-        metavar="RELATION",
-        help="replace-one (n is public, the default) or add-remove (n is private)",
-    )
+    add_size(command)
+    add_beta(command)
     command.add_argument("-o", "--output", metavar="OUT.csv", help="where the table goes (default: stdout)")
     command.add_argument(
         "--spelling",
@@ -76,36 +72,6 @@ def run_generate(arguments: argparse.Namespace) -> None:
         sys.stdout.flush()
     if not arguments.quiet:
         planned = arguments.rows is None and arguments.alpha is None
-        print(account(made.record, planned), file=sys.stderr)
+        print(tell(made.record, planned), file=sys.stderr)
     if not made.record["private"]:
         print("NOT PRIVATE: the randomness came from a seed; for experiments only", file=sys.stderr)
-
-
-def account(record: Record, planned: bool) -> str:
-    """Tell a release in a few lines; public numbers only."""
-    n, queries, bounds = record.get("n"), record["queries"], record.get("bounds")
-    cells = Domain(record["universe"]["attributes"], record["universe"]["valid"]).size
-    candidates = f"{count(cells, record['rows'], record['candidates']):,} {record['candidates']}"
-    lines = [
-        f"mechanism: SmallDB by {record['mechanism']}, drawn exactly from all {candidates} "
-        f"of {record['rows']} rows over {cells} cells",
-        f"queries:   {queries['text']} ({queries['stated']} stated, {queries['reduced']} after reduction)",
-        f"guarantee: {record['privacy']['epsilon']}-differential privacy, {record['neighbours']} neighbours, "
-        + ("n is private" if n is None else f"n = {n} is public"),
-    ]
-    if bounds is None:
-        lines.append("error:     a provable bound would depend on n, which is private")
-        return "\n".join(lines)
-    lines.append(
-        f"error:     at most {rounded_up(bounds['sharp'])} on every query, "
-        f"with probability 1 - {bounds['beta']}\n"
-        f"           (Proposition 4.4: {rounded_up(bounds['proposition_4_4'])}; "
-        f"Theorem 4.5, with its own number of rows: {rounded_up(bounds['theorem_4_5'])})"
-    )
-    if bounds["sharp"] > 0.5:
-        lines.append(
-            "           a provable error above one half is of little use; more data, a larger epsilon,\n"
-            "           fewer attributes or fewer queries would improve it"
-            + ("" if planned else ", perhaps planned rows (name none)")
-        )
-    return "\n".join(lines)

@@ -5,10 +5,10 @@ import csv
 import os
 import re
 from collections.abc import Sequence
-from decimal import ROUND_CEILING, Context
 from typing import Any, NoReturn, TypeAlias
 
 from queries import Domain, spec
+from smalldb.arguments import whole
 from smalldb.tables import read_domain
 
 REFUSED = 2  # exit code
@@ -34,6 +34,18 @@ def add_table(command: Parser) -> None:
         "data", metavar="DATA.csv", help="0/1 or true/false columns; names in the first line"
     )
     command.add_argument("--columns", metavar="A,B,...", help="which columns to take (default: all)")
+    _add_workload(command)
+
+
+def add_universe(command: Parser) -> None:
+    """Add what says which attributes there are and which queries, where no table is read."""
+    command.add_argument(
+        "--attributes", required=True, metavar="D|A,B,...", help="how many yes/no attributes, or their names"
+    )
+    _add_workload(command)
+
+
+def _add_workload(command: Parser) -> None:
     command.add_argument(
         "--valid", metavar="PREDICATE", help="which rows can exist at all, from public knowledge"
     )
@@ -46,9 +58,38 @@ def add_table(command: Parser) -> None:
     command.add_argument(
         "--candidates", metavar="BASE", help="multisets (Algorithm 4, the default) or tuples (ordered rows)"
     )
+
+
+def add_beta(command: Parser) -> None:
+    """Add the failure probability of the bounds."""
     command.add_argument(
         "--beta", default="0.05", metavar="B", help="failure probability of the bounds (0.05)"
     )
+
+
+def add_size(command: Parser) -> None:
+    """Add what says how many rows the small database has, and who is whose neighbour."""
+    size = command.add_mutually_exclusive_group()
+    size.add_argument(
+        "--rows", type=whole_number, metavar="M", help="rows of the synthetic table (default: planned)"
+    )
+    size.add_argument("--alpha", metavar="A", help="instead of --rows: ceil(ln |queries| / A^2) rows")
+    command.add_argument(
+        "--neighbours",
+        default="replace-one",
+        metavar="RELATION",
+        help="replace-one (n is public, the default) or add-remove (n is private)",
+    )
+
+
+def universe(arguments: argparse.Namespace) -> Domain:
+    """Build the universe of `add_universe`; attributes that are only counted are called x1, x2, ..."""
+    text = arguments.attributes
+    if re.fullmatch("[0-9]{1,4}", text):
+        names = [f"x{i + 1}" for i in range(whole(int(text), "attributes"))]
+    else:
+        names = split_names(text)
+    return Domain(names, arguments.valid)
 
 
 def table_choices(arguments: argparse.Namespace, targets: Sequence[str]) -> tuple[Domain, dict[str, Any]]:
@@ -59,12 +100,6 @@ def table_choices(arguments: argparse.Namespace, targets: Sequence[str]) -> tupl
     chosen = ("queries", "rows", "candidates", "beta")
     choices = {name: getattr(arguments, name) for name in chosen}
     return read_domain(arguments.data, columns, arguments.valid), choices
-
-
-def rounded_up(bound: float) -> str:
-    """Write a bound with three digits, never below itself."""
-    digits = Context(prec=3, rounding=ROUND_CEILING).create_decimal_from_float(bound).normalize()
-    return f"{digits:f}" if bound < 1000 else f"{digits:.2e}"
 
 
 def split_names(text: str) -> list[str]:
