@@ -10,6 +10,7 @@ from smalldb.counting import Census, Law, census
 from smalldb.planning import Neighbours, Plan, plan
 from smalldb.randomness import BitSource
 from smalldb.releasing import Release, generate, release
+from smalldb.selection import Selection, select, selection_law
 from smalldb.version import __version__
 
 __all__ = [
@@ -19,10 +20,13 @@ __all__ = [
     "Neighbours",
     "Plan",
     "Release",
+    "Selection",
     "__version__",
     "bounds",
     "census",
     "generate",
     "plan",
     "release",
+    "select",
+    "selection_law",
 ]

@@ -1,0 +1,126 @@
+"""The draws: each finds its winner by octaves, exactly, without a list of probabilities."""
+
+from bisect import bisect_right
+from fractions import Fraction
+from itertools import accumulate
+from math import ceil, isqrt
+
+from smalldb.exact import uniform_below
+from smalldb.randomness import BitSource
+from smalldb.sampling import Known, Lazy, Shifted, Uniform, bernoulli_exp, halved
+from smalldb.selection.scored import OCTAVES, Scored
+
+SURE = -1  # the winner is one of those that were sure to show heads
+ABOVE_LOG2_E = Fraction(1442695041, 10**9)
+
+
+def exponential(scored: Scored, source: BitSource) -> int:
+    """
+    Draw candidate i with probability proportional to weight_i exp(-r_i).
+
+    An octave is drawn by its weight 2^-j, a candidate in it, and that one is kept with probability
+    2^j exp(-r_i), about one half at least; or else all starts anew.
+    """
+    while True:
+        octaves = list(scored.octaves)
+        ends = list(accumulate(weight << (OCTAVES - octave) for octave, weight in scored.octaves.items()))
+        octave = octaves[bisect_right(ends, uniform_below(ends[-1], source))]
+        index = scored.pick(octave, source)
+        if bernoulli_exp(scored.depth(scored.score(index)), source, octave):
+            return index
+
+
+def permute_and_flip(scored: Scored, source: BitSource) -> int:
+    """
+    Take candidates in uniform order until one's coin shows heads, which it does with probability exp(-r_i).
+
+    The coins may as well be thrown first: the winner is a uniform one of those that show heads.
+    """
+    index = _uniform_head(scored, None, 0, Known(Fraction(0)), False, source)
+    if index is None:
+        raise ArithmeticError("the best one's coin always shows heads")
+    return index
+
+
+def noisy_max(scored: Scored, source: BitSource) -> int:
+    """
+    Draw the candidate for which Laplace noise of scale 1, minus r_i, is the largest.
+
+    Noise is positive or negative by a fair coin, and exponential in size. Go down from 0 to the first level
+    g that holds positive noise; each candidate passed on the way has negative noise, and dies at rate 1. Let
+    m be the depth at which one dies, or else g. Those with positive noise exceed -m with probability
+    exp(-(r_i - m)) each, and then by amounts of one law, so a uniform one of them wins; if none does, the
+    dead one, which is a uniform one of those passed.
+    """
+    passed, last, depth = 0, scored.best, Fraction(0)
+    for score, count in scored.levels():
+        m = _death(depth, scored.depth(score), passed, source)
+        if m is not None:
+            index = _uniform_head(scored, last, 0, m, True, source)
+            return scored.pick_from(last, source, above=True) if index is None else index
+        depth = scored.depth(score)
+        if positive := halved(count, 1, source):
+            index = _uniform_head(scored, score, positive, Known(depth), True, source)
+            return scored.pick_from(score, source) if index in (SURE, None) else index
+        passed, last = passed + count, score
+    return scored.pick_from(last, source, above=True)
+
+
+def _death(start: Fraction, end: Fraction, rate: int, source: BitSource) -> Lazy | None:
+    """Draw where the first of `rate` things dies that each die at rate 1, if that is before the end."""
+    while rate and start < end:
+        step = min(end - start, Fraction(1, rate))
+        if not bernoulli_exp(rate * step, source):
+            while True:
+                uniform = Uniform(source)
+                if bernoulli_exp(Shifted(Fraction(0), rate * step, uniform), source):
+                    return Shifted(start, step, uniform)
+        start += step
+    return None
+
+
+def _uniform_head(
+    scored: Scored, below: Fraction | None, sure: int, m: Lazy, signed: bool, source: BitSource
+) -> int | None:
+    """
+    Draw a uniform one of the heads: `sure` ones, and the candidates whose coin shows heads.
+
+    Each candidate below a score (None: all) throws heads with probability exp(-(r - m)), or half of that
+    if `signed`. Coins are thrown in uniform order until one shows heads, or all at once, where fair coins
+    first thin out each octave; of the two exact ways, the one with fewer coins.
+
+    Returns
+    -------
+    int or None
+        The candidate; `SURE`; None if no coin shows heads.
+    """
+    counts = scored.octaves if below is None else scored.below(below)
+    shift = ceil(m.enclosure(64)[1] * ABOVE_LOG2_E)
+    tosses = {octave: max(0, octave - shift) for octave in counts}
+    expected = sum(Fraction(count, 1 << tosses[octave]) for octave, count in counts.items())
+    if expected > isqrt(scored.size):
+        left, tried = sum(counts.values()), set[int]()
+        while sure or len(tried) < left:
+            index = uniform_below(sure + scored.size, source) - sure
+            if index < 0:
+                return SURE
+            score = scored.score(index)
+            if index in tried or (below is not None and score >= below):
+                continue
+            tried.add(index)
+            if (not signed or source.bits(1)) and bernoulli_exp(
+                Shifted(scored.depth(score), Fraction(-1), m), source
+            ):
+                return index
+        return None
+    survivors = {octave: halved(n, tosses[octave] + signed, source) for octave, n in counts.items()}
+    heads = [
+        index
+        for octave, some in scored.some({j: n for j, n in survivors.items() if n}, below, source).items()
+        for index in some
+        if bernoulli_exp(Shifted(scored.depth(scored.score(index)), Fraction(-1), m), source, tosses[octave])
+    ]
+    if not sure and not heads:
+        return None
+    place = uniform_below(sure + len(heads), source) - sure
+    return SURE if place < 0 else heads[place]

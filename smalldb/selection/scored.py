@@ -1,0 +1,274 @@
+"""A finite scored set, grouped by how far each candidate lies below the best: exact, whatever its size."""
+
+from collections.abc import Iterable, Iterator
+from decimal import Decimal
+from fractions import Fraction
+from math import lcm
+from typing import Any, final
+
+import numpy as np
+import numpy.typing as npt
+
+from smalldb.exact import uniform_below
+from smalldb.randomness import BitSource
+
+Integers = npt.NDArray[np.int64]
+Chunk = npt.NDArray[Any]
+
+OCTAVES = 1024  # the last one takes all that lies further below
+BLOCK = 1 << 20  # scores looked at together
+LOG2_E = 1.4426950408889634  # rounded down
+SAFE = 1 - 2.0**-40  # far more than what five roundings of 2^-53 can add
+EXACT_LOG2_E = Fraction(LOG2_E)
+FLOAT_RATES = Fraction(1, 10**290), Fraction(10**290)  # beyond, floats could lose their precision
+
+
+@final
+class Scored:
+    """
+    Candidates with exact scores, seen from the best one that is left.
+
+    Candidate i lies ``r_i = rate (best - u_i)`` below, and stands in an octave j with
+    ``j ln 2 <= r_i``: so 2^-j is at least exp(-r_i), and at most about twice that (but for the last octave).
+    Octaves of whole arrays come from floats, rounded down; no law depends on which octave it is.
+
+    Parameters
+    ----------
+    chunks
+        Arrays of finite numbers, all integers, all floats or all Fractions.
+    rate
+        Above 0.
+    weights
+        The base measure as integers, one for each candidate, or None: 1 each.
+    """
+
+    def __init__(self, chunks: list[Chunk], rate: Fraction, weights: list[int] | None = None) -> None:
+        if not FLOAT_RATES[0] < rate < FLOAT_RATES[1]:
+            chunks = as_fractions(chunks)
+        self._chunks, self._rate, self._weights = chunks, rate, weights
+        self._gone = {i for i, weight in enumerate(weights or ()) if not weight}
+        self.size = sum(map(len, chunks))
+        self._look()
+
+    def drop(self, index: int) -> None:
+        """Leave a candidate out from now on."""
+        self._gone.add(index)
+        self._look()
+
+    def score(self, index: int) -> Fraction:
+        """Return the exact score of a candidate."""
+        for chunk in self._chunks:
+            if index < len(chunk):
+                return exact(chunk[index])
+            index -= len(chunk)
+        raise IndexError("no such candidate")
+
+    def depth(self, score: Fraction) -> Fraction:
+        """Return r: how far a score lies below the best, times the rate."""
+        return self._rate * (self.best - score)
+
+    def levels(self) -> Iterator[tuple[Fraction, int]]:
+        """Yield the scores from the best one down, and how many candidates have each; a pass each."""
+        score: Fraction | None = self.best
+        while score is not None:
+            yield score, sum(int((block == _as_in(block, score)).sum()) for _, block in self._blocks())
+            tops = (_top(block[block < _as_in(block, score)]) for _, block in self._blocks())
+            score = max((top for top in tops if top is not None), default=None)
+
+    def below(self, score: Fraction | None) -> dict[int, int]:
+        """Count the candidates below a score (None: all), by octave."""
+        counts: dict[int, int] = {}
+        for index, block in self._blocks(score):
+            octaves = self._octaves_of(block)
+            found = np.bincount(octaves)
+            for octave in np.flatnonzero(found).tolist():
+                weight = int(found[octave])
+                if self._weights is not None:
+                    weight = sum(self._weights[i] for i in index[octaves == octave].tolist())
+                counts[octave] = counts.get(octave, 0) + weight
+        return dict(sorted(counts.items()))
+
+    def pick(self, octave: int, source: BitSource) -> int:
+        """Draw a candidate of an octave by its weight."""
+        place = uniform_below(self.octaves[octave], source)
+        for index, block in self._blocks():
+            found = index[self._octaves_of(block) == octave]
+            if self._weights is None:
+                if place < len(found):
+                    return int(found[place])
+                place -= len(found)
+                continue
+            for i in found.tolist():
+                if place < self._weights[i]:
+                    return int(i)
+                place -= self._weights[i]
+        raise IndexError("no candidate stands there")
+
+    def pick_from(self, score: Fraction, source: BitSource, *, above: bool = False) -> int:
+        """Draw a uniform one of the candidates of a score, or of that and all `above`."""
+        held = [
+            index[block >= _as_in(block, score) if above else block == _as_in(block, score)]
+            for index, block in self._blocks()
+        ]
+        place = uniform_below(sum(map(len, held)), source)
+        return int(np.concatenate(held)[place])
+
+    def some(self, wanted: dict[int, int], below: Fraction | None, source: BitSource) -> dict[int, list[int]]:
+        """Draw so many distinct candidates of each octave, below a score; each set of them alike (Floyd)."""
+        sizes, drawn = self.below(below), {octave: list[int]() for octave in wanted}
+        places = {octave: _subset(sizes[octave], count, source) for octave, count in wanted.items()}
+        passed = dict.fromkeys(wanted, 0)
+        for index, block in self._blocks(below):
+            octaves = self._octaves_of(block)
+            for octave, chosen in places.items():
+                found = index[octaves == octave]
+                start = passed[octave]
+                drawn[octave] += [int(found[i - start]) for i in chosen if start <= i < start + len(found)]
+                passed[octave] += len(found)
+        return drawn
+
+    def _look(self) -> None:
+        """Find the best that is left, and count the octaves below it."""
+        tops = (_top(block) for _, block in self._blocks())
+        self.best = max(top for top in tops if top is not None)
+        self.octaves = self.below(None)
+
+    def _blocks(self, below: Fraction | None = None) -> Iterator[tuple[Integers, Chunk]]:
+        """Yield the places and scores of the candidates that are left, below a score, block by block."""
+        start = 0
+        gone = np.array(sorted(self._gone), dtype=np.int64)
+        for chunk in self._chunks:
+            for first in range(0, len(chunk), BLOCK):
+                block = chunk[first : first + BLOCK]
+                index = np.arange(start + first, start + first + len(block))
+                out = gone[np.searchsorted(gone, index[0]) : np.searchsorted(gone, index[-1], "right")]
+                if len(out) or below is not None:
+                    kept = np.ones(len(block), dtype=bool) if below is None else block < _as_in(block, below)
+                    kept[out - index[0]] = False
+                    index, block = index[kept], block[kept]
+                yield index, block
+            start += len(chunk)
+
+    def _octaves_of(self, block: Chunk) -> Integers:
+        if block.dtype == object:
+            octaves = [self.depth(score) * EXACT_LOG2_E // 1 for score in block]
+            return np.array([min(octave, OCTAVES - 1) for octave in octaves], dtype=np.int64)
+        with np.errstate(over="ignore"):
+            if block.dtype.kind == "f":
+                gaps = float(self.best) - block.astype(np.float64)
+            else:  # differences of one kind of integers are below 2^64: right modulo it
+                gaps = (np.uint64(int(self.best) % (1 << 64)) - block.astype(np.uint64)).astype(np.float64)
+            depths = gaps * (float(self._rate) * LOG2_E * SAFE)
+        return np.minimum(depths, OCTAVES - 1).astype(np.int64)
+
+
+def _top(block: Chunk) -> Fraction | None:
+    return exact(block.max()) if len(block) else None
+
+
+def _as_in(block: Chunk, score: Fraction) -> float | int | Fraction:
+    """Write a score in the block's own numbers."""
+    return float(score) if block.dtype.kind == "f" else int(score) if block.dtype.kind in "iu" else score
+
+
+def _subset(size: int, count: int, source: BitSource) -> list[int]:
+    """Draw a uniform set of `count` places out of `size`."""
+    places: set[int] = set()
+    for last in range(size - count, size):
+        place = uniform_below(last + 1, source)
+        places.add(last if place in places else place)
+    return sorted(places)
+
+
+def read_scores(scores: object) -> tuple[list[Chunk], bool]:
+    """
+    Read scores as arrays: one list of numbers, or any iterable of chunks of them (looked at once).
+
+    Returns
+    -------
+    list of arrays, and whether all scores are integers by their type
+
+    Raises
+    ------
+    TypeError, ValueError
+        No candidates, or a score that is not a finite number. No text shows one.
+    """
+    if isinstance(scores, str | bytes | dict | set) or not isinstance(scores, Iterable):
+        raise TypeError(f"scores must be numbers, or chunks of numbers, not {type(scores).__name__}")
+    parts = [scores] if _is_array(scores) else list(scores)
+    if not any(_is_array(part) or isinstance(part, list | tuple) for part in parts):
+        parts = [parts]
+    chunks = [chunk for part in parts if len(chunk := _chunk(part))]
+    if not chunks:
+        raise ValueError("scores must hold at least one candidate")
+    integers = all(chunk.dtype.kind in "iu" or all(type(u) is int for u in chunk) for chunk in chunks)
+    if len({chunk.dtype.kind for chunk in chunks}) > 1 or chunks[0].dtype.kind == "O":
+        chunks = as_fractions(chunks)
+    return chunks, integers
+
+
+def _is_array(part: object) -> bool:
+    return isinstance(part, np.ndarray) or hasattr(part, "to_numpy")
+
+
+def as_fractions(chunks: list[Chunk]) -> list[Chunk]:
+    """Turn arrays of numbers into arrays of Fractions."""
+    return [np.array([exact(score) for score in chunk], dtype=object) for chunk in chunks]
+
+
+def _chunk(part: Any) -> Chunk:
+    """Read a chunk: an integer or float array as it is, anything else as Python numbers."""
+    if not _is_array(part) and not isinstance(part, list | tuple):
+        raise TypeError("scores must be numbers, or chunks of numbers, not both")
+    array = part if isinstance(part, list | tuple | np.ndarray) else part.to_numpy()
+    if isinstance(array, np.ndarray):
+        if array.ndim != 1:
+            raise ValueError("scores must be one-dimensional")
+        if array.dtype.kind in "iu":
+            return array
+        if array.dtype.kind == "f" and array.dtype.itemsize <= 8:
+            if not np.isfinite(array).all():
+                raise ValueError("scores must be finite")
+            return array
+    read = [exact(score) for score in array]
+    whole = all(isinstance(score, int | np.integer) for score in array)
+    return np.array([int(score) for score in read] if whole else read, dtype=object)
+
+
+def exact(score: object) -> Fraction:
+    """Read a score exactly: a float is the fraction that it is."""
+    if isinstance(score, bool | np.bool_) or not isinstance(
+        score, int | float | Fraction | Decimal | np.integer | np.floating
+    ):
+        raise TypeError(f"scores must be numbers, not {type(score).__name__}")
+    if isinstance(score, np.integer):
+        return Fraction(int(score))
+    try:
+        return Fraction(float(score)) if isinstance(score, np.floating) else Fraction(score)
+    except (ValueError, OverflowError) as error:
+        raise ValueError("scores must be finite") from None if error else error
+
+
+def read_weights(weights: object, size: int) -> list[int] | None:
+    """
+    Read a base measure as integers: one number of at least 0 for each candidate, not all 0.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Another number of weights, or what is no measure.
+    """
+    if weights is None:
+        return None
+    if isinstance(weights, str | bytes | dict | set) or not isinstance(weights, Iterable):
+        raise TypeError(f"base_measure must be numbers, not {type(weights).__name__}")
+    try:
+        read = [exact(weight) for weight in weights]
+    except (TypeError, ValueError) as error:
+        raise type(error)("base_measure must hold finite numbers") from error
+    if len(read) != size:
+        raise ValueError("base_measure must hold one weight for each candidate")
+    if min(read) < 0 or not any(read):
+        raise ValueError("base_measure must hold weights of at least 0, and one above 0")
+    unit = lcm(*(weight.denominator for weight in read))
+    return [int(weight * unit) for weight in read]

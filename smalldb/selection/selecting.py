@@ -1,0 +1,233 @@
+"""`select`: one of finitely many candidates, or a ranked list of them, under pure differential privacy."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from smalldb.arguments import positive, whole
+from smalldb.exact import LogConcave, draw_level
+from smalldb.randomness import BitSource, bit_source
+from smalldb.selection.drawing import exponential, noisy_max, permute_and_flip
+from smalldb.selection.scored import Scored, read_scores, read_weights
+
+DRAWS = {
+    "exponential": exponential,
+    "permute-and-flip": permute_and_flip,
+    "noisy-max": noisy_max,
+    "top-k": exponential,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """
+    What was selected, and what it costs; all of it may be published.
+
+    Attributes
+    ----------
+    indices
+        The places of the selected candidates among the scores, from 0, in the order of selection.
+    counts
+        Their scores with noise, if asked for; else None.
+    method
+        How they were drawn.
+    epsilon
+        The guarantee: pure epsilon-differential privacy of all of it together.
+    bounded_range
+        Its bounded-range parameter (Dong, Durfee, Rogers 2020), where it has one: for one exponential draw.
+    rho
+        Its zero-concentrated privacy: epsilon^2 / 8 for an exponential draw, which is bounded-range, and
+        epsilon^2 / 2 for what is only pure; the sum over what was drawn.
+    convention
+        Which exponent or noise epsilon stands for, u being a score (with `counts`, half of epsilon).
+    private
+        False where the randomness came from a seed or a script.
+    """
+
+    indices: tuple[int, ...]
+    counts: tuple[int, ...] | None
+    method: str
+    epsilon: Fraction
+    bounded_range: Fraction | None
+    rho: Fraction
+    convention: str
+    private: bool
+
+    @property
+    def index(self) -> int:
+        """The place of the first one selected."""
+        return self.indices[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What the parameters of a selection come to.
+
+    Attributes
+    ----------
+    method, k
+        Checked.
+    epsilon
+        Of the whole selection, without counts.
+    rate
+        A draw goes by exp(rate u), or by noise of scale 1 / rate.
+    convention
+        The same in words.
+    """
+
+    method: str
+    k: int
+    epsilon: Fraction
+    rate: Fraction
+    convention: str
+
+
+def terms(
+    *,
+    epsilon: object,
+    sensitivity: object = None,
+    range: object = None,
+    monotone: bool = False,
+    method: str = "exponential",
+    k: int = 1,
+) -> Terms:
+    """Check the parameters of a selection and say what they come to."""
+    if method not in DRAWS:
+        raise ValueError(f"method must be one of {', '.join(map(repr, DRAWS))}, not {method!r}")
+    if not isinstance(monotone, bool):
+        raise TypeError(f"monotone must be True or False, not {type(monotone).__name__}")
+    k = whole(k, "k")
+    if method != "top-k" and k != 1:
+        raise ValueError("k is for method 'top-k': the others select one")
+    exact = positive(epsilon, "epsilon")
+    if (sensitivity is None) == (range is None):
+        raise ValueError("give sensitivity or range, one of the two")
+    each = exact / k
+    if range is not None:
+        if monotone:
+            raise ValueError("monotone is about a sensitivity: a range needs no such promise")
+        width, word = positive(range, "range"), "range"
+    else:
+        width, word = positive(sensitivity, "sensitivity"), "sensitivity"
+        if not monotone:
+            width, word = 2 * width, "(2 sensitivity)"
+    share = "epsilon" if k == 1 else f"(epsilon / {k})"
+    forms = {
+        "exponential": f"probability proportional to exp({share} u / {word})",
+        "top-k": f"in each of {k} rounds, probability proportional to exp({share} u / {word})",
+        "permute-and-flip": f"heads with probability exp({share} (u - max u) / {word})",
+        "noisy-max": f"Laplace noise of scale {word} / {share}",
+    }
+    return Terms(method, k, exact, each / width, forms[method])
+
+
+def select(
+    scores: object,
+    *,
+    epsilon: object,
+    sensitivity: object = None,
+    range: object = None,
+    monotone: bool = False,
+    base_measure: Sequence[object] | None = None,
+    method: str = "exponential",
+    k: int = 1,
+    counts: bool = False,
+    rng: int | BitSource | None = None,
+) -> Selection:
+    """
+    Select a candidate of high score under pure epsilon-differential privacy, exactly.
+
+    Parameters
+    ----------
+    scores
+        One number a candidate, or chunks of them (any iterable of lists and arrays, looked at once).
+        Integers, Fractions, Decimals, and floats, each of which is read as the fraction that it is.
+    epsilon
+        Of all that is returned together. Exact; a float is read through its shortest decimal text.
+    sensitivity, range
+        Public. Of a score between neighbours: by how much it can change; or how far apart the changes of two
+        scores can be (never more than twice the sensitivity). One of the two.
+    monotone
+        The caller's promise that all scores move the same way between neighbours, as counts do under
+        add-remove: half of the noise will do. If it is not so, up to 2 epsilon is lost.
+    base_measure
+        Public weights of the candidates, at least 0; for "exponential" and "top-k".
+    method
+        "exponential"; "permute-and-flip" (McKenna and Sheldon 2020: never worse in mean score);
+        "noisy-max" (the largest score with Laplace noise); "top-k": a ranked list by k exponential draws
+        without replacement, each with epsilon / k, which is also the law of the k largest with Gumbel noise.
+    k
+        How many, for "top-k".
+    counts
+        Also the scores of the selected with two-sided geometric noise, for which half of epsilon is spent.
+        The scores must be integers.
+    rng
+        None: the operating system's entropy; an int seed (not private); or a `BitSource`.
+
+    Raises
+    ------
+    ValueError, TypeError
+        What is out of range, by name; no text shows a score.
+
+    Notes
+    -----
+    Cost: a few passes over the scores for each one selected, and no list of probabilities.
+
+    Examples
+    --------
+    >>> select([10, 30, 20], epsilon=1, sensitivity=1, rng=1).index
+    1
+    """
+    source = bit_source(rng)
+    if not isinstance(counts, bool):
+        raise TypeError(f"counts must be True or False, not {type(counts).__name__}")
+    total = positive(epsilon, "epsilon")
+    chosen = terms(
+        epsilon=total / 2 if counts else total,
+        sensitivity=sensitivity,
+        range=range,
+        monotone=monotone,
+        method=method,
+        k=k,
+    )
+    if counts and sensitivity is None:
+        raise ValueError("counts need a sensitivity, not a range")
+    chunks, integers = read_scores(scores)
+    size = sum(map(len, chunks))
+    weights = read_weights(base_measure, size)
+    if weights is not None and DRAWS[method] is not exponential:
+        raise ValueError(f"base_measure is for 'exponential' and 'top-k', not for {method!r}")
+    possible = size if weights is None else sum(map(bool, weights))
+    if chosen.k > possible:
+        raise ValueError("k must be at most the number of candidates")
+    if counts and not integers:
+        raise TypeError("counts need scores that are integers")
+
+    scored = Scored(chunks, chosen.rate, weights)
+    indices = [DRAWS[method](scored, source)]
+    while len(indices) < chosen.k:
+        scored.drop(indices[-1])
+        indices.append(exponential(scored, source))
+    noisy = None
+    if counts:
+        rate = total / (2 * chosen.k * positive(sensitivity, "sensitivity"))
+        noisy = tuple(int(scored.score(index)) + _geometric(rate, source) for index in indices)
+
+    bounded = DRAWS[method] is exponential
+    share = chosen.epsilon**2 / chosen.k
+    return Selection(
+        indices=tuple(indices),
+        counts=noisy,
+        method=method,
+        epsilon=total,
+        bounded_range=total if bounded and chosen.k == 1 and not counts else None,
+        rho=share / (8 if bounded else 2) + (share / 2 if counts else 0),
+        convention=chosen.convention,
+        private=source.private,
+    )
+
+
+def _geometric(rate: Fraction, source: BitSource) -> int:
+    """Draw an integer z with probability proportional to exp(-rate |z|)."""
+    size = draw_level(LogConcave(lambda level: 2 if level else 1), rate, source)
+    return -size if size and source.bits(1) else size

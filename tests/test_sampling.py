@@ -1,0 +1,72 @@
+"""Exact coins: their decisions are those of the real numbers, and their frequencies those of the formulas."""
+
+import math
+from fractions import Fraction
+
+import naive
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from smalldb.randomness import OutOfBits, ScriptedBits, SeededBits
+from smalldb.sampling import Known, Shifted, Uniform, bernoulli_exp, halved
+
+
+@given(
+    st.fractions(0, 5, max_denominator=60),
+    st.integers(0, 2**64 - 1),
+    st.integers(0, 6),
+)
+def test_a_coin_compares_a_uniform_number_with_its_probability(r, word, doublings):
+    r += Fraction(doublings)  # at least doublings ln 2
+    probability = 2**doublings * naive.exp_minus(r)
+    source = ScriptedBits(f"{word:064b}")
+    low, high = Fraction(word, 1 << 64), Fraction(word + 1, 1 << 64)
+    try:
+        shown = bernoulli_exp(r, source, doublings)
+    except OutOfBits:  # one word does not tell
+        assert low - Fraction(1, 1 << 62) < probability < high + Fraction(1, 1 << 62)
+    else:
+        assert shown == (high <= probability + Fraction(1, 10**40))
+
+
+def test_more_bits_are_drawn_where_one_word_does_not_tell():
+    r = Fraction(1)
+    edge = int(naive.exp_minus(r) * 2**64)
+    for more, shown in (("0" * 64, True), ("1" * 64, False)):
+        assert bernoulli_exp(r, ScriptedBits(f"{edge:064b}" + more)) is shown
+
+
+def test_a_coin_of_a_number_known_only_lazily():
+    source = SeededBits(3)
+    heads = sum(
+        bernoulli_exp(Shifted(Fraction(1), Fraction(2), Uniform(source)), source) for _ in range(20_000)
+    )
+    expected = (math.exp(-1) - math.exp(-3)) / 2
+    spread = math.sqrt(20_000 * expected * (1 - expected))
+    assert abs(heads - 20_000 * expected) < 4 * spread
+    assert abs(heads - 20_000 * math.exp(-2)) > 4 * spread  # the number is not its mean
+
+
+def test_enclosures_shrink_around_one_number():
+    lazy = Shifted(Fraction(5), Fraction(-3), Uniform(SeededBits(1)))
+    ends = [lazy.enclosure(precision) for precision in (1, 8, 64, 64, 200, 8)]
+    for (low, high), (inner_low, inner_high) in zip(ends, ends[1:], strict=False):
+        assert low <= inner_low < inner_high <= high
+    assert ends[4][1] - ends[4][0] == Fraction(3, 1 << 200)
+    assert Known(Fraction(1, 3)).enclosure(5) == (Fraction(1, 3), Fraction(1, 3))
+
+
+@pytest.mark.parametrize("count, times", [(0, 3), (5, 0), (7, 1), (40, 3)])
+def test_halving_is_binomial(count, times):
+    source, trials = SeededBits(count + times), 4_000
+    found = [halved(count, times, source) for _ in range(trials)]
+    p = 0.5**times
+    assert all(0 <= k <= count for k in found)
+    mean, variance = count * p, count * p * (1 - p)
+    assert abs(sum(found) / trials - mean) <= 4 * math.sqrt(variance / trials)
+    assert sum((k - mean) ** 2 for k in found) / trials == pytest.approx(variance, rel=0.1)
+
+
+def test_halving_counts_the_ones_among_the_bits():
+    assert halved(6, 2, ScriptedBits("101101" + "0110")) == 2

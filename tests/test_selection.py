@@ -1,0 +1,463 @@
+"""Selection: the draws have the exact laws, the laws are those of the definitions, and nothing leaks."""
+
+import math
+import re
+from collections import Counter
+from decimal import Decimal
+from fractions import Fraction
+from itertools import permutations
+
+import naive
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import integrate, stats
+
+import smalldb
+from smalldb.randomness import SeededBits
+from smalldb.selection import drawing, scored, selection_law
+from smalldb.selection.scored import Scored, read_scores
+from smalldb.selection.selecting import DRAWS
+
+ONE = ("exponential", "permute-and-flip", "noisy-max")
+LISTS = [
+    [0, 0],
+    [3, 1, 0, 3],
+    [5, 4, 2, 2, 0, -3],
+    [0, 7],
+    [0.5, 0.25, -0.125, 0.5, 0.5],
+    [Fraction(1, 3), Fraction(2, 3), 1],
+    list(range(12)),
+]
+
+
+def depths(scores, rate):
+    top = max(map(Fraction, scores))
+    return [rate * (top - Fraction(u)) for u in scores]
+
+
+def permuted(scores, rate):
+    """Permute-and-flip by its definition: over all orders, the first coin that shows heads."""
+    coins = [naive.exp_minus(r) for r in depths(scores, rate)]
+    law = [Fraction(0)] * len(scores)
+    orders = list(permutations(range(len(scores))))
+    for order in orders:
+        left = Fraction(1, len(orders))
+        for i in order:
+            law[i] += left * coins[i]
+            left *= 1 - coins[i]
+    return law
+
+
+def chi_square(found, law, trials):
+    """The p-value of counts against probabilities; outcomes that are too rare go together."""
+    expected = np.array([float(p) * trials for p in law.values()])
+    seen = np.array([found[outcome] for outcome in law], dtype=float)
+    assert seen.sum() == trials
+    rare = expected < 5
+    if rare.any():
+        expected = np.append(expected[~rare], expected[rare].sum())
+        seen = np.append(seen[~rare], seen[rare].sum())
+    if len(expected) == 1:
+        return 1.0
+    return stats.chisquare(seen, expected * trials / expected.sum()).pvalue
+
+
+def middle(law):
+    return {outcome: (low + high) / 2 for outcome, (low, high) in law.items()}
+
+
+@pytest.mark.parametrize(
+    "method, threshold",
+    [("exponential", None), *((method, size) for method in ONE[1:] for size in (0, 10**9))],
+)
+@pytest.mark.parametrize("scores", LISTS, ids=str)
+def test_draws_have_the_exact_law(scores, method, threshold, monkeypatch):
+    if threshold is not None:  # one of the two ways of throwing coins
+        monkeypatch.setattr(drawing, "isqrt", lambda size: threshold)
+    law = middle(selection_law(scores, epsilon=1, sensitivity=1, method=method))
+    chunks, _ = read_scores(scores)
+    made, source, trials = Scored(chunks, Fraction(1, 2)), SeededBits(len(scores)), 2_000
+    found = Counter((DRAWS[method](made, source),) for _ in range(trials))
+    assert chi_square(found, law, trials) > 1e-4
+    wrong = middle(selection_law(scores, epsilon=2, sensitivity=1, method=method))
+    if max(abs(wrong[i] - law[i]) for i in law) > 0.06:
+        assert chi_square(found, wrong, trials) < 1e-4
+
+
+@pytest.mark.parametrize("method", ONE)
+def test_many_candidates_in_many_octaves(method):
+    scores = np.concatenate([np.full(3, 40), np.full(50, 37), np.arange(-400, 36), np.full(4000, 20)])
+    made, source, trials = Scored([scores], Fraction(1, 2)), SeededBits(5), 400
+    found = Counter(int(scores[DRAWS[method](made, source)]) for _ in range(trials))
+    few = {"exponential": weights, "permute-and-flip": poisson_heads, "noisy-max": noisy}[method](scores, 0.5)
+    assert chi_square(found, few, trials) > 1e-4
+    assert (
+        chi_square(found, {u: p for u, p in zip(few, weights(scores, 1.0).values(), strict=True)}, trials)
+        < 1e-4
+    )
+
+
+def levels(scores):
+    return dict(sorted(Counter(scores.tolist()).items()))
+
+
+def weights(scores, rate):
+    mass = {u: count * math.exp(rate * (u - max(scores))) for u, count in levels(scores).items()}
+    return {u: p / sum(mass.values()) for u, p in mass.items()}
+
+
+def poisson_heads(scores, rate):
+    """P(level) by E[1 / heads] = integral over t of t^(heads - 1), for independent coins."""
+    coins = {u: math.exp(rate * (u - max(scores))) for u in levels(scores)}
+
+    def density(t, u):
+        others = math.exp(
+            sum(
+                (c - (v == u)) * math.log1p(coins[v] * (t - 1))
+                for v, c in levels(scores).items()
+                if coins[v] * (1 - t) < 1
+            )
+        )
+        zero = any(coins[v] * (1 - t) >= 1 and c - (v == u) for v, c in levels(scores).items())
+        return 0.0 if zero else levels(scores)[u] * coins[u] * others
+
+    return {u: integrate.quad(density, 0, 1, args=(u,), limit=200)[0] for u in levels(scores)}
+
+
+def noisy(scores, rate):
+    """P(level) by the integral of a density times the other distribution functions."""
+    counts = levels(scores)
+    depth = {u: rate * (max(scores) - u) for u in counts}
+    x = np.linspace(-30, 40, 140_001)
+    logs = {u: stats.laplace.logcdf(x + r) for u, r in depth.items()}
+    total = sum(count * logs[u] for u, count in counts.items())
+    mass = {
+        u: integrate.simpson(np.exp(np.log(c) + stats.laplace.logpdf(x + depth[u]) + total - logs[u]), x=x)
+        for u, c in counts.items()
+    }
+    return {u: p / sum(mass.values()) for u, p in mass.items()}
+
+
+@pytest.mark.parametrize("scores", [s for s in LISTS if len(s) < 7], ids=str)
+def test_laws_are_those_of_the_definitions(scores):
+    rate = Fraction(1, 2)
+    weight = [naive.exp_minus(r) for r in depths(scores, rate)]
+    by_definition = {
+        "exponential": [w / sum(weight) for w in weight],
+        "permute-and-flip": permuted(scores, rate),
+    }
+    for method, expected in by_definition.items():
+        law = selection_law(scores, epsilon=1, sensitivity=1, method=method)
+        for i, p in enumerate(expected):
+            low, high = law[(i,)]
+            assert low - Fraction(1, 10**38) <= p <= high + Fraction(1, 10**38)
+            assert 0 <= high - low < Fraction(1, 10**60)
+    floats = noisy(np.array(list(map(float, scores))), 0.5)
+    law = selection_law(scores, epsilon=1, sensitivity=1, method="noisy-max")
+    for u in map(float, scores):
+        total = sum(float(law[(i,)][0]) for i, v in enumerate(scores) if float(v) == u)
+        assert total == pytest.approx(floats[u], abs=2e-6)
+
+
+@pytest.mark.parametrize("method", [*ONE, "top-k"])
+def test_the_law_sums_to_one(method):
+    law = selection_law(
+        [4, 1, 0, 2, 4], epsilon="0.7", sensitivity=2, method=method, k=3 if method == "top-k" else 1
+    )
+    assert sum(low for low, _ in law.values()) <= 1 <= sum(high for _, high in law.values())
+
+
+def test_top_k_is_peeling_exactly():
+    scores, k = [3, 1, 0, 3], 2
+    law = selection_law(scores, epsilon=2, sensitivity=1, method="top-k", k=k)
+    assert set(law) == set(permutations(range(4), k))
+    for first, second in law:
+        rest = [i for i in range(4) if i != first]
+        one = middle(selection_law(scores, epsilon=1, sensitivity=1))[(first,)]
+        two = middle(selection_law([scores[i] for i in rest], epsilon=1, sensitivity=1))[
+            (rest.index(second),)
+        ]
+        low, high = law[first, second]
+        assert low - Fraction(1, 10**70) <= one * two <= high + Fraction(1, 10**70)
+
+
+def test_top_k_is_one_shot_gumbel_noise():
+    scores, rate = [1.0, 0.0, 0.4], 0.5
+    law = selection_law([1, 0, Fraction(2, 5)], epsilon=2, sensitivity=1, method="top-k", k=2)
+    for first, second in law:
+        third = 3 - first - second
+
+        def density(y, a, b=scores[second], c=scores[third], d=scores[first]):
+            inner = stats.gumbel_r.sf(y - rate * d)
+            return a * stats.gumbel_r.pdf(y - rate * b) * stats.gumbel_r.cdf(y - rate * c) * inner
+
+        numeric = integrate.quad(density, -12, 40, args=(1.0,), epsabs=1e-11, limit=400)[0]
+        assert float(law[first, second][0]) == pytest.approx(numeric, abs=1e-6)
+
+
+def test_top_k_draws():
+    law = middle(selection_law([3, 1, 0, 2], epsilon=2, sensitivity=1, method="top-k", k=2))
+    source, trials = SeededBits(4), 3_000
+    found = Counter(
+        smalldb.select([3, 1, 0, 2], epsilon=2, sensitivity=1, method="top-k", k=2, rng=source).indices
+        for _ in range(trials)
+    )
+    assert chi_square(found, law, trials) > 1e-4
+    wrong = middle(selection_law([3, 1, 0, 2], epsilon=3, sensitivity=1, method="top-k", k=2))
+    assert chi_square(found, wrong, trials) < 1e-4
+    everything = smalldb.select([1, 2, 3], epsilon=1, sensitivity=1, method="top-k", k=3, rng=1).indices
+    assert sorted(everything) == [0, 1, 2]
+
+
+def test_a_far_better_candidate_does_not_hide_the_rest():
+    made = smalldb.select([10**6, 0, 0, 1], epsilon=2, sensitivity=1, method="top-k", k=4, rng=2)
+    assert made.indices[0] == 0
+    assert sorted(made.indices) == [0, 1, 2, 3]
+
+
+def test_the_base_measure_is_a_weight():
+    law = middle(
+        selection_law([0, 0, 1, 5], epsilon=1, range=1, base_measure=[1, 2.5, "1/2" and Fraction(1, 2), 0])
+    )
+    assert set(law) == {(0,), (1,), (2,)}
+    e = math.e
+    assert float(law[(1,)]) == pytest.approx(2.5 / (3.5 + e / 2))
+    source, trials = SeededBits(9), 4_000
+    found = Counter(
+        smalldb.select([0, 0, 1, 5], epsilon=1, range=1, base_measure=[2, 5, 1, 0], rng=source).indices
+        for _ in range(trials)
+    )
+    assert chi_square(found, law, trials) > 1e-4
+
+
+@pytest.mark.parametrize(
+    "scores",
+    [
+        np.array([2, 7, 5], dtype=np.int8),
+        np.array([2, 7, 5], dtype=np.uint64),
+        np.array([2.0, 7.0, 5.0], dtype=np.float32),
+        pd.Series([2, 7, 5], index=[9, 9, 9]),
+        (Decimal(2), 7, Fraction(5)),
+        [[2], np.array([7, 5])],
+        (chunk for chunk in ([2, 7], [], [5])),
+        [np.array([2.0]), [7, 5]],
+    ],
+    ids=lambda s: type(s).__name__,
+)
+def test_every_form_of_scores_is_one(scores):
+    picked = [smalldb.select(scores, epsilon=100, sensitivity=1, rng=1).index]
+    assert picked == [1]
+
+
+@pytest.mark.parametrize(
+    "scores",
+    [
+        np.array([-(2**63), 2**63 - 1, 0]),
+        np.array([0, 2**64 - 1], dtype=np.uint64),
+        [10**400, 10**400 + 3, -(10**400)],
+        np.array([-1.7e308, 1.7e308, 0.0]),
+        np.array([5e-324, 0.0]),
+        [0, 100_000],
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("method", ONE)
+@pytest.mark.parametrize("epsilon", [Fraction(1, 10**300), 1, 10**300])
+def test_extreme_scores(scores, method, epsilon):
+    """The best wins where it is far better, whatever the scale; where all are alike, anything can."""
+    exact = [scored.exact(u) for u in scores]
+    gaps = sorted({(max(exact) - u) * Fraction(epsilon) / 2 for u in exact})
+    made = smalldb.select(scores, epsilon=epsilon, sensitivity=1, method=method, rng=3)
+    if gaps[1] > 100:
+        assert exact[made.index] == max(exact)
+    assert 0 <= made.index < len(scores)
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(st.integers(-40, 40), min_size=1, max_size=12),
+    st.fractions(Fraction(1, 50), 4, max_denominator=50),
+)
+def test_octaves_are_sound_and_the_same_for_every_type(scores, rate):
+    """2^-j >= exp(-r) always, and for all types alike up to the rounding of floats."""
+    counts = []
+    for array in (
+        np.array(scores),
+        np.array(scores, dtype=float),
+        np.array([Fraction(u) for u in scores], dtype=object),
+    ):
+        made = Scored([array], rate)
+        counts.append(made.octaves)
+        assert sum(made.octaves.values()) == len(scores)
+        for r, octave in zip(depths(scores, rate), made._octaves_of(array).tolist(), strict=True):
+            assert octave * math.log(2) <= float(r) + 1e-12 < (octave + 1) * math.log(2) + 1e-9
+    assert sum(abs(counts[0].get(j, 0) - counts[1].get(j, 0)) for j in range(400)) == 0
+
+
+@pytest.mark.parametrize("blocks", [1, 2, 5])
+def test_blocks_do_not_matter(blocks, monkeypatch):
+    scores = np.arange(40) % 7
+    expected = [
+        smalldb.select(scores, epsilon=1, sensitivity=1, method=m, rng=s).index for m in ONE for s in range(9)
+    ]
+    monkeypatch.setattr(scored, "BLOCK", blocks)
+    again = [
+        smalldb.select(scores, epsilon=1, sensitivity=1, method=m, rng=s).index for m in ONE for s in range(9)
+    ]
+    assert again == expected
+
+
+def test_what_is_said_of_privacy():
+    one = smalldb.select([1, 2], epsilon="1/2", sensitivity=3, rng=1)
+    assert (one.epsilon, one.bounded_range, one.rho) == (Fraction(1, 2), Fraction(1, 2), Fraction(1, 32))
+    assert one.convention == "probability proportional to exp(epsilon u / (2 sensitivity))"
+    assert one.counts is None
+    assert not one.private
+    assert smalldb.select([1, 2], epsilon=1, sensitivity=1).private
+    for method in ("permute-and-flip", "noisy-max"):
+        flipped = smalldb.select([1, 2], epsilon="1/2", sensitivity=3, method=method, rng=1)
+        assert (flipped.epsilon, flipped.bounded_range, flipped.rho) == (Fraction(1, 2), None, Fraction(1, 8))
+    ranked = smalldb.select([1, 2, 3], epsilon=1, sensitivity=1, monotone=True, method="top-k", k=2, rng=1)
+    assert (ranked.epsilon, ranked.bounded_range, ranked.rho) == (1, None, Fraction(1, 16))
+    assert (
+        ranked.convention
+        == "in each of 2 rounds, probability proportional to exp((epsilon / 2) u / sensitivity)"
+    )
+    assert smalldb.select([1, 2], epsilon=1, range=2, rng=1).convention.endswith("exp(epsilon u / range)")
+    assert (
+        "scale (2 sensitivity) / epsilon"
+        in smalldb.select([1], epsilon=1, sensitivity=1, method="noisy-max", rng=1).convention
+    )
+
+
+def test_counts_have_geometric_noise_and_half_of_epsilon():
+    found, source = Counter(), SeededBits(8)
+    for _ in range(1_000):
+        made = smalldb.select([100, 0], epsilon=2, sensitivity=1, counts=True, rng=source)
+        found[made.counts[0] - 100] += 1
+        assert (made.epsilon, made.bounded_range) == (2, None)
+    assert made.rho == Fraction(1, 8) + Fraction(1, 2)
+    law = {z: math.tanh(0.5) * math.exp(-abs(z)) for z in range(-40, 41)}
+    assert chi_square(found, law, 1_000) > 1e-4
+    assert chi_square(found, {z: math.tanh(0.25) * math.exp(-abs(z) / 2) for z in law}, 1_000) < 1e-4
+    two = smalldb.select([9, 7, 8], epsilon=2, sensitivity=1, method="top-k", k=2, counts=True, rng=source)
+    assert len(two.counts) == len(two.indices) == 2
+
+
+def test_the_notebooks_noisy_max_loses_more_than_epsilon(vectors):
+    """Laplace noise of scale sensitivity / epsilon, where scores are not monotone: 1.3068528 at epsilon 1."""
+    before = selection_law([0, 0], epsilon=1, sensitivity=1, monotone=True, method="noisy-max")
+    after = selection_law([1, -1], epsilon=1, sensitivity=1, monotone=True, method="noisy-max")
+    loss = math.log(before[(1,)][0] / after[(1,)][1])
+    assert loss == pytest.approx(vectors["rnm_laplace_loss"]["value"], rel=1e-12)
+    assert loss > 1
+    far = selection_law([100, 0], epsilon=1, sensitivity=1, monotone=True, method="noisy-max")
+    further = selection_law([101, -1], epsilon=1, sensitivity=1, monotone=True, method="noisy-max")
+    assert math.log(far[(1,)][0] / further[(1,)][1]) == pytest.approx(1.98058, abs=1e-5)
+    right = [selection_law(u, epsilon=1, sensitivity=1, method="noisy-max") for u in ([100, 0], [101, -1])]
+    assert math.log(right[0][(1,)][0] / right[1][(1,)][1]) <= 1
+
+
+def test_permute_and_flip_is_not_bounded_range(vectors):
+    """The log ratios of two neighbours span epsilon + ln(2 - e^-epsilon)."""
+    far = 200  # so that the third candidate hardly counts
+    before = middle(
+        selection_law([0, 0, -far], epsilon=1, sensitivity=1, monotone=True, method="permute-and-flip")
+    )
+    after = middle(
+        selection_law([1, 0, -far], epsilon=1, sensitivity=1, monotone=True, method="permute-and-flip")
+    )
+    ratios = [math.log(after[i] / before[i]) for i in before if before[i] > Fraction(1, 10**50)]
+    assert max(map(abs, ratios)) <= 1
+    assert max(ratios) - min(ratios) == pytest.approx(vectors["permute_flip_br_eps1"]["value"], rel=1e-9)
+    exponential = [middle(selection_law(u, epsilon=1, range=1)) for u in ([0, 0], [1, 0])]
+    spread = [math.log(exponential[1][i] / exponential[0][i]) for i in exponential[0]]
+    assert max(spread) - min(spread) == pytest.approx(1)
+
+
+@settings(max_examples=40)
+@given(
+    st.lists(st.integers(-3, 3), min_size=2, max_size=5),
+    st.data(),
+    st.sampled_from(ONE),
+    st.booleans(),
+)
+def test_no_neighbour_costs_more_than_epsilon(scores, data, method, monotone):
+    moves = st.integers(0, 1) if monotone else st.integers(-1, 1)
+    other = [u + data.draw(moves) for u in scores]
+    laws = [
+        selection_law(u, epsilon="3/4", sensitivity=1, monotone=monotone, method=method)
+        for u in (scores, other)
+    ]
+    for outcome in laws[0]:
+        ratio = math.log(laws[0][outcome][1] / laws[1][outcome][0])
+        assert abs(ratio) <= 0.75 + 1e-12
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ({"scores": []}, "at least one candidate"),
+        ({"scores": [1, math.nan]}, "finite"),
+        ({"scores": np.array([1, math.inf])}, "finite"),
+        ({"scores": [Decimal("Infinity")]}, "finite"),
+        ({"scores": np.zeros((2, 2))}, "one-dimensional"),
+        ({"sensitivity": 0}, "sensitivity"),
+        ({"sensitivity": -1}, "sensitivity"),
+        ({"sensitivity": None}, "sensitivity or range"),
+        ({"range": 1}, "one of the two"),
+        ({"sensitivity": None, "range": 0}, "range"),
+        ({"sensitivity": None, "range": 1, "monotone": True}, "monotone"),
+        ({"epsilon": 0}, "epsilon"),
+        ({"method": "gumbel"}, "method"),
+        ({"k": 2}, "top-k"),
+        ({"k": 4, "method": "top-k"}, "at most the number of candidates"),
+        ({"k": 3, "method": "top-k", "base_measure": [1, 0, 1]}, "at most the number of candidates"),
+        ({"base_measure": [1, 2]}, "one weight for each"),
+        ({"base_measure": [1, -1, 1]}, "at least 0"),
+        ({"base_measure": [0, 0, 0]}, "above 0"),
+        ({"base_measure": [1, math.nan, 1]}, "finite"),
+        ({"base_measure": [1, 1, 1], "method": "noisy-max"}, "base_measure"),
+        ({"counts": True, "sensitivity": None, "range": 1}, "counts"),
+    ],
+)
+def test_refusals(arguments, message):
+    given = {"scores": [714, 715, 716], "epsilon": 1, "sensitivity": 1} | arguments
+    with pytest.raises(ValueError, match=message) as refused:
+        smalldb.select(given.pop("scores"), **given)
+    assert not re.search("71[456]", str(refused.value))
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"scores": 5},
+        {"scores": "12"},
+        {"scores": ["a"]},
+        {"scores": [True, False]},
+        {"scores": np.array([1j])},
+        {"scores": [1, [2]]},
+        {"monotone": 1},
+        {"counts": 1},
+        {"counts": True, "scores": [1.5, 2]},
+        {"base_measure": 3},
+        {"rng": np.random.default_rng()},
+        {"k": 2.0, "method": "top-k"},
+    ],
+    ids=str,
+)
+def test_wrong_types(arguments):
+    given = {"scores": [1, 2, 3], "epsilon": 1, "sensitivity": 1} | arguments
+    with pytest.raises(TypeError):
+        smalldb.select(given.pop("scores"), **given)
+
+
+def test_the_law_is_for_small_lists():
+    with pytest.raises(ValueError, match="exact law"):
+        selection_law(range(65), epsilon=1, sensitivity=1)
+    with pytest.raises(ValueError, match="exact law"):
+        selection_law(range(60), epsilon=1, sensitivity=1, method="top-k", k=3)
