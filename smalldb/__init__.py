@@ -6,6 +6,7 @@ if not hasattr(queries, "Workload"):  # another package of this import name exis
     raise ImportError(f"smalldb needs its own package 'queries', but {queries.__file__} shadows it")
 
 from smalldb import bounds
+from smalldb.auditing import Audit, audit
 from smalldb.counting import Census, Law, census
 from smalldb.planning import Neighbours, Plan, plan
 from smalldb.randomness import BitSource
@@ -14,6 +15,7 @@ from smalldb.selection import Selection, select, selection_law
 from smalldb.version import __version__
 
 __all__ = [
+    "Audit",
     "BitSource",
     "Census",
     "Law",
@@ -22,6 +24,7 @@ __all__ = [
     "Release",
     "Selection",
     "__version__",
+    "audit",
     "bounds",
     "census",
     "generate",

@@ -64,7 +64,15 @@ class Real:
 
     def cbrt(self) -> "Real":
         """Return the cube root of a number above 0."""
-        return (self.rising(Context.ln) / 3).rising(Context.exp)
+        return (self.ln() / 3).exp()
+
+    def ln(self) -> "Real":
+        """Return the natural logarithm of a number above 0."""
+        return self - 1 if self.low == self.high == 1 else self.rising(Context.ln)
+
+    def exp(self) -> "Real":
+        """Return the exponential."""
+        return self + 1 if self.low == self.high == 0 else self.rising(Context.exp)
 
     def rising(self, function: Callable[[Context, Decimal], Decimal]) -> "Real":
         """Apply a rising function; decimal rounds it to nearest in any context, hence one step further."""
@@ -98,8 +106,7 @@ class Log:
 
 @lru_cache(maxsize=1024)
 def _ln(x: Fraction | int, digits: int) -> Real:
-    number = Real.of(x, digits)
-    return number - 1 if x == 1 else number.rising(Context.ln)
+    return Real.of(x, digits).ln()
 
 
 @cache

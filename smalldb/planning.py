@@ -167,7 +167,7 @@ def plan(
     >>> plan(Domain(["a", "b", "c"]), Conjunctions(2), n=1000, epsilon=1, rows=8).candidate_count
     6435
     """
-    relation = _relation(neighbours)
+    relation = relation_of(neighbours)
     exact_epsilon = positive(epsilon, "epsilon")
     exact_beta = between_0_and_1(beta, "beta")
     if mechanism not in ("auto", "census"):
@@ -216,7 +216,8 @@ def workload_of(queries: QueryClass | Workload | str | None, domain: Domain) -> 
     return queries.workload(domain)
 
 
-def _relation(name: str) -> Neighbours:
+def relation_of(name: str) -> Neighbours:
+    """Read the name of a neighbouring relation."""
     try:
         return Neighbours(name)
     except ValueError as error:

@@ -1,0 +1,82 @@
+"""`audit`: the exact worst privacy loss of a small instance."""
+
+import argparse
+import json
+import sys
+from typing import Any
+
+from smalldb.auditing import Audit, audit
+from smalldb.commands.options import Commands, add_universe, universe, whole_number
+from smalldb.exact import as_text
+from smalldb.planning import Neighbours
+
+
+def add(commands: Commands) -> None:
+    """Add the command to the parser."""
+    command = commands.add_parser(
+        "audit",
+        help="the exact worst privacy loss of a small instance (reads no data)",
+        description="Compare the exact law of what is released on every database of N rows with that on each "
+        "of its neighbours, and say what is lost at worst beside what theory allows. No data is read.",
+        epilog="example: smalldb audit --attributes 2 --queries conjunctions:2 --rows 2 --epsilon 1 --n 6",
+    )
+    add_universe(command)
+    command.add_argument("--n", type=whole_number, required=True, metavar="N", help="rows of the databases")
+    command.add_argument(
+        "--epsilon", required=True, metavar="E", help="privacy parameter, exact: 1, 0.1 or 1/3"
+    )
+    command.add_argument("--rows", type=whole_number, metavar="M", help="rows of a small database (census)")
+    command.add_argument(
+        "--mechanism",
+        choices=("census", "select"),
+        default="census",
+        help="the census (default), or the selection of the query with the largest count",
+    )
+    command.add_argument(
+        "--method",
+        default="exponential",
+        help="of a selection: exponential (default), permute-and-flip, noisy-max",
+    )
+    command.add_argument("--neighbours", metavar="RELATION", help="replace-one or add-remove (default: both)")
+    command.add_argument("--json", action="store_true", help="everything, for machines")
+    command.set_defaults(run=run_audit)
+
+
+def run_audit(arguments: argparse.Namespace) -> None:
+    """Audit under one relation or both."""
+    relations = [relation.value for relation in Neighbours]
+    if arguments.neighbours is not None:
+        relations = [arguments.neighbours]
+    chosen = ("queries", "n", "epsilon", "rows", "candidates", "mechanism", "method")
+    choices = {name: getattr(arguments, name) for name in chosen}
+    domain, progress = universe(arguments), sys.stderr.isatty()
+    audits = {
+        relation: audit(domain, **choices, neighbours=relation, progress=progress) for relation in relations
+    }
+    if arguments.json:
+        print(json.dumps({relation: audit_json(made) for relation, made in audits.items()}))
+        return
+    print(f"{'neighbours':14}{'loss':>22}{'cap':>10}{'range':>10}{'databases':>12}{'pairs':>12}")
+    for relation, made in audits.items():
+        cap = "" if made.cap is None else f"{float(made.cap):.6g}"
+        print(
+            f"{relation:14}{made.worst_loss:22.16f}{cap:>10}{float(made.range[1]):10.6g}"
+            f"{made.databases:12,}{made.pairs:12,}"
+        )
+    for relation, made in audits.items():
+        x, other, outcome = made.pair
+        print(f"worst under {relation}: {outcome} is drawn from {x} more often than from {other}")
+
+
+def audit_json(made: Audit) -> dict[str, Any]:
+    """Return all that an audit says."""
+    x, other, outcome = made.pair
+    return {
+        "loss": made.worst_loss,
+        "cap": None if made.cap is None else as_text(made.cap),
+        "range": float(made.range[1]),
+        "pair": [list(x), list(other)],
+        "outcome": outcome,
+        "databases": made.databases,
+        "pairs": made.pairs,
+    }

@@ -1,0 +1,301 @@
+"""The audit: exact worst losses as defined, never above the caps; and it catches what is wrong."""
+
+import math
+from fractions import Fraction
+from itertools import product
+
+import naive
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import smalldb
+from queries import Conjunctions, Domain, Linear, Marginals, Parities
+from smalldb import auditing, multisets
+from smalldb.auditing import audit
+from smalldb.selection import selection_law
+
+AB = Domain(["a", "b"])
+
+
+def by_definition(workload, rows, epsilon, n, neighbours, base="multisets"):
+    """Worst loss and range, by Fractions and Taylor series, over all ordered pairs of neighbours."""
+    cells, matrix = workload.domain.size, workload.matrix().tolist()
+    rate = Fraction(epsilon) / (2 * rows * workload.denominator)
+    small = list(naive.multisets(cells, rows))
+    weigh = [
+        math.factorial(rows) // math.prod(map(math.factorial, y)) if base == "tuples" else 1 for y in small
+    ]
+
+    def law(x):
+        answers = [sum(w * c for w, c in zip(weights, x, strict=True)) for weights in matrix]
+        mass = [
+            w * naive.exp_minus(rate * naive.score(matrix, answers, sum(x), y))
+            for w, y in zip(weigh, small, strict=True)
+        ]
+        return [p / sum(mass) for p in mass]
+
+    sizes = [n] if neighbours == "replace-one" else range(n + 1)
+    laws = {x: law(x) for size in sizes for x in naive.multisets(cells, size)} if n else {}
+    worst, widest = 0.0, 0.0
+    for x, other in product(laws, repeat=2):
+        apart = sum(abs(a - b) for a, b in zip(x, other, strict=True))
+        if (apart, abs(sum(x) - sum(other))) == ((2, 0) if neighbours == "replace-one" else (1, 1)):
+            ratios = [math.log(p / q) for p, q in zip(laws[x], laws[other], strict=True)]
+            worst, widest = max(worst, *ratios), max(widest, max(ratios) - min(ratios))
+    return worst, widest
+
+
+CASES = [
+    (AB, Conjunctions(2), 2, 1, 4),
+    (AB, Conjunctions(1), 3, "1/3", 3),
+    (AB, Parities(2), 1, 4, 4),
+    (Domain(["a"]), Conjunctions(1), 4, "0.1", 6),
+    (Domain(["a", "b"], valid="a | ~b"), Marginals(2), 2, 2, 4),
+    (AB, Linear([[0, "1/3", "1/2", 1], ["1/4", 1, 0, "3/4"]]), 2, 3, 3),
+    (Domain(["a", "b", "c"]), Conjunctions(2), 1, 2, 2),
+]
+
+
+@pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
+@pytest.mark.parametrize("base", ["multisets", "tuples"])
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{len(case[0].attributes)}-{case[1].text[:20]}")
+def test_it_is_the_definition(case, base, neighbours):
+    domain, queries, rows, epsilon, n = case
+    made = audit(domain, queries, rows=rows, epsilon=epsilon, n=n, neighbours=neighbours, candidates=base)
+    worst, widest = by_definition(queries.workload(domain), rows, epsilon, n, neighbours, base)
+    assert made.worst_loss == pytest.approx(worst, rel=1e-12)
+    assert float(made.range[1]) == pytest.approx(widest, rel=1e-12)
+    assert made.range[0] == made.range[1]
+    assert 0 <= made.loss[1] - made.loss[0] < Fraction(1, 10**40)
+    assert made.loss[0] <= made.range[1] <= made.cap
+    x, other, y = made.pair
+    assert (sum(x) == sum(other)) == (neighbours == "replace-one")
+    assert sum(y) == rows
+
+
+@pytest.mark.parametrize(
+    "domain, vector, rows, epsilon",
+    [
+        (Domain(["a"]), "privacy_d1_point", 2, 1),
+        (AB, "privacy_d2_conj", 2, 1),
+        (AB, "privacy_d2_conj_m1", 1, 4),
+    ],
+)
+def test_vectors(vectors, domain, vector, rows, epsilon):
+    value = vectors[vector]["value"]
+    for name, neighbours in (("replace", "replace-one"), ("addrem", "add-remove")):
+        made = audit(
+            domain,
+            "conjunctions:2" if domain is AB else "conjunctions:1",
+            rows=rows,
+            epsilon=epsilon,
+            n=6,
+            neighbours=neighbours,
+        )
+        assert made.worst_loss == pytest.approx(value[name]["loss"], abs=1e-12)
+        assert float(made.range[1]) / epsilon == pytest.approx(value[name]["range_over_eps"], rel=1e-12)
+
+
+def test_one_query_tends_to_the_cap(vectors):
+    made = audit(Domain(["a"]), "conjunctions:1", rows=3, epsilon=1, n=150, neighbours="add-remove")
+    assert made.worst_loss == pytest.approx(vectors["addrem_loss_single_n1000_m3_eps1"]["value"], rel=1e-10)
+    assert made.worst_loss <= float(made.cap) + 1e-15
+    assert made.cap == Fraction(5, 6)
+
+
+@pytest.mark.parametrize(
+    "domain, queries, rows, epsilon, n, replace, addrem",  # losses / epsilon, theory by brute force
+    [
+        (Domain(["a"]), "conjunctions:1", 7, 1, 6, 0.71585, 0.57754),
+        (AB, "conjunctions:2", 2, "0.1", 6, 0.89018, 0.55176),
+        (AB, "conjunctions:2", 4, "0.1", 6, 0.94961, 0.61691),
+        (Domain(list("abc")), "conjunctions:2", 2, 1, 6, 0.92510, 0.63289),
+        (Domain(list("abc")), "conjunctions:2", 3, "0.1", 5, 0.98069, 0.67285),
+        (Domain(list("abc")), "parities:3", 1, "0.1", 6, 0.86939, 0.43830),
+    ],
+)
+def test_table(domain, queries, rows, epsilon, n, replace, addrem):
+    def worst(neighbours, size):
+        made = audit(domain, queries, rows=rows, epsilon=epsilon, n=size, neighbours=neighbours)
+        return made.worst_loss / float(Fraction(epsilon))
+
+    assert max(worst("replace-one", size) for size in range(1, n + 1)) == pytest.approx(replace, abs=6e-6)
+    assert worst("add-remove", n) == pytest.approx(addrem, abs=6e-6)
+
+
+@settings(max_examples=30)
+@given(
+    st.lists(st.lists(st.integers(0, 4), min_size=4, max_size=4), min_size=1, max_size=3),
+    st.integers(1, 4),
+    st.fractions(Fraction(1, 20), 6, max_denominator=20),
+    st.integers(1, 4),
+    st.sampled_from(["multisets", "tuples"]),
+)
+def test_never_above_the_cap(matrix, rows, epsilon, n, base):
+    queries = Linear([[Fraction(w, 4) for w in weights] for weights in matrix])
+    for neighbours in ("replace-one", "add-remove"):
+        made = audit(AB, queries, rows=rows, epsilon=epsilon, n=n, neighbours=neighbours, candidates=base)
+        assert made.loss[0] <= made.range[1] <= made.cap <= epsilon
+
+
+def test_numbers_of_databases_and_pairs():
+    made = audit(AB, "conjunctions:2", rows=2, epsilon=1, n=6)
+    assert (made.databases, made.pairs) == (84, 56 * 6)
+    made = audit(AB, "conjunctions:2", rows=2, epsilon=1, n=6, neighbours="add-remove")
+    assert (made.databases, made.pairs) == (210, 126 * 4)
+
+
+@pytest.mark.parametrize("method", ["exponential", "permute-and-flip", "noisy-max"])
+@pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
+def test_selections_keep_epsilon(method, neighbours):
+    made = audit(
+        AB, "conjunctions:2", epsilon=1, n=3, neighbours=neighbours, mechanism="select", method=method
+    )
+    assert 0.4 < made.worst_loss <= 1 + 1e-15
+    assert made.cap == 1
+    if method == "exponential":
+        assert made.range[1] <= 1 + Fraction(1, 10**50)
+    else:
+        assert made.range[0] > 1  # not bounded-range
+
+
+def test_a_ranked_list_keeps_epsilon():
+    made = audit(AB, "conjunctions:2", epsilon=1, n=3, mechanism="select", method="top-k", k=2)
+    assert 0.4 < made.worst_loss <= 1
+    assert len(made.pair[2]) == 2
+
+
+def census_law(rate_of, rows=2):
+    """The census over multisets by floats, with a rate of one's own."""
+    matrix = Conjunctions(2).workload(AB).matrix().tolist()
+    small = list(naive.multisets(4, rows))
+
+    def mechanism(x):
+        answers = [sum(w * c for w, c in zip(weights, x, strict=True)) for weights in matrix]
+        scores = [naive.score(matrix, answers, sum(x), y) for y in small]
+        mass = [naive.exp_minus(rate_of(sum(x)) * s) for s in scores]
+        return {y: p / sum(mass) for y, p in zip(small, mass, strict=True)}
+
+    return mechanism
+
+
+def test_a_mechanism_of_ones_own():
+    right = audit(AB, "conjunctions:2", n=5, mechanism=census_law(lambda n: Fraction(1, 4)))
+    ours = audit(AB, "conjunctions:2", n=5, rows=2, epsilon=1)
+    assert right.worst_loss == pytest.approx(ours.worst_loss, rel=1e-12)
+    assert float(right.range[1]) == pytest.approx(float(ours.range[1]), rel=1e-12)
+    assert right.cap is None
+    assert right.pair[2] in set(naive.multisets(4, 2))
+
+
+def test_the_forgotten_half_is_found():
+    made = audit(AB, "conjunctions:2", n=6, epsilon=1, mechanism=census_law(lambda n: Fraction(1, 2)))
+    assert made.cap == 1 < made.worst_loss
+
+
+def test_the_notebooks_noisy_max_is_found():
+    def mechanism(x):
+        counts = [x[2] + x[3], x[0] + x[1]]  # one goes up where the other goes down
+        return selection_law(counts, epsilon=1, sensitivity=1, monotone=True, method="noisy-max")
+
+    made = audit(AB, "conjunctions:1", n=4, epsilon=1, mechanism=mechanism)
+    assert made.worst_loss > 1.3068 > made.cap == 1
+
+
+def test_floats_that_underflow_are_found():
+    """The weight of a candidate becomes exactly 0 for one neighbour only: an infinite loss."""
+
+    def mechanism(x):
+        mass = np.exp(-np.array([0.0, 124.2 * x[1]]))
+        return dict(enumerate((mass / mass.sum()).tolist()))
+
+    made = audit(Domain(["a"]), "conjunctions:1", n=6, mechanism=mechanism)
+    assert made.worst_loss == math.inf
+    assert made.pair == ((1, 5), (0, 6), 1)
+    assert made.range[1] == math.inf
+
+
+def test_rows_chosen_from_the_data_are_found():
+    def mechanism(x):
+        return census_law(lambda n: Fraction(1, 4), rows=1 + sum(x) // 3)(x)
+
+    made = audit(AB, "conjunctions:2", n=3, neighbours="add-remove", mechanism=mechanism)
+    assert made.worst_loss == math.inf
+    assert {sum(made.pair[0]), sum(made.pair[1])} == {2, 3}
+
+
+def test_enclosures_are_kept():
+    def mechanism(x):
+        p = Fraction(1 + x[0], 10)
+        wide = Fraction(1, 10**6)
+        return {"yes": (p - wide, p + wide), "no": (1 - p - wide, 1 - p + wide)}
+
+    made = audit(Domain(["a"]), "conjunctions:1", n=3, mechanism=mechanism)
+    assert made.loss[0] < Fraction(math.log(2)) < made.loss[1]
+    assert made.loss[1] - made.loss[0] < Fraction(1, 10**4)
+    assert made.pair[2] == "yes"
+
+
+@pytest.mark.parametrize(
+    "law, message",
+    [
+        ({"a": Fraction(1, 2)}, "add up to 1"),
+        ({"a": 0.5, "b": 0.6}, "add up to 1"),
+        ({"a": math.nan}, "finite"),
+        ({"a": Fraction(3, 2), "b": Fraction(-1, 2)}, "from 0 to 1"),
+        ({"a": (Fraction(1), Fraction(1, 2))}, "in order"),
+    ],
+    ids=str,
+)
+def test_laws_that_are_none(law, message):
+    with pytest.raises(ValueError, match=message):
+        audit(AB, "conjunctions:1", n=2, mechanism=lambda x: law)
+
+
+@pytest.mark.parametrize("law", [[0.5, 0.5], {"a": "1"}, {"a": True}], ids=str)
+def test_laws_of_wrong_types(law):
+    with pytest.raises(TypeError):
+        audit(AB, "conjunctions:1", n=2, mechanism=lambda x: law)
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ({"epsilon": None}, "epsilon and rows"),
+        ({"rows": None}, "epsilon and rows"),
+        ({"epsilon": 0}, "epsilon"),
+        ({"rows": 0}, "rows"),
+        ({"n": 0}, "n must"),
+        ({"neighbours": "both"}, "neighbours"),
+        ({"candidates": "sets"}, "candidates"),
+        ({"mechanism": "gauss"}, "mechanism must be"),
+        ({"mechanism": "select"}, "for the census"),
+        ({"mechanism": "select", "rows": None, "epsilon": None}, "epsilon"),
+        ({"n": 1000}, "largest n that can be audited is"),
+        ({"domain": Domain(list("abcdefgh"))}, "beyond the budget"),
+        ({"domain": Domain(["a"], valid=[0]), "queries": "conjunctions:1"}, "nothing to replace"),
+    ],
+    ids=str,
+)
+def test_refusals(arguments, message):
+    given = {"domain": AB, "queries": "conjunctions:2", "rows": 2, "epsilon": 1, "n": 3} | arguments
+    with pytest.raises(ValueError, match=message):
+        audit(given.pop("domain"), given.pop("queries"), **given)
+
+
+def test_the_largest_n_that_is_named_is_done():
+    with pytest.raises(ValueError, match="largest n") as refused:
+        audit(AB, "conjunctions:2", rows=2, epsilon=1, n=5000, neighbours="add-remove")
+    largest = int(str(refused.value).rsplit(" ", 1)[1])
+    auditing._check_budget(4, largest, smalldb.Neighbours.ADD_REMOVE, multisets.count(4, 2))
+    with pytest.raises(ValueError, match="budget"):
+        auditing._check_budget(4, largest + 1, smalldb.Neighbours.ADD_REMOVE, multisets.count(4, 2))
+
+
+def test_progress_goes_to_stderr(capfd):
+    audit(AB, "conjunctions:2", rows=2, epsilon=1, n=3, progress=True)
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert "20/20" in err
