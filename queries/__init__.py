@@ -2,10 +2,13 @@
 
 from queries.conjunctions import Conjunctions, Disjunctions, Marginals
 from queries.domain import DataError, Domain
+from queries.halfspaces import Halfspaces
+from queries.intervals import Intervals, Thresholds
 from queries.linear import Linear
 from queries.parities import Parities
 from queries.predicates import Predicates
 from queries.rows import Rows
+from queries.vc import VCDimension
 from queries.workload import Query, QueryClass, Union, Workload
 
 __all__ = [
@@ -13,6 +16,8 @@ __all__ = [
     "DataError",
     "Disjunctions",
     "Domain",
+    "Halfspaces",
+    "Intervals",
     "Linear",
     "Marginals",
     "Parities",
@@ -20,6 +25,8 @@ __all__ = [
     "Query",
     "QueryClass",
     "Rows",
+    "Thresholds",
     "Union",
+    "VCDimension",
     "Workload",
 ]

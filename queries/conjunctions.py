@@ -38,6 +38,20 @@ class Conjunctions(QueryClass):
         """Return how many conjunctions there are."""
         return count_subsets(domain, self.width, self.exactly, 2 if self.negations else 1)
 
+    def vc_bounds(self, domain: Domain) -> tuple[int, int]:
+        """Return those of `vc_of_subsets`; with negations, also log2 of the literals as a lower bound.
+
+        At most d: those of all widths shatter no more (Natschlaeger and Schmitt 1996).
+        """
+        d = len(domain.attributes)
+        low, high = vc_of_subsets(domain, self.width, self.exactly, self.stated(domain))
+        if self.exactly:  # all cells of a shattered set satisfy one conjunction: d - width attributes vary
+            high = min(high, 1 << (d - self.width))
+        if self.negations and domain.valid is None:
+            # 2^v literals and their negations give 1 + v cells every pattern, beside width - 1 fixed ones
+            low = max(low, (d - self.width + 1 if self.exactly else d).bit_length())
+        return low, high
+
     def queries(self, domain: Domain) -> Iterator[Query]:
         """Yield them by width, then in the order of the attributes."""
         for chosen in subsets(domain, self.width, self.exactly):
@@ -68,6 +82,10 @@ class Disjunctions(QueryClass):
     def stated(self, domain: Domain) -> int:
         """Return how many disjunctions there are."""
         return count_subsets(domain, self.width, self.exactly, 1)
+
+    def vc_bounds(self, domain: Domain) -> tuple[int, int]:
+        """Return those of conjunctions: a disjunction is one with cells and values negated."""
+        return Conjunctions(self.width, exactly=self.exactly).vc_bounds(domain)
 
     def queries(self, domain: Domain) -> Iterator[Query]:
         """Yield them by width, then in the order of the attributes."""
@@ -103,6 +121,10 @@ class Marginals(QueryClass):
     def stated(self, domain: Domain) -> int:
         """Return how many cells there are in all."""
         return self._cells.stated(domain)
+
+    def vc_bounds(self, domain: Domain) -> tuple[int, int]:
+        """Return those of the conjunctions with negations."""
+        return self._cells.vc_bounds(domain)
 
     def queries(self, domain: Domain) -> Iterator[Query]:
         """Yield them table by table."""
@@ -142,6 +164,24 @@ def count_subsets(
     if width > largest:
         raise ValueError(f"width {width} is too large: queries are tables over at most {largest} attributes")
     return sum(math.comb(d, i) * base**i for i in range(width if exactly else 0, width + 1))
+
+
+def vc_of_subsets(domain: Domain, width: int, exactly: bool, stated: int) -> tuple[int, int]:
+    """Return bounds on the VC dimension of ANDs, ORs or XORs of up to (or exactly) `width` attributes.
+
+    The lower one: cut the attributes into `width` groups and take one of each group, or (without
+    `exactly`) none. A group of 2^v attributes, the missing one included, shatters v cells, and the
+    other groups do not see those. It is at least ``k floor(log2(d / k))`` (Littlestone 1988), and for
+    ANDs of up to k attributes it is conjectured to be exact (Frein, Leveque and Sebo 2008).
+
+    The upper one is the lesser of d and log2 of the number stated. Where some cells cannot exist the
+    lower one is 0.
+    """
+    d = len(domain.attributes)
+    choices = d if exactly else d + width
+    each = (choices // width).bit_length() - 1
+    low = width * (each - 1) + (choices >> each)
+    return (low if domain.valid is None else 0), min(d, stated.bit_length() - 1)
 
 
 def _cell(domain: Domain, chosen: tuple[int, ...], pattern: tuple[int, ...]) -> Query:

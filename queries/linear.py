@@ -49,6 +49,12 @@ class Linear(QueryClass):
         """Return how many rows were given."""
         return len(self.weights)
 
+    def vc_bounds(self, domain: Domain) -> tuple[int, int]:
+        """Return 0 and log2 of the number of rows; ValueError for weights other than 0 and 1."""
+        if any(w not in (0, 1) for row in self.weights for w in row):
+            raise ValueError("linear: a VC dimension is that of weights 0 and 1 only")
+        return 0, len(self.weights).bit_length() - 1
+
     def queries(self, domain: Domain) -> Iterator[Query]:
         """Yield each row as a table over all attributes (0 on cells that cannot exist)."""
         d = len(domain.attributes)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from queries.conjunctions import check_width, count_subsets, subsets, width_text
+from queries.conjunctions import check_width, count_subsets, subsets, vc_of_subsets, width_text
 from queries.domain import Domain
 from queries.expressions import quote
 from queries.workload import Query, QueryClass
@@ -31,6 +31,13 @@ class Parities(QueryClass):
     def stated(self, domain: Domain) -> int:
         """Return how many parities there are (no table is kept, so any width is possible)."""
         return count_subsets(domain, self.width, self.exactly, 1, largest=len(domain.attributes))
+
+    def vc_bounds(self, domain: Domain) -> tuple[int, int]:
+        """Return those of `vc_of_subsets`; at most d, the dimension over GF(2).
+
+        The value is the most check bits of a linear code of length d and covering radius `width`.
+        """
+        return vc_of_subsets(domain, self.width, self.exactly, self.stated(domain))
 
     def queries(self, domain: Domain) -> Iterator[Query]:
         """Yield them by width, then in the order of the attributes."""

@@ -8,6 +8,8 @@ from operator import add
 from queries.conjunctions import Conjunctions, Disjunctions, Marginals
 from queries.domain import Domain
 from queries.expressions import shorten, suggestion
+from queries.halfspaces import Halfspaces
+from queries.intervals import Intervals, Thresholds
 from queries.parities import Parities
 from queries.predicates import Predicates
 from queries.workload import QueryClass
@@ -21,14 +23,20 @@ _WIDTHS: dict[str, tuple[Callable[..., QueryClass], tuple[str, ...]]] = {
     "marginals": (Marginals, ()),
     "parities": (Parities, ()),
 }
-NAMES = (*_WIDTHS, "predicates")
+_PLAIN: dict[str, Callable[[], QueryClass]] = {
+    "thresholds": Thresholds,
+    "intervals": Intervals,
+    "halfspaces": Halfspaces,
+}
+NAMES = (*_WIDTHS, *_PLAIN, "predicates")
 
 
 def parse(text: str) -> QueryClass:
     """Read a union of query classes.
 
     ``NAME:WIDTH`` is all widths up to WIDTH, ``NAME:=WIDTH`` that width alone; `conjunctions` takes
-    ``:negations``; ``predicates:P; Q`` lists predicates. ``+`` joins classes.
+    ``:negations``; `thresholds`, `intervals` and `halfspaces` stand alone; ``predicates:P; Q`` lists
+    predicates. ``+`` joins classes.
 
     >>> parse("conjunctions:2:negations + parities:=3")
     Union(parts=(Conjunctions(width=2, negations=True, exactly=False), Parities(width=3, exactly=True)))
@@ -68,6 +76,10 @@ def _part(part: str) -> QueryClass:
     name = name.strip().lower()
     if name == "predicates":
         return Predicates([predicate.strip() for predicate in _split(rest, ";")])
+    if name in _PLAIN:
+        if colon:
+            raise ValueError(f"queries {shorten(part)!r}: {name} takes no width and no option")
+        return _PLAIN[name]()
     if name not in _WIDTHS:
         known = ", ".join(NAMES)
         raise ValueError(

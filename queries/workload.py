@@ -12,9 +12,12 @@ import numpy as np
 from queries.domain import MAX_TABLE_ATTRIBUTES, Bits, Domain, Integers
 from queries.expressions import Booleans
 from queries.rows import MAX_TOTAL, Rows
+from queries.vc import VCDimension, search
 
 MAX_QUERIES = 1 << 20  # of one workload, before reduction
 MAX_MATRIX = 1 << 27  # entries of the table queries x cells, 1 GiB
+MAX_SEARCH = 1 << 11  # queries, and
+MAX_SEARCH_TABLE = 1 << 20  # entries of their table, that a VC dimension is searched on
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +51,11 @@ class Query:
         if self.weights is None:
             if self.denominator != 1:
                 raise ValueError(f"query {self.label!r}: a parity has denominator 1")
-        elif len(self.weights) != 1 << len(places) or not all(
-            type(w) is int and 0 <= w <= self.denominator for w in self.weights
+        elif (
+            len(self.weights) != 1 << len(places)
+            or {*map(type, self.weights)} != {int}
+            or min(self.weights) < 0
+            or max(self.weights) > self.denominator
         ):
             raise ValueError(
                 f"query {self.label!r}: expected 2^{len(places)} whole weights from 0 to {self.denominator}"
@@ -186,7 +192,10 @@ class QueryClass(ABC):
 
     @abstractmethod
     def stated(self, domain: Domain) -> int:
-        """Return how many queries the class states over a domain (nothing is built)."""
+        """Return how many queries the class states over a domain (nothing is built).
+
+        On the whole cube they are distinct functions, except where a user lists them or in a union.
+        """
 
     @abstractmethod
     def queries(self, domain: Domain) -> Iterator[Query]:
@@ -198,9 +207,39 @@ class QueryClass(ABC):
         if stated > MAX_QUERIES:
             raise ValueError(
                 f"{self.text} states {stated} queries over {len(domain.attributes)} attributes, "
-                f"more than {MAX_QUERIES}: use a smaller width"
+                f"more than {MAX_QUERIES}: use a smaller width or fewer attributes"
             )
         return Workload.reduced(domain, self.text, self.queries(domain))
+
+    def vc_bounds(self, domain: Domain) -> tuple[int, int]:
+        """Return what is proved of the VC dimension without a search; at the least log2 of the size."""
+        return 0, self.stated(domain).bit_length() - 1
+
+    def vc_dimension(self, domain: Domain) -> VCDimension:
+        """Return the VC dimension of the queries stated, constants and complements included.
+
+        It is that of functions on the cells that can exist. Where the closed forms do not meet and
+        the table of queries by cells is small, it is searched for, within a fixed budget.
+
+        Raises
+        ------
+        ValueError
+            The class states no queries over this domain, or queries other than 0/1.
+
+        Examples
+        --------
+        >>> from queries import Intervals
+        >>> Intervals().vc_dimension(Domain(["a", "b"]))
+        VCDimension(low=2, high=2, how='closed form')
+        """
+        stated = self.stated(domain)
+        low, high = self.vc_bounds(domain)
+        if low < high and stated <= MAX_SEARCH:
+            queries = tuple(self.queries(domain))
+            cells = _cells_that_matter(domain, queries, MAX_SEARCH_TABLE // stated)
+            if cells is not None:
+                return search(np.array([query.values(cells) for query in queries], dtype=bool), low, high)
+        return VCDimension(low, high, "closed form")
 
     def __add__(self, other: "QueryClass") -> "Union":
         if not isinstance(other, QueryClass):
@@ -223,10 +262,29 @@ class Union(QueryClass):
         """Return the sum over the parts."""
         return sum(part.stated(domain) for part in self.parts)
 
+    def vc_bounds(self, domain: Domain) -> tuple[int, int]:
+        """Return the largest of the parts, and the lesser of log2 of the size and VC(a) + VC(b) + 1."""
+        lows, highs = zip(*(part.vc_bounds(domain) for part in self.parts), strict=True)
+        return max(lows), min(self.stated(domain).bit_length(), sum(highs) + len(highs)) - 1
+
     def queries(self, domain: Domain) -> Iterator[Query]:
         """Yield the queries of each part in turn."""
         for part in self.parts:
             yield from part.queries(domain)
+
+
+def _cells_that_matter(domain: Domain, queries: Iterable[Query], most: int) -> Bits | None:
+    """Return cells, shape (r, d), on which the queries take all their values; None: more than `most`."""
+    if domain.valid is not None:
+        return domain.table() if domain.size <= most else None
+    places = sorted({i for query in queries for i in query.attributes})
+    if 1 << len(places) > most:
+        return None
+    settings = np.arange(1 << len(places))
+    cells = np.zeros((len(settings), len(domain.attributes)), dtype=np.uint8)
+    for shift, i in enumerate(reversed(places)):
+        cells[:, i] = settings >> shift & 1
+    return cells
 
 
 def _parts(queries: QueryClass) -> tuple[QueryClass, ...]:

@@ -11,10 +11,13 @@ from queries import (
     Conjunctions,
     Disjunctions,
     Domain,
+    Halfspaces,
+    Intervals,
     Linear,
     Marginals,
     Parities,
     Predicates,
+    Thresholds,
     Union,
     expressions,
     spec,
@@ -30,6 +33,9 @@ from queries import (
         ("conjunctions:=3:negations", Conjunctions(3, negations=True, exactly=True)),
         (" Disjunctions : 1 ", Disjunctions(1)),
         ("conjunctions:2 + parities:2", Union((Conjunctions(2), Parities(2)))),
+        ("thresholds", Thresholds()),
+        (" Intervals ", Intervals()),
+        ("halfspaces + marginals:1", Union((Halfspaces(), Marginals(1)))),
         ("predicates:smoker & ~older", Predicates(["smoker & ~older"])),
         (
             "predicates:a; `b + c; d` | a + parities:1",
@@ -57,6 +63,9 @@ def test_texts_mean_their_classes(text, meaning):
         ("marginals:2 +", "unknown query class ''"),
         ("predicates:", "expected an attribute name"),
         ("linear", "unknown query class 'linear'"),
+        ("thresholds:2", "thresholds takes no width and no option"),
+        ("halfspaces:", "halfspaces takes no width and no option"),
+        ("interval", "did you mean 'intervals'"),
         ("marginals:2" + " " * 100_000, "at most"),
     ],
 )
@@ -73,6 +82,28 @@ def test_only_text_is_a_specification():
 def test_default_is_at_most_two_way():
     assert spec.default(Domain(["a"])) == Marginals(1)
     assert spec.default(Domain(["a", "b", "c"])) == Marginals(2)
+
+
+@st.composite
+def classes(draw):
+    width, exactly = draw(st.integers(1, 9999)), draw(st.booleans())
+    found = [
+        Conjunctions(width, draw(st.booleans()), exactly),
+        Disjunctions(width, exactly),
+        Marginals(width, exactly),
+        Parities(width, exactly),
+        Thresholds(),
+        Intervals(),
+        Halfspaces(),
+        Predicates(["a & ~`b; c + d`", "e"]),
+    ]
+    return draw(st.sampled_from(found))
+
+
+@given(st.lists(classes(), min_size=1, max_size=4))
+def test_what_a_class_writes_is_read_again(parts):
+    queries = sum(parts[1:], parts[0])
+    assert spec.parse(queries.text) == queries
 
 
 @st.composite

@@ -1,0 +1,490 @@
+"""Thresholds, intervals and halfspaces against their definitions; the VC dimension of every class."""
+
+import re
+import subprocess
+import sys
+from fractions import Fraction
+from itertools import combinations, product
+from math import comb
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+
+import smalldb
+from queries import (
+    Conjunctions,
+    Disjunctions,
+    Domain,
+    Halfspaces,
+    Intervals,
+    Linear,
+    Marginals,
+    Parities,
+    Predicates,
+    Rows,
+    Thresholds,
+    VCDimension,
+)
+from queries.vc import search
+
+ORDERED = (Thresholds(), Intervals())
+PLAIN = (*ORDERED, Halfspaces())
+
+
+def domain_of(d, valid=None):
+    return Domain(list("abcdefgh"[:d]), valid)
+
+
+# The definitions
+
+
+def naive_ordered(queries, values):
+    """Every threshold, or interval, as its values on the given integers; each function once."""
+    ends = range(min(values), max(values) + 2)
+    if queries == Thresholds():
+        found = [tuple(int(v < cut) for v in values) for cut in ends]
+    else:
+        found = [tuple(int(a <= v < b) for v in values) for a in ends for b in ends]
+    return set(found)
+
+
+def naive_halfspaces(d, largest):
+    """Every function w x >= t with whole |w_i| <= largest -> the least sum of |w_i|."""
+    found = {}
+    for weights in product(range(-largest, largest + 1), repeat=d):
+        sums = [sum(w for w, bit in zip(weights, cell, strict=True) if bit) for cell in cells_of(d)]
+        for threshold in {*sums, max(sums) + 1}:
+            table = tuple(int(s >= threshold) for s in sums)
+            total = sum(map(abs, weights))
+            found[table] = min(total, found.get(table, total))
+    return found
+
+
+def separable(table, d):
+    """Whether real weights tell the ones of a table over the cube from its zeros."""
+    sides = [1 if value else -1 for value in table]
+    above = [[-side * x for x in (*cell, 1)] for side, cell in zip(sides, cells_of(d), strict=True)]
+    bounds = [(None, None)] * (d + 1)
+    return linprog([0] * (d + 1), A_ub=above, b_ub=[-1] * len(above), bounds=bounds).status == 0
+
+
+def naive_vc(table):
+    """The largest number of columns on which the rows of a 0/1 table take every pattern."""
+    columns = list(zip(*table, strict=True))
+    largest = 0
+    for size in range(1, len(columns) + 1):
+        if not any(len(set(zip(*chosen, strict=True))) == 2**size for chosen in combinations(columns, size)):
+            break
+        largest = size
+    return largest
+
+
+def cells_of(d):
+    return list(product((0, 1), repeat=d))
+
+
+def stated_table(queries, domain):
+    """The queries stated, before reduction, on the cells that can exist."""
+    return [query.values(domain.table()).tolist() for query in queries.queries(domain)]
+
+
+# Thresholds and intervals
+
+restricted = st.integers(1, 4).flatmap(
+    lambda d: st.tuples(st.just(d), st.sets(st.integers(0, 2**d - 1), min_size=1))
+)
+
+
+@pytest.mark.parametrize("queries", ORDERED, ids=lambda queries: queries.text)
+@given(restricted)
+@example((4, set(range(16))))
+@example((3, {5}))
+def test_ordered_classes_are_their_definitions(queries, drawn):
+    d, values = drawn
+    domain = domain_of(d, None if len(values) == 2**d else values)
+    table = [tuple(row) for row in stated_table(queries, domain)]
+    count = len(values)
+    assert len(table) == len(set(table)) == queries.stated(domain)
+    assert set(table) == naive_ordered(queries, sorted(values))
+    assert len(table) == (count + 1 if queries == Thresholds() else count * (count + 1) // 2 + 1)
+    assert queries.workload(domain).size == (count - 1 if queries == Thresholds() else comb(count, 2))
+
+
+@pytest.mark.parametrize("queries", ORDERED, ids=lambda queries: queries.text)
+@given(st.sets(st.integers(0, 15), min_size=1))
+def test_labels_of_ordered_classes_say_what_is_counted(queries, values):
+    domain = domain_of(4, values)
+    names = {"TRUE": 1, "FALSE": 0}
+    for query in queries.queries(domain):
+        expected = [int(eval(query.label, names, {"value": value})) for value in sorted(values)]
+        assert query.values(domain.table()).tolist() == expected
+
+
+def test_labels_of_intervals_are_plain():
+    domain = domain_of(3, [0, 1, 4, 7])
+    assert Thresholds().workload(domain).labels == ("value < 1", "value < 4", "value < 7")
+    assert [query.label for query in Intervals().queries(domain)] == [
+        *("FALSE", "value == 0", "value <= 1", "value <= 4", "TRUE"),
+        *("value == 1", "1 <= value <= 4", "value >= 1", "value == 4", "value >= 4", "value == 7"),
+    ]
+
+
+def test_the_number_of_intervals_of_16_values(vectors):
+    domain = domain_of(4)
+    assert Intervals().stated(domain) == vectors["misc_vc"]["value"]["intervals_count_16"]
+    assert len(naive_ordered(Intervals(), range(16))) == 137
+
+
+@pytest.mark.parametrize(
+    ("queries", "d", "message"),
+    [
+        (Thresholds(), 13, "thresholds: 8193 tables over 13 attributes are too large"),
+        (Intervals(), 9, "intervals: 131329 tables over 9 attributes are too large"),
+        (Thresholds(), 20, "thresholds states 1048577 queries over 20 attributes"),
+        (Intervals(), 40, "intervals states"),
+        (Halfspaces(), 5, "^halfspaces: at most 4 attributes, not 5$"),
+        (Thresholds() + Intervals(), 9, "intervals: "),
+    ],
+)
+def test_what_is_too_large_is_refused_before_it_is_built(queries, d, message):
+    with pytest.raises(ValueError, match=message) as refusal:
+        queries.workload(Domain([f"x{i}" for i in range(d)]))
+    assert "\n" not in str(refusal.value)
+
+
+def test_the_largest_tables_of_structural_zeros_are_of_the_values_that_exist():
+    domain = Domain([f"x{i}" for i in range(16)], [3, 500, 65_535])
+    assert Intervals().workload(domain).labels == ("value == 3", "value <= 500", "value == 500")
+
+
+def test_intervals_of_a_frame_of_16_values_are_released():
+    values = np.random.default_rng(3).integers(0, 16, size=400)
+    bits = values[:, None] >> np.array([3, 2, 1, 0]) & 1
+    frame = pd.DataFrame(bits, columns=list("abcd"))
+    synthetic = smalldb.generate(frame, Intervals(), epsilon=50, rows=8, rng=1)
+    assert synthetic.shape == (8, 4)
+    small = synthetic.to_numpy() @ (8, 4, 2, 1)
+    errors = [
+        abs(((values >= a) & (values <= b)).mean() - ((small >= a) & (small <= b)).mean())
+        for a in range(16)
+        for b in range(a, 16)
+    ]
+    release = smalldb.release(frame, "intervals", epsilon=50, rows=8, rng=1)
+    assert release.confidential.max_error == pytest.approx(max(errors))
+    assert max(errors) < 0.2
+
+
+# Halfspaces
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 4])
+def test_halfspaces_are_their_definition(d, vectors):
+    table = [tuple(row) for row in stated_table(Halfspaces(), domain_of(d))]
+    count = vectors["ltf_counts"]["value"][d - 1]
+    assert len(table) == Halfspaces().stated(domain_of(d)) == count
+    assert Halfspaces().workload(domain_of(d)).size == count // 2 - 1
+    assert set(table) == naive_halfspaces(d, (1, 1, 2, 3)[d - 1]).keys()
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_halfspaces_are_what_real_weights_separate(d):
+    expected = {table for table in product((0, 1), repeat=2**d) if separable(table, d)}
+    assert {tuple(row) for row in stated_table(Halfspaces(), domain_of(d))} == expected
+
+
+@pytest.mark.parametrize(("d", "count"), [(3, 56), (4, 986)])
+def test_smaller_weights_would_miss_some(d, count):
+    assert len(naive_halfspaces(d, d - 2)) == count
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 4])
+def test_labels_of_halfspaces_are_minimal_and_say_what_is_counted(d):
+    least = naive_halfspaces(d, (2, 2, 3, 4)[d - 1])  # among larger weights than are enumerated
+    domain, sums = domain_of(d), []
+    for query in Halfspaces().queries(domain):
+        text = re.sub(r"(\d) ([a-d])", r"\1 * \2", query.label)
+        names = {"TRUE": 1, "FALSE": 0}
+        table = tuple(int(eval(text, names, dict(zip("abcd", cell, strict=False)))) for cell in cells_of(d))
+        assert tuple(query.values(domain.table()).tolist()) == table
+        weights = re.findall(r"(\d*) ?[a-d]", query.label)
+        sums.append(sum(int(w or 1) for w in weights))
+        assert sums[-1] == least[table]
+    assert sums == sorted(sums)
+
+
+def test_labels_of_halfspaces_quote_names():
+    labels = Halfspaces().workload(Domain(["is old", "b", "c"])).labels
+    assert "2 `is old` + b - c >= 1" in labels
+    assert "-`is old` + b + c >= 0" in labels
+    assert [query.label for query in Halfspaces().queries(Domain(["a"]))] == [
+        *("TRUE", "FALSE", "a >= 1", "-a >= 0")
+    ]
+
+
+def test_halfspaces_on_restricted_cells():
+    domain = domain_of(3, [0, 1, 2, 4])  # in general position: every function is a halfspace
+    workload = Halfspaces().workload(domain)
+    assert (workload.stated, workload.size) == (104, 2**3 - 1)
+    assert Halfspaces().vc_dimension(domain) == VCDimension(4, 4, "search")
+    square = domain_of(3, [0, 1, 2, 3])
+    assert Halfspaces().vc_dimension(square) == VCDimension(3, 3, "search")
+
+
+def test_that_a_halfspace_predicts_a_label_is_two_halfspaces():
+    """The claim of examples/halfspaces.py; that it predicts the label is none in itself."""
+    over_all = {tuple(row) for row in stated_table(Halfspaces(), domain_of(4))}
+    cells, none = cells_of(4), 0
+    for predicted in stated_table(Halfspaces(), domain_of(3)):
+        pairs = [(predicted[4 * a + 2 * b + c], z) for a, b, c, z in cells]
+        assert tuple(int(h and z) for h, z in pairs) in over_all
+        assert tuple(int(not h and not z) for h, z in pairs) in over_all
+        none += tuple(int(h == z) for h, z in pairs) not in over_all
+    assert none == 104 - 2  # the two constants: the label itself and its negation
+
+
+# Reduction loses no error
+
+
+def halfspace_or_ordered():
+    return st.sampled_from(PLAIN).map(lambda queries: (queries,)) | st.permutations(PLAIN)
+
+
+@settings(max_examples=40)
+@given(st.data())
+def test_the_largest_error_is_that_of_all_queries_stated(data):
+    d = data.draw(st.integers(1, 3))
+    valid = data.draw(st.none() | st.sets(st.integers(0, 2**d - 1), min_size=1))
+    domain = domain_of(d, valid)
+    first, *others = data.draw(halfspace_or_ordered())
+    queries = sum(others, first)
+    counts = st.lists(st.integers(0, 4), min_size=domain.size, max_size=domain.size).filter(any)
+    table = np.array(stated_table(queries, domain))
+
+    def shares(histogram):
+        return [Fraction(int(count), sum(histogram)) for count in table @ histogram]
+
+    real, small = data.draw(counts), data.draw(counts)
+    workload = queries.workload(domain)
+    expected = max(abs(a - b) for a, b in zip(shares(real), shares(small), strict=True))
+
+    frame = pd.DataFrame(domain.table(), columns=domain.attributes)
+    answers = [workload.answers(Rows.from_counts(domain, frame, counts)).tolist() for counts in (real, small)]
+    assert answers == [(workload.matrix() @ histogram).tolist() for histogram in (real, small)]
+    kept = [abs(Fraction(a, sum(real)) - Fraction(b, sum(small))) for a, b in zip(*answers, strict=True)]
+    assert max(kept, default=0) == expected
+
+
+# VC dimensions
+
+
+tables = st.integers(1, 5).flatmap(
+    lambda n: st.lists(st.lists(st.booleans(), min_size=n, max_size=n), min_size=1)
+)
+
+
+@settings(max_examples=200)
+@given(tables)
+def test_search_is_the_definition(table):
+    found = search(np.array(table))
+    assert (found.low, found.high, found.how) == (naive_vc(table), naive_vc(table), "search")
+
+
+@given(st.integers(0, 3000))
+def test_a_search_out_of_budget_says_what_it_has_proved(splits):
+    table = np.array(stated_table(Parities(2), domain_of(7)), dtype=bool)
+    found = search(table, splits=splits)
+    assert found.low <= 4 <= found.high <= 4
+    assert search(table, low=4, high=6, splits=splits).exact
+    open_end = search(np.array(stated_table(Parities(2), domain_of(8)), dtype=bool), low=4, splits=splits)
+    assert open_end == VCDimension(4, 5, "search")
+
+
+def values(queries, d):
+    return [queries(width).vc_dimension(domain_of(d)) for width in range(1, d + 1)]
+
+
+def raw(queries, d):
+    """By search alone, no closed form."""
+    return search(np.array(stated_table(queries, domain_of(d)), dtype=bool))
+
+
+@pytest.mark.parametrize("queries", [Conjunctions, Disjunctions], ids=lambda queries: queries.__name__)
+@pytest.mark.parametrize("d", [4, 5, 6])
+def test_monotone_conjunctions_have_their_dimensions(queries, d, vectors):
+    expected = vectors["monoconj_le_k_vc"]["value"][f"d{d}"]
+    assert [(v.low, v.high) for v in values(queries, d)] == [(v, v) for v in expected]
+    assert [raw(queries(width), d).low for width in range(1, d + 1)] == expected
+
+
+def test_the_other_classes_have_their_dimensions(vectors):
+    stated = vectors["misc_vc"]["value"]
+    for d in range(1, 6):
+        assert raw(Conjunctions(d, negations=True), d).low == stated["literal_conj"][d - 1]
+        assert Conjunctions(d, negations=True).vc_dimension(domain_of(d)).exact
+    for d in range(1, 5):
+        table = np.array(stated_table(Parities(d), domain_of(d)), dtype=bool)
+        assert search(table) == VCDimension(*[stated["parities"][d - 1]] * 2, "search")
+        assert search(np.vstack([table, ~table])).low == stated["affine"][d - 1]
+        assert raw(Halfspaces(), d).low == vectors["ltf_vc"]["value"][d - 1]
+        assert raw(Thresholds(), d).low == stated["thresholds"]
+        assert raw(Intervals(), d).low == (stated["intervals"])
+        expected = {
+            Parities(d): stated["parities"][d - 1],
+            Halfspaces(): vectors["ltf_vc"]["value"][d - 1],
+            Thresholds(): stated["thresholds"],
+            Intervals(): stated["intervals"],
+        }
+        for queries, value in expected.items():
+            assert queries.vc_dimension(domain_of(d)) == VCDimension(value, value, "closed form")
+
+
+@pytest.mark.parametrize(
+    ("queries", "expected"),
+    [
+        (
+            lambda k: Conjunctions(k, exactly=True),
+            {4: [2, 2, 1, 0], 5: [2, 2, 2, 1, 0], 6: [2, 3, 3, 2, 1, 0]},
+        ),
+        (lambda k: Conjunctions(k, negations=True), {3: [2, 3, 3], 4: [3, 4, 4, 4], 5: [3, 4, 5, 5, 5]}),
+        (
+            lambda k: Marginals(k, exactly=True),
+            {2: [2, 1], 3: [2, 2, 1], 4: [3, 2, 2, 1], 5: [3, 3, 2, 2, 1]},
+        ),
+        (lambda k: Parities(k), {5: [2, 4, 4, 4, 5], 6: [2, 4, 5, 5, 5, 6]}),
+    ],
+    ids=["exactly", "literals", "marginals", "parities"],
+)
+def test_dimensions_by_width(queries, expected):
+    for d, dimensions in expected.items():
+        assert [(v.low, v.high) for v in values(queries, d)] == [(v, v) for v in dimensions]
+        assert [raw(queries(width), d).low for width in range(1, d + 1)] == dimensions
+
+
+def test_three_of_six_attributes_shatter_three_cells():
+    """Where theory.md once said 2: one attribute of each pair, and each cell lacks the second of its pair."""
+    chosen = [[5 - 2 * i - second for i, second in enumerate(bits)] for bits in product((0, 1), repeat=3)]
+    lacking = [0, 2, 4]
+    patterns = {tuple(int(cell not in conjunction) for cell in lacking) for conjunction in chosen}
+    assert len(patterns) == 8
+    assert all(len(set(conjunction)) == 3 for conjunction in chosen)
+
+
+@st.composite
+def classes(draw, d):
+    """A class over d attributes, small enough for the definition."""
+    width, exactly = draw(st.integers(1, d)), draw(st.booleans())
+    bit_rows = st.lists(st.lists(st.integers(0, 1), min_size=2**d, max_size=2**d), min_size=1, max_size=6)
+    texts = ["a", "~a", "a & b", "a ^ b", "b | ~a"] if d > 1 else ["a", "~a", "a | ~a"]
+    predicates = st.lists(st.sampled_from(texts), min_size=1)
+    found = [
+        Conjunctions(width, draw(st.booleans()), exactly),
+        Disjunctions(width, exactly),
+        Marginals(width, exactly),
+        Parities(width, exactly),
+        *PLAIN,
+        Predicates(draw(predicates)),
+        Linear(draw(bit_rows)),
+    ]
+    return draw(st.sampled_from(found))
+
+
+@settings(max_examples=150)
+@given(st.data())
+def test_every_class_has_the_dimension_of_its_definition(data):
+    d = data.draw(st.integers(1, 3))
+    queries = data.draw(classes(d))
+    if data.draw(st.booleans()):
+        queries = queries + data.draw(classes(d))
+    domain = domain_of(d)
+    if "linear" not in queries.text:
+        domain = domain_of(d, data.draw(st.none() | st.sets(st.integers(0, 2**d - 1), min_size=1)))
+    truth = naive_vc(stated_table(queries, domain))
+    low, high = queries.vc_bounds(domain)
+    assert low <= truth <= high
+    found = queries.vc_dimension(domain)
+    assert (found.low, found.high) == (truth, truth)
+
+
+@given(st.integers(1, 300), st.integers(1, 40))
+def test_the_lower_bound_is_never_below_the_stated_one(d, width):
+    domain = Domain([f"x{i}" for i in range(d)])
+    width = min(width, d)
+    stated = width * ((d // width).bit_length() - 1)
+    low, high = Parities(width).vc_bounds(domain)
+    assert stated <= low <= high < Parities(width).stated(domain).bit_length()
+    exactly, most = Parities(width, exactly=True).vc_bounds(domain)
+    assert exactly <= low
+    assert exactly <= most <= high
+
+
+def test_dimensions_of_large_domains_are_bounded_without_tables():
+    domain = Domain([f"x{i}" for i in range(100)])
+    assert Conjunctions(2).vc_dimension(domain) == VCDimension(11, 12, "closed form")
+    assert Conjunctions(1).vc_dimension(domain) == VCDimension(6, 6, "closed form")
+    assert (Conjunctions(2) + Parities(1)).vc_dimension(domain) == VCDimension(11, 12, "closed form")
+    assert Predicates(["x7 & x9", "x7 | x9", "x7", "x9"]).vc_dimension(domain) == VCDimension(2, 2, "search")
+    assert Halfspaces().vc_bounds(domain) == (101, 101)
+    restricted = Domain(domain.attributes[:20], "~x1 | x2")
+    assert Conjunctions(2).vc_dimension(restricted) == VCDimension(0, 7, "closed form")
+    assert Predicates(["x1", "x2"]).vc_dimension(restricted) == VCDimension(0, 1, "closed form")
+
+
+def test_dimensions_of_unions_add_up_to_one_more_a_part():
+    domain = Domain([f"x{i}" for i in range(20)])
+    assert (Thresholds() + Intervals()).vc_dimension(domain) == VCDimension(2, 4, "closed form")
+
+
+def test_dimensions_at_the_ends():
+    widest = Marginals(20, exactly=True).vc_dimension(Domain([f"x{i}" for i in range(20)]))
+    assert widest == VCDimension(1, 1, "closed form")
+    for queries in ORDERED:
+        assert queries.vc_dimension(domain_of(3, [5])) == VCDimension(1, 1, "closed form")
+
+
+def test_what_has_no_vc_dimension_is_refused():
+    domain = domain_of(1)
+    assert Linear([[0, 1], [1, 1]]).vc_dimension(domain).exact
+    for queries in (Linear([[0, "1/2"]]), Thresholds() + Linear([[0, "1/2"]])):
+        with pytest.raises(ValueError, match=r"^linear: a VC dimension is that of weights 0 and 1 only$"):
+            queries.vc_dimension(domain)
+    with pytest.raises(ValueError, match=r"^halfspaces: at most 4"):
+        Halfspaces().vc_dimension(domain_of(5))
+    with pytest.raises(ValueError, match="more than the 1 attributes"):
+        Marginals(2).vc_dimension(domain)
+
+
+def test_a_dimension_says_whether_it_is_known():
+    assert VCDimension(2, 2, "search").exact
+    assert not VCDimension(2, 3, "search").exact
+    assert [str(VCDimension(2, high, "search")) for high in (2, 3)] == ["2", "2 to 3"]
+    for low, high in [(3, 2), (-1, 2)]:
+        with pytest.raises(ValueError, match="is none"):
+            VCDimension(low, high, "search")
+
+
+# The example
+
+
+def test_a_halfspace_is_learnt_from_the_synthetic_table(examples, tmp_path):
+    picture = tmp_path / "halfspaces.png"
+    done = subprocess.run(
+        [sys.executable, examples / "halfspaces.py", "--plot", picture],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
+    )
+    learnt = re.findall(r"^learnt from the (.*): (.*), right on (0\.\d{3}) of", done.stdout, re.M)
+    assert [source for source, _, _ in learnt] == ["data", "synthetic table"]
+    assert learnt[0][1:] == ("smoker + older - active >= 1", "0.880")
+    error, accuracy, loss = map(float, re.findall(r": (0\.\d{3})(?:,|$)", done.stdout, re.M))
+    assert 0 < error < 0.2
+    assert accuracy <= 2 * error + 1e-3
+    assert loss <= 4 * error + 1e-3
+    assert loss == pytest.approx(float(learnt[0][2]) - float(learnt[1][2]), abs=1e-3)
+    assert "not private" in done.stdout
+    assert picture.read_bytes().startswith(b"\x89PNG")
