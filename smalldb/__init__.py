@@ -5,7 +5,7 @@ import queries
 if not hasattr(queries, "Workload"):  # another package of this import name exists
     raise ImportError(f"smalldb needs its own package 'queries', but {queries.__file__} shadows it")
 
-from smalldb import bounds
+from smalldb import accounting, bounds
 from smalldb.auditing import Audit, audit
 from smalldb.counting import Census, Law, census
 from smalldb.planning import Neighbours, Plan, plan
@@ -24,6 +24,7 @@ __all__ = [
     "Release",
     "Selection",
     "__version__",
+    "accounting",
     "audit",
     "bounds",
     "census",

@@ -1,0 +1,369 @@
+"""Composition: the theory's figures, brute force over all outcomes, and an independent accountant."""
+
+import math
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import smalldb
+from queries import Conjunctions
+from smalldb.accounting import compose, compose_records, curves, per_release
+
+OPTIMAL = "optimal, bounded range, non-adaptive (DDR 2020)"
+COLUMNS = [  # as in the theory's table
+    "addition",
+    "advanced (DRV 2010)",
+    "advanced (KOV 2015)",
+    "optimal, pure (KOV 2015)",
+    "Azuma, bounded range",
+    "zCDP eps^2/8, loose",
+    "zCDP eps^2/8",
+    "Renyi, bounded range",
+    "Gaussian limit",
+    OPTIMAL,
+]
+TABLE = {
+    (10, "0.5", "1e-6"): [5, 11.5549, 9.5359, 4.99989, 4.46707, 4.46815, 4.01028, 3.63234, 3.74722, 3.56908],
+    (16, "0.25", "1e-5"): [
+        4,
+        5.93463,
+        5.29594,
+        3.89412,
+        2.52416,
+        2.52426,
+        2.16572,
+        2.07556,
+        1.99309,
+        1.95976,
+    ],
+    (100, "0.1", "1e-6"): [
+        10,
+        6.30823,
+        5.75611,
+        4.77457,
+        2.75324,
+        2.75326,
+        2.41909,
+        2.40020,
+        2.25408,
+        2.24603,
+    ],
+    (1000, "0.05", "1e-6"): [
+        50,
+        10.87485,
+        9.56103,
+        8.28357,
+        4.46813,
+        4.46815,
+        4.01028,
+        4.00678,
+        3.74722,
+        3.74559,
+    ],
+    (30, 1, "1e-6"): [30, 80.34, 42.65, 29.988, 18.0946, 18.1456, 17.1570, 16.2322, 16.1904, 15.5855],
+}
+
+
+def by_method(made):
+    return made.table.set_index("method")["epsilon"]
+
+
+@pytest.mark.parametrize("case", TABLE, ids=str)
+def test_table(case):
+    releases, epsilon, delta = case
+    made = compose(epsilon=epsilon, releases=releases, delta=delta, bounded_range=True)
+    for method, expected in zip(COLUMNS, TABLE[case], strict=True):
+        assert by_method(made)[method] == pytest.approx(expected, rel=2e-4 if releases == 30 else 2e-5)
+    assert made.method == "Renyi, bounded range"
+    assert made.epsilon == by_method(made)["Renyi, bounded range"]
+
+
+def test_vectors(vectors):
+    made = by_method(compose(epsilon=0.5, releases=10, delta=1e-6, bounded_range=True))
+    value = vectors["acc_T10"]["value"]
+    names = {
+        "pure": "addition",
+        "adv_DRV": "advanced (DRV 2010)",
+        "adv_KOV": "advanced (KOV 2015)",
+        "opt_dp": "optimal, pure (KOV 2015)",
+        "br_azuma": "Azuma, bounded range",
+        "zcdp_simple": "zCDP eps^2/8, loose",
+        "zcdp_tight": "zCDP eps^2/8",
+        "br_rdp": "Renyi, bounded range",
+        "gdp_clt": "Gaussian limit",
+    }
+    for key, method in names.items():
+        assert made[method] == pytest.approx(value[key], rel=1e-7)
+    assert made[OPTIMAL] == pytest.approx(vectors["br_eps_T10_.5_1e-6"]["value"], rel=1e-7)
+    hundred = by_method(compose(epsilon=0.1, releases=100, delta=1e-6, bounded_range=True))
+    assert hundred[OPTIMAL] == pytest.approx(vectors["br_eps_T100_.1_1e-6"]["value"], rel=1e-7)
+    assert curves.mean_loss(1) == pytest.approx(vectors["zcdp_KL_eps1"]["value"], rel=1e-12)
+    for name, releases, eps, total in (
+        ("brdelta_k1_eps1_eg0.3", 1, 1, 0.3),
+        ("brdelta_k2_eps1_eg0.5", 2, 1, 0.5),
+        ("brdelta_k3_eps1_eg0.7", 3, 1, 0.7),
+        ("brdelta_k6_eps0.3_eg0.5", 6, 0.3, 0.5),
+    ):
+        assert curves.range_delta(total, eps, releases) == pytest.approx(vectors[name]["value"], rel=1e-10)
+
+
+def test_ten_releases_that_are_only_pure_cost_nearly_five():
+    made = compose(epsilon=0.5, releases=10, delta=1e-6)
+    assert 4.9998 <= made.epsilon < 5
+    assert not any(
+        "range" in method or "zCDP" in method or "Gaussian" in method for method in made.table["method"]
+    )
+    assert made.table["valid"].all()
+
+
+def composed(pairs, total):
+    """Delta of a product of pairs, each (log ratio, probability under the less likely), by its outcomes."""
+    terms = []
+    for outcomes in product(*pairs):
+        loss, probability = sum(loss for loss, _ in outcomes), math.prod(p for _, p in outcomes)
+        terms.append(probability * max(math.exp(loss) - math.exp(total), 0.0))
+    return math.fsum(terms)
+
+
+def response(eps):
+    """Randomised response."""
+    return [(eps, 1 / (1 + math.exp(eps))), (-eps, math.exp(eps) / (1 + math.exp(eps)))]
+
+
+def ranged(eps, t):
+    """The worst bounded-range pair with log ratios t and t - eps."""
+    p = (math.exp(-t) - math.exp(-eps)) / -math.expm1(-eps)
+    return [(t, p), (t - eps, 1 - p)]
+
+
+@pytest.mark.parametrize("releases", range(1, 7))
+@pytest.mark.parametrize("eps", [0.1, 0.7, 2.0])
+@pytest.mark.parametrize("share", [0.0, 0.2, 0.55, 0.9])
+def test_deltas_are_those_of_all_outcomes(releases, eps, share):
+    total = share * releases * eps
+    assert curves.pure_delta(total, eps, releases) == pytest.approx(
+        composed([response(eps)] * releases, total), rel=1e-9, abs=1e-15
+    )
+    best = curves.range_delta(total, eps, releases)
+    stationary = [min(max((total + (i + 1) * eps) / (releases + 1), 0), eps) for i in range(releases + 1)]
+    grid = [*np.linspace(0, eps, 41), *stationary]
+    worst = max(composed([ranged(eps, t)] * releases, total) for t in grid)
+    assert best == pytest.approx(worst, rel=1e-9, abs=1e-15)
+
+
+def test_unequal_pairs_lose_no_more_than_equal_ones():
+    eps, total = 0.8, 0.9
+    grid = np.linspace(0, eps, 9)
+    worst = max(composed([ranged(eps, t) for t in chosen], total) for chosen in product(grid, repeat=3))
+    assert worst <= curves.range_delta(total, eps, 3) + 1e-12
+
+
+def adaptive_delta(total, eps, releases, steps=800):
+    """A lower bound on the adaptive optimum, d_k(g) = max_t P1 d(g - t) + P0 d(g - t + eps), on a grid."""
+    unit = eps / steps
+    span = 2 * releases * steps
+    g = (np.arange(-span, span + 1)) * unit
+    d = np.maximum(-np.expm1(g), 0)  # d_0, exact on the grid
+    t = np.arange(steps + 1)
+    high = -np.expm1(t * unit - eps) / -math.expm1(-eps)
+    for _ in range(releases):
+        new = np.zeros_like(d)
+        for k in t:
+            down = np.concatenate([np.full(k, d[0]), d[: len(d) - k]])
+            up = d if k == steps else np.concatenate([d[steps - k :], np.zeros(steps - k)])
+            new = np.maximum(new, high[k] * down + (1 - high[k]) * up)
+        d = new
+    return float(np.interp(total, g, d))
+
+
+def test_adaptive_releases_lose_more_than_fixed_ones(vectors):
+    value = vectors["br_adaptive_k2_eps1_eg0"]["value"]
+    found = adaptive_delta(0.0, 1.0, 2, steps=300)
+    assert value["lower"] - 1e-3 <= found <= value["upper"] + 1e-3
+    assert curves.range_delta(0.0, 1.0, 2) == pytest.approx(value["nonadaptive"], rel=1e-9)
+    assert found > value["nonadaptive"] + 0.01
+
+
+@pytest.mark.parametrize("eps, releases, total", [(1.0, 2, 0.5), (1.0, 3, 0.7), (0.5, 4, 0.9)])
+def test_what_is_valid_for_adaptive_releases_is_above_the_adaptive_optimum(eps, releases, total):
+    delta = adaptive_delta(total, eps, releases, steps=200)
+    made = compose(epsilon=eps, releases=releases, delta=delta, bounded_range=True)
+    assert made.table[made.table["valid"]]["epsilon"].min() >= total - 5e-3
+
+
+def test_the_non_adaptive_optimum_is_refused_for_adaptive_use():
+    given = {"epsilon": 0.5, "releases": 10, "delta": 1e-6, "bounded_range": True}
+    adaptive, fixed = compose(**given), compose(**given, adaptive=False)
+    assert fixed.method == OPTIMAL
+    assert fixed.epsilon < adaptive.epsilon
+    valid = adaptive.table.set_index("method")["valid"]
+    assert not valid[OPTIMAL]
+    assert not valid["Gaussian limit"]
+    assert not fixed.table.set_index("method")["valid"]["Gaussian limit"]
+
+
+@pytest.mark.parametrize("order", [1.01, 1.5, 2, 8, 64, 1000])
+@pytest.mark.parametrize("eps", [1e-3, 0.1, 1.0, 4.0])
+def test_curves_are_the_largest_over_the_worst_pairs(order, eps):
+    def divergence(pair):
+        terms = [math.log(q) + order * loss for loss, q in pair if q > 0]
+        top = max(terms)
+        return (top + math.log(math.fsum(math.exp(term - top) for term in terms))) / (order - 1)
+
+    assert curves.pure_curve(eps, order) == pytest.approx(divergence(response(eps)), rel=1e-6, abs=1e-13)
+    worst = max(divergence(ranged(eps, t)) for t in np.linspace(0, eps, 20_001)[1:-1])
+    assert curves.range_curve(eps, order) == pytest.approx(worst, rel=1e-5, abs=1e-12)
+    assert curves.range_curve(eps, order) <= min(order * eps * eps / 8, eps) * (1 + 1e-9) + 1e-14
+    assert curves.mean_loss(eps) <= eps * eps / 8
+
+
+def test_an_independent_accountant_agrees():
+    pld = pytest.importorskip("dp_accounting.pld.privacy_loss_distribution")
+    common = pytest.importorskip("dp_accounting.pld.common")
+    rdp = pytest.importorskip("dp_accounting.rdp")
+    for releases, eps, delta in ((10, 0.5, 1e-6), (100, 0.1, 1e-6), (16, 0.25, 1e-5)):
+        one = pld.from_privacy_parameters(
+            common.DifferentialPrivacyParameters(eps), value_discretization_interval=1e-4
+        )
+        theirs = one.self_compose(releases).get_epsilon_for_delta(delta)
+        ours = by_method(compose(epsilon=str(eps), releases=releases, delta=delta))[
+            "optimal, pure (KOV 2015)"
+        ]
+        assert ours == pytest.approx(theirs, rel=2e-4)
+        orders = np.linspace(1.5, 200, 40_000)
+        for method, curve in (
+            ("zCDP eps^2/8", [releases * eps**2 / 8 * order for order in orders]),
+            ("Renyi, bounded range", [releases * curves.range_curve(eps, order) for order in orders]),
+        ):
+            theirs, _ = rdp.compute_epsilon(orders, np.array(curve), delta)
+            ours = by_method(compose(epsilon=str(eps), releases=releases, delta=delta, bounded_range=True))[
+                method
+            ]
+            assert ours == pytest.approx(theirs, rel=1e-5)
+            assert ours <= theirs * (1 + 1e-8)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.floats(0.01, 5),
+    st.integers(1, 60),
+    st.sampled_from([0, 1e-9, 1e-6, 1e-3, 0.3]),
+    st.booleans(),
+    st.booleans(),
+)
+def test_more_loses_more(epsilon, releases, delta, adaptive, bounded_range):
+    given = {"delta": delta, "adaptive": adaptive, "bounded_range": bounded_range}
+    made = compose(epsilon=epsilon, releases=releases, **given).epsilon
+    slack = 1 + 1e-8
+    assert made <= float(Fraction(str(epsilon)) * releases) * (1 + 1e-15)
+    assert made <= compose(epsilon=epsilon * 1.1, releases=releases, **given).epsilon * slack
+    assert made <= compose(epsilon=epsilon, releases=releases + 1, **given).epsilon * slack
+    assert made >= compose(epsilon=epsilon, releases=releases, **(given | {"delta": 0.4})).epsilon / slack
+    assert (
+        compose(epsilon=epsilon, releases=releases, **(given | {"adaptive": False})).epsilon <= made * slack
+    )
+    assert (
+        compose(epsilon=epsilon, releases=releases, **(given | {"bounded_range": True})).epsilon
+        <= made * slack
+    )
+
+
+@pytest.mark.parametrize("bounded_range", [False, True])
+@pytest.mark.parametrize(
+    "total, releases, delta", [(1, 10, 1e-6), ("1/2", 100, 1e-5), (3, 7, 0), (20, 40, 1e-9)]
+)
+def test_per_release_inverts(total, releases, delta, bounded_range):
+    each = per_release(epsilon=total, releases=releases, delta=delta, bounded_range=bounded_range)
+    given = {"releases": releases, "delta": delta, "bounded_range": bounded_range}
+    assert compose(epsilon=Fraction(each), **given).epsilon <= float(Fraction(total)) * (1 + 1e-15)
+    assert compose(epsilon=Fraction(each * (1 + 1e-9)), **given).epsilon > float(Fraction(total))
+    assert each >= float(Fraction(total)) / releases * (1 - 1e-15)
+
+
+def test_unequal_releases():
+    made = compose(epsilon=[0.5, "1/4", Fraction(1, 8)], delta=1e-6, bounded_range=True)
+    assert by_method(made)["addition"] == 0.875
+    assert OPTIMAL not in by_method(made)
+    equal, listed = compose(epsilon=0.1, releases=30, delta=1e-6), compose(epsilon=[0.1] * 30, delta=1e-6)
+    assert equal.table.equals(listed.table)
+    less = compose(epsilon=[0.1] * 29 + [0.05], delta=1e-6, bounded_range=True)
+    more = compose(epsilon=[0.1] * 30, delta=1e-6, bounded_range=True)
+    assert by_method(less)["Renyi, bounded range"] < by_method(more)["Renyi, bounded range"]
+
+
+def record(**changes):
+    frame = pd.DataFrame({"a": [0, 1, 1], "b": [0, 0, 1]})
+    made = smalldb.release(frame, Conjunctions(1), epsilon="1/2", rows=2).record
+    return made | changes
+
+
+def test_records_compose_as_they_say():
+    ours, delta = record(), "1e-6"
+    made = compose_records([ours] * 10, delta=delta)
+    assert made.epsilon == compose(epsilon="1/2", releases=10, delta=delta, bounded_range=True).epsilon
+    pure = record(privacy={"epsilon": "1/2", "bounded_range": None})
+    assert (
+        compose_records([pure] * 10, delta=delta).epsilon
+        == compose(epsilon="1/2", releases=10, delta=delta).epsilon
+    )
+    mixed = compose_records([ours] * 5 + [pure] * 5, delta=delta)
+    assert made.epsilon < mixed.epsilon <= 5
+    assert "Azuma, bounded range" not in by_method(mixed)
+    with_delta = compose_records([ours, record(delta="1/1000")], delta=delta)
+    assert with_delta.delta == Fraction(1, 1000) + Fraction(1, 10**6)
+    assert with_delta.epsilon == compose_records([ours, ours], delta=delta).epsilon
+
+
+@pytest.mark.parametrize(
+    "records, message",
+    [
+        ([], "at least one"),
+        ([{"epsilon": 1}], "a key is missing"),
+        (lambda: [record(private=False)], "seeded"),
+        (lambda: [record(), record(neighbours="add-remove")], "one neighbouring relation"),
+        (lambda: [record(delta="1/2"), record(delta="1/2")], "delta"),
+    ],
+)
+def test_records_that_do_not_compose(records, message):
+    with pytest.raises(ValueError, match=message):
+        compose_records(records() if callable(records) else records, delta="1e-6")
+
+
+@pytest.mark.parametrize(
+    "changes, message",
+    [
+        ({"epsilon": 0}, "epsilon"),
+        ({"epsilon": [0.1, -1]}, "epsilon"),
+        ({"epsilon": [], "releases": None}, "at least one"),
+        ({"releases": 0}, "releases"),
+        ({"releases": None}, "releases"),
+        ({"releases": 3, "epsilon": [1, 1]}, "number of epsilons"),
+        ({"releases": 10**6}, "releases must be at most"),
+        ({"delta": 1}, "delta"),
+        ({"delta": -1e-9}, "delta"),
+    ],
+    ids=str,
+)
+def test_refusals(changes, message):
+    with pytest.raises(ValueError, match=message):
+        compose(**{"epsilon": 1, "releases": 2, "delta": 1e-6} | changes)
+
+
+@pytest.mark.parametrize("changes", [{"adaptive": 1}, {"bounded_range": "yes"}, {"releases": 2.0}], ids=str)
+def test_wrong_types(changes):
+    with pytest.raises(TypeError):
+        compose(**{"epsilon": 1, "releases": 2, "delta": 1e-6} | changes)
+
+
+@pytest.mark.parametrize("bounded_range", [False, True])
+@pytest.mark.parametrize("epsilon", ["1e-9", 1, 50, 800, 10**6])
+@pytest.mark.parametrize("releases", [1, 3, 900])
+def test_nothing_overflows(epsilon, releases, bounded_range):
+    made = compose(epsilon=epsilon, releases=releases, delta="1e-12", bounded_range=bounded_range)
+    assert 0 <= made.epsilon <= float(Fraction(epsilon)) * releases
+    assert not made.table["epsilon"].isna().any()
