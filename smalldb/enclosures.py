@@ -36,6 +36,8 @@ class Real:
     def __add__(self, other: "Operand") -> "Real":
         return self._corners(Context.add, other)
 
+    __radd__ = __add__
+
     def __sub__(self, other: "Operand") -> "Real":
         return self._corners(Context.subtract, other)
 

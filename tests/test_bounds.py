@@ -296,7 +296,7 @@ def test_the_floats_of_the_binomial_method_are_far_better_than_its_margin(rows, 
             math.comb(rows, i) * p**i * (1 - p) ** (rows - i)
             for i in (*range(k + 1), *range(above + 1, rows + 1))
         )
-        (found,) = bounds._binomial_tails(np.array([rows]), np.array([k]), alpha)
+        (found,) = bounds.sampling._binomial_tails(np.array([rows]), np.array([k]), alpha)
         assert found == pytest.approx(float(sum(terms)), rel=1e-11, abs=0)
 
 

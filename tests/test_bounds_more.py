@@ -1,0 +1,373 @@
+"""The other calculators: the theory's figures, inversion, definitions in floats, and exact laws."""
+
+import math
+from fractions import Fraction
+from math import comb
+
+import naive
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import smalldb
+from queries import Conjunctions, Domain, Linear
+from smalldb import bounds
+
+ROWS = {  # d, |Q|, n, eps, beta -> the worked table of the theory
+    (4, 10, 10**3, 1, "0.05"): (0.48506340, 40, 0.46559032, 0.44770934, 0.25961532, 0.19157577, 0.11779786),
+    (8, 36, 10**4, 1, "0.05"): (0.32072845, 140, 0.31550311, 0.29995400, 0.17490335, 0.16043024, 0.10685947),
+    (10, 56, 10**5, "0.5", "0.01"): (
+        0.21027122,
+        365,
+        0.20628918,
+        0.19621803,
+        0.11241949,
+        0.10431261,
+        0.06653931,
+    ),
+    (16, 697, 10**6, "0.1", "0.01"): (
+        0.22767149,
+        506,
+        0.22598672,
+        0.21410294,
+        0.14397380,
+        0.14356356,
+        0.14356356,
+    ),
+    (20, 211, 10**5, 1, "0.05"): (
+        0.22888325,
+        409,
+        0.22779948,
+        0.21561814,
+        0.15833365,
+        0.15530244,
+        0.15530244,
+    ),
+    (32, 41449, 10**8, "0.1", "0.001"): (
+        0.07243737,
+        8106,
+        0.07217546,
+        0.06828414,
+        0.04942013,
+        0.04808397,
+        0.04808397,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", ROWS, ids=str)
+def test_the_worked_table(case):
+    d, queries, n, epsilon, beta = case
+    given = {"n": n, "cells": 2**d, "queries": queries, "epsilon": epsilon, "beta": beta}
+    theorem, rows = bounds.theorem_4_5(**given), bounds.theorem_4_5_rows(**given)
+    sharp = [
+        bounds.sharp(**given, rows=rows, opt_method="hoeffding"),
+        *(
+            bounds.sharp(**given, rows=bounds.best_rows(**given, opt_method=method), opt_method=method)
+            for method in ("hoeffding", "least")
+        ),
+    ]
+    found = (
+        theorem,
+        rows,
+        bounds.proposition_4_4(alpha=theorem / 2, **given),
+        bounds.proposition_4_4_best(**given),
+        *sharp,
+    )
+    assert found == pytest.approx(ROWS[case], abs=6e-9)
+
+
+def test_vectors(vectors):
+    def value(name):
+        return vectors[name]["value"]
+
+    near = bounds.neighbourhood(n=50, cells=4, queries=4, rows=22, epsilon=1, beta=0.05)
+    assert near == pytest.approx(value("sharp_nbhd_n50_N4_J4_eps1_b.05_m22"), rel=1e-8)
+    data = {"error": 0.1, "cells": 16, "queries": 11, "epsilon": 1, "beta": 0.05}
+    assert bounds.sharp_data(**data) == value("inv_n_a0.1_N16_J11_eps1_b.05")
+    assert bounds.sharp_data(**data, opt_method="hoeffding") == value("inv_n_hoeff_only")
+    names = {"wiki": "encyclopaedia", "safe_dev_a_half": "standard", "sauer_hoeffding_1024pts": "sauer"}
+    for vector, dimension, alpha in (("vc_m_V1_a0.5", 1, "1/2"), ("vc_m_V5_a0.25", 5, "1/4")):
+        for key, method in names.items():
+            assert (
+                bounds.vc_rows(dimension=dimension, alpha=alpha, method=method, cells=1024)
+                == value(vector)[key]
+            )
+    wiki = bounds.encyclopaedia_data(attributes=10, rows=430, error=0.5, epsilon=1, beta=0.05)
+    assert wiki == math.ceil(value("wiki_n"))
+
+
+def test_figures_of_the_theory():
+    given = {"error": 0.1, "n": 5000, "cells": 256, "queries": 37, "beta": 0.05}
+    assert bounds.sharp_epsilon(**given) == pytest.approx(2.2379666, abs=1e-7)
+    many = bounds.sharp_queries(error=0.2, n=10**4, cells=256, epsilon=1, beta=0.05, opt_method="hoeffding")
+    assert math.log(many) == pytest.approx(10.474167, abs=1 / many)
+    assert bounds.opt(cells=2**16, queries=697, rows=450, opt_method="binomial") == pytest.approx(
+        0.0756, abs=5e-5
+    )
+    assert bounds.opt(cells=2**20, queries=211, rows=306, opt_method="binomial") == pytest.approx(
+        0.0817, abs=5e-5
+    )
+    sizes = [bounds.vc_rows(dimension=5, alpha="0.1", cells=2**d) for d in (10, 20)]
+    assert sizes == [6112, 13045]  # deviation 0.05
+    assert bounds.vc_rows(dimension=5, alpha="0.1", method="encyclopaedia") == 40559
+    assert bounds.vc_rows(dimension=5, alpha="0.1", method="standard") == 195108
+    for v, alpha, factor in ((1, "0.5", 82.2), (1, "0.25", 50.3), (1, "0.1", 37.4), (1, "0.05", 32.8)):
+        rows, a = bounds.vc_rows(dimension=v, alpha=alpha, method="encyclopaedia"), float(alpha)
+        assert rows * a * a / (v * math.log(1 / a)) == pytest.approx(factor, abs=0.06)
+
+
+def test_the_small_example_of_the_general_theorems():
+    """Monotone conjunctions on two attributes, x = (3, 1, 0, 2), m = 3, epsilon 2: true mean .3112."""
+    given = {"n": 6, "epsilon": 2, "opt": Fraction(3, 18), "candidate_count": 20, "optimal": 2}
+    assert bounds.gibbs(**given) == pytest.approx(0.5504, abs=5e-5)
+    near = bounds.mcsherry_talwar(**given | {"optimal": 10})  # levels 3 and 6, for t = .29
+    assert near == pytest.approx(1.04, abs=5e-3)
+    assert 6 / 18 < 1 / 6 + (near - 1 / 6) / 3 < 9 / 18
+    assert bounds.mcsherry_talwar(**given) > near
+    census = {3: 2, 6: 8, 9: 6, 12: 4}
+    law = naive.fraction_law(census, Fraction(2, 6))
+    assert float(sum(s * p for s, p in law.items()) / 18) == pytest.approx(0.3112, abs=5e-5)
+    for s in census:
+        true = sum(p for level, p in law.items() if level >= s)
+        assert bounds.failure(**given, error=Fraction(s, 18)) >= float(true)
+
+
+def mean_of_mcsherry_talwar(n, epsilon, opt, count, optimal):
+    """opt + 3 t, t the root of t L = ln((1 - opt) |R| / (t N_opt)), by Lambert's function."""
+    from scipy.special import lambertw
+
+    strength = n * epsilon / 2
+    return opt + 3 * float(lambertw(strength * (1 - opt) * count / optimal).real) / strength
+
+
+@settings(max_examples=40)
+@given(
+    st.integers(1, 10**5), st.floats(0.01, 8), st.floats(0, 0.99), st.integers(1, 10**9), st.integers(1, 50)
+)
+def test_general_theorems_by_definition(n, epsilon, opt, count, optimal):
+    optimal = min(optimal, count)
+    given = {"n": n, "epsilon": epsilon, "opt": opt, "candidate_count": count, "optimal": optimal}
+    expected = opt + math.log(count / optimal) / (n * epsilon / 2)
+    assert bounds.gibbs(**given) == pytest.approx(expected, rel=1e-12, abs=1e-15)
+    found = bounds.mcsherry_talwar(**given)
+    assert found == pytest.approx(
+        mean_of_mcsherry_talwar(n, epsilon, opt, count, optimal), rel=1e-7, abs=1e-12
+    )
+
+
+@settings(max_examples=60)
+@given(
+    st.integers(1, 400),
+    st.integers(1, 20),
+    st.integers(1, 40),
+    st.integers(1, 60),
+    st.fractions(Fraction(1, 20), 4, max_denominator=40),
+    st.sampled_from(["1/100", "1/20", "1/2", "9/10"]),
+)
+def test_the_neighbourhood_is_never_worse(n, cells, queries, rows, epsilon, beta):
+    given = {"n": n, "cells": cells, "queries": queries, "rows": rows, "epsilon": epsilon, "beta": beta}
+    found, sharp = bounds.neighbourhood(**given), bounds.sharp(**given)
+    assert bounds.opt(cells=cells, queries=queries, rows=rows) <= found <= sharp
+    if cells == 1:
+        return
+    # the definition: B / (G + B) <= beta holds there
+    strength, opt = float(epsilon) * n / 2, bounds.opt(cells=cells, queries=queries, rows=rows)
+    good = math.fsum(
+        comb(cells + k - 2, k) * math.exp(-strength * k / rows)
+        for k in range(min(rows, math.floor(rows * (found - opt) + 1e-9)) + 1)
+    )
+    bad = (comb(cells + rows - 1, rows) - 1) * math.exp(-strength * (found - opt))
+    assert bad / (good + bad) <= float(Fraction(beta)) * (1 + 1e-6)
+
+
+@settings(max_examples=30)
+@given(
+    st.integers(2, 60),
+    st.integers(1, 60),
+    st.integers(5, 10**5),
+    st.sampled_from(["1/10", "1/5", "1/2", "9/10"]),
+    st.sampled_from(["1/100", "1/20", "1/2"]),
+    st.sampled_from(["multisets", "tuples"]),
+    st.sampled_from(["least", "hoeffding", "rounding"]),
+)
+def test_inverses_invert(cells, queries, n, error, beta, candidates, method):
+    given = {"n": n, "cells": cells, "queries": queries, "beta": beta}
+    chosen = {"candidates": candidates, "opt_method": method}
+    epsilon = bounds.sharp_epsilon(error=error, **given, **chosen)
+
+    def best(epsilon):
+        rows = bounds.best_rows(**given, epsilon=epsilon, **chosen)
+        return bounds.sharp(**given, rows=rows, epsilon=epsilon, **chosen)
+
+    if epsilon > 0:
+        assert best(Fraction(epsilon)) <= float(Fraction(error))
+        assert best(Fraction(epsilon * (1 - 1e-9))) > float(Fraction(error)) * (1 - 1e-12)
+    data = bounds.sharp_data(error=error, cells=cells, queries=queries, epsilon=1, beta=beta, **chosen)
+    if epsilon * n > 2:
+        assert data == pytest.approx(epsilon * n, abs=1.001)
+    theorem = bounds.theorem_4_5_epsilon(error=error, n=n, cells=cells, queries=queries, beta=beta)
+    assert bounds.theorem_4_5(**given, epsilon=Fraction(theorem)) <= float(Fraction(error)) * (1 + 1e-15)
+
+
+@pytest.mark.parametrize("method", ["least", "hoeffding"])
+def test_the_largest_number_of_queries(method):
+    given = {"n": 2000, "cells": 64, "epsilon": 1, "beta": 0.05}
+    for error in ("0.15", "0.2", "0.3"):
+        most = bounds.sharp_queries(error=error, **given, opt_method=method)
+        for queries, serves in ((most, True), (None if most is None else most + 1, False)):
+            if queries:
+                rows = bounds.best_rows(queries=queries, **given, opt_method=method)
+                found = bounds.sharp(queries=queries, rows=rows, **given, opt_method=method)
+                assert (found <= float(error)) is serves
+    assert bounds.sharp_queries(error="0.001", **given) == 0
+    assert bounds.sharp_queries(error="0.2", n=10**4, cells=256, epsilon=1, beta=0.05) is None
+
+
+def test_the_most_attributes():
+    def pairs(d):
+        return 2**d, d * (d + 1) // 2
+
+    given = {"error": 0.2, "n": 10**4, "sizes_of": pairs, "epsilon": 1, "beta": 0.05}
+    assert bounds.sharp_attributes(**given) == 10
+    assert bounds.sharp_attributes(**given | {"n": 10}) == 0
+
+
+@pytest.mark.parametrize("queries, rows", [(1, 1), (1, 7), (3, 20), (10, 70), (50, 33)])
+def test_the_binomial_opt_is_that_of_its_rows(queries, rows):
+    alpha = bounds.opt(cells=2**20, queries=queries, rows=rows, opt_method="binomial")
+    assert (
+        alpha <= bounds.opt(cells=2**20, queries=queries, rows=rows, opt_method="hoeffding") + 1e-12
+        or alpha == 1
+    )
+    if alpha < 1:
+        worst = max(
+            sum(
+                comb(rows, i) * p**i * (1 - p) ** (rows - i)
+                for i in range(rows + 1)
+                if abs(Fraction(i, rows) - Fraction(p)) > Fraction(alpha)
+            )
+            for p in np.linspace(0, 1, 301)
+        )
+        assert queries * worst < 1
+
+
+@pytest.mark.parametrize("dimension", [1, 2, 6])
+@pytest.mark.parametrize("alpha", ["1/2", "0.2", "0.07"])
+def test_vc_sizes_are_the_least(dimension, alpha):
+    a, v = float(Fraction(alpha)), dimension
+    forms = {
+        "encyclopaedia": lambda m: math.log(2) + v * math.log(math.e * m / v) - a * a * m / 8,
+        "standard": lambda m: math.log(4 * bounds.sauer(2 * m, v)) - m * a * a / 32,
+    }
+    for method, excess in forms.items():
+        rows = bounds.vc_rows(dimension=v, alpha=alpha, method=method)
+        assert excess(rows) < 0 <= excess(rows - 1)
+        assert all(excess(m) < 0 for m in (rows + 1, 2 * rows, 50 * rows))
+    points = 300
+    rows = bounds.vc_rows(dimension=v, alpha=alpha, method="sauer", cells=points)
+    functions = sum(comb(points, i) for i in range(v + 1))
+    assert functions == bounds.sauer(points, v)
+    assert (
+        2 * functions * math.exp(-2 * rows * (a / 2) ** 2)
+        <= 1
+        < 2 * functions * math.exp(-2 * (rows - 1) * (a / 2) ** 2)
+    )
+
+
+def test_laplace_noise_by_simulation():
+    generator, n, queries, cells = np.random.default_rng(1), 500, 40, 64
+    noise = np.abs(generator.laplace(scale=queries / n, size=(4000, queries))).max(axis=1).mean()
+    assert bounds.laplace_answers(n=n, queries=queries, epsilon=1) == pytest.approx(noise, rel=0.03)
+    masks = generator.random((queries, cells)) < 0.5
+    sums = generator.laplace(scale=2 / n, size=(2000, cells)) @ masks.T
+    bound = bounds.laplace_histogram(
+        n=n, cells=cells, queries=queries, epsilon=1, support=int(masks.sum(axis=1).max())
+    )
+    assert np.abs(sums).max(axis=1).mean() <= bound <= 2.5 * np.abs(sums).max(axis=1).mean()
+    assert (
+        bounds.laplace_answers(n=n, queries=0, epsilon=1)
+        == bounds.laplace_histogram(n=n, cells=2, queries=0, epsilon=1)
+        == 0
+    )
+
+
+@pytest.mark.parametrize("candidates", ["multisets", "tuples"])
+def test_exact_laws_never_exceed_the_bounds(candidates):
+    """300 random instances: failure probabilities and means, from the exact census."""
+    generator = np.random.default_rng(7)
+    for _ in range(300):
+        d, rows, n = (
+            int(generator.integers(1, 4)),
+            int(generator.integers(1, 5)),
+            int(generator.integers(1, 60)),
+        )
+        domain = Domain([f"x{i}" for i in range(d)])
+        if generator.random() < 0.5:
+            queries = Conjunctions(int(generator.integers(1, d + 1)))
+        else:
+            queries = Linear(
+                [[Fraction(int(w), 3) for w in row] for row in generator.integers(0, 4, (3, 2**d))]
+            )
+        workload = queries.workload(domain)
+        if not workload.size:
+            continue
+        counts = generator.multinomial(n, generator.dirichlet(np.full(2**d, 0.4)))
+        frame = domain.decode(np.repeat(domain.table(), counts, axis=0))
+        found = smalldb.census(frame, workload, rows=rows, candidates=candidates, engine="dynamic", threads=1)
+        epsilon = Fraction(int(generator.integers(1, 60)), 10)
+        beta = Fraction(int(generator.integers(1, 10)), 20)
+        law = found.law(epsilon)
+        given = {"n": n, "cells": 2**d, "queries": workload.size, "rows": rows, "epsilon": epsilon}
+        promised = [
+            bounds.sharp(**given, beta=beta, candidates=candidates),
+            bounds.proposition_4_4_rows(**given, beta=beta, candidates=candidates),
+        ]
+        if candidates == "multisets":
+            promised.append(bounds.neighbourhood(**given, beta=beta))
+        for bound in promised:
+            assert law.exceedance(Fraction(bound)) <= float(beta)
+        assert law.mean() <= bounds.expected(**given, candidates=candidates)
+        best = found.error(found.levels[0])
+        known = {
+            "n": n,
+            "epsilon": epsilon,
+            "opt": best,
+            "candidate_count": found.total,
+            "optimal": found.counts[0],
+        }
+        assert law.mean() <= bounds.gibbs(**known) * (1 + 1e-12) + 1e-12
+        assert law.mean() <= bounds.mcsherry_talwar(**known) * (1 + 1e-12) + 1e-12
+        if len(found.levels) > 1:
+            error = found.error(found.levels[1])
+            assert 1 - law.probabilities[0] <= bounds.failure(**known, error=error) + 1e-12
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda: bounds.opt(cells=4, queries=2, rows=3, opt_method="best"), "opt_method"),
+        (
+            lambda: bounds.sharp(n=9, cells=4, queries=2, rows=3, epsilon=1, beta=0.1, opt_method="binomial"),
+            "opt_method",
+        ),
+        (lambda: bounds.opt(cells=4, queries=2, rows=10**6, opt_method="binomial"), "rows must be at most"),
+        (lambda: bounds.vc_rows(dimension=0, alpha=0.1), "dimension"),
+        (lambda: bounds.vc_rows(dimension=1, alpha=1), "alpha"),
+        (lambda: bounds.vc_rows(dimension=1, alpha=0.1), "cells"),
+        (lambda: bounds.vc_rows(dimension=1, alpha=0.1, method="wiki"), "method"),
+        (lambda: bounds.gibbs(n=5, epsilon=1, opt=2, candidate_count=3), "opt"),
+        (lambda: bounds.gibbs(n=5, epsilon=1, opt=0, candidate_count=3, optimal=4), "optimal"),
+        (lambda: bounds.gibbs(n=0, epsilon=1, opt=0, candidate_count=3), "n must"),
+        (lambda: bounds.sharp_epsilon(error=0, n=5, cells=4, queries=2, beta=0.1), "error"),
+        (lambda: bounds.laplace_histogram(n=5, cells=4, queries=2, epsilon=1, support=0), "support"),
+        (
+            lambda: bounds.encyclopaedia_data(attributes=0, rows=1, error=0.1, epsilon=1, beta=0.1),
+            "attributes",
+        ),
+    ],
+)
+def test_refusals(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
