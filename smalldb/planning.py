@@ -10,7 +10,7 @@ from queries import Domain, QueryClass, Workload
 from queries.domain import MAX_TABLE_ATTRIBUTES
 from queries.expressions import suggestion
 from queries.spec import default, parse
-from queries.workload import MAX_MATRIX
+from queries.workload import MAX_MATRIX, Query
 from smalldb import bounds
 from smalldb.arguments import between_0_and_1, positive, whole
 from smalldb.counting.cost import MEMORY, OPERATIONS, VISITS, Work, work
@@ -109,6 +109,28 @@ class Plan:
         """The error that Theorem 4.5 states (for its own number of rows); None where n is private."""
         # false as printed for one query: then as for two
         return self._promise(bounds.theorem_4_5, queries=max(2, self.workload.size), beta=self.beta)
+
+    @property
+    def alternatives(self) -> dict[str, float] | None:
+        """Mean largest errors of plain Laplace noise, by what it is added to; None where n is private.
+
+        "answers": to each of the |Q| answers, about |Q| ln |Q| / (epsilon n). "histogram": to each cell,
+        answers added up; a bound.
+        """
+        if self.n is None:
+            return None
+        n, queries = self.n, self.workload.size
+        # f and 1 - f err alike, so the lighter of the two is added up
+        squares = max(
+            (min(_squares(q), _squares(q, True)) for q in self.workload.queries), default=Fraction(0)
+        )
+        support = squares * 2 ** len(self.workload.domain.attributes) or None
+        return {
+            "answers": bounds.laplace_answers(n=n, queries=queries, epsilon=self.epsilon),
+            "histogram": bounds.laplace_histogram(
+                n=n, cells=self._cells, queries=queries, epsilon=self.epsilon, support=support
+            ),
+        }
 
     def _promise(self, formula: Callable[..., float], **numbers: object) -> float | None:
         if self.n is None:
@@ -225,6 +247,15 @@ def relation_of(name: str) -> Neighbours:
         raise ValueError(
             f"neighbours must be {known}{suggestion(str(name), [relation.value for relation in Neighbours])}"
         ) from error
+
+
+def _squares(query: Query, negated: bool = False) -> Fraction:
+    """Return the mean of f^2 over all settings, or of (1 - f)^2."""
+    if query.weights is None:
+        return Fraction(1, 2)
+    unit = query.denominator
+    total = sum((unit - w if negated else w) ** 2 for w in query.weights)
+    return Fraction(total, unit * unit * len(query.weights))
 
 
 def _planned_rows(

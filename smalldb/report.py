@@ -1,7 +1,7 @@
-"""Pictures of what a census found; confidential, as the census is. Needs the extra ``plot``."""
+"""Pictures: of a census, confidential as it is, and of bounds. Needs the extra ``plot``."""
 
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
@@ -85,6 +85,40 @@ def plot_laws(census: Census, plan: Plan, epsilons: Sequence[Fraction], form: st
     )
     axes.grid(True, alpha=0.3)
     figure.legend(loc="outside lower center", ncols=3, fontsize=9)
+    picture = io.BytesIO()
+    figure.savefig(picture, format=form, dpi=150)
+    return picture.getvalue()
+
+
+def plot_bounds(places: Sequence[float], lines: Mapping[str, Sequence[float]], axis: str, form: str) -> bytes:
+    """Draw bounds on the error along an axis; public numbers only.
+
+    Parameters
+    ----------
+    places
+        Where, ascending.
+    lines
+        Name to errors, one for each place.
+    axis
+        What the places are: n, epsilon or rows.
+    form
+        One of `FORMATS`.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8, 5), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.subplots()
+    for place, (name, errors) in enumerate(lines.items()):
+        axes.plot(places, errors, color=COLOURS[place], linewidth=2, label=name)
+    axes.axhline(1, color="0.4", linewidth=1, linestyle=":", label="1: above it, nothing is said")
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlabel(axis)
+    axes.set_ylabel("error promised")
+    axes.grid(True, which="both", alpha=0.25)
+    axes.legend(frameon=False)
     picture = io.BytesIO()
     figure.savefig(picture, format=form, dpi=150)
     return picture.getvalue()

@@ -2,6 +2,7 @@
 
 import math
 from fractions import Fraction
+from itertools import pairwise
 
 import naive
 import pytest
@@ -51,7 +52,7 @@ def test_a_coin_of_a_number_known_only_lazily():
 def test_enclosures_shrink_around_one_number():
     lazy = Shifted(Fraction(5), Fraction(-3), Uniform(SeededBits(1)))
     ends = [lazy.enclosure(precision) for precision in (1, 8, 64, 64, 200, 8)]
-    for (low, high), (inner_low, inner_high) in zip(ends, ends[1:], strict=False):
+    for (low, high), (inner_low, inner_high) in pairwise(ends):
         assert low <= inner_low < inner_high <= high
     assert ends[4][1] - ends[4][0] == Fraction(3, 1 << 200)
     assert Known(Fraction(1, 3)).enclosure(5) == (Fraction(1, 3), Fraction(1, 3))

@@ -1,6 +1,7 @@
 """A release in a few lines, for people."""
 
 from decimal import ROUND_CEILING, Context
+from math import inf
 
 from queries import Domain
 from smalldb.counting.scores import count
@@ -37,7 +38,9 @@ def tell(record: Record, planned: bool) -> str:
     return "\n".join(lines)
 
 
-def rounded_up(bound: float) -> str:
-    """Write a bound with three digits, never below itself."""
-    digits = Context(prec=3, rounding=ROUND_CEILING).create_decimal_from_float(bound).normalize()
-    return f"{digits:f}" if bound < 1000 else f"{digits:.2e}"
+def rounded_up(bound: float, digits: int = 3) -> str:
+    """Write a bound with so many digits, never below itself."""
+    if bound == inf:
+        return "inf"
+    short = Context(prec=digits, rounding=ROUND_CEILING).create_decimal_from_float(bound).normalize()
+    return f"{short:f}" if bound < 1000 else f"{short:.2e}"

@@ -1,0 +1,101 @@
+"""`account`: what many releases from one table lose together."""
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from smalldb.accounting import Composition, compose, compose_records, per_release
+from smalldb.commands.options import Commands, whole_number
+from smalldb.exact import as_text
+
+
+def add(commands: Commands) -> None:
+    """Add the command to the parser."""
+    command = commands.add_parser(
+        "account",
+        help="what many releases from one table lose together (reads no data)",
+        description="Bound what releases from one table lose together, by every method that applies; "
+        "or what each may lose for a given total.",
+        epilog="example: smalldb account --epsilon 0.5 --releases 10 --delta 1e-6 --bounded-range",
+    )
+    what = command.add_mutually_exclusive_group(required=True)
+    what.add_argument("--epsilon", nargs="+", metavar="E", help="of each release: one number, or all of them")
+    what.add_argument("--total", metavar="E", help="of all releases: says what each may have")
+    what.add_argument("--records", nargs="+", metavar="R.json", help="public records of the releases")
+    command.add_argument("--releases", type=whole_number, metavar="T", help="how many releases")
+    command.add_argument("--delta", default="0", metavar="D", help="allowed failure; 0 (default) adds up")
+    command.add_argument(
+        "--bounded-range",
+        action="store_true",
+        help="each release is bounded-range, as its record says (census: yes; records know it themselves)",
+    )
+    command.add_argument(
+        "--fixed", action="store_true", help="all releases were fixed in advance: none was chosen adaptively"
+    )
+    command.add_argument("--json", action="store_true", help="everything, for machines")
+    command.set_defaults(run=run_account)
+
+
+def run_account(arguments: argparse.Namespace) -> None:
+    """Account for releases by number, by list or by records; or invert."""
+    common = {"delta": arguments.delta, "adaptive": not arguments.fixed}
+    if arguments.records is not None:
+        if arguments.releases is not None or arguments.bounded_range:
+            raise ValueError("records say themselves how many they are and whether they are bounded-range")
+        made = compose_records([read_record(path) for path in arguments.records], **common)
+    elif arguments.total is not None:
+        if arguments.releases is None:
+            raise ValueError("--total needs --releases")
+        common |= {"releases": arguments.releases, "bounded_range": arguments.bounded_range}
+        each = per_release(epsilon=arguments.total, **common)
+        if arguments.json:
+            print(json.dumps({"per_release": each}))
+        else:
+            print(f"each of {arguments.releases} releases may have epsilon {each:.10g}")
+        return
+    else:
+        one = len(arguments.epsilon) == 1 and arguments.releases is not None
+        made = compose(
+            epsilon=arguments.epsilon[0] if one else arguments.epsilon,
+            releases=arguments.releases,
+            bounded_range=arguments.bounded_range,
+            **common,
+        )
+    print(json.dumps(account_json(made)) if arguments.json else account_text(made))
+
+
+def read_record(path: str) -> dict[str, Any]:
+    """Read a public record."""
+    try:
+        record = json.loads(Path(path).read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{path!r} is not a record: expected JSON") from error
+    if not isinstance(record, dict):
+        raise ValueError(f"{path!r} is not a record: expected an object")
+    return record
+
+
+def account_json(made: Composition) -> dict[str, Any]:
+    """Return all that a composition says."""
+    return {
+        "epsilon": made.epsilon,
+        "delta": as_text(made.delta),
+        "method": made.method,
+        "table": made.table.to_dict("records"),
+    }
+
+
+def account_text(made: Composition) -> str:
+    """Tell a composition, for people: bounds first, the best on top."""
+    lines = [
+        f"together: ({made.epsilon:.6g}, {as_text(made.delta)})-differential privacy, by {made.method}",
+        "",
+    ]
+    for valid, title in ((True, "bounds"), (False, "no bounds here")):
+        rows = made.table[made.table["valid"] == valid].sort_values("epsilon", kind="stable")
+        if len(rows):
+            lines.append(f"{title:50}{'epsilon':>12}")
+        for row in rows.itertuples():
+            lines.append(f"  {row.method:48}{row.epsilon:12.6g}  {row.note}".rstrip())
+    return "\n".join(lines)

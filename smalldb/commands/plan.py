@@ -1,0 +1,80 @@
+"""`plan`: what a release would do, cost and promise, before there is any table."""
+
+import argparse
+import json
+from typing import Any
+
+from smalldb.commands.options import Commands, add_beta, add_size, add_universe, universe, whole_number
+from smalldb.commands.telling import rounded_up, tell
+from smalldb.planning import Plan, plan
+from smalldb.recording import make_record
+
+
+def add(commands: Commands) -> None:
+    """Add the command to the parser."""
+    command = commands.add_parser(
+        "plan",
+        help="what a release would do, cost and promise (reads no data)",
+        description="Say what a release would do, what it costs and what error is provable, from public "
+        "numbers alone, and whether plain noise is expected to do better. No data is read.",
+        epilog="example: smalldb plan --attributes 10 --n 5000 --epsilon 1 --queries marginals:2",
+    )
+    add_universe(command)
+    command.add_argument("--n", type=whole_number, metavar="N", help="rows of the data (replace-one only)")
+    command.add_argument(
+        "--epsilon", required=True, metavar="E", help="privacy parameter, exact: 1, 0.1 or 1/3"
+    )
+    add_size(command)
+    add_beta(command)
+    command.add_argument("--json", action="store_true", help="everything, for machines")
+    command.set_defaults(run=run_plan)
+
+
+def run_plan(arguments: argparse.Namespace) -> None:
+    """Say what a release would do."""
+    chosen = ("queries", "n", "epsilon", "alpha", "rows", "neighbours", "candidates", "beta")
+    made = plan(universe(arguments), **{name: getattr(arguments, name) for name in chosen})
+    if arguments.json:
+        print(json.dumps(plan_json(made)))
+    else:
+        print(plan_account(made, planned=arguments.rows is None and arguments.alpha is None))
+
+
+def plan_json(made: Plan) -> dict[str, Any]:
+    """Return all that a plan says; the number of candidates is a text: it passes what other readers hold."""
+    record = make_record(made, private=True)
+    del record["private"]
+    return record | {
+        "candidate_count": str(made.candidate_count),
+        "expected_error": made.expected_error,
+        "alternatives": made.alternatives,
+        "cost": {
+            "engine": made.work.engine,
+            "operations": made.work.operations,
+            "memory": made.work.memory,
+            "seconds": made.work.seconds,
+        },
+    }
+
+
+def plan_account(made: Plan, planned: bool) -> str:
+    """Tell a plan, for people."""
+    work = made.work
+    lines = [
+        tell(make_record(made, private=True), planned),
+        f"cost:      about {work.seconds:.2g} s on this machine after compilation, "
+        f"at most {max(1, work.memory >> 20):,} MiB, by {work.engine}",
+    ]
+    noise, expected = made.alternatives, made.expected_error
+    if noise is not None and expected is not None:
+        lines += [
+            f"instead:   the mean error is provably at most {rounded_up(expected)}; with Laplace noise",
+            f"           on each answer it would be {rounded_up(noise['answers'])}, on each cell at most "
+            f"{rounded_up(noise['histogram'])}",
+        ]
+        if min(noise.values()) < expected:
+            lines.append(
+                "           so plain noise is expected to do better than is provable for a small database,\n"
+                "           if noisy answers or a noisy histogram will do in place of a table"
+            )
+    return "\n".join(lines)

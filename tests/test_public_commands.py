@@ -1,0 +1,203 @@
+"""The commands that read no data: what they say is what the library says."""
+
+import json
+from fractions import Fraction
+
+import matplotlib.image
+import pandas as pd
+import pytest
+
+import smalldb
+from queries import Domain, Marginals
+from smalldb import accounting, bounds
+from smalldb.cli import main
+
+
+def called(capfd, *arguments):
+    try:
+        code = main([*map(str, arguments)])
+    except SystemExit as stopped:
+        code = stopped.code
+    return code, *capfd.readouterr()
+
+
+def test_plan(capfd):
+    given = ("plan", "--attributes", 10, "--n", 5000, "--epsilon", 1, "--queries", "marginals:2")
+    code, out, err = called(capfd, *given)
+    plan = smalldb.plan(Domain([f"x{i + 1}" for i in range(10)]), Marginals(2), n=5000, epsilon=1)
+    assert (code, err) == (0, "")
+    assert f"{plan.candidate_count:,} multisets of {plan.rows} rows" in out
+    assert "plain noise is expected to do better" in out
+    said = json.loads(called(capfd, *given, "--json")[1])
+    assert (said["rows"], said["n"], said["candidate_count"]) == (plan.rows, 5000, str(plan.candidate_count))
+    assert said["expected_error"] == plan.expected_error
+    assert said["alternatives"] == plan.alternatives
+    assert said["alternatives"]["answers"] == bounds.laplace_answers(n=5000, queries=190, epsilon=1)
+    quarter = bounds.laplace_histogram(n=5000, cells=1024, queries=190, epsilon=1, support=512)
+    assert said["alternatives"]["histogram"] == quarter
+    assert said["bounds"]["sharp"] == plan.bound
+    assert said["cost"]["operations"] == plan.work.operations
+
+
+def test_a_plan_that_a_small_database_wins(capfd):
+    code, out, _ = called(capfd, "plan", "--attributes", "a", "--n", 50, "--epsilon", "1/10", "--rows", 1)
+    assert code == 0
+    assert "instead:" in out
+    private = called(
+        capfd, "plan", "--attributes", "a,b", "--neighbours", "add-remove", "--epsilon", 1, "--rows", 2
+    )
+    assert private[0] == 0
+    assert "n is private" in private[1]
+    assert "instead" not in private[1]
+
+
+def test_bounds_are_the_librarys(capfd):
+    given = {"n": 1000, "cells": 16, "queries": 10, "epsilon": 1, "beta": "0.05"}
+    arguments = ("bounds", "--attributes", 4, "--size", 10, "--n", 1000, "--epsilon", 1, "--error", "0.1")
+    code, out, err = called(capfd, *arguments)
+    assert (code, err) == (0, "")
+    for figure in ("0.48506341", "0.46559032", "0.44770934", "0.25961532", "0.19157577", "0.11779786"):
+        assert figure[:-1] in out  # the worked table of the theory, rounded up
+    said = json.loads(called(capfd, *arguments, "--json")[1])
+    promised = {row["name"]: row for row in said["promises"]}
+    assert promised["sharp, best rows"] == {
+        "name": "sharp, best rows",
+        "error": bounds.sharp(**given, rows=98),
+        "rows": 98,
+    }
+    assert promised["Theorem 4.5 (4.2), as printed"]["rows"] == 40
+    assert said["needs"]["n, by the sharp bound"] == bounds.sharp_data(
+        error="0.1", cells=16, queries=10, epsilon=1, beta="0.05"
+    )
+    assert said["vc"] is None
+
+
+def test_bounds_of_a_class(capfd):
+    arguments = ("bounds", "--attributes", "a,b,c", "--queries", "halfspaces", "--n", 50, "--epsilon", "1/2")
+    code, out, _ = called(capfd, *arguments, "--rows", 7, "--candidates", "tuples", "--error", "1/4")
+    assert code == 0
+    assert "halfspaces: 51 distinct queries on 8 cells" in out
+    assert "says nothing" in out
+    assert "neighbourhood" not in out
+    said = json.loads(called(capfd, *arguments, "--error", "1/4", "--json")[1])
+    assert said["vc"] == [4, 4]
+    assert said["needs"]["rows for a deviation of half that by VC dimension 4, sauer"] == bounds.vc_rows(
+        dimension=4, alpha="1/4", cells=8
+    )
+
+
+@pytest.mark.parametrize("axis", ["n", "epsilon", "rows"])
+def test_pictures_of_bounds(capfd, tmp_path, axis):
+    path = tmp_path / "bounds.png"
+    arguments = ("bounds", "--attributes", 3, "--n", 900, "--epsilon", 1, "--plot", path, "--against", axis)
+    code, _, err = called(capfd, *arguments)
+    assert (code, err) == (0, "")
+    assert matplotlib.image.imread(path).std() > 0.05
+    assert called(capfd, *arguments[:-3], tmp_path / "bounds.txt")[0] == 2
+
+
+def test_account_is_the_librarys(capfd):
+    given = ("account", "--epsilon", 0.5, "--releases", 10, "--delta", "1e-6")
+    code, out, err = called(capfd, *given, "--bounded-range")
+    assert (code, err) == (0, "")
+    for figure in (
+        "3.63234",
+        "4.01028",
+        "4.46707",
+        "4.46815",
+        "4.99989",
+        "9.53588",
+        "11.5549",
+        "3.56908",
+        "3.74722",
+    ):
+        assert figure in out
+    assert out.index("3.63234") < out.index("no bounds here") < out.index("3.56908")
+    said = json.loads(called(capfd, *given, "--fixed", "--bounded-range", "--json")[1])
+    made = accounting.compose(epsilon="0.5", releases=10, delta="1e-6", adaptive=False, bounded_range=True)
+    assert (said["epsilon"], said["method"]) == (made.epsilon, made.method)
+    assert "range" not in called(capfd, *given)[1].replace("arrange", "")
+    listed = json.loads(called(capfd, "account", "--epsilon", "1/2", "1/4", "--json")[1])
+    assert (listed["epsilon"], listed["method"], listed["delta"]) == (0.75, "addition", "0")
+    each = json.loads(
+        called(capfd, "account", "--total", 1, "--releases", 10, "--delta", "1e-6", "--json")[1]
+    )
+    assert each["per_release"] == accounting.per_release(epsilon=1, releases=10, delta="1e-6")
+    assert "may have epsilon" in called(capfd, "account", "--total", 1, "--releases", 10)[1]
+
+
+def test_records_are_accounted_for(capfd, tmp_path):
+    frame = pd.DataFrame({"a": [0, 1], "b": [1, 1]})
+    record = smalldb.release(frame, epsilon="1/2", rows=2).record
+    paths = []
+    for i in range(3):
+        paths.append(tmp_path / f"{i}.json")
+        paths[-1].write_text(json.dumps(record))
+    code, out, _ = called(capfd, "account", "--records", *paths)
+    assert code == 0
+    assert out.startswith("together: (1.5, 0)-differential privacy, by addition")
+    paths[0].write_text("[1]")
+    assert called(capfd, "account", "--records", *paths)[0] == 2
+    paths[0].write_text("{")
+    code, _, err = called(capfd, "account", "--records", *paths)
+    assert code == 2
+    assert "is not a record" in err
+
+
+def test_audit_says_both_relations(capfd):
+    given = ("audit", "--attributes", 2, "--queries", "conjunctions:2", "--rows", 2, "--epsilon", 1, "--n", 6)
+    code, out, _ = called(capfd, *given)
+    assert code == 0
+    assert "0.78199428126368" in out
+    assert "0.55531240213481" in out
+    said = json.loads(called(capfd, *given, "--json")[1])
+    assert said["replace-one"]["loss"] == pytest.approx(0.7819942812636838, abs=1e-12)
+    assert said["add-remove"]["cap"] == "0.75"
+    assert Fraction(said["add-remove"]["cap"]) >= Fraction(said["add-remove"]["loss"])
+    one = called(capfd, *given, "--neighbours", "add-remove")[1]
+    assert "replace-one" not in one
+    picked = (
+        "audit",
+        "--attributes",
+        2,
+        "--epsilon",
+        1,
+        "--n",
+        2,
+        "--mechanism",
+        "select",
+        "--method",
+        "noisy-max",
+    )
+    assert called(capfd, *picked)[0] == 0
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "plan --attributes 0 --n 5 --epsilon 1",
+        "plan --attributes 3 --epsilon 1",
+        "plan --attributes 3 --n 5 --epsilon 0",
+        "plan --attributes a,a --n 5 --epsilon 1",
+        "plan --attributes 3 --n 5 --epsilon 1 --queries conjunctionz:2",
+        "bounds --attributes 3 --n 5 --epsilon x",
+        "bounds --attributes 3 --n 5 --epsilon 1 --error 1",
+        "bounds --attributes 3 --n 5 --epsilon 1 --beta 0",
+        "bounds --attributes 3 --n 5 --epsilon 1 --size 2 --queries parities:1",
+        "bounds --attributes 3 --n 5 --epsilon 1 --candidates sets",
+        "account --epsilon 1 --releases 2 --delta 1",
+        "account --epsilon 1 2 --releases 3",
+        "account --releases 3",
+        "account --total 1",
+        "account --records nowhere.json",
+        "account --records nowhere.json --releases 2",
+        "audit --attributes 2 --epsilon 1 --n 3",
+        "audit --attributes 2 --epsilon 1 --n 100000 --rows 2",
+        "audit --attributes 2 --epsilon 1 --n 3 --rows 2 --neighbours all",
+    ],
+)
+def test_refusals_in_one_line(capfd, arguments):
+    code, out, err = called(capfd, *arguments.split())
+    assert (code, out) == (2, "")
+    assert err.startswith("smalldb")
+    assert len(err.strip().splitlines()) == 1
