@@ -167,7 +167,42 @@ def ceiling(formula: Callable[["Log"], "Real"]) -> int:
         digits *= 2
 
 
+def is_positive(formula: Callable[["Log"], "Real"]) -> bool:
+    """Return whether x > 0, with more digits until the enclosure of x, which is not 0, decides it."""
+    digits = _DIGITS
+    while True:
+        x = formula(Log(digits))
+        if x.low > 0 or x.high < 0:
+            return x.low > 0
+        digits *= 2
+
+
+def root(rising: Callable[["Real"], "Real"], low: "Real", high: "Real") -> "Real":
+    """Enclose the zero of a rising function between two numbers, by bisection from either side of it."""
+    digits = low.digits
+    down, _ = _contexts(digits)
+
+    def side(certain: Callable[["Real"], bool]) -> tuple[Decimal, Decimal]:
+        below, above = low.low, high.high
+        while True:
+            middle = down.add(below, down.divide(down.subtract(above, below), Decimal(2)))
+            if middle in (below, above):
+                return below, above
+            if certain(rising(Real(middle, middle, digits))):
+                below = middle
+            else:
+                above = middle
+
+    return Real(side(lambda value: value.high < 0)[0], side(lambda value: value.low <= 0)[1], digits)
+
+
 def round_up(x: "Real") -> float:
     """Return the least float that is not below the upper end."""
     nearest = float(x.high)
     return nearest if Decimal(nearest) >= x.high else nextafter(nearest, inf)
+
+
+def round_up_text(x: "Real") -> float:
+    """Return the least float that is not below the upper end, and whose shortest text is not either."""
+    above = round_up(x)
+    return above if Decimal(repr(above)) >= x.high else nextafter(above, inf)

@@ -12,6 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from smalldb import bounds, enclosures
+from smalldb.bounds.binomial import tails
 
 VECTORS = {
     entry["id"]: entry["value"] for entry in json.loads(Path(__file__).with_name("vectors.json").read_text())
@@ -296,7 +297,7 @@ def test_the_floats_of_the_binomial_method_are_far_better_than_its_margin(rows, 
             math.comb(rows, i) * p**i * (1 - p) ** (rows - i)
             for i in (*range(k + 1), *range(above + 1, rows + 1))
         )
-        (found,) = bounds.sampling._binomial_tails(np.array([rows]), np.array([k]), alpha)
+        (found,) = tails(np.array([rows]), np.array([k]), alpha)
         assert found == pytest.approx(float(sum(terms)), rel=1e-11, abs=0)
 
 

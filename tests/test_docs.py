@@ -44,3 +44,22 @@ def test_every_command_has_help_with_an_example():
     for name, command in commands.choices.items():
         assert f"example: smalldb {name}" in command.format_help()
         assert f"smalldb {name}" in README
+
+
+def snippets(name):
+    text = (ROOT / "docs" / name).read_text(encoding="utf-8")
+    names = {}
+    for snippet in re.findall(r"^```python\n(.*?)^```", text, re.M | re.S):
+        exec(snippet, names)
+    return text, names
+
+
+def test_the_comparison_of_selections_is_computed():
+    text, names = snippets("selection.md")
+    for epsilon, row in (("1/4", "1/4"), (1, "1"), (4, "4")):
+        figures = [f"{names['expected'][epsilon, method]:.4f}" for method in names["realised"]]
+        assert f"| {row} | {' | '.join(figures)} |" in text
+    for method, (loss, spread) in names["realised"].items():
+        assert f"| {method} | {loss:.4f} | {spread:.4f} |" in text
+    assert f"lose {names['many'][True]:.2f} together by the exponential mechanism" in text
+    assert f"{names['many'][False]:.2f} by the other" in text

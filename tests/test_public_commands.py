@@ -82,7 +82,7 @@ def test_bounds_of_a_class(capfd):
     said = json.loads(called(capfd, *arguments, "--error", "1/4", "--json")[1])
     assert said["vc"] == [4, 4]
     assert said["needs"]["rows for a deviation of half that by VC dimension 4, sauer"] == bounds.vc_rows(
-        dimension=4, alpha="1/4", cells=8
+        dimension=4, alpha="1/8", method="sauer", cells=8
     )
 
 

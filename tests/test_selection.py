@@ -2,6 +2,8 @@
 
 import math
 import re
+import subprocess
+import sys
 from collections import Counter
 from decimal import Decimal
 from fractions import Fraction
@@ -461,3 +463,15 @@ def test_the_law_is_for_small_lists():
         selection_law(range(65), epsilon=1, sensitivity=1)
     with pytest.raises(ValueError, match="exact law"):
         selection_law(range(60), epsilon=1, sensitivity=1, method="top-k", k=3)
+
+
+def test_the_example_prints_the_figures_of_the_theory(examples):
+    done = subprocess.run(
+        [sys.executable, examples / "selection.py"], capture_output=True, text=True, check=True, timeout=300
+    )
+    for figure in ("0.89534", "1.3068528", "1.489880", "scale 2 / epsilon, to within"):
+        assert figure in done.stdout
+    law = selection_law([Fraction(14976, 1000), Fraction(10683, 1000)], epsilon=1, sensitivity=1)
+    assert float(law[(0,)][0]) == pytest.approx(0.89534, abs=5e-6)
+    ratio = 0.22672492 * math.sqrt(math.log(1e6) / math.log(1000 / 1e-6))
+    assert f"{ratio:.5f}" in done.stdout

@@ -1,15 +1,14 @@
-"""What an error needs, by the sharp bound: data, epsilon; and how many queries or attributes it allows."""
+"""The sharp bound solved for the data, for epsilon, for the queries and for the attributes."""
 
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
+from math import ceil
 
-from smalldb.bounds.common import excess, known, numbers, sizes
-from smalldb.bounds.sampling import known_method, opt_of
-from smalldb.bounds.tight import best_rows, last_of, sharp
-from smalldb.enclosures import Log, Real, ceiling, round_up
-
-MOST_QUERIES = 1 << 200
+from smalldb.bounds.optimum import CLOSED, METHODS
+from smalldb.bounds.promises import Release
+from smalldb.bounds.reading import numbers, sizes
+from smalldb.bounds.search import last_where
+from smalldb.enclosures import Log, Real, ceiling, round_up_text
 
 
 def sharp_data(
@@ -20,37 +19,32 @@ def sharp_data(
     epsilon: object,
     beta: object,
     candidates: str = "multisets",
-    opt_method: str = "least",
+    rows: int | None = None,
+    method: str = "least",
 ) -> int:
     """
-    Return the least n for which some number of rows has a `sharp` bound of at most `error`.
+    Return the least n for which the `sharp` bound is at most `error`.
+
+    Parameters
+    ----------
+    rows : int, optional
+        Those of the release; by default the best (a method of closed form only).
+    candidates, method
+        As for `sharp`.
+
+    Raises
+    ------
+    ValueError
+        A bad argument, or rows of which even the best small database may err by that much.
 
     Examples
     --------
     >>> sharp_data(error=0.1, cells=16, queries=11, epsilon=1, beta=0.05)
     1273
     """
-    cells, queries = sizes(cells=cells, queries=queries)
-    error, epsilon, beta = numbers(error=error, epsilon=epsilon, beta=beta)
-    known(candidates)
-    known_method(opt_method)
-    if cells == 1 or not queries:
-        return 1
-    given: dict[str, Any] = {"cells": cells, "queries": queries, "epsilon": epsilon, "beta": beta}
-    chosen: dict[str, Any] = {"candidates": candidates, "opt_method": opt_method}
-
-    def data(rows: int) -> int:
-        if excess(Log(), cells, rows, beta, candidates).high == 0:
-            return 1
-        return ceiling(lambda ln: _strength(ln, error, cells, queries, rows, beta, **chosen) / epsilon)
-
-    n = data(_plenty(error, cells, queries, opt_method))
-    while n > 1:
-        rows = best_rows(n=n - 1, **given, **chosen)
-        if sharp(n=n - 1, rows=rows, **given, **chosen) > error:
-            break
-        n = data(rows)
-    return n
+    (epsilon,) = numbers(epsilon=epsilon)
+    exponent = _least_exponent(error, cells, queries, beta, candidates, rows, method)
+    return ceiling(lambda ln: 2 * exponent(ln) / epsilon)
 
 
 def sharp_epsilon(
@@ -61,43 +55,23 @@ def sharp_epsilon(
     queries: int,
     beta: object,
     candidates: str = "multisets",
-    opt_method: str = "least",
+    rows: int | None = None,
+    method: str = "least",
 ) -> float:
     """
-    Return the epsilon, rounded up, at which some number of rows has a `sharp` bound of at most `error`.
+    Return the least epsilon for which the `sharp` bound is at most `error`.
 
-    The bound depends on epsilon n alone, so this is `sharp_data` for a fixed n.
+    Rounded up, its shortest decimal text too, which is how a float epsilon is read. 0 means that any epsilon
+    will do. The bound depends on epsilon n alone. Parameters and errors as for `sharp_data`.
 
     Examples
     --------
     >>> round(sharp_epsilon(error=0.1, n=5000, cells=256, queries=37, beta=0.05), 6)
     2.237967
     """
-    n, cells, queries = sizes(n=n, cells=cells, queries=queries)
-    error, beta = numbers(error=error, beta=beta)
-    known(candidates)
-    known_method(opt_method)
-    if cells == 1 or not queries:
-        return 0.0
-    chosen: dict[str, Any] = {"candidates": candidates, "opt_method": opt_method}
-
-    # up to some rows the bound is OPT alone (for beta near 1), whatever epsilon is
-    free = last_of(lambda m: excess(Log(), cells, m, beta, candidates).high == 0, None)
-    if free and opt_of(Log(), cells, queries, free, opt_method).high <= error:
-        return 0.0
-
-    def strength(rows: int) -> float:
-        return round_up(_strength(Log(), error, cells, queries, rows, beta, **chosen) / n)
-
-    found = strength(_plenty(error, cells, queries, opt_method))
-    while found > 0:
-        epsilon = Fraction(found)
-        rows = best_rows(n=n, cells=cells, queries=queries, epsilon=epsilon, beta=beta, **chosen)
-        better = strength(rows)
-        if better >= found:
-            break
-        found = better
-    return found
+    (n,) = sizes(n=n)
+    exponent = _least_exponent(error, cells, queries, beta, candidates, rows, method)
+    return round_up_text(2 * exponent(Log()) / n)
 
 
 def sharp_queries(
@@ -108,76 +82,136 @@ def sharp_queries(
     epsilon: object,
     beta: object,
     candidates: str = "multisets",
-    opt_method: str = "least",
-) -> int | None:
+    rows: int | None = None,
+    method: str = "least",
+    most: int = 10**18,
+) -> int:
     """
-    Return the largest number of queries for which some rows have a `sharp` bound of at most `error`.
+    Return the most queries J, up to `most`, for which the `sharp` bound is at most `error`; 0: not even one.
 
-    None where any number will do (the rounding of N weights errs little enough); 0 where none does.
+    By the rounding OPT, data enough for N - 1 queries serve any number of them, hence `most`. With
+    Hoeffding's alone, m rows serve ln J = 2 m (error - c)^2 - ln 2, where c is the rest of the bound.
+    Other parameters as for `sharp_data`. Cost: O(log `most`) searches for the best rows.
+
+    Examples
+    --------
+    >>> sharp_queries(error=0.2, n=10**4, cells=256, epsilon=1, beta=0.05, method="hoeffding")
+    35389
     """
-    n, cells = sizes(n=n, cells=cells)
-    error, epsilon, beta = numbers(error=error, epsilon=epsilon, beta=beta)
-    given: dict[str, Any] = {"n": n, "cells": cells, "epsilon": epsilon, "beta": beta}
-    chosen: dict[str, Any] = {"candidates": candidates, "opt_method": opt_method}
+    n, cells, most = sizes(n=n, cells=cells, most=most)
 
-    def serve(queries: int) -> bool:
-        rows = best_rows(queries=queries, **given, **chosen)
-        return sharp(queries=queries, rows=rows, **given, **chosen) <= error
+    def sizes_of(queries: int) -> tuple[int, int]:
+        return cells, queries
 
-    most = last_of(serve, MOST_QUERIES)
-    return None if most == MOST_QUERIES else most
+    return _largest(sizes_of, most, error, n, epsilon, beta, candidates, rows, method)
 
 
 def sharp_attributes(
     *,
     error: object,
     n: int,
-    sizes_of: Callable[[int], tuple[int, int]],
+    size_of: Callable[[int], tuple[int, int]],
     epsilon: object,
     beta: object,
     candidates: str = "multisets",
+    rows: int | None = None,
+    method: str = "least",
+    most: int = 1000,
 ) -> int:
     """
-    Return the most attributes for which some rows have a `sharp` bound of at most `error`.
+    Return the most attributes d, up to `most`, for which the `sharp` bound is at most `error`; 0: not one.
 
     Parameters
     ----------
-    sizes_of
-        Attributes to (cells, queries), rising; such as ``lambda d: (2**d, d * (d + 1) // 2)``.
+    size_of : callable
+        d to (cells, queries) of the class over d attributes; neither falls as d rises.
+    rows, candidates, method
+        As for `sharp_data`.
 
     Examples
     --------
-    >>> pairs = lambda d: (2**d, d * (d + 1) // 2)
-    >>> sharp_attributes(error=0.2, n=10_000, sizes_of=pairs, epsilon=1, beta=0.05)
+    >>> from math import comb
+    >>> conjunctions = lambda d: (2**d, d + comb(d, 2))
+    >>> sharp_attributes(error=0.2, n=10**4, size_of=conjunctions, epsilon=1, beta=0.05)
     10
     """
-    attributes = 0
-    while True:
-        cells, queries = sizes_of(attributes + 1)
-        given: dict[str, Any] = {"n": n, "cells": cells, "queries": queries, "epsilon": epsilon, "beta": beta}
-        rows = best_rows(**given, candidates=candidates)
-        if sharp(**given, rows=rows, candidates=candidates) > numbers(error=error)[0]:
-            return attributes
-        attributes += 1
+    n, most = sizes(n=n, most=most)
+    return _largest(size_of, most, error, n, epsilon, beta, candidates, rows, method)
 
 
-def _strength(
-    ln: Log,
-    error: Fraction,
-    cells: int,
-    queries: int,
-    rows: int,
-    beta: Fraction,
+def _least_exponent(
+    error: object,
+    cells: object,
+    queries: object,
+    beta: object,
     candidates: str,
-    opt_method: str,
-) -> Real:
-    """Enclose the epsilon n that these rows need for the error."""
-    spare = error - opt_of(ln, cells, queries, rows, opt_method)
-    return 2 * excess(ln, cells, rows, beta, candidates) / spare
+    rows: int | None,
+    method: str,
+) -> Callable[[Log], Real]:
+    """Return the least epsilon n / 2 that will do: excess / (error - OPT), for its best rows."""
+    (error,) = numbers(error=error)
+    release = Release.read(cells, queries, beta, candidates, method, CLOSED if rows is None else METHODS)
+    chosen = _cheapest_rows(release, error) if rows is None else sizes(rows=rows)[0]
+    free = release.excess(Log(), chosen).high <= 0
+    least = Fraction(release.optimum(Log(), chosen).high)
+    if least > error or (least == error and not free):
+        raise ValueError("error must be larger for these rows: the best small database may err by as much")
+    if free:
+        return lambda ln: Real.of(0, ln.digits)
+
+    def exponent(ln: Log) -> Real:
+        return release.excess(ln, chosen) / (error - release.optimum(ln, chosen))
+
+    return exponent
 
 
-def _plenty(error: Fraction, cells: int, queries: int, opt_method: str) -> int:
-    """Return rows for which OPT is at most half of the error."""
-    if opt_method == "rounding":
-        return max(min(cells, queries + 1) // 2, int(min(cells, queries + 1) / error) + 1)
-    return ceiling(lambda ln: 2 * ln(2 * queries) / error**2)
+def _cheapest_rows(release: Release, error: Fraction) -> int:
+    """
+    Return the rows of the least excess / (error - OPT).
+
+    Dinkelbach's (1967) iteration: the rows of the least bound at the exponent that serves the present ones
+    do with a smaller one, until no rows do. It ends after a few steps.
+    """
+    if release.trivial:
+        return 1
+    ln = Log()
+    free = release.free_rows()
+    if free and Fraction(release.optimum(ln, free).high) <= error:
+        return free
+    support = min(release.cells, release.queries + 1)
+    # half the error for OPT will do
+    rows = (
+        ceil(support / (2 * error))
+        if release.method == "rounding"
+        else ceiling(lambda ln: 2 * ln(2 * release.queries) / error**2)
+    )
+    while True:
+        unit = Fraction(((error - release.optimum(ln, rows)) / release.excess(ln, rows)).high)
+        better = release.best_rows(unit)
+        if Fraction(release.bound(ln, better, unit).high) >= error:
+            return rows
+        rows = better
+
+
+def _largest(
+    size_of: Callable[[int], tuple[int, int]],
+    most: int,
+    error: object,
+    n: int,
+    epsilon: object,
+    beta: object,
+    candidates: str,
+    rows: int | None,
+    method: str,
+) -> int:
+    """Return the last d up to `most` whose class has a bound of at most `error`."""
+    error, epsilon = numbers(error=error, epsilon=epsilon)
+    unit = 2 / (epsilon * n)
+    given = None if rows is None else sizes(rows=rows)[0]
+
+    def reached(d: int) -> bool:
+        release = Release.read(*size_of(d), beta, candidates, method, CLOSED if given is None else METHODS)
+        chosen = release.best_rows(unit) if given is None else given
+        return Fraction(release.bound(Log(), chosen, unit).high) <= error
+
+    return last_where(reached, most)

@@ -1,9 +1,15 @@
-"""Theorem 4.5 and Proposition 4.4 of the lecture, as printed and in the forms that hold."""
+"""
+The lecture's theorem and proposition (Ligett, "Exponential Mechanism, Private Data Release").
+
+They state the result of Blum, Ligett and Roth (STOC 2008). Here they are in the form that is printed, in
+one that holds for whole rows, and solved for the data and for epsilon. `sharp` is far better than any.
+"""
 
 from fractions import Fraction
 
-from smalldb.bounds.common import known, ln_count, numbers, sizes
-from smalldb.enclosures import Log, Real, ceiling, round_up
+from smalldb.bounds.candidates import BASES, ln_count
+from smalldb.bounds.reading import numbers, one_of, sizes
+from smalldb.enclosures import Log, Real, ceiling, round_up, round_up_text
 
 
 def theorem_4_5(*, n: int, cells: int, queries: int, epsilon: object, beta: object) -> float:
@@ -47,16 +53,19 @@ def theorem_4_5_data(*, error: object, cells: int, queries: int, epsilon: object
 
 
 def theorem_4_5_epsilon(*, error: object, n: int, cells: int, queries: int, beta: object) -> float:
-    """Return the epsilon of (4.3): (16 ln N ln J + 4 ln(1/beta)) / (n error^3), rounded up."""
+    """
+    Return the least epsilon of (4.3): (16 ln N ln J + 4 ln(1/beta)) / (n error^3).
+
+    Rounded up, its shortest decimal text too, which is how a float epsilon is read. No queries: 0, which
+    means that any epsilon will do.
+    """
     n, cells, queries = sizes(n=n, cells=cells, queries=queries)
     error, beta = numbers(error=error, beta=beta)
-    if not queries:
-        return 0.0
-    return round_up(_numerator_4_2(Log(), cells, queries, beta) / (n * error**3))
+    return round_up_text(_numerator_4_2(Log(), cells, queries, beta) / (n * error**3)) if queries else 0.0
 
 
 def proposition_4_4(
-    *, alpha: object, n: int, cells: int, queries: int, epsilon: object, beta: object
+    *, n: int, cells: int, queries: int, epsilon: object, beta: object, alpha: object = None
 ) -> float:
     """
     Return Proposition 4.4 as printed: alpha + 2 (ln N ln J / alpha^2 + ln(1/beta)) / (epsilon n).
@@ -64,39 +73,61 @@ def proposition_4_4(
     The proof takes m = ln J / alpha^2 for a number of rows, which it is not; for one query the statement
     is false. `proposition_4_4_rows` is the form that holds. No queries: 0.
 
-    Examples
-    --------
-    >>> round(proposition_4_4(alpha=0.25, n=1000, cells=16, queries=10, epsilon=1, beta=0.05), 6)
-    0.460283
-    """
-    n, cells, queries = sizes(n=n, cells=cells, queries=queries)
-    alpha, epsilon, beta = numbers(alpha=alpha, epsilon=epsilon, beta=beta)
-    if not queries:
-        return 0.0
-    ln = Log()
-    excess = ln(cells) * ln(queries) / alpha**2 + ln(1 / beta)
-    return round_up(2 * excess / (epsilon * n) + alpha)
-
-
-def proposition_4_4_best(*, n: int, cells: int, queries: int, epsilon: object, beta: object) -> float:
-    """
-    Return Proposition 4.4 as printed at its best alpha, (4 ln N ln J / (epsilon n))^(1/3).
+    Parameters
+    ----------
+    alpha : exact number in (0, 1), optional
+        By default the best one, (4 ln N ln J / (epsilon n))^(1/3), even where that passes 1.
 
     Examples
     --------
-    >>> round(proposition_4_4_best(n=1000, cells=16, queries=10, epsilon=1, beta=0.05), 6)
-    0.447709
+    >>> sizes = {"n": 1000, "cells": 16, "queries": 10, "epsilon": 1, "beta": 0.05}
+    >>> round(proposition_4_4(alpha=0.25, **sizes), 6), round(proposition_4_4(**sizes), 6)
+    (0.460283, 0.447709)
     """
     n, cells, queries = sizes(n=n, cells=cells, queries=queries)
     epsilon, beta = numbers(epsilon=epsilon, beta=beta)
+    given = None if alpha is None else numbers(alpha=alpha)[0]
     if not queries:
         return 0.0
     ln = Log()
-    rest = 2 * ln(1 / beta) / (epsilon * n)
-    if cells == 1 or queries == 1:
-        return round_up(rest)
-    best = (4 * ln(cells) * ln(queries) / (epsilon * n)).cbrt()
-    return round_up(best * Fraction(3, 2) + rest)
+    if given is not None:
+        return round_up(2 * _excess_4_4(ln, given, cells, queries, beta) / (epsilon * n) + given)
+    # alpha + c / alpha^2 is least at alpha = (2 c)^(1/3), where it is 3/2 alpha
+    least = Fraction(3, 2) * (4 * ln(cells) * ln(queries) / (epsilon * n)).cbrt()
+    return round_up(least + 2 * ln(1 / beta) / (epsilon * n))
+
+
+def proposition_4_4_data(
+    *, error: object, alpha: object, cells: int, queries: int, epsilon: object, beta: object
+) -> int:
+    """
+    Return the least n for which Proposition 4.4, as printed, promises an error; it needs alpha < error.
+
+    At alpha = error / 2 that is (16 ln N ln J + 4 error^2 ln(1/beta)) / (epsilon error^3), never more than
+    (4.3). No queries: 1.
+    """
+    cells, queries = sizes(cells=cells, queries=queries)
+    error, alpha, epsilon, beta = numbers(error=error, alpha=alpha, epsilon=epsilon, beta=beta)
+    spare = _spare_4_4(error, alpha)
+    if not queries:
+        return 1
+    return ceiling(lambda ln: 2 * _excess_4_4(ln, alpha, cells, queries, beta) / (spare * epsilon))
+
+
+def proposition_4_4_epsilon(
+    *, error: object, alpha: object, n: int, cells: int, queries: int, beta: object
+) -> float:
+    """
+    Return the least epsilon for which Proposition 4.4, as printed, promises an error; alpha < error.
+
+    Rounded up, its shortest decimal text too. No queries: 0, any epsilon will do.
+    """
+    n, cells, queries = sizes(n=n, cells=cells, queries=queries)
+    error, alpha, beta = numbers(error=error, alpha=alpha, beta=beta)
+    spare = _spare_4_4(error, alpha)
+    if not queries:
+        return 0.0
+    return round_up_text(2 * _excess_4_4(Log(), alpha, cells, queries, beta) / (spare * n))
 
 
 def proposition_4_4_rows(
@@ -118,7 +149,7 @@ def proposition_4_4_rows(
     """
     n, cells, queries, rows = sizes(n=n, cells=cells, queries=queries, rows=rows)
     epsilon, beta = numbers(epsilon=epsilon, beta=beta)
-    known(candidates)
+    one_of(BASES, candidates, "candidates")
     if not queries:
         return 0.0
     ln = Log()
@@ -132,3 +163,13 @@ def _numerator_4_2(ln: Log, cells: int, queries: int, beta: Fraction) -> Real:
 
 def _equation_4_2(ln: Log, n: int, cells: int, queries: int, epsilon: Fraction, beta: Fraction) -> Real:
     return (_numerator_4_2(ln, cells, queries, beta) / (epsilon * n)).cbrt()
+
+
+def _excess_4_4(ln: Log, alpha: Fraction, cells: int, queries: int, beta: Fraction) -> Real:
+    return ln(cells) * ln(queries) / alpha**2 + ln(1 / beta)
+
+
+def _spare_4_4(error: Fraction, alpha: Fraction) -> Fraction:
+    if alpha >= error:
+        raise ValueError("alpha must be below error")
+    return error - alpha

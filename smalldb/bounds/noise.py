@@ -1,10 +1,11 @@
 """What adding noise would do instead: the simple mechanisms that a small database must beat."""
 
 from fractions import Fraction
-from math import fsum, inf, nextafter
 
 from smalldb.arguments import positive, whole
-from smalldb.enclosures import Log, round_up
+from smalldb.enclosures import Log, Real, round_up
+
+EULER = Fraction(5772156649015328607, 10**19)  # rounded up
 
 
 def laplace_answers(*, n: int, queries: int, epsilon: object) -> float:
@@ -22,9 +23,12 @@ def laplace_answers(*, n: int, queries: int, epsilon: object) -> float:
     """
     n, queries = whole(n, "n"), whole(queries, "queries", least=0)
     exact = positive(epsilon, "epsilon")
-    # a correctly rounded sum of terms half a unit off each; the float above covers them and the product
-    harmonic = Fraction(fsum(1 / i for i in range(1, queries + 1))) * (1 + Fraction(1, 2**51))
-    return _up(queries * harmonic / (exact * n))
+    ln = Log()
+    if queries <= 1000:
+        harmonic = Real.of(sum((Fraction(1, i) for i in range(1, queries + 1)), Fraction(0)), ln.digits)
+    else:  # ln J + Euler's constant + 1 / (2 J) is above by less than 1 / (8 J^2)
+        harmonic = ln(queries) + (EULER + Fraction(1, 2 * queries))
+    return round_up(harmonic * (queries / (exact * n)))
 
 
 def laplace_histogram(*, n: int, cells: int, queries: int, epsilon: object, support: object = None) -> float:
@@ -48,8 +52,3 @@ def laplace_histogram(*, n: int, cells: int, queries: int, epsilon: object, supp
         return 0.0
     scale, ln = 2 / (exact * n), Log()
     return round_up((4 * squares * ln(2 * queries)).sqrt() * scale + scale * ln(2 * queries))
-
-
-def _up(x: Fraction) -> float:
-    nearest = float(x)
-    return nearest if Fraction(nearest) >= x else nextafter(nearest, inf)

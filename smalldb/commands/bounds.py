@@ -15,6 +15,7 @@ from smalldb.files import Outputs
 from smalldb.planning import workload_of
 from smalldb.report import check_plotting, plot_bounds
 
+MANY = 10**18  # queries: as far as `bounds.sharp_queries` looks
 AXES = ("n", "epsilon", "rows")
 
 
@@ -101,7 +102,7 @@ def run_bounds(arguments: argparse.Namespace) -> None:
     if needed is not None:
         print(f"\nwhat an error of {as_text(error or Fraction(0))} needs")
         for name, value in needed.items():
-            print(f"{name:64}{'any number' if value is None else f'{value:.8g}':>20}")
+            print(f"{name:64}{f'{value:.8g}' if value < MANY else 'any number':>20}")
 
 
 def vapnik(queries: str | None, domain: Domain) -> list[int] | None:
@@ -121,18 +122,18 @@ def promises(given: dict[str, Any], rows: int | None, candidates: str) -> list[d
     found: list[tuple[str, float, int | None]] = [
         ("Theorem 4.5 (4.2), as printed", theorem, own),
         ("Proposition 4.4 as printed, alpha half of that", _half(given, theorem), None),
-        ("Proposition 4.4 as printed, at its best alpha", bounds.proposition_4_4_best(**given), None),
+        ("Proposition 4.4 as printed, at its best alpha", bounds.proposition_4_4(**given), None),
         ("sharp, Hoeffding, at the theorem's rows", _sharp(given, own, "hoeffding", base), own),
     ]
     for method, name in (("hoeffding", "sharp, Hoeffding, best rows"), ("least", "sharp, best rows")):
-        best = bounds.best_rows(**given, **base, opt_method=method)
+        best = bounds.best_rows(**given, **base, method=method)
         found.append((name, _sharp(given, best, method, base), best))
     chosen = best if rows is None else rows
     if rows is not None:
         found.append(("sharp, at these rows", _sharp(given, rows, "least", base), rows))
     if candidates == "multisets":
         found.append(
-            ("  with the neighbourhood of the best", bounds.neighbourhood(**given, rows=chosen), chosen)
+            ("  with the neighbourhood of the best", bounds.sharp_neighbourhood(**given, rows=chosen), chosen)
         )
     found.append(
         ("Proposition 4.4 for whole rows", bounds.proposition_4_4_rows(**given, rows=chosen, **base), chosen)
@@ -160,13 +161,17 @@ def needs(given: dict[str, Any], error: Fraction, candidates: str, vc: list[int]
         "epsilon, by Theorem 4.5": bounds.theorem_4_5_epsilon(error=error, n=n, queries=queries, **rest),
         "epsilon, by the sharp bound": bounds.sharp_epsilon(n=n, queries=queries, **rest, **base),
         "queries at most, by the sharp bound": bounds.sharp_queries(n=n, epsilon=epsilon, **rest, **base),
+        "n, by Proposition 4.4 as printed, alpha half of it": bounds.proposition_4_4_data(
+            error=error, alpha=error / 2, queries=queries, epsilon=epsilon, **rest
+        ),
         "rows for OPT, lecture": bounds.rows_for(alpha=error, queries=queries),
         "rows for OPT, Hoeffding": bounds.rows_for(alpha=error, queries=queries, method="hoeffding"),
     }
     if vc is not None and vc[1]:
         for method in ("encyclopaedia", "standard", "sauer"):
+            cells = given["cells"] if method == "sauer" else None
             name = f"rows for a deviation of half that by VC dimension {vc[1]}, {method}"
-            found[name] = bounds.vc_rows(dimension=vc[1], alpha=error, method=method, cells=given["cells"])
+            found[name] = bounds.vc_rows(dimension=vc[1], alpha=error / 2, method=method, cells=cells)
     return found
 
 
@@ -195,4 +200,4 @@ def _half(given: dict[str, Any], theorem: float) -> float:
 
 
 def _sharp(given: dict[str, Any], rows: int, method: str, base: dict[str, Any]) -> float:
-    return bounds.sharp(**given, rows=rows, opt_method=method, **base)
+    return bounds.sharp(**given, rows=rows, method=method, **base)
