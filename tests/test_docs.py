@@ -63,3 +63,31 @@ def test_the_comparison_of_selections_is_computed():
         assert f"| {method} | {loss:.4f} | {spread:.4f} |" in text
     assert f"lose {names['many'][True]:.2f} together by the exponential mechanism" in text
     assert f"{names['many'][False]:.2f} by the other" in text
+
+
+def test_the_page_on_the_theory_is_computed():
+    text, names = snippets("theory.md")
+    assert (f"{names['printed']:.3f}", f"{names['sharp']:.3f}", names["needed"]) == ("0.485", "0.118", 1273)
+    assert (
+        f"| {names['rows'][0]} | {names['rows'][1]:,} | {names['rows'][2]:,} | {names['rows'][3]:,} |" in text
+    )
+    assert round(names["ten"].epsilon, 3) == 3.632
+    assert round(names["only_pure"].epsilon, 5) == 4.99989
+    cases = {
+        "4, 10, 10^3, 1, .05": (16, 10, 10**3, 1, "0.05"),
+        "8, 36, 10^4, 1, .05": (256, 36, 10**4, 1, "0.05"),
+        "10, 56, 10^5, .5, .01": (1024, 56, 10**5, "0.5", "0.01"),
+        "32, 41449, 10^8, .1, .001": (2**32, 41449, 10**8, "0.1", "0.001"),
+    }
+    for title, (cells, queries, n, epsilon, beta) in cases.items():
+        given = {"n": n, "cells": cells, "queries": queries, "epsilon": epsilon, "beta": beta}
+        (row,) = (line for line in text.splitlines() if line.startswith(f"| {title} |"))
+        stated = [float(figure) for figure in re.findall(r"\| (\.\d{4})", row)]
+        sharp = [
+            smalldb.bounds.sharp(**given, rows=smalldb.bounds.best_rows(**given, method=name), method=name)
+            for name in ("hoeffding", "least")
+        ]
+        exact = [smalldb.bounds.theorem_4_5(**given), smalldb.bounds.proposition_4_4(**given), *sharp]
+        assert all(bound <= figure < bound + 1.01e-4 for bound, figure in zip(exact, stated, strict=True)), (
+            row
+        )
