@@ -72,6 +72,19 @@ def test_bounds_are_the_librarys(capfd):
     assert said["vc"] is None
 
 
+def test_vacuous_bounds_are_said_to_be_and_stay_json(capfd):
+    arguments = ("bounds", "--attributes", 3, "--n", 1, "--epsilon", "0.001")
+    code, out, _ = called(capfd, *arguments)
+    assert code == 0
+    assert all("says nothing" in line for line in out.splitlines()[3:])
+
+    def refuse(text):
+        raise AssertionError(text)
+
+    said = json.loads(called(capfd, *arguments, "--json")[1], parse_constant=refuse)
+    assert all(row["error"] > 1 for row in said["promises"])
+
+
 def test_bounds_of_a_class(capfd):
     arguments = ("bounds", "--attributes", "a,b,c", "--queries", "halfspaces", "--n", 50, "--epsilon", "1/2")
     code, out, _ = called(capfd, *arguments, "--rows", 7, "--candidates", "tuples", "--error", "1/4")

@@ -119,9 +119,11 @@ def promises(given: dict[str, Any], rows: int | None, candidates: str) -> list[d
     """Return the errors that are promised, and for how many rows."""
     theorem, own = bounds.theorem_4_5(**given), bounds.theorem_4_5_rows(**given)
     base: dict[str, Any] = {"candidates": candidates}
-    found: list[tuple[str, float, int | None]] = [
-        ("Theorem 4.5 (4.2), as printed", theorem, own),
-        ("Proposition 4.4 as printed, alpha half of that", _half(given, theorem), None),
+    found: list[tuple[str, float, int | None]] = [("Theorem 4.5 (4.2), as printed", theorem, own)]
+    if theorem < 1:  # alpha must be below 1/2 to say anything
+        half = bounds.proposition_4_4(alpha=Fraction(theorem) / 2, **given)
+        found.append(("Proposition 4.4 as printed, alpha half of that", half, None))
+    found += [
         ("Proposition 4.4 as printed, at its best alpha", bounds.proposition_4_4(**given), None),
         ("sharp, Hoeffding, at the theorem's rows", _sharp(given, own, "hoeffding", base), own),
     ]
@@ -192,11 +194,6 @@ def curves(
         lines["sharp"].append(bounds.sharp(**here, rows=m, **base))
         lines["bound on the mean"].append(bounds.expected(**no_beta, rows=m, **base))
     return [float(place) for place in places], lines
-
-
-def _half(given: dict[str, Any], theorem: float) -> float:
-    alpha = Fraction(theorem) / 2
-    return bounds.proposition_4_4(alpha=alpha, **given) if 0 < alpha < 1 else float("inf")
 
 
 def _sharp(given: dict[str, Any], rows: int, method: str, base: dict[str, Any]) -> float:
