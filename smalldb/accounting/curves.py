@@ -75,7 +75,7 @@ def converted(curve: Callable[[float], float], delta: float) -> float:
     """
     Return the least epsilon at delta that a Renyi curve implies (Canonne, Kamath and Steinke 2020, Prop. 12).
 
-    Every order gives a bound; the least is searched for.
+    Every order gives a bound; the least is searched for. One below 0 says (0, delta).
     """
 
     def implied(height: float) -> float:
@@ -91,7 +91,7 @@ def converted(curve: Callable[[float], float], delta: float) -> float:
     for _ in range(60):
         left, right = high - golden * (high - low), low + golden * (high - low)
         low, high = (low, right) if implied(left) <= implied(right) else (left, high)
-    return min(*values, implied((low + high) / 2))
+    return max(0.0, min(*values, implied((low + high) / 2)))
 
 
 def loose(rho: float, delta: float) -> float:
