@@ -281,7 +281,7 @@ def test_more_loses_more(epsilon, releases, delta, adaptive, bounded_range):
 def test_per_release_inverts(total, releases, delta, bounded_range):
     each = per_release(epsilon=total, releases=releases, delta=delta, bounded_range=bounded_range)
     given = {"releases": releases, "delta": delta, "bounded_range": bounded_range}
-    assert compose(epsilon=Fraction(each), **given).epsilon <= float(Fraction(total)) * (1 + 1e-15)
+    assert compose(epsilon=each, **given).epsilon <= float(Fraction(total)) * (1 + 1e-15)
     assert compose(epsilon=Fraction(each * (1 + 1e-9)), **given).epsilon > float(Fraction(total))
     assert each >= float(Fraction(total)) / releases * (1 - 1e-15)
 

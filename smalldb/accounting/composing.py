@@ -155,6 +155,8 @@ def per_release(
     """
     Return the largest epsilon of each release for a total, rounded down: the inverse of `compose`.
 
+    Its shortest decimal text is below too, which is how a float epsilon is read.
+
     Examples
     --------
     >>> per_release(epsilon=1, releases=10, delta=0)
@@ -168,7 +170,8 @@ def per_release(
     _flag(bounded_range, "bounded_range")
 
     def lost(each: float) -> float:
-        item = Fraction(each), Fraction(each) if bounded_range else None
+        exact = as_fraction(each, "epsilon")
+        item = exact, exact if bounded_range else None
         return min(row[1] for row in _rows([item] * releases, allowed, adaptive, bounds_only=True))
 
     low, high = simple, min(float(total), 2 * simple)
@@ -285,4 +288,4 @@ def _up(x: Fraction) -> float:
 
 def _down(x: Fraction) -> float:
     nearest = float(x)
-    return nearest if Fraction(nearest) <= x else nextafter(nearest, 0.0)
+    return nearest if Fraction(repr(nearest)) <= x else nextafter(nearest, 0.0)

@@ -175,7 +175,7 @@ def select(
 
     Examples
     --------
-    >>> select([10, 30, 20], epsilon=1, sensitivity=1, rng=1).index
+    >>> select([10, 30, 20], epsilon=1, sensitivity=1, rng=2).index
     1
     """
     source = bit_source(rng)
