@@ -1,5 +1,6 @@
 """The exact worst privacy loss of a small instance: over all its databases, and all neighbours of each."""
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass
@@ -27,7 +28,7 @@ Mechanism: TypeAlias = Callable[[Counts], Mapping[Hashable, Any]]
 DIGITS = 60
 MOST_SCORES = 1 << 25  # databases x candidates: 256 MiB
 MOST_RATIOS = 4_000_000_000  # pairs x candidates: about ten seconds
-MOST_LAWS = 200_000  # databases of which a mechanism is asked for its law
+MOST_LAWS = 20_000  # databases of which a mechanism is asked for its law
 BLOCK = 1 << 22  # ratios looked at together
 NEAR = 1e-12  # relative, far more than floats are off: what comes so near is compared exactly
 
@@ -379,7 +380,7 @@ def _check_budget(cells: int, n: int, relation: Neighbours, candidates: int, mos
     if cells == 1 and relation is Neighbours.REPLACE_ONE:
         raise ValueError("domain: with one cell there is nothing to replace a row by")
     if refused(n):
-        largest = next((size for size in range(n, 0, -1) if not refused(size)), 0) if n < 10**4 else 0
+        largest = bisect_left(range(1, n + 1), True, key=refused)
         done = (
             f"the largest n that can be audited is {largest}" if largest else "use fewer attributes or rows"
         )

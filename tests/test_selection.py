@@ -260,6 +260,7 @@ def test_every_form_of_scores_is_one(scores):
         np.array([-(2**63), 2**63 - 1, 0]),
         np.array([0, 2**64 - 1], dtype=np.uint64),
         [10**400, 10**400 + 3, -(10**400)],
+        np.array([1, 1], dtype=np.longdouble) + np.array([0, 2e-19], dtype=np.longdouble),
         np.array([-1.7e308, 1.7e308, 0.0]),
         np.array([5e-324, 0.0]),
         [0, 100_000],

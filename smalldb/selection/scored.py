@@ -241,12 +241,12 @@ def exact(score: object) -> Fraction:
         score, int | float | Fraction | Decimal | np.integer | np.floating
     ):
         raise TypeError(f"scores must be numbers, not {type(score).__name__}")
-    if isinstance(score, np.integer):
-        return Fraction(int(score))
     try:
-        return Fraction(float(score)) if isinstance(score, np.floating) else Fraction(score)
+        if isinstance(score, np.integer):
+            return Fraction(int(score))
+        return Fraction(*score.as_integer_ratio()) if isinstance(score, np.floating) else Fraction(score)
     except (ValueError, OverflowError) as error:
-        raise ValueError("scores must be finite") from None if error else error
+        raise ValueError("scores must be finite") from error
 
 
 def read_weights(weights: object, size: int) -> list[int] | None:
