@@ -72,6 +72,56 @@ def test_bounds_are_the_librarys(capfd):
     assert said["vc"] is None
 
 
+@pytest.mark.parametrize(
+    "d, size, n, epsilon, beta, row",
+    [
+        (4, 10, 10**3, 1, "0.05", "0.48506340 40 0.46559032 0.44770934 0.25961532 0.19157577 0.11779786"),
+        (8, 36, 10**4, 1, "0.05", "0.32072845 140 0.31550311 0.29995400 0.17490335 0.16043024 0.10685947"),
+        (
+            10,
+            56,
+            10**5,
+            "0.5",
+            "0.01",
+            "0.21027122 365 0.20628918 0.19621803 0.11241949 0.10431261 0.06653931",
+        ),
+        (
+            16,
+            697,
+            10**6,
+            "0.1",
+            "0.01",
+            "0.22767149 506 0.22598672 0.21410294 0.14397380 0.14356356 0.14356356",
+        ),
+        (20, 211, 10**5, 1, "0.05", "0.22888325 409 0.22779948 0.21561814 0.15833365 0.15530244 0.15530244"),
+        (
+            32,
+            41449,
+            10**8,
+            "0.1",
+            "0.001",
+            "0.07243737 8106 0.07217546 0.06828414 0.04942013 0.04808397 0.04808397",
+        ),
+    ],
+)
+def test_the_worked_table_comes_out(capfd, d, size, n, epsilon, beta, row):
+    given = ("--attributes", d, "--size", size, "--n", n, "--epsilon", epsilon, "--beta", beta)
+    code, out, _ = called(capfd, "bounds", *given)
+    lines = {line[:64].strip(): line[64:].split() for line in out.splitlines()}
+    theorem, rows, *others = row.split()
+    assert lines["Theorem 4.5 (4.2), as printed"][1] == rows
+    names = (
+        "Theorem 4.5 (4.2), as printed",
+        "Proposition 4.4 as printed, alpha half of that",
+        "Proposition 4.4 as printed, at its best alpha",
+        "sharp, Hoeffding, at the theorem's rows",
+        "sharp, Hoeffding, best rows",
+        "sharp, best rows",
+    )
+    for name, figure in zip(names, (theorem, *others), strict=True):
+        assert float(lines[name][0]) == pytest.approx(float(figure), abs=1.5e-8), name
+
+
 def test_vacuous_bounds_are_said_to_be_and_stay_json(capfd):
     arguments = ("bounds", "--attributes", 3, "--n", 1, "--epsilon", "0.001")
     code, out, _ = called(capfd, *arguments)
