@@ -106,7 +106,7 @@ def test_bounds_are_the_librarys(capfd):
 )
 def test_the_worked_table_comes_out(capfd, d, size, n, epsilon, beta, row):
     given = ("--attributes", d, "--size", size, "--n", n, "--epsilon", epsilon, "--beta", beta)
-    code, out, _ = called(capfd, "bounds", *given)
+    _, out, _ = called(capfd, "bounds", *given)
     lines = {line[:64].strip(): line[64:].split() for line in out.splitlines()}
     theorem, rows, *others = row.split()
     assert lines["Theorem 4.5 (4.2), as printed"][1] == rows
