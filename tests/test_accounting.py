@@ -163,6 +163,30 @@ def test_unequal_pairs_lose_no_more_than_equal_ones():
     assert worst <= curves.range_delta(total, eps, 3) + 1e-12
 
 
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_mixed_releases_are_bounded(data):
+    """Of records of both kinds, against all outcomes of pairs that they may have."""
+    kinds = st.tuples(st.sampled_from(["0.1", "0.7", "1.5", "3"]), st.booleans(), st.floats(0, 1))
+    records, pairs = [], []
+    for epsilon, bounded, share in data.draw(st.lists(kinds, min_size=1, max_size=5)):
+        parameter = epsilon if bounded else None
+        records.append(
+            {
+                "privacy": {"epsilon": epsilon, "bounded_range": parameter},
+                "private": True,
+                "delta": None,
+                "neighbours": "replace-one",
+            }
+        )
+        eps = float(epsilon)
+        pairs.append(ranged(eps, share * eps) if bounded else response(eps))
+    delta = data.draw(st.sampled_from([0.3, 1e-2, 1e-5, 1e-8]))
+    table = compose_records(records, delta=delta).table
+    for total in table[table["valid"]]["epsilon"]:
+        assert composed(pairs, total) <= delta * (1 + 1e-9)
+
+
 def adaptive_delta(total, eps, releases, steps=800):
     """A lower bound on the adaptive optimum, d_k(g) = max_t P1 d(g - t) + P0 d(g - t + eps), on a grid."""
     unit = eps / steps
