@@ -135,6 +135,15 @@ def test_vacuous_bounds_are_said_to_be_and_stay_json(capfd):
     assert all(row["error"] > 1 for row in said["promises"])
 
 
+@pytest.mark.parametrize("what", [("a", "--valid", "~a"), ("a", "--size", 1), (3, "--size", 1), (1,)])
+def test_bounds_of_the_least_instances(capfd, what):
+    given = ("bounds", "--attributes", *what, "--n", 10, "--epsilon", 1, "--error", "1/3")
+    code, out, err = called(capfd, *given)
+    assert (code, err) == (0, "")
+    assert "what an error of 1/3 needs" in out
+    assert called(capfd, *given, "--json")[0] == 0
+
+
 def test_bounds_of_a_class(capfd):
     arguments = ("bounds", "--attributes", "a,b,c", "--queries", "halfspaces", "--n", 50, "--epsilon", "1/2")
     code, out, _ = called(capfd, *arguments, "--rows", 7, "--candidates", "tuples", "--error", "1/4")

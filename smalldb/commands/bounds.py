@@ -120,7 +120,7 @@ def promises(given: dict[str, Any], rows: int | None, candidates: str) -> list[d
     theorem, own = bounds.theorem_4_5(**given), bounds.theorem_4_5_rows(**given)
     base: dict[str, Any] = {"candidates": candidates}
     found: list[tuple[str, float, int | None]] = [("Theorem 4.5 (4.2), as printed", theorem, own)]
-    if theorem < 1:  # alpha must be below 1/2 to say anything
+    if 0 < theorem < 1:  # alpha must be below 1/2 to say anything
         half = bounds.proposition_4_4(alpha=Fraction(theorem) / 2, **given)
         found.append(("Proposition 4.4 as printed, alpha half of that", half, None))
     found += [
