@@ -26,7 +26,12 @@ class Thresholds(QueryClass):
 
     def stated(self, domain: Domain) -> int:
         """Return N + 1."""
-        return domain.size + 1
+        return self.functions(domain.size)
+
+    @staticmethod
+    def functions(size: int) -> int:
+        """Return how many there are on so many values."""
+        return size + 1
 
     def vc_bounds(self, domain: Domain) -> tuple[int, int]:
         """Return 1 twice: of two cells only the smaller can be below a cut alone."""
@@ -58,7 +63,12 @@ class Intervals(QueryClass):
 
     def stated(self, domain: Domain) -> int:
         """Return N (N + 1) / 2 + 1."""
-        return domain.size * (domain.size + 1) // 2 + 1
+        return self.functions(domain.size)
+
+    @staticmethod
+    def functions(size: int) -> int:
+        """Return how many there are on so many values."""
+        return size * (size + 1) // 2 + 1
 
     def vc_bounds(self, domain: Domain) -> tuple[int, int]:
         """Return 2 twice (1 on a single cell): of three cells no interval leaves out only the middle."""
@@ -89,9 +99,10 @@ def _values(queries: Thresholds | Intervals, domain: Domain) -> list[int]:
     """Return the values that can exist, ascending; ValueError where the tables would be too large."""
     d = len(domain.attributes)
     if queries.stated(domain) << d > MAX_ENTRIES:
+        most = max(i for i in range(1, 25) if queries.functions(1 << i) << i <= MAX_ENTRIES)
         raise ValueError(
             f"{queries.text}: {queries.stated(domain)} tables over {d} attributes are too large: "
-            f"at most {MAX_ENTRIES} entries, so use fewer attributes"
+            f"use up to {most} attributes"
         )
     values: list[int] = domain.cells().tolist()
     return values

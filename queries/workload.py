@@ -205,9 +205,10 @@ class QueryClass(ABC):
         """Build the reduced workload over a domain."""
         stated = self.stated(domain)
         if stated > MAX_QUERIES:
+            many = str(stated) if stated < 10**20 else "more than 10^20"
             raise ValueError(
-                f"{self.text} states {stated} queries over {len(domain.attributes)} attributes, "
-                f"more than {MAX_QUERIES}: use a smaller width or fewer attributes"
+                f"{self.text} states {many} queries over {len(domain.attributes)} attributes, more than "
+                f"{MAX_QUERIES}: use fewer attributes, or a smaller width where the class has one"
             )
         return Workload.reduced(domain, self.text, self.queries(domain))
 

@@ -56,32 +56,33 @@ class Known:
         return self._value, self._value
 
 
-def bernoulli_exp(r: Fraction | Lazy, source: BitSource, doublings: int = 0) -> bool:
+def bernoulli_exp(r: Fraction | Lazy, source: BitSource, factor: Fraction = Fraction(1)) -> bool:
     """
-    Return True with probability 2^doublings exp(-r), exactly.
+    Return True with probability factor exp(-r), exactly.
 
     A uniform number is compared with it; bits and precision grow until the comparison is certain.
 
     Parameters
     ----------
     r
-        At least doublings ln 2 (the caller's promise, so that the probability is at most 1).
+        At least 0.
     source
         Where bits come from.
-    doublings
-        At least 0.
+    factor
+        Above 0; factor exp(-r) is at most 1 (the caller's promise).
     """
     exponent = Known(r) if isinstance(r, Fraction) else r
     uniform, precision = Uniform(source), _BITS
+    more = max(0, factor.numerator.bit_length() - factor.denominator.bit_length())
     while True:
         low, high = exponent.enclosure(precision)
-        unit = 1 << precision
-        least = exp_enclosure(max(high, Fraction(0)), precision + doublings)[0]
-        most = exp_enclosure(max(low, Fraction(0)), precision + doublings)[1]
+        unit = factor / (1 << precision + more)
+        least = exp_enclosure(max(high, Fraction(0)), precision + more)[0] * unit
+        most = exp_enclosure(max(low, Fraction(0)), precision + more)[1] * unit
         below, above = uniform.enclosure(precision)
-        if above * unit <= least:
+        if above <= least:
             return True
-        if below * unit >= most:
+        if below >= most:
             return False
         precision *= 2
 

@@ -1,6 +1,7 @@
 """Composition: the theory's figures, brute force over all outcomes, and an independent accountant."""
 
 import math
+from decimal import MAX_EMAX, MIN_EMIN, Decimal, localcontext
 from fractions import Fraction
 from itertools import product
 
@@ -102,7 +103,7 @@ def test_vectors(vectors):
     assert made[OPTIMAL] == pytest.approx(vectors["br_eps_T10_.5_1e-6"]["value"], rel=1e-7)
     hundred = by_method(compose(epsilon=0.1, releases=100, delta=1e-6, bounded_range=True))
     assert hundred[OPTIMAL] == pytest.approx(vectors["br_eps_T100_.1_1e-6"]["value"], rel=1e-7)
-    assert curves.mean_loss(1) == pytest.approx(vectors["zcdp_KL_eps1"]["value"], rel=1e-12)
+    assert curves.mean_loss(np.array([1.0]))[0] == pytest.approx(vectors["zcdp_KL_eps1"]["value"], rel=1e-12)
     for name, releases, eps, total in (
         ("brdelta_k1_eps1_eg0.3", 1, 1, 0.3),
         ("brdelta_k2_eps1_eg0.5", 2, 1, 0.5),
@@ -239,11 +240,106 @@ def test_curves_are_the_largest_over_the_worst_pairs(order, eps):
         top = max(terms)
         return (top + math.log(math.fsum(math.exp(term - top) for term in terms))) / (order - 1)
 
-    assert curves.pure_curve(eps, order) == pytest.approx(divergence(response(eps)), rel=1e-6, abs=1e-13)
+    (pure,), (bounded,) = (f(np.array([eps]), order) for f in (curves.pure_curve, curves.range_curve))
+    assert pure == pytest.approx(divergence(response(eps)), rel=1e-6, abs=1e-13)
     worst = max(divergence(ranged(eps, t)) for t in np.linspace(0, eps, 20_001)[1:-1])
-    assert curves.range_curve(eps, order) == pytest.approx(worst, rel=1e-5, abs=1e-12)
-    assert curves.range_curve(eps, order) <= min(order * eps * eps / 8, eps) * (1 + 1e-9) + 1e-14
-    assert curves.mean_loss(eps) <= eps * eps / 8
+    assert bounded == pytest.approx(worst, rel=1e-5, abs=1e-12)
+    assert bounded <= min(order * eps * eps / 8, eps) * (1 + 1e-12)
+    assert curves.mean_loss(np.array([eps]))[0] <= eps * eps / 8
+
+
+@pytest.fixture
+def digits():
+    with localcontext() as context:
+        context.prec, context.Emin, context.Emax = 320, MIN_EMIN, MAX_EMAX
+        yield
+
+
+def exactly(eps, order):
+    """Both Renyi curves and the mean loss with 320 digits, as the worst pairs define them."""
+    eps, a, one = Decimal(eps), Decimal(order), Decimal(1)
+    pure = (((a * eps).exp() + ((1 - a) * eps).exp()) / (1 + eps.exp())).ln() / (a - 1)
+    b = (1 - (-a * eps).exp()) / (1 - (-eps).exp())
+    t = ((a - 1) * b / (a * (b - 1))).ln()
+    bounded = (a * t + (1 + b * ((-t).exp() - 1)).ln()) / (a - 1)
+    ratio = eps / (eps.exp() - one)
+    return pure, bounded, ratio - 1 - ratio.ln()
+
+
+@pytest.mark.parametrize("eps", [1e-12, 1e-8, 1e-5, 1e-3, 0.0099, 0.011, 0.3, 1.0, 2.5, 40.0, 290.0, 310.0])
+@pytest.mark.parametrize("above", [3e-4, 0.02, 1.0, 7.0, 1e3, 1e6, 1e11, 1e15])
+def test_curves_are_exact_to_rounding(digits, eps, above):
+    order = 1 + above
+    pure, bounded, mean = exactly(eps, order)
+    found = [float(f(np.array([eps]), order)[0]) for f in (curves.pure_curve, curves.range_curve)]
+    assert abs(Decimal(found[0]) / pure - 1) < Decimal("1e-11")
+    if eps < curves.LARGE:
+        assert abs(Decimal(found[1]) / bounded - 1) < Decimal("1e-11")
+    else:
+        assert bounded <= found[1] == eps
+    above_mean = Decimal(float(curves.mean_loss(np.array([eps]))[0])) / mean - 1
+    assert (
+        Decimal("-1e-10") < above_mean < Decimal("2e-6" if eps < 0.01 else "1e-10" if eps < 300 else "0.03")
+    )
+
+
+def exact_delta(total, pair, releases):
+    """Delta of so many equal pairs of two outcomes (loss, probability under the less likely), by Decimals."""
+    (high, p), (low, q) = pair
+    terms = (
+        math.comb(releases, i) * p ** (releases - i) * q**i * (loss.exp() - total.exp())
+        for i in range(releases + 1)
+        if (loss := (releases - i) * high + i * low) > total
+    )
+    return sum(terms, Decimal(0))
+
+
+def exact_pair(eps, t):
+    p = ((-t).exp() - (-eps).exp()) / (1 - (-eps).exp())
+    return (t, p), (t - eps, 1 - p)
+
+
+@pytest.mark.parametrize(
+    "eps, releases, delta",
+    [
+        (1000, 30, "1e-6"),
+        (745, 30, "1e-6"),
+        (10**5, 7, "1e-9"),
+        (300, 20, "0.5"),
+        ("1e-13", 10, "1e-14"),
+        ("1e-13", 3, "1e-13"),
+        ("1e-40", 10, "1e-41"),
+        ("1e-8", 40, "1e-9"),
+        ("1/2", 10, "1e-6"),
+        (2, 5, "0.9"),
+    ],
+)
+def test_no_bound_is_too_low_at_any_scale(digits, eps, releases, delta):
+    """Each one against exact pairs: stationary ones, and such as are a fixed amount off the largest."""
+    made = compose(epsilon=eps, releases=releases, delta=delta, bounded_range=True, adaptive=False)
+    e, allowed = Decimal(Fraction(eps).numerator) / Fraction(eps).denominator, Decimal(delta)
+    for method, total in by_method(made)[made.table["valid"].to_numpy()].items():
+        g = Decimal(float(total))
+        places = [(g + (i + 1) * e) / (releases + 1) for i in range(releases + 1)]
+        places += [e - gap for gap in map(Decimal, ("0.1", "1", "5")) if gap < e]
+        worst = max((exact_delta(g, exact_pair(e, t), releases) for t in places if t < e), default=Decimal(0))
+        assert worst <= allowed, method
+        if "pure" in method or "advanced" in method:
+            heads = e.exp() / (1 + e.exp())
+            assert exact_delta(g, ((e, 1 - heads), (-e, heads)), releases) <= allowed, method
+    best = by_method(made)[OPTIMAL]
+    g = Decimal(float(best)) * (1 - Decimal("3e-9"))
+    if best:  # and it is not much too high
+        places = [(g + (i + 1) * e) / (releases + 1) for i in range(releases + 1)]
+        slack = 1 - Decimal(curves.slack(float(e), releases) - 1) * 4
+        assert max(exact_delta(g, exact_pair(e, t), releases) for t in places if t < e) > allowed * slack
+
+
+@pytest.mark.parametrize("eps", ["1e-9", "1e-30", "1e-60"])
+def test_orders_are_searched_as_far_as_they_matter(eps):
+    delta = Fraction(eps) / 10**6
+    made = by_method(compose(epsilon=eps, releases=50, delta=delta, bounded_range=True))
+    assert made["Renyi, bounded range"] <= made["zCDP eps^2/8"] < made["zCDP eps^2/8, loose"]
 
 
 def test_an_independent_accountant_agrees():
@@ -262,9 +358,9 @@ def test_an_independent_accountant_agrees():
         orders = np.linspace(1.5, 200, 40_000)
         for method, curve in (
             ("zCDP eps^2/8", [releases * eps**2 / 8 * order for order in orders]),
-            ("Renyi, bounded range", [releases * curves.range_curve(eps, order) for order in orders]),
+            ("Renyi, bounded range", releases * curves.range_curve(np.array([eps]), orders)),
         ):
-            theirs, _ = rdp.compute_epsilon(orders, np.array(curve), delta)
+            theirs, _ = rdp.compute_epsilon(orders, np.asarray(curve), delta)
             ours = by_method(compose(epsilon=str(eps), releases=releases, delta=delta, bounded_range=True))[
                 method
             ]
@@ -310,6 +406,72 @@ def test_per_release_inverts(total, releases, delta, bounded_range):
     assert each >= float(Fraction(total)) / releases * (1 - 1e-15)
 
 
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"releases": 1000, "bounded_range": True, "adaptive": False},
+        {"releases": 100_000, "bounded_range": True},
+        {"releases": 10_000},
+    ],
+    ids=str,
+)
+def test_per_release_evaluates_and_does_not_solve(monkeypatch, given):
+    calls = []
+    for name in ("pure_delta", "range_delta", "converted"):
+        inner = getattr(curves, name)
+        monkeypatch.setattr(curves, name, lambda *a, inner=inner, name=name: calls.append(name) or inner(*a))
+    monkeypatch.setattr(curves, "solved", None)
+    each = per_release(epsilon=1, delta=1e-6, **given)
+    assert 1 / given["releases"] < each < 1
+    assert all(calls.count(name) < 110 for name in calls)
+
+
+def test_what_per_release_refuses():
+    for epsilon, message in (("1e-400", "epsilon must be larger"), ("1e400", "epsilon must be at most")):
+        with pytest.raises(ValueError, match=message):
+            per_release(epsilon=epsilon, releases=2, delta=0)
+
+
+@pytest.mark.parametrize(
+    "given", [{"epsilon": "1e400", "releases": 2}, {"epsilon": "1e308", "releases": 100}], ids=str
+)
+def test_what_passes_all_floats_is_refused(given):
+    for delta in (0, 1e-6):
+        with pytest.raises(ValueError, match="epsilon must be at most 1e300"):
+            compose(**given, delta=delta)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"epsilon": 1, "delta": "1e-400"},
+        {"epsilon": "1e-400", "delta": 1e-6},
+        {"epsilon": "1e200", "delta": 1e-6},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("bounded_range", [False, True])
+def test_beyond_floats_only_addition_is_left(given, bounded_range):
+    made = compose(**given, releases=2, bounded_range=bounded_range)
+    assert list(made.table["method"]) == ["addition"]
+    assert Fraction(made.epsilon) >= 2 * Fraction(given["epsilon"])
+
+
+@pytest.mark.parametrize(
+    "given", [np.array([0.1, 0.2]), (e for e in ("1/10", "1/5")), {0.1: 1, 0.2: 2}.keys()]
+)
+def test_any_iterable_of_epsilons(given):
+    assert compose(epsilon=given, delta=1e-6).table.equals(compose(epsilon=[0.1, 0.2], delta=1e-6).table)
+
+
+def test_why_the_optimal_bound_is_left_out():
+    for epsilon in ([0.01] * 1001, [0.1, 0.2]):
+        made = compose(epsilon=epsilon, delta=1e-6, bounded_range=True, adaptive=False)
+        assert OPTIMAL not in by_method(made)
+        notes = made.table.set_index("method")["note"]
+        assert notes["Renyi, bounded range"] == "the optimal bound is for up to 1000 equal releases"
+
+
 def test_unequal_releases():
     made = compose(epsilon=[0.5, "1/4", Fraction(1, 8)], delta=1e-6, bounded_range=True)
     assert by_method(made)["addition"] == 0.875
@@ -349,6 +511,8 @@ def test_records_compose_as_they_say():
     [
         ([], "at least one"),
         ([{"epsilon": 1}], "a key is missing"),
+        (lambda: [{k: v for k, v in record().items() if k != "neighbours"}], "a key is missing"),
+        (lambda: [record(neighbours=[])], "neighbours must be a text"),
         (lambda: [record(private=False)], "seeded"),
         (lambda: [record(), record(neighbours="add-remove")], "one neighbouring relation"),
         (lambda: [record(delta="1/2"), record(delta="1/2")], "delta"),

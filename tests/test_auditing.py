@@ -1,6 +1,7 @@
 """The audit: exact worst losses as defined, never above the caps; and it catches what is wrong."""
 
 import math
+from decimal import MAX_EMAX, MIN_EMIN, Decimal, localcontext
 from fractions import Fraction
 from itertools import product
 
@@ -10,10 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import smalldb
 from queries import Conjunctions, Domain, Linear, Marginals, Parities
-from smalldb import auditing, multisets
-from smalldb.auditing import audit
+from smalldb.auditing import audit, census
 from smalldb.selection import selection_law
 
 AB = Domain(["a", "b"])
@@ -45,6 +44,31 @@ def by_definition(workload, rows, epsilon, n, neighbours, base="multisets"):
             ratios = [math.log(p / q) for p, q in zip(laws[x], laws[other], strict=True)]
             worst, widest = max(worst, *ratios), max(widest, max(ratios) - min(ratios))
     return worst, widest
+
+
+def by_decimals(workload, rows, epsilon, n):
+    """Worst loss and outcome of multisets under replace-one, with 90 digits."""
+    matrix = workload.matrix().tolist()
+    rate = epsilon / (2 * rows * workload.denominator)
+    small = list(naive.multisets(workload.domain.size, rows))
+    with localcontext() as context:
+        context.prec, context.Emin, context.Emax = 90, MIN_EMIN, MAX_EMAX
+
+        def law(x):
+            answers = [sum(w * c for w, c in zip(weights, x, strict=True)) for weights in matrix]
+            exponents = [-rate * naive.score(matrix, answers, n, y) for y in small]
+            logs = [Decimal(e.numerator) / e.denominator for e in exponents]
+            top = max(logs)
+            ln_z = sum((e - top).exp() for e in logs).ln() + top
+            return [e - ln_z for e in logs]
+
+        laws = {x: law(x) for x in naive.multisets(workload.domain.size, n)}
+        return max(
+            (Fraction(p - q), y)
+            for x, other in product(laws, repeat=2)
+            if sum(abs(a - b) for a, b in zip(x, other, strict=True)) == 2
+            for p, q, y in zip(laws[x], laws[other], small, strict=True)
+        )
 
 
 CASES = [
@@ -263,8 +287,23 @@ def test_laws_of_wrong_types(law):
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        ({"epsilon": None}, "epsilon and rows"),
-        ({"rows": None}, "epsilon and rows"),
+        ({"epsilon": None}, "epsilon must be given"),
+        ({"rows": None}, "rows must be given"),
+        ({"method": "noisy-max"}, "method and k are for"),
+        ({"mechanism": lambda x: {0: 1}, "rows": None, "k": 2}, "method and k are for"),
+        ({"epsilon": "1e400"}, "epsilon must be from 1e-20 to 1e9"),
+        ({"epsilon": "1e-400"}, "epsilon must be from 1e-20 to 1e9"),
+        ({"mechanism": "select", "rows": None, "epsilon": 10**5}, "epsilon x n"),
+        ({"n": 2**61}, r"scores would reach 2\^62"),
+        ({"rows": 2**61}, r"scores would reach 2\^62"),
+        ({"domain": Domain([f"x{i}" for i in range(20)]), "n": 10**9}, "fewer attributes or rows"),
+        ({"domain": Domain([f"x{i}" for i in range(20)]), "rows": 10**9}, "fewer attributes or rows"),
+        ({"domain": Domain(["a"]), "queries": "conjunctions:1", "n": 10**6}, "largest n"),
+        ({"domain": Domain(["a"]), "queries": "conjunctions:1", "rows": 10**6}, "fewer attributes or rows"),
+        (
+            {"domain": Domain(["a"]), "queries": "conjunctions:1", "rows": 9999, "candidates": "tuples"},
+            "fewer",
+        ),
         ({"epsilon": 0}, "epsilon"),
         ({"rows": 0}, "rows"),
         ({"n": 0}, "n must"),
@@ -285,13 +324,47 @@ def test_refusals(arguments, message):
         audit(given.pop("domain"), given.pop("queries"), **given)
 
 
-def test_the_largest_n_that_is_named_is_done():
+def test_the_largest_n_that_is_named_is_done(monkeypatch):
     with pytest.raises(ValueError, match="largest n") as refused:
         audit(AB, "conjunctions:2", rows=2, epsilon=1, n=5000, neighbours="add-remove")
     largest = int(str(refused.value).rsplit(" ", 1)[1])
-    auditing._check_budget(4, largest, smalldb.Neighbours.ADD_REMOVE, multisets.count(4, 2))
-    with pytest.raises(ValueError, match="budget"):
-        auditing._check_budget(4, largest + 1, smalldb.Neighbours.ADD_REMOVE, multisets.count(4, 2))
+    named = f"largest n that can be audited is {largest}$"
+    with pytest.raises(ValueError, match=named):
+        audit(AB, "conjunctions:2", rows=2, epsilon=1, n=largest + 1, neighbours="add-remove")
+    monkeypatch.setattr(census, "databases", lambda *_: iter([]))
+    with pytest.raises(ValueError, match=r"^(?!.*budget)"):  # it passes, and then finds no databases
+        audit(AB, "conjunctions:2", rows=2, epsilon=1, n=largest, neighbours="add-remove")
+
+
+def test_scores_that_pass_64_bits_are_refused():
+    """With D = 10^17 scores of a census would wrap round, and the loss come out too small."""
+    queries = Linear([[0, 1, Fraction(1, 10**17), Fraction(1, 2)]])
+    with pytest.raises(ValueError, match=r"scores would reach 2\^62"):
+        audit(AB, queries, rows=20, epsilon=1, n=20)
+    assert audit(AB, queries, rows=2, epsilon=1, n=3).loss[0] > 0
+
+
+@pytest.mark.parametrize("epsilon", ["1e-20", "1e-12", "1e-6", 40, 10**9])
+def test_losses_at_every_scale(epsilon):
+    """Exact at either end: far below 1 the loss is epsilon times what it is to first order."""
+    made = audit(AB, "conjunctions:2", rows=2, epsilon=epsilon, n=6)
+    worst, _ = by_decimals(Conjunctions(2).workload(AB), 2, Fraction(epsilon), 6)
+    assert made.loss[0] <= worst * (1 + Fraction(1, 10**25))
+    assert worst <= made.loss[1] * (1 + Fraction(1, 10**25))
+    assert 0 < made.loss[0] <= made.cap
+
+
+def test_orders_of_many_rows():
+    made = audit(Domain(["a"]), "conjunctions:1", rows=1100, n=2, epsilon=1, candidates="tuples")
+    assert 0 < made.loss[1] <= 1
+
+
+@pytest.mark.parametrize("method, size", [("noisy-max", 64), ("permute-and-flip", 64), ("top-k", 20)])
+def test_dear_laws_are_refused_in_time(method, size):
+    queries = Linear([[0, Fraction(i + 1, size)] for i in range(size)])
+    k = {"k": 2} if method == "top-k" else {}
+    with pytest.raises(ValueError, match="largest n that can be audited is"):
+        audit(Domain(["a"]), queries, n=5000, epsilon=1, mechanism="select", method=method, **k)
 
 
 def test_progress_goes_to_stderr(capfd):

@@ -16,15 +16,16 @@ from smalldb.sampling import Known, Shifted, Uniform, bernoulli_exp, halved
 @given(
     st.fractions(0, 5, max_denominator=60),
     st.integers(0, 2**64 - 1),
-    st.integers(0, 6),
+    st.fractions(Fraction(1, 60), 60, max_denominator=60),
 )
-def test_a_coin_compares_a_uniform_number_with_its_probability(r, word, doublings):
-    r += Fraction(doublings)  # at least doublings ln 2
-    probability = 2**doublings * naive.exp_minus(r)
+def test_a_coin_compares_a_uniform_number_with_its_probability(r, word, factor):
+    if factor > 1:
+        r += factor - 1  # at least ln factor
+    probability = factor * naive.exp_minus(r)
     source = ScriptedBits(f"{word:064b}")
     low, high = Fraction(word, 1 << 64), Fraction(word + 1, 1 << 64)
     try:
-        shown = bernoulli_exp(r, source, doublings)
+        shown = bernoulli_exp(r, source, factor)
     except OutOfBits:  # one word does not tell
         assert low - Fraction(1, 1 << 62) < probability < high + Fraction(1, 1 << 62)
     else:

@@ -7,7 +7,7 @@ import sys
 from collections import Counter
 from decimal import Decimal
 from fractions import Fraction
-from itertools import permutations
+from itertools import count, pairwise, permutations
 
 import naive
 import numpy as np
@@ -21,7 +21,7 @@ import smalldb
 from smalldb.randomness import SeededBits
 from smalldb.selection import drawing, scored, selection_law
 from smalldb.selection.scored import Scored, read_scores
-from smalldb.selection.selecting import DRAWS
+from smalldb.selection.selecting import DRAWS, _geometric
 
 ONE = ("exponential", "permute-and-flip", "noisy-max")
 LISTS = [
@@ -50,6 +50,33 @@ def permuted(scores, rate):
         for i in order:
             law[i] += left * coins[i]
             left *= 1 - coins[i]
+    return law
+
+
+def exp(x):
+    return naive.exp_minus(-x) if x <= 0 else 1 / naive.exp_minus(x)
+
+
+def integrated(scores, rate):
+    """Noisy max by its definition: a density times the other distribution functions, between the bends."""
+    gaps, law = depths(scores, rate), []
+    for i in range(len(gaps)):
+        total = Fraction(0)
+        for low, high in pairwise([None, *sorted({-r for r in gaps}), None]):
+            product = {0: Fraction(1)}  # power of exp(x) -> coefficient
+            for j, r in enumerate(gaps):
+                if high is not None and high <= -r:
+                    factor = {1: exp(r) / 2}
+                else:
+                    factor = {-1: exp(-r) / 2} if j == i else {0: Fraction(1), -1: -exp(-r) / 2}
+                before, product = product, Counter()
+                for p, a in before.items():
+                    for q, b in factor.items():
+                        product[p + q] += a * b
+            for p, a in product.items():
+                ends = [0 if x is None else exp(p * x) if p else x for x in (low, high)]
+                total += a * (ends[1] - ends[0]) / (p or 1)
+        law.append(total)
     return law
 
 
@@ -150,6 +177,7 @@ def test_laws_are_those_of_the_definitions(scores):
     by_definition = {
         "exponential": [w / sum(weight) for w in weight],
         "permute-and-flip": permuted(scores, rate),
+        "noisy-max": integrated(scores, rate),
     }
     for method, expected in by_definition.items():
         law = selection_law(scores, epsilon=1, sensitivity=1, method=method)
@@ -164,12 +192,97 @@ def test_laws_are_those_of_the_definitions(scores):
         assert total == pytest.approx(floats[u], abs=2e-6)
 
 
+EPS = 2.0**-10  # between neighbouring halves above 1
+FORMS = {
+    "integers of several widths": (
+        [np.array([127, -128], np.int8), np.array([128, 300], np.int16), np.array([126, 2**9], np.int64)],
+        2**7,
+    ),
+    "small unsigned": ([np.array([255, 254], np.uint8), np.array([256, 253], np.uint64)], 1),
+    "signed and unsigned": ([np.array([-1, 0], np.int8), np.array([2**64 - 1], np.uint64), [2**63]], 2**63),
+    "halves and doubles": ([np.array([1.0], np.float16), np.array([1 + 0.45 * EPS, 1 + 0.2 * EPS])], EPS / 6),
+    "floats of three widths": (
+        [np.array([1 + EPS], np.float32), np.array([1 + 0.6 * EPS]), np.array([1, 1 + EPS], np.float16)],
+        EPS / 6,
+    ),
+    "another order of bytes": ([np.array([1.0, 0.25], ">f8"), np.array([0.3], "<f4")], 1),
+    "floats and lists": ([np.array([2.5, 1], np.float32), [Fraction(8, 3), 1], (3, Decimal("0.1"))], 1),
+    "one list": ([3, 1, 2.5, Fraction(1, 3)], 1),
+}
+
+
+@pytest.mark.parametrize("method", [*ONE, "top-k"])
+@pytest.mark.parametrize("form", FORMS)
+def test_draws_have_the_exact_law_in_every_form(form, method):
+    scores, sensitivity = FORMS[form]
+    given = {"sensitivity": Fraction(sensitivity), "method": method, "k": 2 if method == "top-k" else 1}
+    law = middle(selection_law(scores, epsilon=2, **given))
+    source, trials = SeededBits(len(form)), 200
+    found = Counter(smalldb.select(scores, epsilon=2, **given, rng=source).indices for _ in range(trials))
+    assert chi_square(found, law, trials) > 1e-4
+    wrong = middle(selection_law(scores, epsilon=20, **given))
+    assert chi_square(found, wrong, trials) < 1e-4
+
+
+@pytest.mark.parametrize("kind", [np.array, list, pd.Series])
+def test_chunks_may_be_overwritten_by_the_next(kind):
+    def stream():
+        buffer = kind([0, 0])
+        for top in (0, 200, 100):
+            buffer[0], buffer[1] = top, 0
+            yield buffer
+
+    for method in ONE:
+        assert smalldb.select(stream(), epsilon=10, sensitivity=1, method=method, rng=1).index == 2
+
+
 @pytest.mark.parametrize("method", [*ONE, "top-k"])
 def test_the_law_sums_to_one(method):
     law = selection_law(
         [4, 1, 0, 2, 4], epsilon="0.7", sensitivity=2, method=method, k=3 if method == "top-k" else 1
     )
     assert sum(low for low, _ in law.values()) <= 1 <= sum(high for _, high in law.values())
+
+
+@pytest.mark.parametrize("method", ONE)
+def test_the_law_of_as_many_as_there_may_be(method):
+    law = selection_law([i * i / 7 for i in range(64)], epsilon=1, sensitivity=30, method=method)
+    lows, highs = zip(*law.values(), strict=True)
+    assert sum(lows) <= 1 <= sum(highs)
+    assert max(high - low for low, high in law.values()) < Fraction(1, 10**60)
+    assert list(lows) == sorted(lows)
+
+
+@pytest.mark.parametrize("method", ONE)
+def test_laws_of_far_scores(method):
+    """Down to 10^-10000 to all digits, below that enclosed."""
+    low, high = selection_law([0, 10**4], epsilon=1, sensitivity=1, method=method)[(0,)]
+    tail = {"exponential": 1, "permute-and-flip": Fraction(1, 2), "noisy-max": Fraction(5002, 4)}[method]
+    expected = Fraction(*(Decimal(-5000).exp().as_integer_ratio())) * tail
+    assert abs(low / expected - 1) < Fraction(1, 10**20)
+    assert 0 <= high / low - 1 < Fraction(1, 10**60)
+    for far in (
+        [0, 10**9, 10**9],
+        [np.array([1], np.uint8), np.array([2**64 - 1] * 2, np.uint64)],
+        np.array([-(2**63), 2**63 - 1, 2**63 - 1]),
+        [-1e300, 1e300, 1e300],
+        [0, 10**13_000, 10**13_000],
+        [Decimal("-1e4000"), 0, 0],
+    ):
+        law = selection_law(far, epsilon=1, sensitivity=1, method=method)
+        assert law[(0,)] == (0, Fraction(1, 10**10_000))
+        assert all(0 <= 1 - 2 * low < Fraction(1, 10**60) for low, _ in (law[(1,)], law[(2,)]))
+    alone = selection_law([5], epsilon=1, sensitivity=1, method=method)[(0,)]
+    assert 1 - Fraction(1, 10**60) < alone[0] <= alone[1] == 1
+
+
+def test_the_law_of_ranks_far_apart():
+    """Each rank is seen from the best that is left: those are alike, however far below the first."""
+    law = selection_law([10**30, 0, 0], epsilon=1, sensitivity=1, method="top-k", k=3)
+    for outcome in ((0, 1, 2), (0, 2, 1)):
+        assert abs(law[outcome][0] - Fraction(1, 2)) < Fraction(1, 10**60)
+    weighed = selection_law([0, 0, 10**30], epsilon=1, sensitivity=1, base_measure=[1, 3, 0])
+    assert float(weighed[(1,)][0]) == 0.75
 
 
 def test_top_k_is_peeling_exactly():
@@ -350,6 +463,31 @@ def test_counts_have_geometric_noise_and_half_of_epsilon():
     assert len(two.counts) == len(two.indices) == 2
 
 
+@pytest.mark.parametrize("rate", [Fraction(3, 7), Fraction(5, 2), Fraction(1, 30)])
+def test_geometric_noise_of_any_fraction(rate):
+    source, trials = SeededBits(6), 3_000
+    found = Counter(_geometric(rate, source) for _ in range(trials))
+
+    def law(rate):
+        return {z: math.tanh(rate / 2) * math.exp(-abs(z) * rate) for z in range(-600, 601)}
+
+    assert chi_square(found, law(rate), trials) > 1e-4
+    assert chi_square(found, law(rate * Fraction(13, 10)), trials) < 1e-4
+
+
+def test_counts_of_any_sensitivity():
+    """Geometric noise of a large scale is Laplace noise to the eye, and one of a tiny scale is none."""
+    source, scale = SeededBits(7), 4 * 10**12
+    found = [
+        smalldb.select([5, 5], epsilon=1, sensitivity=scale // 2, counts=True, rng=source).counts[0] / scale
+        for _ in range(1_000)
+    ]
+    assert stats.kstest(found, "laplace").pvalue > 1e-4
+    assert stats.kstest(np.abs(found), "expon", (0, 1.3)).pvalue < 1e-4
+    exactly = smalldb.select([5, 5], epsilon=1, sensitivity=Fraction(1, 10**300), counts=True, rng=source)
+    assert exactly.counts == (5,)
+
+
 def test_the_notebooks_noisy_max_loses_more_than_epsilon(vectors):
     """Laplace noise of scale sensitivity / epsilon, where scores are not monotone: 1.3068528 at epsilon 1."""
     before = selection_law([0, 0], epsilon=1, sensitivity=1, monotone=True, method="noisy-max")
@@ -407,7 +545,12 @@ def test_no_neighbour_costs_more_than_epsilon(scores, data, method, monotone):
         ({"scores": [1, math.nan]}, "finite"),
         ({"scores": np.array([1, math.inf])}, "finite"),
         ({"scores": [Decimal("Infinity")]}, "finite"),
+        ({"scores": [Decimal("714e10000000"), 715]}, "exponents up to 4000"),
+        ({"scores": [Decimal("-714e-10000000"), 715]}, "exponents up to 4000"),
+        ({"base_measure": [Decimal("714e10000000"), 1, 1]}, "exponents up to 4000"),
+        ({"base_measure": count()}, "one weight for each"),
         ({"scores": np.zeros((2, 2))}, "one-dimensional"),
+        ({"scores": np.array(714)}, "one-dimensional"),
         ({"sensitivity": 0}, "sensitivity"),
         ({"sensitivity": -1}, "sensitivity"),
         ({"sensitivity": None}, "sensitivity or range"),
@@ -444,6 +587,8 @@ def test_refusals(arguments, message):
         {"scores": [True, False]},
         {"scores": np.array([1j])},
         {"scores": [1, [2]]},
+        {"scores": np.ma.array([1, 1000, 2], mask=[0, 1, 0])},
+        {"scores": [np.ma.array([1.0, 2.0]), np.array([1.0])]},
         {"monotone": 1},
         {"counts": 1},
         {"counts": True, "scores": [1.5, 2]},
@@ -464,6 +609,9 @@ def test_the_law_is_for_small_lists():
         selection_law(range(65), epsilon=1, sensitivity=1)
     with pytest.raises(ValueError, match="exact law"):
         selection_law(range(60), epsilon=1, sensitivity=1, method="top-k", k=3)
+    for endless in (count(), ([u, u] for u in count()), ["not read"] * 65):
+        with pytest.raises(ValueError, match="exact law"):
+            selection_law(endless, epsilon=1, sensitivity=1)
 
 
 def test_the_example_prints_the_figures_of_the_theory(examples):

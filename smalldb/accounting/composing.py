@@ -1,22 +1,28 @@
 """What many releases from one table lose together, and what each may lose for a given total."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import islice
 from math import inf, nextafter, sqrt
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from smalldb.accounting import curves
+from smalldb.accounting.curves import Floats
 from smalldb.arguments import positive, whole
 from smalldb.exact import as_fraction
 
 MOST_RELEASES = 100_000
 MOST_OPTIMAL = 1_000  # releases: the optimal non-adaptive bound takes their square
 MARGIN = 1e-9  # relative: what rounding may add up to, many times over
+LARGEST = Fraction(10**300)  # epsilon of all releases together: a float
+FLOATS = Fraction(1, 10**80), Fraction(10**80)  # beyond, squares and cubes could leave them
+LEAST_DELTA = Fraction(1, 10**300)
 
-Row = tuple[str, float, bool, str]
 Item = tuple[Fraction, Fraction | None]  # epsilon, and the bounded-range parameter where there is one
 
 
@@ -57,11 +63,11 @@ def compose(
     Parameters
     ----------
     epsilon
-        Of each release, exact; or a list of them, one for each.
+        Of each release, exact; or one for each of them: any iterable.
     releases
         How many, where epsilon is one number.
     delta
-        At least 0 and below 1; 0 leaves plain addition.
+        At least 0 and below 1; 0 leaves plain addition, as does one below 1e-300.
     adaptive
         Whether a release may have been chosen after earlier ones were seen. If False, all were fixed in
         advance.
@@ -84,18 +90,18 @@ def compose(
     >>> total.method, round(total.epsilon, 4)
     ('Renyi, bounded range', 3.6323)
     """
-    each: list[Fraction]
-    if isinstance(epsilon, Sequence) and not isinstance(epsilon, str):
-        if releases is not None and whole(releases, "releases") != len(epsilon):
+    kinds: Counter[Fraction]
+    if isinstance(epsilon, Iterable) and not isinstance(epsilon, str | bytes):
+        kinds = Counter(positive(value, "epsilon") for value in islice(epsilon, MOST_RELEASES + 1))
+        if releases is not None and whole(releases, "releases") != kinds.total():
             raise ValueError("releases must be the number of epsilons, or left out")
-        each = [positive(value, "epsilon") for value in epsilon]
     else:
         if releases is None:
             raise ValueError("releases must say how many there are")
-        each = [positive(epsilon, "epsilon")] * _checked_number(whole(releases, "releases"))
-    _checked_number(len(each))
+        kinds = Counter({positive(epsilon, "epsilon"): whole(releases, "releases")})
+    _checked_number(kinds.total())
     _flag(bounded_range, "bounded_range")
-    items: list[Item] = [(value, value if bounded_range else None) for value in each]
+    items = Counter({(value, value if bounded_range else None): count for value, count in kinds.items()})
     return _composed(items, _delta(delta), _flag(adaptive, "adaptive"))
 
 
@@ -117,26 +123,26 @@ def compose_records(
     ValueError, TypeError
         No records, records that do not go together, or a release that was not private.
     """
-    listed = list(records)
+    listed = list(islice(records, MOST_RELEASES + 1))
     _checked_number(len(listed))
-    items: list[Item] = []
+    items: Counter[Item] = Counter()
+    relations = set[str]()
     spent = _delta(delta)
     for record in listed:
         try:
             privacy, private, own = record["privacy"], record["private"], record["delta"]
-            parameter = privacy["bounded_range"]
-            items.append(
-                (
-                    positive(privacy["epsilon"], "privacy.epsilon"),
-                    None if parameter is None else positive(parameter, "privacy.bounded_range"),
-                )
-            )
+            epsilon, parameter, relation = privacy["epsilon"], privacy["bounded_range"], record["neighbours"]
         except (KeyError, TypeError) as error:
             raise ValueError("records must be those of releases: a key is missing") from error
+        if not isinstance(relation, str):
+            raise ValueError("records must be those of releases: neighbours must be a text")
         if private is not True:
             raise ValueError("records: a seeded release is not private, whatever its epsilon")
+        exact = positive(epsilon, "privacy.epsilon")
+        items[exact, None if parameter is None else positive(parameter, "privacy.bounded_range")] += 1
+        relations.add(relation)
         spent += 0 if own is None else _delta(own)
-    if len({record["neighbours"] for record in listed}) > 1:
+    if len(relations) > 1:
         raise ValueError("records: all must be of one neighbouring relation")
     if spent >= 1:
         raise ValueError("delta: all together reach 1")
@@ -155,7 +161,8 @@ def per_release(
     """
     Return the largest epsilon of each release for a total, rounded down: the inverse of `compose`.
 
-    Its shortest decimal text is below too, which is how a float epsilon is read.
+    It is at most 1e-9 (relative) below the true one. Its shortest decimal text is below too, which is how a
+    float epsilon is read. Cost: some 40 evaluations of the methods that `compose` solves.
 
     Examples
     --------
@@ -163,101 +170,162 @@ def per_release(
     0.1
     """
     total, releases = positive(epsilon, "epsilon"), _checked_number(whole(releases, "releases"))
-    simple = _down(total / releases)
-
     allowed = _delta(delta)
     _flag(adaptive, "adaptive")
     _flag(bounded_range, "bounded_range")
+    if total > LARGEST:
+        raise ValueError("epsilon must be at most 1e300")
+    simple = _down(total / releases)
+    if not simple:
+        raise ValueError("epsilon must be larger: a share of it is below all floats")
 
-    def lost(each: float) -> float:
+    def enough(each: float) -> bool:
         exact = as_fraction(each, "epsilon")
-        item = exact, exact if bounded_range else None
-        return min(row[1] for row in _rows([item] * releases, allowed, adaptive, bounds_only=True))
+        items = Counter({(exact, exact if bounded_range else None): releases})
+        goal = float(total) * (1 - 1e-12)  # so that `compose`, solving, does not come out above
+        return any(method.within(goal) for method in _methods(items, allowed, adaptive) if method.valid)
 
     low, high = simple, min(float(total), 2 * simple)
-    limit = max(float(total), lost(simple))
-    while high < float(total) and lost(high) <= limit:
+    while high < float(total) and enough(high):
         low, high = high, min(float(total), 2 * high)
-    while nextafter(low, inf) < high and high - low > 1e-12 * high:
+    while high - low > 1e-10 * high:
         middle = (low + high) / 2
-        low, high = (middle, high) if lost(middle) <= limit else (low, middle)
+        low, high = (middle, high) if enough(middle) else (low, middle)
     return low
 
 
+@dataclass(frozen=True, slots=True)
+class _Method:
+    """
+    A row of the table.
+
+    Attributes
+    ----------
+    name, note
+        As in the table.
+    valid
+        Whether it is a bound here.
+    value
+        Returns its epsilon, rounded up.
+    within
+        Returns whether its epsilon is at most a total; does not solve for it.
+    """
+
+    name: str
+    note: str
+    valid: bool
+    value: Callable[[], float]
+    within: Callable[[float], bool]
+
+
 def _composed(
-    items: list[Item], delta: Fraction, adaptive: bool, spent: Fraction = Fraction(0)
+    items: Counter[Item], delta: Fraction, adaptive: bool, spent: Fraction = Fraction(0)
 ) -> Composition:
     """Evaluate all methods; `spent` is a delta that no method can use."""
-    rows = _rows(items, delta, adaptive)
+    methods = _methods(items, delta, adaptive)
+    rows = [(method.name, method.value(), method.valid, method.note) for method in methods]
     table = pd.DataFrame(rows, columns=["method", "epsilon", "valid", "note"])
     best = min((row for row in rows if row[2]), key=lambda row: row[1])
     return Composition(best[1], best[0], delta + spent, table)
 
 
-def _rows(items: list[Item], delta: Fraction, adaptive: bool, bounds_only: bool = False) -> list[Row]:
-    """Return method, epsilon, whether it is a bound here, and a note; epsilons of bounds rounded up."""
-    pure = sum((epsilon for epsilon, _ in items), Fraction(0))
-    rows: list[Row] = [("addition", _up(pure), True, "also at delta 0")]
-    return rows + (list(_approximate(items, float(delta), adaptive, bounds_only)) if delta else [])
+def _methods(items: Counter[Item], delta: Fraction, adaptive: bool) -> Iterator[_Method]:
+    """Yield all methods that apply."""
+    pure = sum((epsilon * count for (epsilon, _), count in items.items()), Fraction(0))
+    if pure > LARGEST:
+        raise ValueError("epsilon must be at most 1e300, of all releases together")
+    yield _Method("addition", "also at delta 0", True, lambda: _up(pure), lambda total: pure <= total)
+    if delta < LEAST_DELTA or not all(
+        FLOATS[0] < epsilon < FLOATS[1] for item in items for epsilon in item if epsilon is not None
+    ):
+        return
+    yield from _approximate(items, float(delta) * (1 - 2.0**-52), adaptive)
 
 
-def _approximate(items: list[Item], delta: float, adaptive: bool, bounds_only: bool) -> Iterator[Row]:
-    """Yield every method's epsilon at delta > 0, with its margin; or only those that are bounds here."""
-    epsilons = [_up(epsilon) for epsilon, _ in items]
-    ranges = [_up(parameter) for _, parameter in items if parameter is not None]
-    number = len(items)
-    most, slack = sum(epsilons), 1 + 1e-12 * (number + 10)
-    delta *= 1 - 2.0**-52
-
-    def up(value: float) -> float:
-        return value * (1 + MARGIN)
-
-    yield "advanced (DRV 2010)", up(curves.drv(epsilons, delta)), True, ""
-    yield "advanced (KOV 2015)", up(curves.kov(epsilons, delta)), True, ""
-    if len(set(epsilons)) == 1:
-        best = curves.solved(lambda total: slack * curves.pure_delta(total, epsilons[0], number), delta, most)
-        yield "optimal, pure (KOV 2015)", up(best), True, "no better bound from epsilon-DP alone"
-    kinds = _kinds(items)
+def _approximate(items: Counter[Item], delta: float, adaptive: bool) -> Iterator[_Method]:
+    """Yield the methods of delta > 0, the quick ones first."""
+    eps, counts = _kinds((epsilon, count) for (epsilon, _), count in items.items())
+    number, most = items.total(), float(counts @ eps)
+    yield _closed("advanced (DRV 2010)", lambda: curves.drv(eps, counts, delta))
+    yield _closed("advanced (KOV 2015)", lambda: curves.kov(eps, counts, delta))
+    ranged = _kinds((parameter, count) for (_, parameter), count in items.items() if parameter is not None)
+    ranges, times = ranged
+    rest = _kinds((epsilon, count) for (epsilon, parameter), count in items.items() if parameter is None)
 
     def curve(order: float) -> float:
-        return sum(
-            count
-            * (curves.pure_curve(eps, order) if parameter is None else curves.range_curve(parameter, order))
-            for (eps, parameter), count in kinds.items()
+        pure = rest[1] @ curves.pure_curve(rest[0], order)
+        return float(pure + times @ curves.range_curve(ranges, order))
+
+    mixed, bounded = bool(len(ranges) and len(rest[0])), not len(rest[0])
+    name = "Renyi, mixed" if mixed else "Renyi, bounded range" if bounded else "Renyi, pure"
+    note = "each by its own curve" if mixed else ""
+    equal = bounded and len(ranges) == 1 and number <= MOST_OPTIMAL
+    if bounded and not adaptive and not equal:
+        note = f"the optimal bound is for up to {MOST_OPTIMAL} equal releases"
+    least = min([*ranges.tolist(), *rest[0].tolist()])
+    yield _closed(name, lambda: curves.converted(curve, delta, least), note)
+    if bounded:
+        rho = float(times @ (ranges * ranges)) / 8
+        yield _closed("Azuma, bounded range", lambda: curves.azuma(ranges, times, delta))
+        yield _closed("zCDP eps^2/8", lambda: curves.converted(lambda order: rho * order, delta, least))
+        note = "rho + 2 sqrt(rho ln(1/delta))"
+        yield _closed("zCDP eps^2/8, loose", lambda: curves.loose(rho, delta), note)
+    if len(eps) == 1:
+        yield _solved(
+            "optimal, pure (KOV 2015)",
+            "no better bound from epsilon-DP alone",
+            lambda total: curves.pure_delta(total, eps[0], number) * curves.slack(eps[0], number),
+            delta,
+            most,
+        )
+    if equal:
+        yield _solved(
+            "optimal, bounded range, non-adaptive (DDR 2020)",
+            "for releases fixed in advance; no bound for adaptive ones" if adaptive else "fixed in advance",
+            lambda total: curves.range_delta(total, ranges[0], number) * curves.slack(ranges[0], number),
+            delta,
+            most,
+            valid=not adaptive,
+        )
+    if bounded and len(ranges) == 1:
+        yield _solved(
+            "Gaussian limit",
+            "a limit for many releases, no bound",
+            lambda total: curves.gaussian_delta(total, ranges[0], number),
+            delta,
+            2 * most + sqrt(most),
+            valid=False,
         )
 
-    if not ranges:
-        yield "Renyi, pure", up(curves.converted(curve, delta)), True, ""
-        return
-    mixed = len(ranges) < number
-    name = "Renyi, mixed" if mixed else "Renyi, bounded range"
-    yield name, up(curves.converted(curve, delta)), True, "each by its own curve" if mixed else ""
-    if mixed:
-        return
-    rho = sum(eps * eps for eps in ranges) / 8
-    yield "Azuma, bounded range", up(curves.azuma(ranges, delta)), True, ""
-    yield "zCDP eps^2/8", up(curves.converted(curves.concentrated(rho), delta)), True, ""
-    yield "zCDP eps^2/8, loose", up(curves.loose(rho, delta)), True, "rho + 2 sqrt(rho ln(1/delta))"
-    if len(set(ranges)) > 1:
-        return
-    if number <= MOST_OPTIMAL and not (adaptive and bounds_only):
-        best = curves.solved(lambda total: slack * curves.range_delta(total, ranges[0], number), delta, most)
-        note = "for releases fixed in advance; no bound for adaptive ones" if adaptive else "fixed in advance"
-        yield "optimal, bounded range, non-adaptive (DDR 2020)", up(best), not adaptive, note
-    if bounds_only:
-        return
-    limit = curves.solved(
-        lambda total: curves.gaussian_delta(total, ranges[0], number), delta, 2 * most + sqrt(most)
+
+def _closed(name: str, value: Callable[[], float], note: str = "") -> _Method:
+    """Return the method of a formula."""
+
+    def up() -> float:
+        return value() * (1 + MARGIN)
+
+    return _Method(name, note, True, up, lambda total: up() <= total)
+
+
+def _solved(
+    name: str, note: str, delta_of: Callable[[float], float], delta: float, most: float, valid: bool = True
+) -> _Method:
+    """Return the method of a delta that falls as epsilon grows."""
+    return _Method(
+        name,
+        note,
+        valid,
+        lambda: curves.solved(delta_of, delta, most) * (1 + MARGIN),
+        lambda total: delta_of(total / (1 + MARGIN)) <= delta,
     )
-    yield "Gaussian limit", limit, False, "a limit for many releases, no bound"
 
 
-def _kinds(items: list[Item]) -> dict[tuple[float, float | None], int]:
-    kinds: dict[tuple[float, float | None], int] = {}
-    for epsilon, parameter in items:
-        key = _up(epsilon), None if parameter is None else _up(parameter)
-        kinds[key] = kinds.get(key, 0) + 1
-    return kinds
+def _kinds(numbers: Iterable[tuple[Fraction, int]]) -> tuple[Floats, Floats]:
+    """Return distinct epsilons, rounded up, and how many there are of each."""
+    kinds = Counter[float]()
+    for epsilon, count in numbers:
+        kinds[_up(epsilon)] += count
+    return np.array(list(kinds), dtype=float), np.array(list(kinds.values()), dtype=float)
 
 
 def _checked_number(releases: int) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 
 from smalldb.accounting import Composition, compose, compose_records, per_release
 from smalldb.commands.options import Commands, whole_number
-from smalldb.exact import as_text
+from smalldb.commands.telling import as_json, brief
 
 
 def add(commands: Commands) -> None:
@@ -50,7 +50,7 @@ def run_account(arguments: argparse.Namespace) -> None:
         common |= {"releases": arguments.releases, "bounded_range": arguments.bounded_range}
         each = per_release(epsilon=arguments.total, **common)
         if arguments.json:
-            print(json.dumps({"per_release": each}))
+            print(as_json({"per_release": each}))
         else:
             print(f"each of {arguments.releases} releases may have epsilon {each:.10g}")
         return
@@ -62,7 +62,7 @@ def run_account(arguments: argparse.Namespace) -> None:
             bounded_range=arguments.bounded_range,
             **common,
         )
-    print(json.dumps(account_json(made)) if arguments.json else account_text(made))
+    print(as_json(account_json(made)) if arguments.json else account_text(made))
 
 
 def read_record(path: str) -> dict[str, Any]:
@@ -80,7 +80,7 @@ def account_json(made: Composition) -> dict[str, Any]:
     """Return all that a composition says."""
     return {
         "epsilon": made.epsilon,
-        "delta": as_text(made.delta),
+        "delta": brief(made.delta),
         "method": made.method,
         "table": made.table.to_dict("records"),
     }
@@ -89,7 +89,7 @@ def account_json(made: Composition) -> dict[str, Any]:
 def account_text(made: Composition) -> str:
     """Tell a composition, for people: bounds first, the best on top."""
     lines = [
-        f"together: ({made.epsilon:.6g}, {as_text(made.delta)})-differential privacy, by {made.method}",
+        f"together: ({made.epsilon:.6g}, {brief(made.delta)})-differential privacy, by {made.method}",
         "",
     ]
     for valid, title in ((True, "bounds"), (False, "no bounds here")):

@@ -1,13 +1,12 @@
 """`audit`: the exact worst privacy loss of a small instance."""
 
 import argparse
-import json
 import sys
 from typing import Any
 
 from smalldb.auditing import Audit, audit
 from smalldb.commands.options import Commands, add_universe, universe, whole_number
-from smalldb.exact import as_text
+from smalldb.commands.telling import as_json, brief
 from smalldb.planning import Neighbours
 
 
@@ -34,9 +33,10 @@ def add(commands: Commands) -> None:
     )
     command.add_argument(
         "--method",
-        default="exponential",
-        help="of a selection: exponential (default), permute-and-flip, noisy-max",
+        choices=("exponential", "permute-and-flip", "noisy-max", "top-k"),
+        help="of a selection: exponential (default), permute-and-flip, noisy-max or top-k",
     )
+    command.add_argument("--k", type=whole_number, metavar="K", help="how many are selected by top-k")
     command.add_argument("--neighbours", metavar="RELATION", help="replace-one or add-remove (default: both)")
     command.add_argument("--json", action="store_true", help="everything, for machines")
     command.set_defaults(run=run_audit)
@@ -47,14 +47,14 @@ def run_audit(arguments: argparse.Namespace) -> None:
     relations = [relation.value for relation in Neighbours]
     if arguments.neighbours is not None:
         relations = [arguments.neighbours]
-    chosen = ("queries", "n", "epsilon", "rows", "candidates", "mechanism", "method")
+    chosen = ("queries", "n", "epsilon", "rows", "candidates", "mechanism", "method", "k")
     choices = {name: getattr(arguments, name) for name in chosen}
     domain, progress = universe(arguments), sys.stderr.isatty()
     audits = {
         relation: audit(domain, **choices, neighbours=relation, progress=progress) for relation in relations
     }
     if arguments.json:
-        print(json.dumps({relation: audit_json(made) for relation, made in audits.items()}))
+        print(as_json({relation: audit_json(made) for relation, made in audits.items()}))
         return
     print(f"{'neighbours':14}{'loss':>22}{'cap':>10}{'range':>10}{'databases':>12}{'pairs':>12}")
     for relation, made in audits.items():
@@ -73,7 +73,7 @@ def audit_json(made: Audit) -> dict[str, Any]:
     x, other, outcome = made.pair
     return {
         "loss": made.worst_loss,
-        "cap": None if made.cap is None else as_text(made.cap),
+        "cap": None if made.cap is None else brief(made.cap),
         "range": float(made.range[1]),
         "pair": [list(x), list(other)],
         "outcome": outcome,

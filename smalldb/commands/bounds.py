@@ -1,7 +1,7 @@
 """`bounds`: what each theorem promises for public numbers, and what it needs."""
 
 import argparse
-import json
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -9,14 +9,14 @@ from queries import Domain, spec
 from smalldb import bounds
 from smalldb.arguments import between_0_and_1, positive, whole
 from smalldb.commands.options import Commands, add_beta, universe, whole_number
-from smalldb.commands.telling import rounded_up
-from smalldb.exact import as_text
+from smalldb.commands.telling import as_json, brief, rounded_up
 from smalldb.files import Outputs
 from smalldb.planning import workload_of
 from smalldb.report import check_plotting, plot_bounds
 
 MANY = 10**18  # queries: as far as `bounds.sharp_queries` looks
 AXES = ("n", "epsilon", "rows")
+FOR_TWO = "as for two queries: false for one"
 
 
 def add(commands: Commands) -> None:
@@ -48,15 +48,15 @@ def add(commands: Commands) -> None:
     command.add_argument("--candidates", default="multisets", metavar="BASE", help="multisets or tuples")
     command.add_argument("--error", metavar="A", help="also say what this error needs")
     command.add_argument("--plot", metavar="FILE.png", help="draw the error (png, svg, pdf)")
-    command.add_argument(
-        "--against", choices=AXES, default="n", help="what the picture's axis is (default n)"
-    )
+    command.add_argument("--against", choices=AXES, help="what the axis of the picture is (default n)")
     command.add_argument("--json", action="store_true", help="everything, for machines")
     command.set_defaults(run=run_bounds)
 
 
 def run_bounds(arguments: argparse.Namespace) -> None:
     """Evaluate every bound, and the inverses for an error."""
+    if arguments.against is not None and arguments.plot is None:
+        raise ValueError("--against is for --plot")
     domain = universe(arguments)
     cells = 1 << len(domain.attributes) if domain.valid is None else domain.size
     vc = None
@@ -72,37 +72,36 @@ def run_bounds(arguments: argparse.Namespace) -> None:
     needed = None if error is None else needs(given, error, arguments.candidates, vc)
     targets = [] if arguments.plot is None else [arguments.plot]
     form = None if arguments.plot is None else check_plotting(arguments.plot)
+    axis = arguments.against or "n"
     with Outputs(targets) as outputs:
         if form is not None:
-            lines = curves(given, arguments.rows, arguments.candidates, arguments.against)
-            outputs.write(arguments.plot, plot_bounds(*lines, arguments.against, form))
+            lines = curves(given, arguments.rows, arguments.candidates, axis)
+            outputs.write(arguments.plot, plot_bounds(*lines, axis, form))
     if arguments.json:
         said = {
             "cells": str(cells),
             "queries": queries,
-            "beta": as_text(beta),
+            "beta": brief(beta),
             "vc": vc,
             "promises": promised,
         }
-        print(
-            json.dumps(
-                said | ({} if needed is None else {"error": as_text(error or Fraction(0)), "needs": needed})
-            )
-        )
+        print(as_json(said if error is None else said | {"error": brief(error), "needs": needed}))
         return
     print(
-        f"{text}: {queries} distinct queries on {cells:.4g} cells; n = {arguments.n}, "
-        f"epsilon {as_text(epsilon)}"
+        f"{text}: {queries} distinct queries on {Decimal(cells):.4g} cells; n = {arguments.n}, "
+        f"epsilon {brief(epsilon)}"
     )
-    print(f"\n{f'error, with probability 1 - {as_text(beta)}':64}{'error':>14}{'rows':>10}")
+    print(f"\n{f'error, with probability 1 - {brief(beta)}':64}{'error':>14}{'rows':>10}")
     for row in promised:
         vacuous = "  says nothing" if row["error"] >= 1 else ""
-        rows = "" if row["rows"] is None else str(row["rows"])
-        print(f"{row['name']:64}{rounded_up(row['error'], 8):>14}{rows:>10}{vacuous}")
-    if needed is not None:
-        print(f"\nwhat an error of {as_text(error or Fraction(0))} needs")
-        for name, value in needed.items():
-            print(f"{name:64}{f'{value:.8g}' if value < MANY else 'any number':>20}")
+        note = "" if row["note"] is None else f"  {row['note']}"
+        rows = "" if row["rows"] is None else _whole(row["rows"])
+        print(f"{row['name']:64}{rounded_up(row['error'], 8):>14}{rows:>10}{vacuous}{note}")
+    if error is not None and needed is not None:
+        print(f"\nwhat an error of {brief(error)} needs")
+        for row in needed:
+            value = "any number" if row["value"] >= MANY else f"{row['value']:.8g}"
+            print(f"{row['name']:64}{value:>20}{'' if row['note'] is None else '  ' + row['note']}")
 
 
 def vapnik(queries: str | None, domain: Domain) -> list[int] | None:
@@ -116,15 +115,16 @@ def vapnik(queries: str | None, domain: Domain) -> list[int] | None:
 
 
 def promises(given: dict[str, Any], rows: int | None, candidates: str) -> list[dict[str, Any]]:
-    """Return the errors that are promised, and for how many rows."""
-    theorem, own = bounds.theorem_4_5(**given), bounds.theorem_4_5_rows(**given)
+    """Return the errors that are promised, and for how many rows; a note where that needs one."""
+    printed = as_printed(given)
+    theorem, own = bounds.theorem_4_5(**printed), bounds.theorem_4_5_rows(**printed)
     base: dict[str, Any] = {"candidates": candidates}
     found: list[tuple[str, float, int | None]] = [("Theorem 4.5 (4.2), as printed", theorem, own)]
     if 0 < theorem < 1:  # alpha must be below 1/2 to say anything
-        half = bounds.proposition_4_4(alpha=Fraction(theorem) / 2, **given)
+        half = bounds.proposition_4_4(alpha=Fraction(theorem) / 2, **printed)
         found.append(("Proposition 4.4 as printed, alpha half of that", half, None))
     found += [
-        ("Proposition 4.4 as printed, at its best alpha", bounds.proposition_4_4(**given), None),
+        ("Proposition 4.4 as printed, at its best alpha", bounds.proposition_4_4(**printed), None),
         ("sharp, Hoeffding, at the theorem's rows", _sharp(given, own, "hoeffding", base), own),
     ]
     for method, name in (("hoeffding", "sharp, Hoeffding, best rows"), ("least", "sharp, best rows")):
@@ -147,24 +147,30 @@ def promises(given: dict[str, Any], rows: int | None, candidates: str) -> list[d
     found.append(
         ("Laplace noise on each cell instead: bound on the mean", bounds.laplace_histogram(**no_beta), None)
     )
-    return [{"name": name, "error": error, "rows": m} for name, error, m in found]
+    return [{"name": name, "error": error, "rows": m, "note": _note(name, given)} for name, error, m in found]
 
 
-def needs(given: dict[str, Any], error: Fraction, candidates: str, vc: list[int] | None) -> dict[str, Any]:
-    """Return what an error needs, each with the other numbers as given."""
+def as_printed(given: dict[str, Any]) -> dict[str, Any]:
+    """Return the numbers for the lecture's bounds: for one query, where they are false, those for two."""
+    return given | {"queries": 2} if given["queries"] == 1 else given
+
+
+def needs(
+    given: dict[str, Any], error: Fraction, candidates: str, vc: list[int] | None
+) -> list[dict[str, Any]]:
+    """Return what an error needs, each with the other numbers as given; a note where that needs one."""
     rest = {name: value for name, value in given.items() if name not in ("n", "epsilon", "queries")}
     base: dict[str, Any] = {"error": error, "candidates": candidates}
     n, epsilon, queries = given["n"], given["epsilon"], given["queries"]
+    two = as_printed(given)["queries"]
     found: dict[str, Any] = {
-        "n, by Theorem 4.5 (4.3)": bounds.theorem_4_5_data(
-            error=error, queries=queries, epsilon=epsilon, **rest
-        ),
+        "n, by Theorem 4.5 (4.3)": bounds.theorem_4_5_data(error=error, queries=two, epsilon=epsilon, **rest),
         "n, by the sharp bound": bounds.sharp_data(queries=queries, epsilon=epsilon, **rest, **base),
-        "epsilon, by Theorem 4.5": bounds.theorem_4_5_epsilon(error=error, n=n, queries=queries, **rest),
+        "epsilon, by Theorem 4.5": bounds.theorem_4_5_epsilon(error=error, n=n, queries=two, **rest),
         "epsilon, by the sharp bound": bounds.sharp_epsilon(n=n, queries=queries, **rest, **base),
         "queries at most, by the sharp bound": bounds.sharp_queries(n=n, epsilon=epsilon, **rest, **base),
         "n, by Proposition 4.4 as printed, alpha half of it": bounds.proposition_4_4_data(
-            error=error, alpha=error / 2, queries=queries, epsilon=epsilon, **rest
+            error=error, alpha=error / 2, queries=two, epsilon=epsilon, **rest
         ),
         "rows for OPT, lecture": bounds.rows_for(alpha=error, queries=queries),
         "rows for OPT, Hoeffding": bounds.rows_for(alpha=error, queries=queries, method="hoeffding"),
@@ -174,7 +180,7 @@ def needs(given: dict[str, Any], error: Fraction, candidates: str, vc: list[int]
             cells = given["cells"] if method == "sauer" else None
             name = f"rows for a deviation of half that by VC dimension {vc[1]}, {method}"
             found[name] = bounds.vc_rows(dimension=vc[1], alpha=error / 2, method=method, cells=cells)
-    return found
+    return [{"name": name, "value": value, "note": _note(name, given)} for name, value in found.items()]
 
 
 def curves(
@@ -190,7 +196,7 @@ def curves(
         here = given if against == "rows" else given | {against: place}
         m = whole(place, "rows") if against == "rows" else rows or bounds.best_rows(**here, **base)
         no_beta = {name: value for name, value in here.items() if name != "beta"}
-        lines["Theorem 4.5, its own rows"].append(bounds.theorem_4_5(**here))
+        lines["Theorem 4.5, its own rows"].append(bounds.theorem_4_5(**as_printed(here)))
         lines["sharp"].append(bounds.sharp(**here, rows=m, **base))
         lines["bound on the mean"].append(bounds.expected(**no_beta, rows=m, **base))
     return [float(place) for place in places], lines
@@ -198,3 +204,12 @@ def curves(
 
 def _sharp(given: dict[str, Any], rows: int, method: str, base: dict[str, Any]) -> float:
     return bounds.sharp(**given, rows=rows, method=method, **base)
+
+
+def _whole(rows: int) -> str:
+    return str(rows) if rows < MANY else f"{Decimal(rows):.2e}"
+
+
+def _note(name: str, given: dict[str, Any]) -> str | None:
+    printed = "Theorem 4.5" in name or "as printed" in name
+    return FOR_TWO if printed and given["queries"] == 1 else None

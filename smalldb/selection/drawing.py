@@ -26,7 +26,7 @@ def exponential(scored: Scored, source: BitSource) -> int:
         ends = list(accumulate(weight << (OCTAVES - octave) for octave, weight in scored.octaves.items()))
         octave = octaves[bisect_right(ends, uniform_below(ends[-1], source))]
         index = scored.pick(octave, source)
-        if bernoulli_exp(scored.depth(scored.score(index)), source, octave):
+        if bernoulli_exp(scored.depth(scored.score(index)), source, Fraction(1 << octave)):
             return index
 
 
@@ -118,7 +118,9 @@ def _uniform_head(
         index
         for octave, some in scored.some({j: n for j, n in survivors.items() if n}, below, source).items()
         for index in some
-        if bernoulli_exp(Shifted(scored.depth(scored.score(index)), Fraction(-1), m), source, tosses[octave])
+        if bernoulli_exp(
+            Shifted(scored.depth(scored.score(index)), Fraction(-1), m), source, Fraction(1 << tosses[octave])
+        )
     ]
     if not sure and not heads:
         return None

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from fractions import Fraction
+from itertools import islice
 from math import lcm
 from typing import Any, final
 
@@ -17,6 +18,7 @@ Chunk = npt.NDArray[Any]
 
 OCTAVES = 1024  # the last one takes all that lies further below
 BLOCK = 1 << 20  # scores looked at together
+MOST_EXPONENT = 4_000  # of a Decimal: a short text must not become an endless integer
 LOG2_E = 1.4426950408889634  # rounded down
 SAFE = 1 - 2.0**-40  # far more than what five roundings of 2^-53 can add
 EXACT_LOG2_E = Fraction(LOG2_E)
@@ -166,9 +168,11 @@ def _top(block: Chunk) -> Fraction | None:
     return exact(block.max()) if len(block) else None
 
 
-def _as_in(block: Chunk, score: Fraction) -> float | int | Fraction:
-    """Write a score in the block's own numbers."""
-    return float(score) if block.dtype.kind == "f" else int(score) if block.dtype.kind in "iu" else score
+def _as_in(block: Chunk, score: Fraction) -> np.float64 | int | Fraction:
+    """Write a score as a number that is compared with the block exactly."""
+    if block.dtype.kind == "f":  # a Python float would be rounded to the type of a narrower block
+        return np.float64(float(score))
+    return int(score) if block.dtype.kind in "iu" else score
 
 
 def _subset(size: int, count: int, source: BitSource) -> list[int]:
@@ -180,9 +184,16 @@ def _subset(size: int, count: int, source: BitSource) -> list[int]:
     return sorted(places)
 
 
-def read_scores(scores: object) -> tuple[list[Chunk], bool]:
+def read_scores(scores: object, most: int | None = None) -> tuple[list[Chunk], bool]:
     """
     Read scores as arrays: one list of numbers, or any iterable of chunks of them (looked at once).
+
+    Parameters
+    ----------
+    scores
+        What streams in is copied, since a chunk may be overwritten by the next; lists and arrays are not.
+    most
+        If given, more candidates are refused, before any of them is read.
 
     Returns
     -------
@@ -191,14 +202,26 @@ def read_scores(scores: object) -> tuple[list[Chunk], bool]:
     Raises
     ------
     TypeError, ValueError
-        No candidates, or a score that is not a finite number. No text shows one.
+        No candidates, too many, or a score that is not a finite number. No text shows one.
     """
     if isinstance(scores, str | bytes | dict | set) or not isinstance(scores, Iterable):
         raise TypeError(f"scores must be numbers, or chunks of numbers, not {type(scores).__name__}")
-    parts = [scores] if _is_array(scores) else list(scores)
-    if not any(_is_array(part) or isinstance(part, list | tuple) for part in parts):
-        parts = [parts]
-    chunks = [chunk for part in parts if len(chunk := _chunk(part))]
+    parts = [scores] if _is_array(scores) else scores
+    streamed = not isinstance(parts, list | tuple)
+    numbers, chunks, size = list[Any](), list[Chunk](), 0
+    for part in parts:
+        held = _held(part)
+        size += 1 if held is None else len(held)
+        if most is not None and size > most:
+            raise ValueError(f"an exact law is for up to {most} candidates")
+        if held is None:
+            numbers.append(part)
+        else:
+            chunk = _chunk(held)
+            chunks.append(chunk.copy() if streamed else chunk)
+    if numbers and chunks:
+        raise TypeError("scores must be numbers, or chunks of numbers, not both")
+    chunks = [chunk for chunk in chunks or [_chunk(numbers)] if len(chunk)]
     if not chunks:
         raise ValueError("scores must hold at least one candidate")
     integers = all(chunk.dtype.kind in "iu" or all(type(u) is int for u in chunk) for chunk in chunks)
@@ -216,14 +239,23 @@ def as_fractions(chunks: list[Chunk]) -> list[Chunk]:
     return [np.array([exact(score) for score in chunk], dtype=object) for chunk in chunks]
 
 
-def _chunk(part: Any) -> Chunk:
+def _held(part: Any) -> list[Any] | tuple[Any, ...] | Chunk | None:
+    """Return what a chunk holds, or None if it is not one."""
+    if isinstance(part, list | tuple):
+        return part
+    if not _is_array(part):
+        return None
+    array: Chunk = part if isinstance(part, np.ndarray) else part.to_numpy()
+    if isinstance(array, np.ma.MaskedArray):
+        raise TypeError("scores must not be a masked array: leave the masked candidates out")
+    if array.ndim != 1:
+        raise ValueError("scores must be one-dimensional")
+    return array
+
+
+def _chunk(array: list[Any] | tuple[Any, ...] | Chunk) -> Chunk:
     """Read a chunk: an integer or float array as it is, anything else as Python numbers."""
-    if not _is_array(part) and not isinstance(part, list | tuple):
-        raise TypeError("scores must be numbers, or chunks of numbers, not both")
-    array = part if isinstance(part, list | tuple | np.ndarray) else part.to_numpy()
     if isinstance(array, np.ndarray):
-        if array.ndim != 1:
-            raise ValueError("scores must be one-dimensional")
         if array.dtype.kind in "iu":
             return array
         if array.dtype.kind == "f" and array.dtype.itemsize <= 8:
@@ -241,6 +273,8 @@ def exact(score: object) -> Fraction:
         score, int | float | Fraction | Decimal | np.integer | np.floating
     ):
         raise TypeError(f"scores must be numbers, not {type(score).__name__}")
+    if isinstance(score, Decimal) and abs(score.adjusted()) > MOST_EXPONENT:
+        raise ValueError(f"scores must be finite, Decimals of exponents up to {MOST_EXPONENT}")
     try:
         if isinstance(score, np.integer):
             return Fraction(int(score))
@@ -263,9 +297,10 @@ def read_weights(weights: object, size: int) -> list[int] | None:
     if isinstance(weights, str | bytes | dict | set) or not isinstance(weights, Iterable):
         raise TypeError(f"base_measure must be numbers, not {type(weights).__name__}")
     try:
-        read = [exact(weight) for weight in weights]
+        read = [exact(weight) for weight in islice(weights, size + 1)]
     except (TypeError, ValueError) as error:
-        raise type(error)("base_measure must hold finite numbers") from error
+        expected = f"base_measure must hold finite numbers, Decimals of exponents up to {MOST_EXPONENT}"
+        raise type(error)(expected) from error
     if len(read) != size:
         raise ValueError("base_measure must hold one weight for each candidate")
     if min(read) < 0 or not any(read):

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from smalldb.arguments import positive, whole
-from smalldb.exact import LogConcave, draw_level
+from smalldb.exact import uniform_below
 from smalldb.randomness import BitSource, bit_source
+from smalldb.sampling import bernoulli_exp
 from smalldb.selection.drawing import exponential, noisy_max, permute_and_flip
 from smalldb.selection.scored import Scored, read_scores, read_weights
 
@@ -228,6 +229,19 @@ def select(
 
 
 def _geometric(rate: Fraction, source: BitSource) -> int:
-    """Draw an integer z with probability proportional to exp(-rate |z|)."""
-    size = draw_level(LogConcave(lambda level: 2 if level else 1), rate, source)
-    return -size if size and source.bits(1) else size
+    """
+    Draw an integer z with probability proportional to exp(-rate |z|), with a few coins whatever the rate.
+
+    Rate p / q: x is drawn with probability proportional to exp(-x / q), as its remainder and its quotient by
+    q, and |z| is x // p; a zero counts once, not once for each sign (Canonne, Kamath, Steinke 2020, Alg. 2).
+    """
+    p, q = rate.as_integer_ratio()
+    while True:
+        x = uniform_below(q, source)
+        if not bernoulli_exp(Fraction(x, q), source):
+            continue
+        while bernoulli_exp(Fraction(1), source):
+            x += q
+        size, negative = x // p, source.bits(1)
+        if size or not negative:
+            return -size if negative else size

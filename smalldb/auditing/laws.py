@@ -1,0 +1,115 @@
+"""Any mechanism, by its laws: outcome by outcome, over all neighbours."""
+
+from collections.abc import Callable, Hashable, Mapping
+from fractions import Fraction
+from math import inf, isfinite
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from smalldb.auditing.databases import Counts, check_budget, databases, neighbours_of, shown
+from smalldb.auditing.loss import Audit
+from smalldb.enclosures import Real
+from smalldb.exact import as_fraction
+from smalldb.planning import Neighbours
+
+Enclosure: TypeAlias = tuple[Fraction, Fraction]
+Mechanism: TypeAlias = Callable[[Counts], Mapping[Hashable, Any]]
+
+DIGITS = 60
+MOST_LAWS = 20_000  # databases of which a mechanism is asked for its law
+MOST_STEPS = 1_000_000  # of 20 microseconds each, on laws and their ratios
+
+
+def audit_laws(
+    mechanism: Mechanism,
+    cells: int,
+    epsilon: Fraction | None,
+    n: int,
+    relation: Neighbours,
+    progress: bool,
+    cost: int = 1,
+    outcomes: int = 1,
+) -> Audit:
+    """Compare the laws of all neighbours, outcome by outcome."""
+
+    def fits(databases: int, pairs: int) -> bool:
+        return databases <= MOST_LAWS and databases * cost + pairs * (outcomes + cells) // 8 <= MOST_STEPS
+
+    check_budget(cells, n, relation, fits)
+    tables = list(databases(cells, n, relation))
+    laws = {x: _logs(mechanism(x)) for x in shown(tables, progress)}
+    loss: tuple[Fraction | float, Fraction | float] = (Fraction(0), Fraction(0))
+    spread: tuple[Fraction | float, Fraction | float] = (Fraction(0), Fraction(0))
+    worst: tuple[Counts, Counts, Hashable] | None = None
+    pairs = 0
+    for x in tables:
+        for other in neighbours_of(x, n, relation):
+            pairs += 1
+            ratios = [
+                (outcome, _ratio(laws[x].get(outcome), laws[other].get(outcome)))
+                for outcome in laws[x].keys() | laws[other].keys()
+            ]
+            lows, highs = ([ratio[end] for _, ratio in ratios] for end in (0, 1))
+            spread = max(spread[0], max(lows) - min(highs)), max(spread[1], max(highs) - min(lows))
+            for outcome, (low, high) in ratios:
+                pair = (x, other, outcome) if low + high >= 0 else (other, x, outcome)
+                least, most = (low, high) if low + high >= 0 else (-high, -low)
+                if worst is None or most > loss[1]:
+                    worst = pair
+                loss = max(loss[0], least), max(loss[1], most)
+    if worst is None:
+        raise ValueError("domain: one cell alone has no neighbours to compare")
+    return Audit(loss, worst, spread, epsilon, len(tables), pairs)
+
+
+def _logs(law: Mapping[Hashable, Any]) -> dict[Hashable, Enclosure]:
+    """Enclose the logarithms of the probabilities of the outcomes that are possible; -inf at the low end."""
+    if not isinstance(law, Mapping):
+        raise TypeError(f"a mechanism must return outcome -> probability, not {type(law).__name__}")
+    logs: dict[Hashable, Any] = {}
+    least = most = Fraction(0)
+    slack = Fraction(0)
+    for outcome, given in law.items():
+        low, high = given if isinstance(given, tuple) and len(given) == 2 else (given, given)
+        low, high = _probability(low), _probability(high)
+        if isinstance(given, float | np.floating):
+            slack = Fraction(1, 10**9)
+        if not 0 <= low <= high <= 1 + slack:
+            raise ValueError("a mechanism's probabilities must lie from 0 to 1, enclosures in order")
+        least, most = least + low, most + high
+        if high:
+            logs[outcome] = (
+                Fraction(_ln(low).low) if low else -inf,
+                Fraction(_ln(high).high),
+            )
+    if not least - slack <= 1 <= most + slack:
+        raise ValueError("a mechanism's probabilities must add up to 1")
+    return logs
+
+
+def _probability(value: object) -> Fraction:
+    if isinstance(value, bool | np.bool_) or not isinstance(
+        value, int | float | Fraction | np.integer | np.floating
+    ):
+        raise TypeError(f"a probability must be an int, float or Fraction, not {type(value).__name__}")
+    if isinstance(value, float | np.floating) and not isfinite(value):
+        raise ValueError("a mechanism's probabilities must be finite")
+    return (
+        Fraction(float(value))
+        if isinstance(value, float | np.floating)
+        else as_fraction(value, "probability")
+    )
+
+
+def _ln(x: Fraction) -> Real:
+    return Real.of(x, DIGITS).ln()
+
+
+def _ratio(here: Enclosure | None, there: Enclosure | None) -> tuple[Any, Any]:
+    """Enclose ln P(o | x) - ln P(o | x'); None: not possible."""
+    if here is None:
+        return -inf, -inf
+    if there is None:
+        return inf, inf
+    return here[0] - there[1], here[1] - there[0]

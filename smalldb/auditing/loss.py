@@ -1,0 +1,49 @@
+"""What an audit finds."""
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from fractions import Fraction
+from math import inf, nextafter
+
+from smalldb.auditing.databases import Counts
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """
+    What a mechanism loses at worst on one instance; nothing here depends on anybody's data.
+
+    Attributes
+    ----------
+    loss
+        (low, high), which agree to at least 25 digits: the largest |ln P(o | x) - ln P(o | x')| over
+        neighbours x, x' and outcomes o. Infinite where an outcome is possible for one of them only.
+    pair
+        x and x' as counts over the cells, the more likely one first, and the outcome o.
+    range
+        (low, high) of the largest difference of two such log ratios for one pair: the bounded-range
+        parameter that is realised.
+    cap
+        What theory allows for the loss; None for a mechanism of the caller's without an epsilon.
+    databases, pairs
+        How many were compared.
+    """
+
+    loss: tuple[Fraction | float, Fraction | float]
+    pair: tuple[Counts, Counts, Hashable]
+    range: tuple[Fraction | float, Fraction | float]
+    cap: Fraction | None
+    databases: int
+    pairs: int
+
+    @property
+    def worst_loss(self) -> float:
+        """The loss, rounded up."""
+        return _up(self.loss[1])
+
+
+def _up(x: Fraction | float) -> float:
+    if isinstance(x, float):
+        return x
+    nearest = float(x)
+    return nearest if Fraction(nearest) >= x else nextafter(nearest, inf)

@@ -1,0 +1,134 @@
+"""`audit`: the exact worst privacy loss of the census, of a selection, or of a mechanism of the caller's."""
+
+from collections.abc import Hashable, Mapping
+from fractions import Fraction
+from math import perm
+from typing import Any
+
+import numpy as np
+
+from queries import Domain, QueryClass, Workload
+from smalldb.arguments import positive, whole
+from smalldb.auditing.census import audit_census
+from smalldb.auditing.databases import MOST_DEEP, Counts
+from smalldb.auditing.laws import Mechanism, audit_laws
+from smalldb.auditing.loss import Audit
+from smalldb.planning import Neighbours, relation_of, workload_of
+from smalldb.selection import selection_law
+
+EPSILONS = Fraction(1, 10**20), Fraction(10**9)  # beyond, 60 digits would not tell the losses
+MOST_EXPONENT = 20_000  # epsilon n of a selection: beyond, its law is not told to 60 digits
+
+
+def audit(
+    domain: Domain,
+    queries: QueryClass | Workload | str | None = None,
+    *,
+    n: int,
+    epsilon: object = None,
+    rows: int | None = None,
+    neighbours: str = "replace-one",
+    mechanism: str | Mechanism = "census",
+    candidates: str | None = None,
+    method: str | None = None,
+    k: int | None = None,
+    progress: bool = False,
+) -> Audit:
+    """
+    Return the exact worst privacy loss over all databases and all their neighbours.
+
+    Parameters
+    ----------
+    domain, queries
+        The universe and the workload.
+    n
+        Rows of the databases: all of n rows under replace-one, all of up to n under add-remove.
+    epsilon
+        Exact, from 1e-20 to 1e9; of the mechanism that is audited. A mechanism of the caller's need not have
+        one.
+    rows, candidates
+        Of the census: the size of the small databases, and the base measure.
+    neighbours
+        "replace-one" or "add-remove".
+    mechanism
+        "census": the small database that is released. "select": the query of the workload with the largest
+        count, selected by `method` and `k` as `smalldb.select` does it. Or a function of a database, as
+        counts over the cells, that returns outcome -> probability: a Fraction or int, a float (taken as the
+        fraction that it is), or a pair (low, high) of Fractions that encloses it.
+    method, k
+        Of a selection: "exponential" (the default) of one.
+    progress
+        Show a bar on stderr, in databases.
+
+    Raises
+    ------
+    ValueError, TypeError
+        An argument out of range, an instance beyond the budget (says the largest n that would do), or
+        probabilities that do not add up to 1.
+
+    Examples
+    --------
+    >>> found = audit(Domain(["a", "b"]), "conjunctions:2", rows=2, epsilon=1, n=6)
+    >>> round(found.worst_loss, 12), found.cap
+    (0.781994281264, Fraction(1, 1))
+    """
+    if mechanism not in ("census", "select") and not callable(mechanism):
+        raise ValueError(
+            f"mechanism must be 'census', 'select' or a function of a database, not {mechanism!r}"
+        )
+    relation = relation_of(neighbours)
+    n = whole(n, "n")
+    known = None if epsilon is None else positive(epsilon, "epsilon")
+    workload = workload_of(queries, domain)
+    if mechanism != "select" and (method is not None or k is not None):
+        raise ValueError("method and k are for mechanism 'select'")
+    if mechanism != "census" and (rows is not None or candidates is not None):
+        raise ValueError("rows and candidates are for the census")
+    if not isinstance(mechanism, str):
+        return audit_laws(mechanism, domain.size, known, n, relation, progress)
+    if known is None:
+        raise ValueError("epsilon must be given for an audit of the census or of a selection")
+    if not EPSILONS[0] <= known <= EPSILONS[1]:
+        raise ValueError("epsilon must be from 1e-20 to 1e9 for an audit")
+    if mechanism == "census":
+        if rows is None:
+            raise ValueError("rows must be given for an audit of the census")
+        return audit_census(workload, known, whole(rows, "rows"), candidates, n, relation, progress)
+    if known * n > MOST_EXPONENT:
+        raise ValueError(f"epsilon x n must be at most {MOST_EXPONENT} for an audit of a selection")
+    chosen = "exponential" if method is None else method, 1 if k is None else whole(k, "k")
+    size = min(workload.size, MOST_DEEP + 1)  # more are refused by the law
+    cost, outcomes = _cost_of_law(*chosen, size), perm(size, chosen[1])
+    law = _selecting(workload, known, relation, *chosen)
+    return audit_laws(law, domain.size, known, n, relation, progress, cost, outcomes)
+
+
+def _cost_of_law(method: str, k: int, size: int) -> int:
+    """Return the steps that the law of a selection takes, as measured: some 20 microseconds each."""
+    draws = {
+        "exponential": 30 * size,
+        "permute-and-flip": 4 * size**2,
+        "noisy-max": size**3 + 20 * size**2,
+        "top-k": perm(size, k) * size + 30 * size,
+    }
+    return draws.get(method, 0) + 10 * perm(size, k)
+
+
+def _selecting(workload: Workload, epsilon: Fraction, relation: Neighbours, method: str, k: int) -> Mechanism:
+    """Select among the queries by their counts, which all grow with a row that is added."""
+    if not workload.size:
+        raise ValueError("queries: nothing is left to select from after reduction")
+    matrix = workload.matrix()
+
+    def mechanism(table: Counts) -> Mapping[Hashable, Any]:
+        law: Mapping[Any, Any] = selection_law(
+            (matrix @ np.array(table)).tolist(),
+            epsilon=epsilon,
+            sensitivity=workload.denominator,
+            monotone=relation is Neighbours.ADD_REMOVE,
+            method=method,
+            k=k,
+        )
+        return law
+
+    return mechanism
