@@ -1,0 +1,133 @@
+"""Exact noise in bulk: integers from random bits, and no float anywhere."""
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from queries.domain import Integers
+from smalldb.exact import LogConcave, draw_level, exp_enclosure, uniform_below
+from smalldb.randomness import BitSource
+
+# precision to integers (lo, hi) with lo <= 2^precision p <= hi, as narrow as wanted
+Enclosure: TypeAlias = Callable[[int], tuple[int, int]]
+
+CLIP = 1 << 61  # noise is cut off there: post-processing, so that it fits 64 bits
+DIGIT = 8  # bits of a coin that are revealed at a time
+
+
+def radii(count: int) -> LogConcave:
+    """Return how many integer vectors of `count` coordinates have each radius: (2R + 1)^count in the cube.
+
+    Drawn at a rate epsilon, the law is C (2R + 1)^count exp(-epsilon R): log-concave.
+    """
+    return LogConcave(_side, power=count)
+
+
+def cube_noise(count: int, rate: Fraction, source: BitSource) -> Integers:
+    """
+    Draw V of Z^count with probability proportional to exp(-rate max |V_i|), exactly; int64.
+
+    R is drawn with weight (2R + 1)^count exp(-rate R), and V is uniform on {-R..R}^count: P(V = v) is the
+    sum over R >= max |v_i| of C exp(-rate R), a geometric series. R is not returned, and must not be.
+    """
+    radius = draw_level(radii(count), rate, source)
+    if radius >= CLIP:
+        drawn = [uniform_below(_side(radius), source) - radius for _ in range(count)]
+        return np.array([max(-CLIP, min(CLIP, v)) for v in drawn], dtype=np.int64)
+    return uniform_integers(_side(radius), count, source) - radius
+
+
+def uniform_integers(bound: int, count: int, source: BitSource) -> Integers:
+    """
+    Draw independent uniform integers of 0..bound-1, exactly: int64, shape (count,), for bound <= 2^62.
+
+    As many bits as `bound` has are drawn for each at once, and again for those that are too large: on
+    average less than twice.
+    """
+    width = (bound - 1).bit_length()
+    drawn = np.zeros(count, dtype=np.int64)
+    pending = np.arange(count)
+    while len(pending):
+        drawn[pending] = _fields(width, len(pending), source)
+        pending = pending[drawn[pending] >= bound]
+    return drawn
+
+
+def two_sided_geometric(rate: Fraction, count: int, source: BitSource) -> Integers:
+    """
+    Draw independent X with P(X = x) proportional to exp(-rate |x|), exactly; int64, shape (count,).
+
+    The difference of two geometric variables. The binary digits of a geometric variable of ratio q are
+    independent: digit i is 1 with probability q^(2^i) / (1 + q^(2^i)); what stands above the digits is
+    geometric of ratio q^(2^digits), and counts the heads before the first tail.
+    """
+    digits = max(0, (1 / rate).__ceil__().bit_length())
+    ones = np.zeros((2, count), dtype=np.int64)
+    for i in range(digits):
+        ones += coins(_digit(rate * (1 << i)), 2 * count, source).reshape(2, count).astype(np.int64) << i
+    flat, running = ones.reshape(-1), np.arange(2 * count)
+    while len(running):
+        running = running[coins(_decay(rate * (1 << digits)), len(running), source)]
+        flat[running] = np.minimum(flat[running] + (1 << digits), CLIP)
+    difference: Integers = ones[0] - ones[1]
+    return difference
+
+
+def coins(probability: Enclosure, count: int, source: BitSource) -> npt.NDArray[np.bool_]:
+    """
+    Throw coins that show heads with a probability below 1 that is irrational, exactly: shape (count,).
+
+    A uniform number is compared with it digit by digit, each as often as its digits are equal.
+    """
+    heads, pending, place = np.zeros(count, dtype=bool), np.arange(count), 0
+    while len(pending):
+        place += 1
+        digit = _expansion(probability, place)
+        drawn = _fields(DIGIT, len(pending), source)
+        heads[pending] = drawn < digit
+        pending = pending[drawn == digit]
+    return heads
+
+
+def _side(radius: int) -> int:
+    return 2 * radius + 1
+
+
+def _fields(width: int, count: int, source: BitSource) -> Integers:
+    """Draw `count` uniform integers of `width` bits, width < 64."""
+    total = width * count
+    packed = (source.bits(total) << -total % 8).to_bytes(-(-total // 8), "big")
+    bits = np.unpackbits(np.frombuffer(packed, dtype=np.uint8))[:total].reshape(count, width)
+    fields = np.zeros(count, dtype=np.int64)
+    for bit in bits.T:
+        fields = fields << 1 | bit
+    return fields
+
+
+def _expansion(probability: Enclosure, place: int) -> int:
+    """Return a digit of a number in [0, 1) to the base 2^DIGIT, counted from 1 behind the point."""
+    precision = wanted = place * DIGIT
+    while True:
+        precision += 32
+        low, high = (end >> (precision - wanted) for end in probability(precision))
+        if low == high:
+            return low & ((1 << DIGIT) - 1)
+
+
+def _decay(r: Fraction) -> Enclosure:
+    """Enclose exp(-r)."""
+    return lambda precision: exp_enclosure(r, precision)
+
+
+def _digit(r: Fraction) -> Enclosure:
+    """Enclose exp(-r) / (1 + exp(-r))."""
+
+    def enclosure(precision: int) -> tuple[int, int]:
+        low, high = exp_enclosure(r, precision)
+        unit = 1 << precision
+        return (low << precision) // (unit + low), -((-high << precision) // (unit + high))
+
+    return enclosure

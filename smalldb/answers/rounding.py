@@ -1,0 +1,48 @@
+"""Small tables with given frequencies, made without entropy."""
+
+import numpy as np
+
+from queries import Domain
+from queries.domain import Bits
+from smalldb.answers.parities import Floats
+
+
+def rounded(domain: Domain, distribution: Floats, rows: int) -> Bits:
+    """
+    Return rows whose histogram is the distribution, rounded: 0/1, shape (rows, d).
+
+    Systematic rounding: the unit interval is laid out in cells, as long as they are likely, and every row
+    takes the cell at its place (i + 1/2) / rows. Cells follow each other in Gray code order, in which
+    neighbours differ in one attribute. Any run of cells gets its share of the rows to within one row;
+    independent draws would err by about sqrt(rows). A cell of probability 0 gets no row.
+
+    Parameters
+    ----------
+    distribution
+        Shape (2^d,), not negative, of positive sum.
+    """
+    d = len(domain.attributes)
+    cells = np.arange(1 << d)
+    cells ^= cells >> 1
+    ends = np.cumsum(distribution[cells])
+    places = (np.arange(rows) + 0.5) / rows * ends[-1]
+    taken = cells[np.searchsorted(ends, places, side="right")]
+    bits: Bits = (taken[:, None] >> np.arange(d - 1, -1, -1) & 1).astype(np.uint8)
+    return bits
+
+
+def scattered(ones: Floats, rows: int) -> Bits:
+    """Return rows, shape (rows, d), with attributes as frequent as given and as good as independent."""
+    ranks = np.argsort(np.argsort(_uniforms(rows, len(ones)), axis=0), axis=0)
+    bits: Bits = (ranks + 0.5 < ones * rows).astype(np.uint8)
+    return bits
+
+
+def _uniforms(rows: int, columns: int) -> Floats:
+    """Return a fixed table of scattered numbers of [0, 1): splitmix64 of the place. It is no entropy."""
+    mixed = np.arange(1, rows * columns + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        mixed = (mixed ^ mixed >> np.uint64(shift)) * np.uint64(factor)
+    mixed ^= mixed >> np.uint64(31)
+    uniforms: Floats = (mixed >> np.uint64(11)).astype(np.float64).reshape(rows, columns) * 2.0**-53
+    return uniforms

@@ -1,0 +1,116 @@
+"""Local search on the rows of a small table: attributes are flipped where that helps."""
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+Integers = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+
+class Tables(NamedTuple):
+    """Queries as tables: the code of a row is the XOR of the masks of the attributes that it has.
+
+    Attributes
+    ----------
+    groups
+        Shape (J,): queries of one group have the same codes; groups follow each other.
+    starts
+        Shape (groups + 1,): the attributes of group g are entries ``starts[g]:starts[g + 1]``.
+    attributes, masks
+        For each entry, an attribute and what it contributes to the code.
+    origins
+        Shape (J,): code c of query j has the value ``values[origins[j] + c]``.
+    values
+        Integer values, in units of the query's own denominator.
+    scales
+        Shape (J,): 1 / (denominator times rows).
+    targets
+        Shape (J,): the answers that are wanted.
+    """
+
+    groups: Integers
+    starts: Integers
+    attributes: Integers
+    masks: Integers
+    origins: Integers
+    values: Integers
+    scales: Floats
+    targets: Floats
+
+
+@njit(nogil=True, cache=True, inline="always")
+def code_of(bits: npt.NDArray[np.uint8], row: int, group: np.int64, tables: Tables) -> np.int64:
+    """Return the code of a row under the queries of a group."""
+    code = np.int64(0)
+    for entry in range(tables.starts[group], tables.starts[group + 1]):
+        if bits[row, tables.attributes[entry]]:
+            code ^= tables.masks[entry]
+    return code
+
+
+@njit(nogil=True, cache=True)
+def add_up(bits: npt.NDArray[np.uint8], tables: Tables) -> Integers:
+    """Return the sum of each query's values over the rows, shape (J,)."""
+    totals = np.zeros(len(tables.origins), np.int64)
+    for row in range(len(bits)):
+        last, code = np.int64(-1), np.int64(0)
+        for j in range(len(totals)):
+            if tables.groups[j] != last:
+                last = tables.groups[j]
+                code = code_of(bits, row, last, tables)
+            totals[j] += tables.values[tables.origins[j] + code]
+    return totals
+
+
+@njit(nogil=True, cache=True)
+def flip(
+    bits: npt.NDArray[np.uint8],
+    flips: Integers,
+    allowed: npt.NDArray[np.bool_],
+    queries: Integers,
+    toggles: Integers,
+    tables: Tables,
+    totals: Integers,
+    unit: float,
+    squarings: int,
+) -> int:
+    """Flip some attributes in each row in turn where that lowers the objective; return how often.
+
+    The objective is the sum over the queries of (error / unit)^(2^(squarings + 1)). ``bits``, shape (m, d),
+    and ``totals``, shape (J,), the sum of each query's values, change in place; a row that is not ``allowed``
+    stays. ``queries`` are those that see the attributes, ``toggles`` how their codes change. Cost: rows times
+    queries times their width.
+    """
+    changes = np.empty(len(queries), np.int64)
+    inverse, flipped = 1 / unit, 0
+    for row in range(len(bits)):
+        if not allowed[row]:
+            continue
+        gain, last, code = 0.0, np.int64(-1), np.int64(0)
+        for t in range(len(queries)):
+            j = queries[t]
+            if tables.groups[j] != last:
+                last = tables.groups[j]
+                code = code_of(bits, row, last, tables)
+            origin = tables.origins[j]
+            change = tables.values[origin + (code ^ toggles[t])] - tables.values[origin + code]
+            changes[t] = change
+            if change != 0:
+                before = (totals[j] * tables.scales[j] - tables.targets[j]) * inverse
+                after = before + change * tables.scales[j] * inverse
+                before *= before
+                after *= after
+                for _ in range(squarings):
+                    before *= before
+                    after *= after
+                gain += before - after
+        if gain > 1e-12:
+            flipped += 1
+            for t in range(len(queries)):
+                totals[queries[t]] += changes[t]
+            for i in flips:
+                bits[row, i] ^= 1
+    return flipped
