@@ -70,6 +70,12 @@ class Rows:
         return cls._made(domain, words, merged)
 
     @classmethod
+    def from_bits(cls, domain: Domain, bits: Bits) -> "Rows":
+        """Count 0/1 rows of shape (r, d), uint8, each of which can exist (the caller's promise)."""
+        words, counts = _merge(pack(bits), np.ones(len(bits), dtype=np.int64))
+        return cls._made(domain, words, counts)
+
+    @classmethod
     def _made(cls, domain: Domain, words: Words, counts: Integers) -> "Rows":
         words, counts = words[counts > 0], counts[counts > 0]
         words.setflags(write=False)

@@ -8,7 +8,7 @@ from itertools import repeat
 from math import comb
 from typing import TYPE_CHECKING
 
-from smalldb.counting.recursion import Cost, History, Layer, Prefix, Recursion
+from smalldb.counting.recursion import Cost, History, Layer, Limit, Prefix, Recursion
 from smalldb.counting.scores import Candidates, Integers, Scores
 
 if TYPE_CHECKING:
@@ -66,6 +66,7 @@ def count_scores(
     threads: int | None = None,
     executor: Executor | None = None,
     shards: int = 1,
+    limit: Limit | None = None,
     progress: bool = False,
 ) -> Dynamic:
     """Count the candidates at each score, exactly, without looking at each of them.
@@ -88,6 +89,9 @@ def count_scores(
     shards
         Into at least how many parts the candidates are split, where they can be (see `prefixes`). More
         parts take less memory each and more time in all. The counts do not depend on it.
+    limit
+        What counting may take, with all layers kept (`BeyondLimit` at more); ignored where an executor
+        counts. Whether it is reached does not depend on the threads.
     progress
         Show a bar on stderr, in cells.
 
@@ -97,7 +101,7 @@ def count_scores(
     parts = prefixes(scores, shards)
     tallies: list[list[int]] = []
     histories: dict[int, History] = {}
-    cost = Cost()
+    cost = Cost(limit=limit)
     with ExitStack() as stack:
         bar = stack.enter_context(_progress_bar(len(scores.cells) * len(parts))) if progress else None
         if executor is not None:

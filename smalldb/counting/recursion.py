@@ -11,7 +11,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from math import comb, prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +30,17 @@ MAX_KEY_BITS = 128
 THREADED = 1 << 14  # states: settling fewer costs less than handing them to a thread
 
 
+class Limit(NamedTuple):
+    """The most that a run may take: operations, and bytes with all its layers kept."""
+
+    operations: int
+    memory: int
+
+
+class BeyondLimit(Exception):
+    """A run was stopped at its limit. Depends on the data: never for a user's eyes."""
+
+
 @dataclass(slots=True)
 class Cost:
     """What counting took. Confidential: it depends on the data.
@@ -42,11 +53,19 @@ class Cost:
         States of all settled layers.
     peak
         The most bytes in use at a time, of one shard in one thread, without layers kept for later.
+    limit
+        Where to stop; None: nowhere.
     """
 
     operations: int = 0
     states: int = 0
     peak: int = 0
+    limit: Limit | None = None
+
+    def check(self, memory: int) -> None:
+        """Raise `BeyondLimit` if more was taken, or more bytes are in use, than the limit allows."""
+        if self.limit and (self.operations > self.limit.operations or memory > self.limit.memory):
+            raise BeyondLimit
 
     def add(self, other: "Cost") -> None:
         """Account for another run after this one."""
@@ -168,8 +187,12 @@ class Recursion:
         sources = [(keys, counts[:, :0].copy()) for keys, counts in layers] if self.ordered else layers
         results: list[Layer | Future[Layer]] = []
         waiting: deque[Future[Layer]] = deque()
-        made, largest = sources[0], 0
+        made, largest, row = sources[0], 0, 8 * (self.deltas.shape[1] + self.limbs)
+        kept = cost.states
         for used in range(len(layers)):
+            # beside all settled layers: two merged ones, a copy of the keys and the counts, the table
+            kept, largest = kept + len(made[0]), max(largest, len(made[0]))
+            cost.check(kept * row + largest * (3 * row + 16))
             if threads == 1 or len(made[0]) < THREADED:
                 results.append(self.complete(layers, cell, used, made))
             else:
@@ -177,7 +200,6 @@ class Recursion:
                     waiting.popleft().result()
                 waiting.append(pool.submit(self.complete, layers, cell, used, made))
                 results.append(waiting[-1])
-            largest = max(largest, len(made[0]))
             cost.operations += len(made[0])
             if self.ordered:
                 cost.operations += sum(len(keys) for keys, _ in layers[: used + 1])
@@ -191,8 +213,6 @@ class Recursion:
                 made = merge(*sources[used + 1], keys, counts)
         settled = [result.result() if isinstance(result, Future) else result for result in results]
         cost.states += sum(len(keys) for keys, _ in settled)
-        # beside the old and the new layers: two merged ones, a copy of the keys and the counts, the table
-        row = 8 * (self.deltas.shape[1] + self.limbs)
         cost.peak = max(cost.peak, _bytes(layers) + _bytes(settled) + largest * (3 * row + 16))
         return settled
 

@@ -1,6 +1,6 @@
 """What a census needs of the data: integer scores of the small databases, as ranks in small tables."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -93,6 +93,17 @@ class Scores:
             levels = np.zeros(1, dtype=np.int64)
         narrow = ranks.astype(np.uint16) if len(values) < 1 << 16 else ranks.astype(np.uint32)
         return cls(rows, order, weights, offsets, narrow, levels)
+
+    def cut(self, rank: int) -> "Scores":
+        """Return the scores in which all levels beyond the one of a rank are the next one.
+
+        A census of them counts the candidates up to that level as before, and all others together.
+        """
+        return replace(
+            self,
+            ranks=np.minimum(self.ranks, rank + 1, dtype=self.ranks.dtype),
+            levels=self.levels[: rank + 2],
+        )
 
 
 def base_measure(name: str) -> Candidates:

@@ -1,0 +1,769 @@
+"""Kernels of the rejection sampler: counting a k-tree relaxation, and trials that draw from it.
+
+The m ordered rows of a candidate are kept column by column: a column is a word of m bits. The attributes come
+in an order in which each node has at most `MOST_PARENTS` parents among the attributes before it; a state of a
+node is the histogram of the m rows over the cells of its parents, 8 bits a cell in two words. From a state h,
+a column is chosen in two steps: u, how many rows of each cell have a one, then which rows.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+Words = npt.NDArray[np.uint64]
+Integers = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+MOST_ROWS = 64
+MOST_PARENTS = 4
+MOST_CELLS = 1 << MOST_PARENTS
+MOST_TERMS = 1 << 22  # ways u of one state: the rounding of their sum stays below 2^-30
+SHARE = 2.0**63 * (1 - 2.0**-20)  # integers that a draw divides among the ways of a state
+
+ONE = np.uint64(1)
+SPREAD = np.uint64(0x9E3779B97F4A7C15)  # 2^64 / golden ratio: multiplicative hashing
+MORE_SPREAD = np.uint64(0xBF58476D1CE4E5B9)
+CELL_BITS = np.uint64(8)
+CELL_MASK = np.uint64(255)
+HALF = np.uint64(32)
+
+CONJUNCTION, PARITY, TABLE = range(3)
+OUT_OF_WORDS, PAUSED, SURVIVED = range(3)
+EMPTY = -1
+
+STATE_COST = 8  # of a state in ways, so that a budget bounds the memory too
+COLUMN_COST = 20  # of a column of a trial
+
+BINOMIALS = np.zeros((MOST_ROWS + 1, MOST_ROWS + 1), dtype=np.int64)
+BINOMIALS[:, 0] = 1
+for _n in range(1, MOST_ROWS + 1):
+    BINOMIALS[_n, 1:] = BINOMIALS[_n - 1, 1:] + BINOMIALS[_n - 1, :-1]
+WEIGHTS = BINOMIALS.astype(np.float64)
+
+
+class Nodes(NamedTuple):
+    """The nodes of one or several k-trees, one after the other; parents come before their children.
+
+    Attributes
+    ----------
+    attributes
+        Shape (nodes,): the attribute of each node.
+    parents
+        Shape (nodes, `MOST_PARENTS`): the attributes of its parents, -1 where there are fewer. Parent q is
+        bit q of a cell.
+    cells
+        Shape (nodes,): 2^(number of parents).
+    row_start
+        Shape (nodes + 1,): the linear forms in u of node i are the rows ``row_start[i]`` onwards of
+    forms
+        shape (rows, `MOST_CELLS`).
+    box_start
+        Shape (rows + 1,): the bounds on form r are the boxes ``box_start[r]`` onwards, each of which says
+        ``low <= scale (form u) + constant h <= high``.
+    scales, lows, highs
+        Shape (boxes,).
+    constants
+        Shape (boxes, `MOST_CELLS`).
+    child_start
+        Shape (nodes + 1,): the children of node i are those from ``child_start[i]`` on, in
+    children
+        shape (number of children,).
+    bases, steps
+        Shape (children, `MOST_CELLS`, 2): the child's packed state is
+        ``sum_x h_x bases[x] + u_x steps[x]``, word by word, modulo 2^64.
+    shrink
+        2^-floor(m/2): each node's count is multiplied by it, so that no product leaves the doubles.
+    """
+
+    attributes: Integers
+    parents: Integers
+    cells: Integers
+    row_start: Integers
+    forms: Integers
+    box_start: Integers
+    scales: Integers
+    lows: Integers
+    highs: Integers
+    constants: Integers
+    child_start: Integers
+    children: Integers
+    bases: Words
+    steps: Words
+    shrink: float
+
+
+class States(NamedTuple):
+    """The reachable states of each node, found again by open addressing.
+
+    Attributes
+    ----------
+    start
+        Shape (nodes + 1,): where the states of a node start, in
+    keys
+        shape (states, 2), packed, and
+    values
+        shape (states,): at least the scaled number of ways to complete the subtree, as computed;
+        0: none.
+    slot_start
+        Shape (nodes + 1,): where the table of a node starts (its length is a power of two), in
+    slots
+        shape (slots,): states counted from the node's first, or `EMPTY`.
+    """
+
+    start: Integers
+    keys: Words
+    values: Floats
+    slot_start: Integers
+    slots: Integers
+
+
+class Queries(NamedTuple):
+    """Answers on columns: ``offset + factor count`` of the rows that a query counts; tables add weights.
+
+    Attributes
+    ----------
+    kinds
+        Shape (k,): `CONJUNCTION` counts the rows on which all literals hold, `PARITY` those with an odd
+        number of ones, `TABLE` adds the weight of each row's setting.
+    place_start
+        Shape (k + 1,): where a query's attributes start, in
+    places
+        shape (literals,), ascending; and
+    flips
+        shape (literals,), all bits set where the literal is negated.
+    weight_start
+        Shape (k + 1,): where its table starts, in
+    weights
+        shape (entries,), product order.
+    offsets, factors
+        Shape (k,).
+    """
+
+    kinds: Integers
+    place_start: Integers
+    places: Integers
+    flips: Words
+    weight_start: Integers
+    weights: Integers
+    offsets: Integers
+    factors: Integers
+
+
+class Checks(NamedTuple):
+    """What is looked up after each column: queries that no clique holds, with the bounds of each layer.
+
+    Attributes
+    ----------
+    start
+        Shape (nodes + 1,): where the queries to check after a node start, in
+    queries
+        shape (checks,).
+    lows, highs
+        Shape (checks,): the bounds on each answer.
+    """
+
+    start: Integers
+    queries: Integers
+    lows: Integers
+    highs: Integers
+
+
+class Tables(NamedTuple):
+    """The ways of states that were visited twice, so that a draw is a binary search.
+
+    Attributes
+    ----------
+    place, length
+        Shape (states,): where a state's table starts (`EMPTY`: none) and its entries; before it has one,
+        `length` counts visits.
+    sums
+        Shape (capacity,): running sums of the integer shares.
+    ways
+        Shape (capacity, 2): u, packed.
+    used
+        Shape (1,): entries used.
+    """
+
+    place: Integers
+    length: Integers
+    sums: Integers
+    ways: Words
+    used: Integers
+
+
+class Walk(NamedTuple):
+    """Where an enumeration of the ways u of one state stands; cells are fixed from the last to the first.
+
+    Attributes
+    ----------
+    h, u, top
+        Shape (cells,): the state, the present way, the largest value of each cell.
+    lows, highs
+        Shape (rows,): bounds on each form.
+    least, most
+        Shape (rows, cells + 1): what the cells below can add to each form.
+    sums
+        Shape (cells + 1, rows): each form over the cells from x on.
+    weights
+        Shape (cells + 1,): the product of the binomials from cell x on.
+    keys
+        Shape (children, cells + 1, 2): the children's states, so far as they are known.
+    """
+
+    h: Integers
+    u: Integers
+    top: Integers
+    lows: Integers
+    highs: Integers
+    least: Integers
+    most: Integers
+    sums: Integers
+    weights: Floats
+    keys: Words
+
+
+@njit(nogil=True, cache=True)
+def walk_for(nodes: Nodes) -> Walk:
+    """Return the scratch space of a walk, large enough for every node."""
+    rows, children = 1, 1
+    for i in range(len(nodes.cells)):
+        rows = max(rows, nodes.row_start[i + 1] - nodes.row_start[i])
+        children = max(children, nodes.child_start[i + 1] - nodes.child_start[i])
+    return Walk(
+        np.zeros(MOST_CELLS, np.int64),
+        np.zeros(MOST_CELLS, np.int64),
+        np.zeros(MOST_CELLS, np.int64),
+        np.zeros(rows, np.int64),
+        np.zeros(rows, np.int64),
+        np.zeros((rows, MOST_CELLS + 1), np.int64),
+        np.zeros((rows, MOST_CELLS + 1), np.int64),
+        np.zeros((MOST_CELLS + 1, rows), np.int64),
+        np.zeros(MOST_CELLS + 1, np.float64),
+        np.zeros((children, MOST_CELLS + 1, 2), np.uint64),
+    )
+
+
+@njit(nogil=True, cache=True)
+def unpack(key: Words, h: Integers) -> None:
+    """Write the cells of a packed state."""
+    for half in range(2):
+        word = key[half]
+        for x in range(8):
+            h[8 * half + x] = np.int64(word & CELL_MASK)
+            word >>= CELL_BITS
+
+
+@njit(nogil=True, cache=True)
+def begin(nodes: Nodes, i: int, walk: Walk) -> bool:
+    """Start at the state ``walk.h`` of node i; False: some form cannot be within its bounds."""
+    cells = nodes.cells[i]
+    first, last = nodes.row_start[i], nodes.row_start[i + 1]
+    for row in range(first, last):
+        r = row - first
+        low, high = np.int64(-(1 << 62)), np.int64(1 << 62)
+        for box in range(nodes.box_start[row], nodes.box_start[row + 1]):
+            constant = np.int64(0)
+            for x in range(cells):
+                constant += nodes.constants[box, x] * walk.h[x]
+            scale = nodes.scales[box]
+            below, above = nodes.lows[box] - constant, nodes.highs[box] - constant
+            if scale < 0:
+                scale, below, above = -scale, -above, -below
+            low = max(low, -((-below) // scale))
+            high = min(high, above // scale)
+        least = most = np.int64(0)
+        for x in range(cells):
+            walk.least[r, x], walk.most[r, x] = least, most
+            change = nodes.forms[row, x] * walk.h[x]
+            if change < 0:
+                least += change
+            else:
+                most += change
+        if least > high or most < low:
+            return False
+        walk.lows[r], walk.highs[r] = low, high
+        walk.sums[cells, r] = 0
+    walk.weights[cells] = 1.0
+    for k in range(nodes.child_start[i], nodes.child_start[i + 1]):
+        c = k - nodes.child_start[i]
+        for half in range(2):
+            key = np.uint64(0)
+            for x in range(cells):
+                key += np.uint64(walk.h[x]) * nodes.bases[k, x, half]
+            walk.keys[c, cells, half] = key
+    return True
+
+
+@njit(nogil=True, cache=True)
+def advance(nodes: Nodes, i: int, walk: Walk, fresh: bool) -> bool:
+    """Go to the first (`fresh`) or next choice of the cells above 0 and the range that it leaves to cell 0.
+
+    The range is ``walk.u[0] .. walk.top[0]``. False: there is no further choice.
+    """
+    cells = nodes.cells[i]
+    first, last = nodes.row_start[i], nodes.row_start[i + 1]
+    first_child, last_child = nodes.child_start[i], nodes.child_start[i + 1]
+    x = cells - 1 if fresh else 1
+    opening = fresh
+    while x < cells:
+        if opening:
+            low, high = np.int64(0), walk.h[x]
+            for row in range(first, last):
+                form = nodes.forms[row, x]
+                if form == 0:
+                    continue
+                r = row - first
+                below = walk.lows[r] - walk.sums[x + 1, r] - walk.most[r, x]
+                above = walk.highs[r] - walk.sums[x + 1, r] - walk.least[r, x]
+                if form == 1:
+                    low, high = max(low, below), min(high, above)
+                elif form == -1:
+                    low, high = max(low, -above), min(high, -below)
+                elif form > 0:
+                    low, high = max(low, -((-below) // form)), min(high, above // form)
+                else:
+                    low, high = max(low, -((-above) // form)), min(high, below // form)
+            walk.u[x], walk.top[x] = low, high
+            if x == 0:
+                if low <= high:
+                    return True
+                opening = False
+            else:
+                opening = low <= high
+        else:
+            walk.u[x] += 1
+            opening = walk.u[x] <= walk.top[x]
+        if not opening:
+            x += 1
+            continue
+        a = walk.u[x]
+        for row in range(first, last):
+            walk.sums[x, row - first] = walk.sums[x + 1, row - first] + nodes.forms[row, x] * a
+        walk.weights[x] = walk.weights[x + 1] * WEIGHTS[walk.h[x], a]
+        for k in range(first_child, last_child):
+            for half in range(2):
+                key = walk.keys[k - first_child, x + 1, half] + np.uint64(a) * nodes.steps[k, x, half]
+                walk.keys[k - first_child, x, half] = key
+        x -= 1
+    return False
+
+
+@njit(nogil=True, cache=True)
+def find(
+    slots: Integers, start: int, mask: np.uint64, keys: Words, base: int, first: np.uint64, second: np.uint64
+) -> tuple[np.int64, np.int64]:
+    """Return the slot of a state in the table from `start` on, and the state found there or `EMPTY`.
+
+    States are counted from `base`.
+    """
+    mixed = (first ^ (first >> HALF)) * SPREAD ^ (second + SPREAD) * MORE_SPREAD
+    mixed = (mixed ^ (mixed >> HALF)) * SPREAD
+    slot = (mixed ^ (mixed >> HALF)) & mask
+    while True:
+        state = slots[start + np.int64(slot)]
+        if state == EMPTY or (keys[base + state, 0] == first and keys[base + state, 1] == second):
+            return np.int64(slot), state
+        slot = (slot + ONE) & mask
+
+
+@njit(nogil=True, cache=True)
+def reach(nodes: Nodes, i: int, which: int, states: Words, budget: int) -> tuple[Words, Integers, int]:
+    """Return the states of one child that are reachable from the states of node i, their slots, the cost.
+
+    `which` counts the children of i. The cost is the number of ways visited; above the budget: cut short.
+    """
+    walk = walk_for(nodes)
+    slots = np.full(64, EMPTY, np.int64)
+    keys = np.empty((32, 2), np.uint64)
+    step_first = nodes.steps[nodes.child_start[i] + which, 0, 0]
+    step_second = nodes.steps[nodes.child_start[i] + which, 0, 1]
+    size, cost = 0, 0
+    for s in range(len(states)):
+        unpack(states[s], walk.h)
+        terms = 0
+        going = begin(nodes, i, walk) and advance(nodes, i, walk, True)
+        while going:
+            first = walk.keys[which, 1, 0] + np.uint64(walk.u[0]) * step_first
+            second = walk.keys[which, 1, 1] + np.uint64(walk.u[0]) * step_second
+            for _ in range(walk.u[0], walk.top[0] + 1):
+                mask = np.uint64(len(slots) - 1)
+                slot, state = find(slots, 0, mask, keys, 0, first, second)
+                if state == EMPTY:
+                    if size == len(keys):
+                        keys, slots = widened(keys)
+                        slot, _ = find(slots, 0, np.uint64(len(slots) - 1), keys, 0, first, second)
+                    keys[size, 0], keys[size, 1] = first, second
+                    slots[slot] = size
+                    size += 1
+                    cost += STATE_COST
+                first += step_first
+                second += step_second
+            terms += walk.top[0] - walk.u[0] + 1
+            going = terms <= MOST_TERMS and advance(nodes, i, walk, False)
+        cost += terms + 4
+        if terms > MOST_TERMS:
+            cost = budget + 1
+        if cost > budget:
+            break
+    return keys[:size].copy(), slots, cost
+
+
+@njit(nogil=True, cache=True)
+def widened(keys: Words) -> tuple[Words, Integers]:
+    """Return room for twice as many states, those given kept, and their slots."""
+    size = len(keys)
+    wider = np.empty((2 * size, 2), np.uint64)
+    wider[:size] = keys
+    slots = np.full(4 * size, EMPTY, np.int64)
+    mask = np.uint64(len(slots) - 1)
+    for state in range(size):
+        slot, _ = find(slots, 0, mask, wider, 0, wider[state, 0], wider[state, 1])
+        slots[slot] = state
+    return wider, slots
+
+
+@njit(nogil=True, cache=True)
+def weights_of(nodes: Nodes, i: int, walk: Walk, states: States, found: Floats) -> int:
+    """Write the weight of each way in the present range: binomials times the children's values.
+
+    Returns
+    -------
+    int
+        How many.
+    """
+    low, size = walk.u[0], walk.top[0] - walk.u[0] + 1
+    for a in range(size):
+        found[a] = walk.weights[1] * WEIGHTS[walk.h[0], low + a]
+    for k in range(nodes.child_start[i], nodes.child_start[i + 1]):
+        c = k - nodes.child_start[i]
+        child = nodes.children[k]
+        base, start = states.start[child], states.slot_start[child]
+        mask = np.uint64(states.slot_start[child + 1] - start - 1)
+        step_first, step_second = nodes.steps[k, 0, 0], nodes.steps[k, 0, 1]
+        first = walk.keys[c, 1, 0] + np.uint64(low) * step_first
+        second = walk.keys[c, 1, 1] + np.uint64(low) * step_second
+        for a in range(size):
+            if found[a] > 0.0:
+                _, state = find(states.slots, start, mask, states.keys, base, first, second)
+                found[a] *= states.values[base + state]
+            first += step_first
+            second += step_second
+    return int(size)
+
+
+@njit(nogil=True, cache=True)
+def weigh(nodes: Nodes, i: int, states: States, budget: int) -> int:
+    """Write the values of all states of node i, those of its children given; return the ways visited."""
+    walk = walk_for(nodes)
+    found = np.empty(MOST_ROWS + 1, np.float64)
+    cost = 0
+    for s in range(states.start[i], states.start[i + 1]):
+        unpack(states.keys[s], walk.h)
+        total, terms = 0.0, 0
+        going = begin(nodes, i, walk) and advance(nodes, i, walk, True)
+        while going:
+            size = weights_of(nodes, i, walk, states, found)
+            for a in range(size):
+                total += found[a]
+            terms += size
+            going = terms <= MOST_TERMS and advance(nodes, i, walk, False)
+        states.values[s] = total * nodes.shrink
+        cost += terms + 4
+        if terms > MOST_TERMS:
+            cost = budget + 1
+        if cost > budget:
+            break
+    return cost
+
+
+@njit(nogil=True, cache=True)
+def ones(word: np.uint64) -> np.int64:
+    """Return the number of ones (the compiler knows this idiom)."""
+    word = word - ((word >> ONE) & np.uint64(0x5555555555555555))
+    word = (word & np.uint64(0x3333333333333333)) + ((word >> np.uint64(2)) & np.uint64(0x3333333333333333))
+    word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    return np.int64((word * np.uint64(0x0101010101010101)) >> np.uint64(56))
+
+
+@njit(nogil=True, cache=True)
+def answer(queries: Queries, j: int, columns: Words, everyone: np.uint64) -> int:
+    """Return the answer of query j on the columns."""
+    first, last = queries.place_start[j], queries.place_start[j + 1]
+    if queries.kinds[j] == CONJUNCTION:
+        chosen = everyone
+        for literal in range(first, last):
+            chosen &= columns[queries.places[literal]] ^ queries.flips[literal]
+        return int(queries.offsets[j] + queries.factors[j] * ones(chosen))
+    if queries.kinds[j] == PARITY:
+        chosen = np.uint64(0)
+        for literal in range(first, last):
+            chosen ^= columns[queries.places[literal]]
+        return int(queries.offsets[j] + queries.factors[j] * ones(chosen))
+    total = queries.offsets[j]
+    row = everyone
+    shift = np.uint64(0)
+    while row:
+        setting = np.uint64(0)
+        for literal in range(first, last):
+            setting = setting << ONE | (columns[queries.places[literal]] >> shift) & ONE
+        total += queries.weights[queries.weight_start[j] + np.int64(setting)]
+        row >>= ONE
+        shift += ONE
+    return int(total)
+
+
+@njit(nogil=True, cache=True)
+def answers(queries: Queries, columns: Words, everyone: np.uint64) -> Integers:
+    """Return all answers, shape (k,)."""
+    found = np.empty(len(queries.kinds), np.int64)
+    for j in range(len(found)):
+        found[j] = answer(queries, j, columns, everyone)
+    return found
+
+
+@njit(nogil=True, cache=True)
+def share(weight: float, value: float) -> np.int64:
+    """Return the integers that a way gets of those divided among the ways of a state: rounded up."""
+    return np.int64(np.ceil(weight / value * SHARE))
+
+
+@njit(nogil=True, cache=True)
+def tabulate(
+    nodes: Nodes, i: int, state: int, states: States, walk: Walk, found: Floats, tables: Tables
+) -> int:
+    """Write the table of a state, if there is room; return the ways visited."""
+    value = states.values[state] / nodes.shrink
+    place = end = tables.used[0]
+    total, cost = np.int64(0), 1
+    going = begin(nodes, i, walk) and advance(nodes, i, walk, True)
+    while going:
+        upper, lower = np.uint64(0), np.uint64(0)
+        for x in range(nodes.cells[i] - 1, 0, -1):
+            if x < 8:
+                lower |= np.uint64(walk.u[x]) << np.uint64(8 * x)
+            else:
+                upper |= np.uint64(walk.u[x]) << np.uint64(8 * x - 64)
+        size = weights_of(nodes, i, walk, states, found)
+        cost += size
+        for a in range(size):
+            if found[a] == 0.0:
+                continue
+            if end == len(tables.sums):
+                tables.used[0] = end  # full: no more tables
+                return cost
+            total += share(found[a], value)
+            tables.sums[end] = total
+            tables.ways[end, 0] = lower | np.uint64(walk.u[0] + a)
+            tables.ways[end, 1] = upper
+            end += 1
+        going = advance(nodes, i, walk, False)
+    tables.place[state], tables.length[state], tables.used[0] = place, end - place, end
+    return cost
+
+
+@njit(nogil=True, cache=True)
+def choose(
+    nodes: Nodes,
+    i: int,
+    state: int,
+    states: States,
+    walk: Walk,
+    found: Floats,
+    tables: Tables,
+    place: np.int64,
+) -> tuple[np.int64, int]:
+    """
+    Choose the way whose share holds `place`: write ``walk.u``.
+
+    Returns
+    -------
+    share
+        Of the way chosen; 0 where no share holds the place.
+    cost
+        Ways visited.
+    """
+    cost = 1
+    if tables.place[state] == EMPTY and tables.used[0] < len(tables.sums):
+        tables.length[state] += 1
+        if tables.length[state] > 1:
+            cost += tabulate(nodes, i, state, states, walk, found, tables)
+    if tables.place[state] != EMPTY:
+        first = tables.place[state]
+        low, high = first, first + tables.length[state]
+        if high == first or place >= tables.sums[high - 1]:
+            return np.int64(0), cost
+        while low < high:
+            middle = (low + high) // 2
+            if tables.sums[middle] > place:
+                high = middle
+            else:
+                low = middle + 1
+        unpack(tables.ways[low], walk.u)
+        before = tables.sums[low - 1] if low > first else np.int64(0)
+        return tables.sums[low] - before, cost
+    value = states.values[state] / nodes.shrink
+    total = np.int64(0)
+    going = begin(nodes, i, walk) and advance(nodes, i, walk, True)
+    while going:
+        size = weights_of(nodes, i, walk, states, found)
+        for a in range(size):
+            if found[a] > 0.0:
+                part = share(found[a], value)
+                total += part
+                if total > place:
+                    walk.u[0] += a
+                    return part, cost
+        cost += size
+        going = advance(nodes, i, walk, False)
+    return np.int64(0), cost
+
+
+@njit(nogil=True, cache=True)
+def subset(rank: np.int64, rows: np.uint64, size: np.int64, taken: np.int64) -> np.uint64:
+    """Return the subset at a place among those of `taken` of the `size` given rows."""
+    chosen = np.uint64(0)
+    while taken:
+        lowest = rows & (~rows + ONE)
+        rows ^= lowest
+        size -= 1
+        without = BINOMIALS[size, taken]
+        if rank >= without:
+            rank -= without
+            chosen |= lowest
+            taken -= 1
+    return chosen
+
+
+@njit(nogil=True, cache=True)
+def trials(
+    nodes: Nodes,
+    states: States,
+    queries: Queries,
+    checks: Checks,
+    tables: Tables,
+    layers: Integers,
+    words: Words,
+    start: int,
+    everyone: np.uint64,
+    columns: Words,
+    shares: Integers,
+    ways: Integers,
+    budget: int,
+) -> tuple[int, int, int, int, int]:
+    """
+    Make trials until a candidate survives all checks.
+
+    A trial reads its words in order: one for the layer, then one for u and one or more for the rows of each
+    column. It is never begun on words that do not reach: then the caller gives it again, from its first word.
+
+    Parameters
+    ----------
+    layers
+        Running sums of the integer shares of the layers, all layers but the last with as many nodes as there
+        are attributes; the last proposes every candidate alike.
+    words
+        Uniform words.
+    start
+        The first word to use.
+    everyone
+        The m low bits.
+    columns, shares, ways
+        Shape (d,), written: the columns by attribute; by node of the layer, the share of u out of 2^63 and
+        the number of columns that have this u.
+    budget
+        Stop after this much work.
+
+    Returns
+    -------
+    status, layer, start, trials, cost
+        `OUT_OF_WORDS`, `PAUSED` or `SURVIVED`; the first word not used.
+    """
+    d = len(columns)
+    last = len(layers) - 1
+    walk = walk_for(nodes)
+    masks, found = np.empty(MOST_CELLS, np.uint64), np.empty(MOST_ROWS + 1, np.float64)
+    made, cost = 0, 0
+    while True:
+        here = start
+        if here + 2 * d + 1 > len(words):
+            return OUT_OF_WORDS, 0, start, made, cost
+        if cost > budget:
+            return PAUSED, 0, start, made, cost
+        made += 1
+        place = np.int64(words[here] >> ONE)
+        here += 1
+        layer = int(np.searchsorted(layers, place, side="right"))
+        if layer > last:  # the slack of the shares
+            start = here
+            continue
+        if layer == last:
+            for a in range(d):
+                columns[a] = words[here] & everyone
+                here += 1
+            return SURVIVED, layer, here, made, cost + d
+        alive = True
+        for position in range(d):
+            i = layer * d + position
+            cells = nodes.cells[i]
+            masks[0] = everyone
+            bit = 1
+            for q in range(MOST_PARENTS):
+                if bit == cells:
+                    break
+                column = columns[nodes.parents[i, q]]
+                for x in range(bit):
+                    masks[x + bit] = masks[x] & column
+                    masks[x] &= ~column
+                bit *= 2
+            first = second = np.uint64(0)
+            for x in range(cells):
+                h = ones(masks[x])
+                walk.h[x] = h
+                if x < 8:
+                    first |= np.uint64(h) << np.uint64(8 * x)
+                else:
+                    second |= np.uint64(h) << np.uint64(8 * x - 64)
+            start_slot = states.slot_start[i]
+            mask = np.uint64(states.slot_start[i + 1] - start_slot - 1)
+            _, state = find(states.slots, start_slot, mask, states.keys, states.start[i], first, second)
+            if here == len(words):
+                return OUT_OF_WORDS, 0, start, made - 1, cost
+            place = np.int64(words[here] >> ONE)
+            here += 1
+            part, work = choose(nodes, i, states.start[i] + state, states, walk, found, tables, place)
+            cost += work + COLUMN_COST
+            if part == 0:
+                alive = False
+                break
+            count = np.int64(1)
+            for x in range(cells):
+                count *= BINOMIALS[walk.h[x], walk.u[x]]
+            shares[position], ways[position] = part, count
+            modulus = np.uint64(count)
+            excess = (~modulus + ONE) % modulus  # 2^64 modulo the count: as many words are refused
+            while here < len(words) and words[here] < excess:
+                here += 1
+            if here == len(words):
+                return OUT_OF_WORDS, 0, start, made - 1, cost
+            rank = np.int64(words[here] % modulus)
+            here += 1
+            column = np.uint64(0)
+            for x in range(cells):
+                if walk.u[x]:
+                    choices = BINOMIALS[walk.h[x], walk.u[x]]
+                    column |= subset(rank % choices, masks[x], walk.h[x], walk.u[x])
+                    rank //= choices
+            columns[nodes.attributes[i]] = column
+            for check in range(checks.start[i], checks.start[i + 1]):
+                seen = answer(queries, checks.queries[check], columns, everyone)
+                cost += 1
+                if seen < checks.lows[check] or seen > checks.highs[check]:
+                    alive = False
+                    break
+            if not alive:
+                break
+        start = here
+        if alive:
+            return SURVIVED, layer, start, made, cost

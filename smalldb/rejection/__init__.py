@@ -1,0 +1,1 @@
+"""Exact SmallDB where no census fits: rejection from what can be counted."""

@@ -1,0 +1,140 @@
+"""Building layers as far as they pay: which thresholds, and how wide a tree for each.
+
+All budgets are in ways visited, so that the same data give the same layers on every machine. What is built
+may depend on the data, and on how many trials were rejected: the law does not depend on it.
+"""
+
+from collections.abc import Callable
+from fractions import Fraction
+from math import expm1, floor, inf, log
+from typing import TypeAlias
+
+import numpy as np
+
+from smalldb.kernels import ktree
+from smalldb.rejection.layers import Envelope, Mixture
+from smalldb.rejection.relaxation import Relaxation, Relaxer
+from smalldb.rejection.search import greedy, improve, pair_gains
+from smalldb.rejection.target import Target
+from smalldb.rejection.tree import scattered
+
+WIDEST = ktree.MOST_PARENTS  # parents of a node
+STEP = Fraction(4, 5)  # nats between thresholds
+TAIL = log(1e-4)  # of the mass, that the last layer may have
+WORTH = log(1e-3)  # of the mass, that a layer must have to be refined
+OVERSHOOT = 1.08  # the threshold that a tree is chosen for, over the mode of the mass at the width below
+SEARCH = 4  # the part of a budget that goes to the choice of a tree: one in so many
+MOST_STATES = 8_000_000  # of all layers: 350 MB
+LAYER = 12 * MOST_STATES  # ways that the count of one layer may visit
+ROOM = 1 << 23  # entries of the tables of ways: 200 MB
+UNLIMITED = 1 << 62
+
+Tick: TypeAlias = Callable[[], object]  # called now and then, for a clock
+
+
+class Builder:
+    """The layers of one target, which are made narrower step by step.
+
+    Attributes
+    ----------
+    spent
+        Ways visited so far.
+    """
+
+    def __init__(self, target: Target, rate: Fraction) -> None:
+        self.spent = 0
+        self._target, self._rate = target, rate
+        self._relaxer = Relaxer(target)
+        self._lowest = target.least_score()
+        self._layers: list[Relaxation] = []
+        self._width, self._tree = 0, scattered(target.attributes)
+        self._refined: set[int] = set()
+        self._cover()
+
+    @property
+    def done(self) -> bool:
+        """Nothing is left to refine."""
+        widest = min(WIDEST, self._target.attributes - 1)
+        return self._width == widest and self._next() is None
+
+    def mixture(self) -> Mixture:
+        """Return the present layers, ready for trials."""
+        envelope = Envelope.build(self._rate, self._lowest, [layer.threshold for layer in self._layers])
+        checks = [self._relaxer.checks(layer.tree, layer.threshold) for layer in self._layers]
+        return Mixture.build(envelope, self._layers, checks, self._target.candidates, ROOM)
+
+    def refine(self, budget: int, tick: Tick = bool) -> None:
+        """Count the layers that matter most with wider trees, for about so many ways."""
+        end = self.spent + budget
+        while self.spent < end and not self.done:
+            tick()
+            place = self._next()
+            if place is None:
+                self._widen((end - self.spent) // SEARCH)
+                continue
+            old = self._layers[place]
+            allowed = min(end - self.spent, LAYER)
+            found = self._relaxer.count(self._tree, old.threshold, allowed)
+            self.spent += allowed if found is None else found.cost
+            if found is None and allowed < LAYER:
+                return
+            self._refined.add(old.threshold)
+            if found is None or self._states() - len(old.states.keys) + len(found.states.keys) > MOST_STATES:
+                continue
+            if found.log_size == -inf:
+                self._lowest = old.threshold + 1
+                del self._layers[: place + 1]
+            elif found.log_size < old.log_size:
+                self._layers[place] = found
+            self._cover()
+
+    def _cover(self) -> None:
+        """Add layers until the last one, everything, hardly matters."""
+        step = max(1, floor(STEP / self._rate))
+        while self._tail() > TAIL:
+            threshold = (self._layers[-1].threshold if self._layers else self._lowest - 1) + step
+            found = self._relaxer.count(scattered(self._target.attributes), threshold, UNLIMITED)
+            assert found is not None
+            if found.log_size > -inf:
+                self._layers.append(found)
+            else:
+                self._lowest = threshold + 1
+
+    def _next(self) -> int | None:
+        """Return the layer of most mass that was not yet counted with the present tree."""
+        masses = self._masses()
+        total = np.logaddexp.reduce(masses)
+        open_ = [i for i, layer in enumerate(self._layers) if layer.threshold not in self._refined]
+        place = max(open_, key=masses.__getitem__, default=None)
+        return None if place is None or masses[place] < total + WORTH else place
+
+    def _widen(self, budget: int) -> None:
+        """Choose a wider tree, for the scores at which the candidates seem to be."""
+        masses = self._masses()
+        mode = max(range(len(self._layers)), key=masses.__getitem__)
+        threshold = floor(self._layers[mode].threshold * OVERSHOOT)
+        self._width += 1
+        first = greedy(pair_gains(self._relaxer, threshold), self._width)
+        self._tree, spent = improve(self._relaxer, first, self._width, threshold, budget)
+        self.spent += spent
+        self._refined.clear()
+
+    def _masses(self) -> list[float]:
+        """Return log((Q_i - Q_{i+1}) |R_i|) of each layer, nearly."""
+        rate, masses, low = float(self._rate), [], self._lowest
+        for layer in self._layers:
+            drop = rate * (layer.threshold + 1 - low)
+            masses.append(layer.log_size - rate * (low - self._lowest) + log(-expm1(-drop)))
+            low = layer.threshold + 1
+        return masses
+
+    def _tail(self) -> float:
+        """Return the mass of the last layer, everything, over that of all others, in nats."""
+        if not self._layers:
+            return inf
+        beyond = float(self._rate) * (self._layers[-1].threshold + 1 - self._lowest)
+        everything = log(2) * self._target.attributes * self._target.rows
+        return float(everything - beyond - np.logaddexp.reduce(self._masses()))
+
+    def _states(self) -> int:
+        return sum(len(layer.states.keys) for layer in self._layers)

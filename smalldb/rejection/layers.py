@@ -1,0 +1,173 @@
+"""Layers: nested relaxations whose mixture proposes every candidate with at least its weight.
+
+Thresholds t_1 < t_2 < ..., and for each an envelope Q_i >= exp(-rate s) for all scores s > t_{i-1}. Layer i
+is drawn in proportion to (Q_i - Q_{i+1}) |R_i|, where R_i holds all candidates of score at most t_i; the last
+one is everything. A candidate of score s in (t_{i-1}, t_i] is thus proposed in proportion to Q_i, whatever
+trees the layers use, and kept with probability exp(-rate s) / Q_i.
+"""
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import accumulate
+from math import ceil, prod
+from typing import Any, TypeVar
+
+import numpy as np
+
+from smalldb.exact import exp_enclosure
+from smalldb.kernels import ktree
+from smalldb.rejection.relaxation import Relaxation
+from smalldb.rejection.target import Integers
+
+_T = TypeVar("_T", ktree.Nodes, ktree.States, ktree.Checks)
+_BITS = 64
+_UNIT = 1 << 63  # what the kernels divide among layers and among ways
+_SHARE = int(ktree.SHARE)
+_SLACK = Fraction((1 << 30) - 1, 1 << 30)  # more than all rounding of one trial, see `Mixture`
+
+
+@dataclass(frozen=True, slots=True)
+class Envelope:
+    """Thresholds, and what is above exp(-rate (s - lowest)) beyond each: dyadic fractions, falling.
+
+    Attributes
+    ----------
+    rate
+        A candidate of score s has weight ``exp(-rate s)``.
+    lowest
+        No score is below it; weights are relative to it.
+    thresholds
+        t_1 < t_2 < ... of all layers but the last.
+    tops
+        Q_1 = 1, Q_2, ... of all layers, the last too.
+    """
+
+    rate: Fraction
+    lowest: int
+    thresholds: tuple[int, ...]
+    tops: tuple[Fraction, ...]
+
+    @classmethod
+    def build(cls, rate: Fraction, lowest: int, thresholds: Sequence[int]) -> "Envelope":
+        """Enclose the weight of the first score beyond each threshold, rounded up."""
+        tops = [Fraction(1)]
+        for threshold in thresholds:
+            drop = rate * (threshold + 1 - lowest)
+            precision = _BITS + ceil(drop * 3 / 2)
+            tops.append(Fraction(exp_enclosure(drop, precision)[1], 1 << precision))
+        return cls(rate, lowest, tuple(thresholds), tuple(tops))
+
+    def top(self, score: int) -> Fraction:
+        """Return Q of the least layer that holds this score."""
+        return self.tops[bisect_left(self.thresholds, score)]
+
+    def drops(self) -> list[Fraction]:
+        """Return Q_i - Q_{i+1} of each layer; of the last, Q."""
+        return [here - beyond for here, beyond in zip(self.tops, (*self.tops[1:], Fraction(0)), strict=True)]
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Mixture:
+    """A fixed choice of layers, ready for trials.
+
+    A trial proposes by integer shares out of 2^63: of the layer, and at each node of u. Each share is rounded
+    up from the number that it should be, times 1 - 2^-20, so that the shares of a state never exceed 2^63
+    (at most 2^22 of them, whose sum in doubles is off by at most 2^-30); what is left over ends the trial. A
+    double product of at most 32 factors is off by less than 2^-47, over at most 2000 nodes by less than
+    2^-30. So the proposal of layer i has density at least ``unit (Q_i - Q_{i+1})`` at every candidate of
+    R_i, and the coin of `factor` brings it to exactly that, whatever the doubles were.
+
+    Attributes
+    ----------
+    envelope
+        Thresholds and envelope.
+    candidates
+        The size of the last layer.
+    factors
+        What each layer's proposals are to be kept at, over the chance of the layer.
+    sums
+        Running sums of the shares of the layers.
+    nodes, states, checks, tables
+        Of all layers but the last, one after the other.
+    """
+
+    envelope: Envelope
+    candidates: int
+    factors: tuple[Fraction, ...]
+    sums: Integers
+    nodes: ktree.Nodes
+    states: ktree.States
+    checks: ktree.Checks
+    tables: ktree.Tables
+
+    @classmethod
+    def build(
+        cls,
+        envelope: Envelope,
+        relaxations: Sequence[Relaxation],
+        checks: Sequence[ktree.Checks],
+        candidates: int,
+        room: int,
+    ) -> "Mixture":
+        """Weigh the layers; `candidates` is the size of the last one, `room` the entries of all tables."""
+        sizes = [*(relaxation.size for relaxation in relaxations), Fraction(candidates)]
+        drops = envelope.drops()
+        masses = [size * drop for size, drop in zip(sizes, drops, strict=True)]
+        total = sum(masses)
+        shares = tuple(ceil(mass * _SHARE / total) for mass in masses)
+        nodes = len(relaxations[0].tree.order) if relaxations else 0
+        unit = Fraction(_SHARE, _UNIT) ** (nodes + 1) * _SLACK / total
+        states = _joined([relaxation.states for relaxation in relaxations], nodes)
+        tables = ktree.Tables(
+            np.full(len(states.keys), ktree.EMPTY, dtype=np.int64),
+            np.zeros(len(states.keys), dtype=np.int64),
+            np.empty(room, dtype=np.int64),
+            np.empty((room, 2), dtype=np.uint64),
+            np.zeros(1, dtype=np.int64),
+        )
+        return cls(
+            envelope,
+            candidates,
+            tuple(unit * drop * _UNIT / share for drop, share in zip(drops, shares, strict=True)),
+            np.array(list(accumulate(shares)), dtype=np.int64),
+            _joined([relaxation.nodes for relaxation in relaxations], nodes),
+            states,
+            _joined(checks, nodes),
+            tables,
+        )
+
+    def factor(self, layer: int, score: int, shares: Integers, ways: Integers) -> Fraction:
+        """Return the factor of the coin that decides on a proposal: ``factor exp(-rate (score - lowest))``.
+
+        Parameters
+        ----------
+        layer
+            Where the candidate was proposed.
+        score
+            Its score.
+        shares, ways
+            Of its ways, as the kernel wrote them; of the last layer not read.
+        """
+        if layer == len(self.factors) - 1:
+            part = Fraction(self.candidates)
+        else:
+            part = Fraction(prod(ways.tolist()) << 63 * len(ways), prod(shares.tolist()))
+        return self.factors[layer] * part / self.envelope.top(score)
+
+
+def _joined(parts: Sequence[_T], nodes: int) -> _T:
+    """Put what belongs to several layers of so many nodes one after the other; places count on."""
+    fields: dict[str, Any] = {}
+    for name in parts[0]._fields:
+        arrays = [getattr(part, name) for part in parts]
+        if name.endswith("start"):
+            ends = list(accumulate((int(array[-1]) for array in arrays), initial=0))
+            pieces: list[Any] = [array[:-1] + end for array, end in zip(arrays, ends, strict=False)]
+            fields[name] = np.concatenate([*pieces, ends[-1:]])
+        elif name == "children":
+            fields[name] = np.concatenate([array + nodes * layer for layer, array in enumerate(arrays)])
+        else:
+            fields[name] = arrays[0] if name == "shrink" else np.concatenate(arrays)
+    return type(parts[0])(**fields)

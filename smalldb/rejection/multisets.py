@@ -1,0 +1,295 @@
+"""Exact SmallDB over multisets where a census is too large: its head is counted, its tail is rejected.
+
+The census up to a level costs far less than all of it, and the few candidates there hold most of the mass.
+All others are proposed uniformly, as if they stood at the next level, and kept with what their true score
+leaves of that weight (`docs/decisions/0010-head-and-tail.md`).
+"""
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import pairwise
+from math import inf
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from queries import Conjunctions, Marginals, QueryClass, Workload
+from queries.workload import MAX_MATRIX
+from smalldb import multisets
+from smalldb.arguments import positive
+from smalldb.counting.cost import MAX_CELLS, MEMORY, OPERATIONS, overhead
+from smalldb.counting.dynamic import Dynamic, count_scores
+from smalldb.counting.law import Law
+from smalldb.counting.recursion import MAX_KEY_BITS, BeyondLimit, Cost, Limit, key_bits
+from smalldb.counting.scores import MAX_RANKS, MAX_SCORE, Integers, Scores
+from smalldb.exact import draw_level, uniform_below
+from smalldb.randomness import BitSource, SeededBits
+from smalldb.rejection.clock import clock
+from smalldb.sampling import Uniform, bernoulli_exp
+
+Booleans = npt.NDArray[np.bool_]
+Words = npt.NDArray[np.uint64]
+
+TRIAL = 20  # operations of the dynamic program: as long takes a trial
+PILOT = 1 << 14  # trials that foretell how many the tail will need
+FEWEST, BATCH = 16, 1 << 12  # trials at a time: the first ones, and at most
+STEP = 8  # a cut is raised by this part of its score
+SHORT = 1 << 10  # cells and rows up to which words of 16 bits choose among them
+SURE = 12
+MOST_ROWS = 1 << 10  # of what is proposed without a head
+# attributes -> query class and the most rows for which all tables that were tried took less than a fourth of
+# `OPERATIONS`, trials included, whatever n and epsilon
+ROWS: dict[int, tuple[tuple[QueryClass, int], ...]] = {
+    4: ((Conjunctions(2), 60), (Marginals(2), 31)),
+    5: ((Conjunctions(2), 22),),
+    6: ((Conjunctions(2), 11),),
+    7: ((Conjunctions(2), 7),),
+}
+MAX_COINS = 62  # fair coins thrown for all trials of a batch at once; the rest of a probability is one coin
+LOG2_E = 1.4426950408889634 * (1 - 1e-9)  # rounded down by far more than the errors of a product of floats
+PRECISION = 128
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class HeadAndTail:
+    """The exponential mechanism over all multisets of a few rows; confidential as a whole.
+
+    Attributes
+    ----------
+    scores
+        The score of every candidate.
+    rate
+        A candidate of score s has probability proportional to ``exp(-rate s)``.
+    head
+        How many candidates stand at each level up to the cut: exact, without zeros.
+    tail
+        The least level beyond the cut; None: no candidate lies beyond it.
+    cost
+        What all the counting took.
+    """
+
+    scores: Scores
+    rate: Fraction
+    head: dict[int, int]
+    tail: int | None
+    cost: Cost = field(default_factory=Cost)
+    _counted: Dynamic | None = None
+    _shares: dict[int, tuple[Fraction, Fraction]] = field(default_factory=dict)
+
+    def draw(self, source: BitSource) -> tuple[Integers, int]:
+        """Draw a candidate, as counts (N,) over the domain's cells, and its score.
+
+        A trial takes the head by its weight, ``sum of N_s exp(-rate s)``, or else proposes a uniform one of
+        all candidates, by the weight ``|R| exp(-rate tail)``. One beyond the cut is kept with probability
+        ``exp(-rate (s - tail))``; if it is not, a new trial starts. So each trial ends with a given
+        candidate of score s with probability proportional to ``exp(-rate s)``, whatever the cut.
+        """
+        if self.tail is not None and (kept := self._from_tail(self.tail, source)):
+            return kept
+        if self._counted is None:
+            raise ArithmeticError("a head without candidates has no weight")
+        level = draw_level(self.head, self.rate, source)
+        rank = int(np.searchsorted(self.scores.levels, level))
+        return self._counted.candidate(rank, uniform_below(self.head[level], source)), level
+
+    def tail_share(self, precision: int = PRECISION) -> tuple[Fraction, Fraction]:
+        """Enclose the probability that a trial proposes from the tail."""
+        if self.tail is None:
+            return Fraction(0), Fraction(0)
+        if precision not in self._shares:
+            weights = (*self.head.values(), multisets.count(len(self.scores.cells), self.scores.rows))
+            law = Law(np.array([*self.head, self.tail]), weights, self.rate, 1)
+            self._shares[precision] = law.enclosures(precision)[-1]
+        return self._shares[precision]
+
+    def _from_tail(self, tail: int, source: BitSource) -> tuple[Integers, int] | None:
+        """Throw trials until one keeps a candidate of the tail, or takes the head (None).
+
+        So many fair coins decide most trials that what is left of each probability is one coin above 1/2.
+        """
+        share = 1 - self.tail_share()[0]
+        odds = share.denominator // share.numerator if share else 1 << MAX_COINS
+        coins = min(MAX_COINS, odds.bit_length() - 1)
+        rate, size = float(min(self.rate, Fraction(MAX_COINS))), FEWEST
+        while True:
+            proposals = propose(self.scores, size, source)
+            gaps = proposals.scores - tail
+            depths = np.clip(rate * LOG2_E * gaps, 0, MAX_COINS).astype(np.uint64)
+            heads = all_heads(proposals.words[:, 0], np.uint64(coins)) & bool(self.head)
+            kept = all_heads(proposals.words[:, 1], depths) & (gaps >= 0)
+            for trial in np.flatnonzero(heads | kept):
+                if heads[trial] and self._takes_head(coins, source):
+                    return None
+                if kept[trial] and bernoulli_exp(
+                    self.rate * int(gaps[trial]), source, Fraction(2 ** int(depths[trial]))
+                ):
+                    candidate = np.empty_like(self.scores.cells)
+                    candidate[self.scores.cells] = proposals.candidates[trial]
+                    return candidate, int(proposals.scores[trial])
+            size = min(2 * size, BATCH)
+
+    def _takes_head(self, coins: int, source: BitSource) -> bool:
+        """Return True with 2^coins times the probability that a trial takes the head."""
+        uniform, precision = Uniform(source), PRECISION
+        while True:
+            least, most = self.tail_share(precision)
+            low, high = uniform.enclosure(precision)
+            if high <= (1 - most) * 2**coins:
+                return True
+            if low >= (1 - least) * 2**coins:
+                return False
+            precision *= 2
+
+
+def capable(workload: Workload, n: int, rows: int, epsilon: object) -> bool:
+    """Say whether draws will end soon, from public numbers alone.
+
+    Either a uniform candidate is kept with probability e^-`SURE` at least, whatever the data (no score
+    exceeds n m D, so none has less than ``exp(-epsilon n / 2)``); or the workload and the rows lie within
+    `ROWS`, which was measured, with a margin (`docs/decisions/0010-head-and-tail.md`).
+    """
+    privacy, cells, queries = positive(epsilon, "epsilon"), workload.domain.size, workload.size
+    if (
+        n * rows * workload.denominator >= MAX_SCORE
+        or queries * (rows * workload.denominator + 1) > MAX_RANKS
+    ):
+        return False
+    if cells > MAX_CELLS or queries * cells > MAX_MATRIX:
+        return False
+    if privacy * n <= 2 * SURE:
+        return rows <= MOST_ROWS
+    d = len(workload.domain.attributes)
+    return workload.domain.valid is None and any(
+        rows <= most
+        and {(q.attributes, q.weights) for q in workload.queries}
+        == {(q.attributes, q.weights) for q in kind.workload(workload.domain).queries}
+        for kind, most in ROWS.get(d, ())
+    )
+
+
+class Proposals(NamedTuple):
+    """Uniform candidates, one a trial, with counts in the processing order of the cells.
+
+    ``scores`` has shape (trials,), ``candidates`` (trials, N), and ``words`` of 64 random bits (trials, 2).
+    """
+
+    scores: Integers
+    candidates: Integers
+    words: Words
+
+
+def propose(scores: Scores, size: int, source: BitSource) -> Proposals:
+    """Draw uniform candidates, exactly; fewer than `size` where a word cannot be split evenly."""
+    cells, rows = scores.weights.shape[0], scores.rows
+    chosen, width = min(rows, cells - 1), 2 if cells + rows <= SHORT else 4
+    raw = source.bits(8 * size * (16 + width * chosen)).to_bytes(size * (16 + width * chosen), "little")
+    words = np.frombuffer(raw, f"<u{width}", offset=16 * size).astype(np.int64).reshape(chosen, size)
+    choices = np.arange(cells + rows - chosen, cells + rows)[:, None]
+    even = (words < (1 << 8 * width) // choices * choices).all(axis=0)
+    candidates = multisets_of(words[:, even] % choices, cells, rows)
+    # integers far below 2^53: floats are exact, and their product is compiled
+    answers = (candidates.astype(np.float64) @ scores.weights.astype(np.float64)).astype(np.int64)
+    ranks = scores.ranks[answers + scores.offsets[:-1]].max(axis=1, initial=0)
+    fair = np.frombuffer(raw, "<u8", 2 * size).reshape(size, 2)[even]
+    return Proposals(scores.levels[ranks], candidates, fair)
+
+
+def multisets_of(places: Integers, cells: int, rows: int) -> Integers:
+    """Map tuples of numbers to multisets of `rows` rows, as counts over the cells, equally many to each.
+
+    A multiset is a choice of the places of its rows among cells + rows - 1, the others being bars between
+    the cells. Of rows and bars the fewer ones, k of them, are chosen by Floyd's method (Bentley and Floyd
+    1987) from ``places``, shape (k, trials): row i holds numbers below ``cells + rows - k + i``, and one that
+    is taken is replaced by the largest.
+    """
+    (chosen, trials), places_each = places.shape, cells + rows - 1
+    taken = np.zeros(trials * places_each, dtype=np.bool_)
+    starts = np.arange(trials) * places_each
+    for i in range(chosen):
+        wanted = starts + places[i]
+        taken[np.where(taken[wanted], starts + places_each - chosen + i, wanted)] = True
+    stars = np.flatnonzero(taken if chosen == rows else ~taken).reshape(trials, rows)
+    # a row with so many places before it in its trial, rows among them, stands in the cell of the difference
+    stars -= (np.arange(trials) * (rows - 1))[:, None] + np.arange(rows)
+    return np.bincount(stars.ravel(), minlength=trials * cells).reshape(trials, cells)
+
+
+def all_heads(words: Words, coins: Words | np.uint64) -> Booleans:
+    """Throw so many fair coins each, at most 64: whether all of them show heads."""
+    tails: Booleans = words & ((np.uint64(1) << coins) - np.uint64(1)) > 0
+    return ~tails
+
+
+def prepare(
+    workload: Workload,
+    answers: Integers,
+    n: int,
+    rows: int,
+    epsilon: object,
+    *,
+    progress: bool = False,
+) -> HeadAndTail:
+    """Count the head of the census, as far as that takes less time than the tail without it.
+
+    Parameters
+    ----------
+    workload, answers, n
+        The queries, D times their sums over the data, and the rows of the data.
+    rows, epsilon
+        m, and the privacy parameter, an exact number.
+    progress
+        Show the time elapsed on stderr.
+
+    Raises
+    ------
+    ValueError
+        n m D reaches 2^62, or the score tables are too large: both public.
+
+    Notes
+    -----
+    Cost: `OPERATIONS` and `MEMORY` at most, whatever the data. Where that does not suffice, or keys would
+    be too wide to count with, the tail is large and a draw takes as many trials as it takes: see `capable`.
+    """
+    if n * rows * workload.denominator >= MAX_SCORE:
+        raise ValueError("rows of the data x rows x common denominator of the queries reach 2^62")
+    scores = Scores.build(workload.matrix(), answers, n, rows)
+    rate = positive(epsilon, "epsilon") / (2 * rows * workload.denominator)
+    pilot = propose(scores, PILOT, SeededBits(0)).scores
+    least = max((int(scores.ranks[a:b].min()) for a, b in pairwise(scores.offsets)), default=0)
+    found, cut, spent = HeadAndTail(scores, rate, {}, int(scores.levels[least])), least, TRIAL * PILOT
+    cost, countable, steps = Cost(), key_bits(scores) <= MAX_KEY_BITS, overhead(workload, rows, "multisets")
+    with clock(progress) as tick:
+        while countable and (needed := TRIAL * expected_trials(found, pilot)) > spent:
+            limit = Limit(int(min(needed, OPERATIONS - spent)) - steps, MEMORY // 2)
+            try:
+                counted = count_scores(scores.cut(cut), keep_layers=True, threads=1, limit=limit)
+            except BeyondLimit:
+                break
+            tick()
+            cost.add(counted.cost)
+            spent += counted.cost.operations + steps
+            found = head_and_tail(scores, rate, cut, counted, cost)
+            higher = scores.levels[cut] + scores.levels[cut] // STEP
+            cut = max(cut + 1, int(np.searchsorted(scores.levels, higher, side="right")) - 1)
+    return found
+
+
+def head_and_tail(scores: Scores, rate: Fraction, cut: int, counted: Dynamic, cost: Cost) -> HeadAndTail:
+    """Return the sampler whose head was counted up to the rank of the cut."""
+    numbers = zip(scores.levels[: cut + 1].tolist(), counted.counts, strict=False)
+    beyond = sum(counted.counts[cut + 1 :]) > 0
+    tail = int(scores.levels[cut + 1]) if beyond else None
+    head = {level: number for level, number in numbers if number}
+    return HeadAndTail(scores, rate, head, tail, cost, counted)
+
+
+def expected_trials(found: HeadAndTail, pilot: Integers) -> float:
+    """Estimate the trials of a draw, from the scores of some uniform candidates; 0 without a tail."""
+    if found.tail is None:
+        return 0.0
+    gaps = pilot[pilot >= found.tail] - found.tail
+    kept = np.exp(-float(min(found.rate, Fraction(MAX_COINS))) * gaps).sum() / len(pilot)
+    head = float(1 - found.tail_share()[0])
+    success = head + (1 - head) * kept
+    return float(1 / success) if success > 0 else inf

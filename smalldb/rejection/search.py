@@ -1,0 +1,118 @@
+"""Choosing the tree: the one whose relaxation is smallest at the threshold that matters.
+
+The size of a relaxation is counted, so trees are compared without sampling. Any choice, even one that looks
+at the data, leaves the law alone.
+"""
+
+from itertools import combinations
+from math import inf
+
+import numpy as np
+import numpy.typing as npt
+
+from smalldb.exact import uniform_below
+from smalldb.randomness import BitSource, SeededBits
+from smalldb.rejection.relaxation import Relaxer
+from smalldb.rejection.tree import Tree, scattered
+
+Floats = npt.NDArray[np.float64]
+
+
+def pair_gains(relaxer: Relaxer, threshold: int) -> Floats:
+    """Return by how many nats holding each pair of attributes together cuts the relaxation, shape (d, d)."""
+    d = relaxer.target.attributes
+    alone = [_log_size(relaxer, Tree((a,), ((),)), threshold) for a in range(d)]
+    gains = np.zeros((d, d))
+    for a, b in combinations(range(d), 2):
+        together = _log_size(relaxer, Tree((a, b), ((), (0,))), threshold)
+        # an empty pair means an empty relaxation: no pair cuts more
+        gains[a, b] = gains[b, a] = alone[a] + alone[b] - together if together > -inf else 1e3
+    return gains
+
+
+def greedy(gains: Floats, width: int) -> Tree:
+    """Grow a tree from the strongest pair: the attribute and parents of most gain next."""
+    d = len(gains)
+    if width == 0 or d == 1:
+        return scattered(d)
+    first, second = np.unravel_index(int(np.argmax(gains - np.eye(d))), gains.shape)  # a pair, not one twice
+    order = [int(first), int(second)]
+    parents: list[tuple[int, ...]] = [(), (0,)]
+    left = set(range(d)) - set(order)
+    best: dict[int, tuple[float, tuple[int, ...]]] = {a: (-inf, ()) for a in left}
+    seen = 0
+    while left:
+        for node in range(seen, len(order)):
+            clique = (*parents[node], node)
+            for a in left:
+                chosen = sorted(clique, key=lambda p: -gains[a, order[p]])[:width]
+                gain = float(sum(gains[a, order[p]] for p in chosen))
+                if (gain, len(chosen)) > (best[a][0], len(best[a][1])):
+                    best[a] = gain, tuple(sorted(chosen))
+        seen = len(order)
+        a = max(sorted(left), key=lambda a: best[a][0])
+        left.remove(a)
+        order.append(a)
+        parents.append(best[a][1])
+    return Tree(tuple(order), tuple(parents))
+
+
+def improve(relaxer: Relaxer, tree: Tree, width: int, threshold: int, budget: int) -> tuple[Tree, int]:
+    """Improve a tree by local moves while the budget of ways lasts; return the ways visited too.
+
+    A fixed stream of bits steers the moves, so that the same data give the same tree.
+    """
+    steering = SeededBits(width)
+    spent, best = 0, inf
+    tried = {tree}
+    candidate: Tree | None = tree
+    idle = 0
+    while spent < budget and idle < 40 * len(tree.order):
+        idle += 1
+        if candidate is not None:
+            found = relaxer.count(candidate, threshold, budget - spent)
+            if found is None:
+                break
+            spent += found.cost + _OVERHEAD * len(tree.order)
+            size = found.log_size
+            if size < best:
+                tree, best, idle = candidate, size, 0
+        candidate = _moved(tree, width, steering)
+        if candidate in tried:
+            candidate = None
+        elif candidate is not None:
+            tried.add(candidate)
+    return tree, spent
+
+
+_OVERHEAD = 1000  # what a call of the kernels for one node costs, in ways
+
+
+def _moved(tree: Tree, width: int, steering: BitSource) -> Tree | None:
+    """Return a neighbour of the tree: two attributes swapped, or a leaf hung elsewhere; None: none."""
+    d = len(tree.order)
+    if uniform_below(3, steering) == 0:
+        a, b = uniform_below(d, steering), uniform_below(d, steering)
+        order = list(tree.order)
+        order[a], order[b] = order[b], order[a]
+        return Tree(tuple(order), tree.parents) if a != b else None
+    used = {p for parents in tree.parents for p in parents}
+    leaves = [node for node in range(width + 1, d) if node not in used]
+    if not leaves:
+        return None
+    leaf = leaves[uniform_below(len(leaves), steering)]
+    order = [*tree.order[:leaf], *tree.order[leaf + 1 :], tree.order[leaf]]
+    parents = [
+        tuple(p - (p > leaf) for p in chosen) for node, chosen in enumerate(tree.parents) if node != leaf
+    ]
+    holder = uniform_below(d - 1, steering)
+    clique = [*parents[holder], holder]
+    while len(clique) > width:
+        clique.pop(uniform_below(len(clique), steering))
+    return Tree(tuple(order), (*parents, tuple(clique)))
+
+
+def _log_size(relaxer: Relaxer, tree: Tree, threshold: int) -> float:
+    found = relaxer.count(tree, threshold, 1 << 62)
+    assert found is not None
+    return found.log_size

@@ -1,0 +1,166 @@
+"""What the sampler aims at: the score of m ordered rows, kept column by column."""
+
+from collections import defaultdict
+from dataclasses import dataclass
+from math import gcd
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from queries import Workload
+from queries.workload import Query
+from smalldb.kernels import ktree
+
+Integers = npt.NDArray[np.int64]
+Words = npt.NDArray[np.uint64]
+
+ALL_ONES = (1 << 64) - 1
+
+
+class Table(NamedTuple):
+    """A query as a table over the attributes that matter to it.
+
+    Attributes
+    ----------
+    attributes
+        Ascending.
+    weights
+        D times the query on each setting, shape (2,) * width; None: the parity of the attributes (times D).
+    """
+
+    attributes: tuple[int, ...]
+    weights: Integers | None
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Target:
+    """The scores ``s(y) = max_j |m b_j - n a_j(y)|`` of m ordered rows y over d attributes.
+
+    Attributes
+    ----------
+    attributes, rows, n
+        d, m, and the rows of the data.
+    answers
+        Shape (k,), int64: b, D times the sum of each query over the data.
+    unit
+        D.
+    tables
+        The queries.
+    by_attributes
+        Which queries look at a set of attributes.
+    queries
+        The same, for the kernels.
+    """
+
+    attributes: int
+    rows: int
+    n: int
+    answers: Integers
+    unit: int
+    tables: tuple[Table, ...]
+    by_attributes: dict[tuple[int, ...], list[int]]
+    queries: ktree.Queries
+
+    @classmethod
+    def build(cls, workload: Workload, answers: Integers, n: int, rows: int) -> "Target":
+        """Compile a workload; ``n * rows * D`` must be below 2^62 (the caller's guard)."""
+        tables = tuple(_table(query, workload.denominator) for query in workload.queries)
+        by_attributes: dict[tuple[int, ...], list[int]] = defaultdict(list)
+        for j, table in enumerate(tables):
+            by_attributes[table.attributes].append(j)
+        return cls(
+            len(workload.domain.attributes),
+            rows,
+            n,
+            answers,
+            workload.denominator,
+            tables,
+            dict(by_attributes),
+            _compile(tables, workload.denominator, rows),
+        )
+
+    @property
+    def candidates(self) -> int:
+        """How many candidates there are: 2^(d m)."""
+        return 1 << self.attributes * self.rows
+
+    @property
+    def everyone(self) -> np.uint64:
+        """The word of m ones."""
+        return np.uint64((1 << self.rows) - 1)
+
+    def bounds(self, threshold: int) -> tuple[Integers, Integers]:
+        """Return the least and the largest answer of each query with ``|m b - n a| <= threshold``."""
+        centre = self.rows * self.answers
+        return -((threshold - centre) // self.n), (centre + threshold) // self.n
+
+    def least_score(self) -> int:
+        """Return a lower bound on every score: no answer of a query comes closer than its rounding allows."""
+        found = 0
+        for j, table in enumerate(self.tables):
+            step, start = self.unit, 0
+            if table.weights is not None:
+                start = self.rows * int(table.weights.min())
+                step = gcd(*(int(w) - int(table.weights.min()) for w in table.weights.ravel()))
+            residual = (self.rows * int(self.answers[j]) - self.n * start) % (self.n * step)
+            found = max(found, min(residual, self.n * step - residual))
+        return found
+
+    def score(self, columns: Words) -> int:
+        """Return the score of the rows with these columns, exactly."""
+        found = ktree.answers(self.queries, columns, self.everyone)
+        gaps = np.abs(self.rows * self.answers - self.n * found)
+        return int(gaps.max(initial=0))
+
+
+def _table(query: Query, unit: int) -> Table:
+    """Drop the attributes that do not matter and bring the weights to the common denominator."""
+    if query.weights is None:
+        return Table(query.attributes, None)
+    table = np.array(query.weights, dtype=np.int64).reshape((2,) * len(query.attributes))
+    matter = [axis for axis in range(table.ndim) if (table.take(0, axis) != table.take(1, axis)).any()]
+    table = table[tuple(slice(None) if axis in matter else 0 for axis in range(table.ndim))]
+    return Table(tuple(query.attributes[axis] for axis in matter), table * (unit // query.denominator))
+
+
+def _compile(tables: tuple[Table, ...], unit: int, rows: int) -> ktree.Queries:
+    """Write the queries as the kernels read them."""
+    kinds: list[int] = []
+    places: list[int] = []
+    flips: list[int] = []
+    weights: list[int] = []
+    offsets: list[int] = []
+    factors: list[int] = []
+    place_start, weight_start = [0], [0]
+    for table in tables:
+        kind, offset, factor, negated = ktree.TABLE, 0, 0, [False] * len(table.attributes)
+        if table.weights is None:
+            kind, factor = ktree.PARITY, unit
+        else:
+            flat = table.weights.ravel()
+            common = int(np.median(flat)) if len(flat) > 2 else int(flat[0])
+            odd = np.flatnonzero(flat != common)
+            if len(odd) == 1:
+                kind, offset, factor = ktree.CONJUNCTION, rows * common, int(flat[odd[0]]) - common
+                setting = np.unravel_index(int(odd[0]), table.weights.shape)
+                negated = [not bit for bit in setting]
+            else:
+                weights.extend(flat.tolist())
+        kinds.append(kind)
+        offsets.append(offset)
+        factors.append(factor)
+        places.extend(table.attributes)
+        flips.extend(ALL_ONES if flip else 0 for flip in negated)
+        place_start.append(len(places))
+        weight_start.append(len(weights))
+    return ktree.Queries(
+        np.array(kinds, dtype=np.int64),
+        np.array(place_start, dtype=np.int64),
+        np.array(places, dtype=np.int64),
+        np.array(flips, dtype=np.uint64),
+        np.array(weight_start, dtype=np.int64),
+        np.array(weights, dtype=np.int64),
+        np.array(offsets, dtype=np.int64),
+        np.array(factors, dtype=np.int64),
+    )

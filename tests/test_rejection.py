@@ -1,0 +1,500 @@
+"""Exact SmallDB by rejection: what is counted, what is proposed, and the law of what is kept."""
+
+from fractions import Fraction
+from functools import cache
+from itertools import chain, combinations, product
+from math import comb, exp, sqrt
+
+import naive
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from queries import Domain, Rows
+from queries.spec import parse
+from smalldb import census
+from smalldb.kernels import ktree
+from smalldb.randomness import SeededBits
+from smalldb.rejection import building, sampler
+from smalldb.rejection.factored import Factored
+from smalldb.rejection.layers import Envelope
+from smalldb.rejection.relaxation import Relaxer
+from smalldb.rejection.sampler import Sampler, prepare
+from smalldb.rejection.search import greedy, improve, pair_gains
+from smalldb.rejection.target import Target
+from smalldb.rejection.tree import Tree, scattered
+
+EXAMPLES = [
+    "conjunctions:2",
+    "marginals:2",
+    "conjunctions:3",
+    "parities:2",
+    "conjunctions:2:negations",
+    "predicates:a0 & a1 | a2; a1 ^ a2; (a0 | a3) & ~a1",
+]
+TREES = [
+    scattered(4),
+    Tree((2, 0, 1, 3), ((), (0,), (0,), (1,))),
+    Tree((2, 0, 1, 3), ((), (0,), (0, 1), (1, 2))),
+    Tree((3, 1, 0, 2), ((), (0,), (0, 1), (0, 1, 2))),
+    Tree((3, 1, 0, 2), ((), (), (1,), (1, 2))),
+]
+
+
+@cache
+def instance(attributes, n, text, seed):
+    """A workload over random data, and the data's answers."""
+    draws = np.random.default_rng(seed)
+    bits = (draws.random((n, attributes)) < draws.uniform(0.2, 0.8, attributes)).astype(np.uint8)
+    domain = Domain([f"a{i}" for i in range(attributes)])
+    workload = parse(text).workload(domain)
+    rows = Rows.from_frame(domain, pd.DataFrame(bits, columns=list(domain.attributes)))
+    return workload, workload.answers(rows), rows
+
+
+def gaps(workload, answers, n, rows):
+    """|m b - n a| of every query on every candidate, shape (k, candidates)."""
+    places = np.indices((workload.domain.size,) * rows).reshape(rows, -1)
+    return np.abs(rows * answers[:, None] - n * workload.matrix()[:, places].sum(axis=1))
+
+
+@pytest.mark.parametrize("text", EXAMPLES)
+@pytest.mark.parametrize("tree", TREES, ids=lambda tree: str(tree.parents))
+def test_the_relaxed_set_is_counted_exactly(text, tree):
+    rows, n = 3, 7
+    workload, answers, _ = instance(4, n, text, 3)
+    relaxer = Relaxer(Target.build(workload, answers, n, rows))
+    held = [
+        any(set(query.attributes) <= set(clique) for clique in tree.cliques) for query in workload.queries
+    ]
+    found = gaps(workload, answers, n, rows)[held].max(axis=0, initial=0)
+    for threshold in (0, 2, 3, 6, 9, 12, 21):
+        assert relaxer.count(tree, threshold, 1 << 40).size == (found <= threshold).sum()
+
+
+@pytest.mark.parametrize("text", ["conjunctions:2", "marginals:2"])
+def test_with_all_pairs_in_the_tree_the_count_is_the_census(text):
+    attributes, rows, n = 4, 5, 23
+    workload, answers, data = instance(attributes, n, text, 5)
+    counted = census(data, workload, rows=rows, candidates="tuples")
+    relaxer = Relaxer(Target.build(workload, answers, n, rows))
+    whole = Tree((1, 3, 0, 2), ((), (0,), (0, 1), (0, 1, 2)))
+    total = 0
+    for level, count in zip(counted.levels.tolist(), counted.counts, strict=True):
+        assert relaxer.count(whole, level - 1, 1 << 40).size == total
+        total += count
+        assert relaxer.count(whole, level, 1 << 40).size == total
+
+
+def test_a_count_stops_at_its_budget():
+    workload, answers, _ = instance(4, 7, "conjunctions:2", 3)
+    relaxer = Relaxer(Target.build(workload, answers, 7, 3))
+    cost = relaxer.count(TREES[2], 9, 1 << 40).cost
+    assert relaxer.count(TREES[2], 9, cost).size == relaxer.count(TREES[2], 9, 1 << 40).size
+    assert relaxer.count(TREES[2], 9, cost - 1) is None
+    assert relaxer.count(TREES[2], 9, 3) is None
+
+
+def ways_of(relaxation, clique, target, h):
+    """All u within the boxes of a node, by trying each; the readable twin of a walk."""
+    *parents, own = clique
+    tables = [
+        t for t in enumerate(target.tables) if own in t[1].attributes and set(t[1].attributes) <= set(clique)
+    ]
+    lows, highs = target.bounds(relaxation.threshold)
+    for u in product(*(range(count + 1) for count in h)):
+        rows = [
+            {**{p: x >> bit & 1 for bit, p in enumerate(parents)}, own: int(one)}
+            for x, (count, ones) in enumerate(zip(h, u, strict=True))
+            for one in [False] * (count - ones) + [True] * ones
+        ]
+        sums = {
+            j: sum(
+                sum(row[a] for a in table.attributes) % 2 * target.unit
+                if table.weights is None
+                else int(table.weights[tuple(row[a] for a in table.attributes)])
+                for row in rows
+            )
+            for j, table in tables
+        }
+        if all(lows[j] <= total <= highs[j] for j, total in sums.items()):
+            yield u
+
+
+def exact_counts(relaxation, target):
+    """G of every state, by the recursion of the module, in integers."""
+    tree = relaxation.tree
+
+    @cache
+    def count(node, h):
+        parents = tree.parents[node]
+        total = 0
+        for u in ways_of(relaxation, tree.cliques[node], target, h):
+            ways = 1
+            for taken, of in zip(u, h, strict=True):
+                ways *= comb(of, taken)
+            for child in tree.children[node]:
+                state = [0] * (1 << len(tree.parents[child]))
+                for x, (taken, of) in enumerate(zip(u, h, strict=True)):
+                    for one, rows in ((0, of - taken), (1, taken)):
+                        bits = {p: x >> bit & 1 for bit, p in enumerate(parents)} | {node: one}
+                        state[sum(bits[p] << q for q, p in enumerate(tree.parents[child]))] += rows
+                ways *= count(child, tuple(state))
+            total += ways
+        return total
+
+    return count
+
+
+@pytest.mark.parametrize("text", ["conjunctions:2", "marginals:2", "predicates:a0 & a1 | a2; a1 ^ a2"])
+@pytest.mark.parametrize("tree", TREES[1:], ids=lambda tree: str(tree.parents))
+def test_shares_are_never_less_than_promised(text, tree):
+    """Each way's share is at least its exact part of 2^63, less 2^-19; together they are at most 2^63."""
+    rows, n, threshold = 5, 11, 14
+    workload, answers, _ = instance(4, n, text, 9)
+    target = Target.build(workload, answers, n, rows)
+    relaxation = Relaxer(target).count(tree, threshold, 1 << 40)
+    exactly = exact_counts(relaxation, target)
+    nodes, states = relaxation.nodes, relaxation.states
+    room, scratch = 1 << 12, np.empty(ktree.MOST_ROWS + 1)
+    checked = 0
+    for node in range(4):
+        for state in range(states.start[node], states.start[node + 1]):
+            walk = ktree.walk_for(nodes)
+            ktree.unpack(states.keys[state], walk.h)
+            h = tuple(walk.h[: nodes.cells[node]].tolist())
+            total = exactly(node, h)
+            value = Fraction(float(states.values[state])) / Fraction(nodes.shrink) ** depth(tree, node)
+            assert value == total  # so small that doubles are exact
+            if not total:
+                continue
+            tables = ktree.Tables(
+                np.full(len(states.keys), ktree.EMPTY),
+                np.zeros(len(states.keys), dtype=np.int64),
+                np.empty(room, dtype=np.int64),
+                np.empty((room, 2), dtype=np.uint64),
+                np.zeros(1, dtype=np.int64),
+            )
+            ktree.tabulate(nodes, node, state, states, walk, scratch, tables)
+            sums = tables.sums[: tables.length[state]].tolist()
+            found = {}
+            for way, after, before in zip(tables.ways, sums, [0, *sums], strict=False):
+                ktree.unpack(way, walk.u)
+                found[tuple(walk.u[: len(h)].tolist())] = after - before
+            assert sums[-1] <= 1 << 63
+            for u in ways_of(relaxation, tree.cliques[node], target, h):
+                part = completions(tree, node, h, u, exactly)
+                if part:
+                    assert found.pop(u) >= Fraction(part, total) * (1 << 63) * (1 - Fraction(1, 1 << 19))
+                    checked += 1
+            assert not found
+    assert checked > 20
+
+
+def depth(tree, node):
+    """How many nodes lie below, itself included."""
+    return 1 + sum(depth(tree, child) for child in tree.children[node])
+
+
+def completions(tree, node, h, u, exactly):
+    ways = 1
+    for taken, of in zip(u, h, strict=True):
+        ways *= comb(of, taken)
+    for child in tree.children[node]:
+        state = [0] * (1 << len(tree.parents[child]))
+        for x, (taken, of) in enumerate(zip(u, h, strict=True)):
+            for one, rows in ((0, of - taken), (1, taken)):
+                bits = {p: x >> bit & 1 for bit, p in enumerate(tree.parents[node])} | {node: one}
+                state[sum(bits[p] << q for q, p in enumerate(tree.parents[child]))] += rows
+        ways *= exactly(child, tuple(state))
+    return ways
+
+
+@pytest.mark.parametrize("size, taken", [(1, 0), (1, 1), (5, 2), (7, 7), (8, 3)])
+def test_subsets_are_reached_once_each(size, taken):
+    rows = np.uint64(sum(1 << (3 * i + 1) for i in range(size)))
+    found = {int(ktree.subset(rank, rows, size, taken)) for rank in range(comb(size, taken))}
+    expected = {sum(1 << (3 * i + 1) for i in chosen) for chosen in combinations(range(size), taken)}
+    assert found == expected
+
+
+def test_a_trial_does_not_depend_on_how_its_words_arrive():
+    workload, answers, _ = instance(5, 40, "marginals:2", 2)
+    made = prepare(workload, answers, 40, 12, Fraction(4))
+    target, mixture = made._target, made._mixture
+    words = np.frombuffer(SeededBits(1).bits(64 * 5000).to_bytes(40_000, "big"), ">u8").astype(np.uint64)
+
+    def survivors(piece):
+        found, held, start, end = [], words[:piece], 0, piece
+        columns, shares, ways = np.zeros(5, np.uint64), np.zeros(5, np.int64), np.zeros(5, np.int64)
+        while True:
+            status, layer, start, *_ = ktree.trials(
+                mixture.nodes, mixture.states, target.queries, mixture.checks, mixture.tables, mixture.sums,
+                held, start, target.everyone, columns, shares, ways, 1 << 40,
+            )  # fmt: skip
+            if status == ktree.SURVIVED:
+                found.append((layer, columns.tolist(), shares.tolist()))
+            elif end >= len(words):
+                return found
+            else:
+                held, start, end = np.concatenate([held[start:], words[end : end + piece]]), 0, end + piece
+
+    whole = survivors(5000)
+    assert len(whole) > 20
+    assert survivors(13) == survivors(97) == whole
+
+
+@settings(max_examples=20)
+@given(st.fractions("1/1000", 3), st.integers(0, 50), st.lists(st.integers(1, 30), min_size=1, max_size=8))
+def test_the_envelope_is_above_the_weights(rate, lowest, steps):
+    thresholds = [lowest + sum(steps[: i + 1]) for i in range(len(steps))]
+    envelope = Envelope.build(rate, lowest, thresholds)
+    assert list(envelope.tops) == sorted(envelope.tops, reverse=True)
+    assert sum(envelope.drops()) == 1
+    for score in range(lowest, thresholds[-1] + 9):
+        weight = naive.exp_minus(rate * (score - lowest))
+        assert envelope.top(score) >= weight * (1 - Fraction(1, 10**30))
+        layer = sum(t < score for t in thresholds)
+        assert sum(envelope.drops()[layer:]) == envelope.top(score)
+
+
+def spelled(bits):
+    """The number that ordered rows spell in base N."""
+    return int("".join(map(str, bits.ravel().tolist())), 2)
+
+
+def distance(made, workload, answers, n, rows, epsilon, draws, seed):
+    """The chi-square statistic of draws against the definition, in standard deviations."""
+    scores = gaps(workload, answers, n, rows).max(axis=0)
+    rate = float(epsilon) / (2 * rows * workload.denominator)
+    expected = np.exp(-rate * (scores - scores.min()))
+    expected *= draws / expected.sum()
+    found, source = np.zeros(len(scores)), SeededBits(seed)
+    for _ in range(draws):
+        bits, score = made.draw(source)
+        place = spelled(bits)
+        assert scores[place] == score
+        found[place] += 1
+    often = expected >= 5
+    parts = ((found - expected) ** 2)[often] / expected[often]
+    total, freedom = parts.sum(), often.sum() - 1
+    if (rare := expected[~often].sum()) > 1:
+        total, freedom = total + (found[~often].sum() - rare) ** 2 / rare, freedom + 1
+    return (total - freedom) / sqrt(2 * freedom)
+
+
+CASES = [  # attributes, rows, n, queries, c = epsilon n / (2 m), widest tree
+    (4, 2, 20, "conjunctions:2", 5, 3),
+    (4, 2, 27, "marginals:2", 8, 1),
+    (4, 3, 34, "conjunctions:2", 10, 2),
+    (5, 2, 41, "conjunctions:3", 5, 4),
+    (5, 2, 41, "conjunctions:3", 30, 1),
+    (4, 3, 48, "parities:2", 15, 2),
+    (4, 3, 48, "parities:2", 5, 1),
+    (4, 3, 55, "conjunctions:2:negations", 20, 3),
+    (4, 2, 62, "predicates:a0 & a1 | a2; a1 ^ a2; (a0 | a3) & ~a1", 12, 1),
+    (5, 2, 69, "marginals:2", 40, 2),
+    (5, 3, 500, "conjunctions:2", 60, 3),
+    (4, 3, 999, "marginals:2", 100, 3),
+    (5, 2, 77, "conjunctions:2", 7, 4),
+]
+
+
+def forced(case):
+    """A sampler all of whose layers have a tree of the given width."""
+    attributes, rows, n, text, c, width = case
+    workload, answers, _ = instance(attributes, n, text, rows)
+    epsilon = Fraction(2 * rows * c, n)
+    made = prepare(workload, answers, n, rows, epsilon)
+    builder = made._builder
+    thresholds = [layer.threshold for layer in builder._layers]
+    tree = greedy(pair_gains(builder._relaxer, thresholds[len(thresholds) // 2]), width)
+    assert max(map(len, tree.parents)) == width
+    recounted = [builder._relaxer.count(tree, threshold, 1 << 40) for threshold in thresholds]
+    builder._layers[:] = recounted[sum(not layer.size for layer in recounted) :]
+    builder._lowest = max([builder._lowest, *(layer.threshold + 1 for layer in recounted if not layer.size)])
+    made._mixture, made._finished = builder.mixture(), True
+    return made, (workload, answers, n, rows, epsilon)
+
+
+@pytest.mark.parametrize(
+    "case, draws",
+    [
+        *((case, 2_000) for case in CASES),
+        *(pytest.param(case, 300_000, marks=pytest.mark.long) for case in CASES),
+    ],
+    ids=lambda value: str(value),
+)
+def test_draws_follow_the_law(case, draws):
+    made, rest = forced(case)
+    assert abs(distance(made, *rest, draws, seed=1)) < 4
+
+
+class Wrong:
+    """A mixture that keeps proposals with another factor."""
+
+    def __init__(self, mixture, change):
+        self._mixture, self._change = mixture, change
+
+    def __getattr__(self, name):
+        return getattr(self._mixture, name)
+
+    def factor(self, layer, score, *rest):
+        return self._change(self._mixture, layer, score) * self._mixture.factor(layer, score, *rest)
+
+
+MISTAKES = {
+    "none": lambda mixture, layer, score: 1,
+    "layer weight": lambda mixture, layer, score: Fraction(1, 2) if layer < 5 else 1,
+    "last layer": lambda mixture, layer, score: layer < len(mixture.factors) - 1,
+    "acceptance": lambda mixture, layer, score: mixture.envelope.top(score) * 2**9 if score else 1,
+    "envelope": lambda mixture, layer, score: naive_weight(mixture.envelope, score),
+}
+
+
+def naive_weight(envelope, score):
+    """Undo the weight of the score within its layer."""
+    below = [envelope.lowest, *(t + 1 for t in envelope.thresholds)]
+    start = max(t for t in below if t <= score)
+    return Fraction(exp(float(envelope.rate * (score - start)) - 1))
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_wrong_step_would_be_seen(monkeypatch, mistake):
+    monkeypatch.setattr(building, "TAIL", 1.0)  # the last layer matters
+    made, rest = forced((4, 3, 34, "conjunctions:2", 10, 2))
+    made._mixture = Wrong(made._mixture, MISTAKES[mistake])
+    found = distance(made, *rest, 4_000, seed=4)
+    assert abs(found) < 4 if mistake == "none" else found > 6
+
+
+def test_refining_between_trials_leaves_the_law_alone(monkeypatch):
+    monkeypatch.setattr(sampler, "FIRST", 1)
+    monkeypatch.setattr(sampler.Sampler, "_refine", little)
+    attributes, rows, n, epsilon = 4, 3, 34, Fraction(2)
+    workload, answers, _ = instance(attributes, n, "marginals:2", rows)
+    made = prepare(workload, answers, n, rows, epsilon)
+    widths = max(len(p) for layer in made._builder._layers for p in layer.tree.parents)
+    assert widths == 0
+    assert abs(distance(made, workload, answers, n, rows, epsilon, 2_000, seed=2)) < 4
+    assert max(len(p) for layer in made._builder._layers for p in layer.tree.parents) > 1
+
+
+def little(self, budget):
+    """Refine by at most 3000 ways at a time."""
+    self._builder.refine(min(budget, 3000))
+    self._mixture, self._finished = self._builder.mixture(), self._builder.done
+
+
+@pytest.mark.parametrize("text", ["marginals:2", "conjunctions:2"])
+def test_the_law_of_the_score_is_that_of_the_census(text):
+    attributes, rows, n, epsilon, draws = 4, 8, 200, Fraction(1), 3_000
+    workload, answers, data = instance(attributes, n, text, 1)
+    law = census(data, workload, rows=rows, candidates="tuples").law(epsilon)
+    made, source = prepare(workload, answers, n, rows, epsilon), SeededBits(3)
+    found = dict.fromkeys(law.levels.tolist(), 0)
+    for _ in range(draws):
+        found[made.draw(source)[1]] += 1
+    total = freedom = rare = seen = 0
+    for level, probability in zip(law.levels.tolist(), law.probabilities.tolist(), strict=True):
+        if draws * probability < 5:
+            rare, seen = rare + draws * probability, seen + found[level]
+        else:
+            total += (found[level] - draws * probability) ** 2 / (draws * probability)
+            freedom += 1
+    total += (seen - rare) ** 2 / max(rare, 1)
+    assert abs(total - freedom) / sqrt(2 * freedom) < 4
+
+
+def test_one_way_workloads_are_counted_as_the_census_counts_them():
+    attributes, rows, n = 3, 4, 17
+    workload, answers, data = instance(attributes, n, "conjunctions:1", 4)
+    counted = census(data, workload, rows=rows, candidates="tuples")
+    made = prepare(workload, answers, n, rows, Fraction(1))
+    assert isinstance(made, Factored)
+    assert made._levels == dict(zip(counted.levels.tolist(), counted.counts, strict=True))
+
+
+def test_one_way_workloads_are_drawn_without_rejection():
+    attributes, rows, n, epsilon = 3, 2, 17, Fraction(2)
+    workload, answers, _ = instance(attributes, n, "conjunctions:1", 4)
+    made = prepare(workload, answers, n, rows, epsilon)
+    assert abs(distance(made, workload, answers, n, rows, epsilon, 4_000, seed=1)) < 4
+    assert distance(made, workload, answers, n, rows, epsilon / 2, 4_000, seed=1) > 6
+
+
+def test_every_place_of_a_level_is_another_candidate():
+    workload, answers, _ = instance(3, 17, "conjunctions:1", 4)
+    made = prepare(workload, answers, 17, 2, Fraction(1))
+    for score, count in made._levels.items():
+        found = {spelled(made.candidate(score, place)) for place in range(count)}
+        assert len(found) == count
+
+
+def test_hundreds_of_attributes_factor():
+    workload, answers, _ = instance(300, 1000, "conjunctions:1", 4)
+    bits, score = prepare(workload, answers, 1000, 20, Fraction(1)).draw(SeededBits(1))
+    assert bits.shape == (20, 300)
+    assert score == np.abs(20 * answers - 1000 * bits.sum(axis=0, dtype=np.int64)).max()
+
+
+def test_without_data_every_candidate_is_alike():
+    workload, *_ = instance(4, 7, "marginals:2", 3)
+    made = prepare(workload, np.zeros(workload.size, dtype=np.int64), 0, 2, Fraction(1))
+    source, found = SeededBits(1), np.zeros(256)
+    for _ in range(4_000):
+        bits, score = made.draw(source)
+        assert score == 0
+        found[spelled(bits)] += 1
+    chi = ((found - 4_000 / 256) ** 2).sum() / (4_000 / 256)
+    assert abs(chi - 255) / sqrt(2 * 255) < 4
+
+
+def test_queries_that_are_all_constant_leave_every_candidate_alike():
+    domain = Domain(["a", "b"])
+    workload = parse("predicates:a | ~a").workload(domain)
+    made = prepare(workload, np.zeros(0, dtype=np.int64), 5, 3, Fraction(1))
+    assert made.draw(SeededBits(1))[0].shape == (3, 2)
+
+
+def test_parents_must_lie_in_a_clique():
+    with pytest.raises(ValueError, match="earlier clique"):
+        Tree((0, 1, 2, 3), ((), (0,), (0,), (1, 2)))
+
+
+@pytest.mark.parametrize("width", [1, 2, 3, 4])
+def test_the_search_never_makes_a_tree_worse(width):
+    workload, answers, _ = instance(6, 60, "conjunctions:2", 2)
+    relaxer = Relaxer(Target.build(workload, answers, 60, 6))
+    first = greedy(pair_gains(relaxer, 60), width)
+    assert sorted(first.order) == list(range(6))
+    assert max(map(len, first.parents)) == width
+    best, spent = improve(relaxer, first, width, 60, 400_000)
+    assert 0 < spent < 800_000
+    assert relaxer.count(best, 60, 1 << 40).size <= relaxer.count(first, 60, 1 << 40).size
+    assert improve(relaxer, first, width, 60, 400_000)[0] == best  # the same data, the same tree
+
+
+def test_a_relaxation_holds_every_candidate_of_its_score():
+    rows, n = 3, 34
+    workload, answers, _ = instance(4, n, "marginals:2", 1)
+    target = Target.build(workload, answers, n, rows)
+    scores = gaps(workload, answers, n, rows).max(axis=0)
+    assert target.least_score() <= scores.min()
+    cells = workload.domain.table()
+    places = np.indices((16,) * rows).reshape(rows, -1).T
+    for place in chain(range(0, 4096, 97), [int(scores.argmin())]):
+        bits = cells[places[place]]
+        columns = (bits.astype(np.uint64) << np.arange(rows, dtype=np.uint64)[:, None]).sum(
+            axis=0, dtype=np.uint64
+        )
+        assert target.score(columns) == scores[place]
+
+
+def test_what_is_private_is_not_shown():
+    workload, answers, _ = instance(4, 34, "marginals:2", 3)
+    made = prepare(workload, answers, 34, 3, Fraction(2))
+    assert isinstance(made, Sampler)
+    assert repr(made) == "<Sampler: computed from the data>"
