@@ -1,8 +1,9 @@
-"""Output files that appear whole or not at all."""
+"""Output files that appear whole or not at all; input files that stay as they are."""
 
 import os
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 
@@ -71,6 +72,26 @@ class Outputs:
             if begun is not None:
                 begun.unlink(missing_ok=True)
                 _unfinished.discard(begun)
+
+
+@contextmanager
+def unchanged(path: str) -> Iterator[None]:
+    """Refuse, at the end of the ``with`` block, a regular file that was changed meanwhile.
+
+    Raises
+    ------
+    ValueError
+        Its size or time of change is another one.
+    """
+
+    def state() -> tuple[int, ...]:
+        found = os.stat(path)
+        return found.st_ino, found.st_size, found.st_mtime_ns
+
+    before = state()
+    yield
+    if os.path.isfile(path) and state() != before:
+        raise ValueError(f"{path} changed while it was read")
 
 
 _unfinished: set[Path] = set()

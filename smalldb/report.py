@@ -1,4 +1,4 @@
-"""Pictures: of a census, confidential as it is, and of bounds. Needs the extra ``plot``."""
+"""Pictures: of a census or an evaluation, confidential as they are, and of bounds. Extra ``plot``."""
 
 import io
 from collections.abc import Mapping, Sequence
@@ -9,7 +9,9 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
+from queries import Rows
 from smalldb.counting import Census, Law
+from smalldb.evaluating import joint_shares
 from smalldb.exact import as_text
 from smalldb.planning import Plan
 
@@ -119,6 +121,45 @@ def plot_bounds(places: Sequence[float], lines: Mapping[str, Sequence[float]], a
     axes.set_ylabel("error promised")
     axes.grid(True, which="both", alpha=0.25)
     axes.legend(frameon=False)
+    picture = io.BytesIO()
+    figure.savefig(picture, format=form, dpi=150)
+    return picture.getvalue()
+
+
+def plot_evaluation(real: Rows, synthetic: Rows, form: str) -> bytes:
+    """Draw the shares of the attributes in two tables, and how far each two of them together are off.
+
+    Parameters
+    ----------
+    real, synthetic
+        Rows of one domain, at least one.
+    form
+        One of `FORMATS`.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    names = real.domain.attributes
+    shares, made = joint_shares(real), joint_shares(synthetic)
+    size = min(24.0, 3 + 0.35 * len(names))
+    figure = Figure(figsize=(2 * size, size), layout="constrained")
+    FigureCanvasAgg(figure)
+    bars, heat = figure.subplots(1, 2)
+    places = np.arange(len(names))
+    bars.barh(places - 0.2, np.diag(shares), height=0.4, color=COLOURS[0], label="real")
+    bars.barh(places + 0.2, np.diag(made), height=0.4, color=COLOURS[4], label="synthetic")
+    bars.set_yticks(places, names)
+    bars.invert_yaxis()
+    bars.set_xlim(0, 1)
+    bars.set_xlabel("share of rows")
+    off = made - shares
+    reach = max(float(np.abs(off).max()), 0.01)
+    drawn = heat.imshow(off, cmap="PuOr", vmin=-reach, vmax=reach)
+    heat.set_xticks(places, names, rotation=90)
+    heat.set_yticks(places, names)
+    figure.colorbar(drawn, ax=heat, label="share of rows with both: synthetic - real")
+    figure.legend(loc="outside upper left", ncols=2)
+    figure.suptitle("CONFIDENTIAL: computed from the data", fontsize=11)
     picture = io.BytesIO()
     figure.savefig(picture, format=form, dpi=150)
     return picture.getvalue()

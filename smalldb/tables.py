@@ -1,10 +1,12 @@
-"""Reading tables of yes/no columns, and writing them."""
+"""Reading tables, and writing them."""
 
 import csv
 import io
+import os
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TextIO
 
@@ -12,7 +14,15 @@ import numpy as np
 import pandas as pd
 
 from queries import DataError, Domain, Rows
+from queries.domain import Bits
 from queries.expressions import suggestion
+from smalldb.files import unchanged
+from smalldb.schema import Schema
+from smalldb.schema.pieces import Piece, distinct, tally
+from smalldb.schema.sources import duckdb_pieces, parquet_pieces
+
+FORMS = ("csv", "jsonl", "parquet")
+CHUNK = 1 << 13  # lines of a CSV file that are read at a time
 
 # what a field can hold, and the spelling that it belongs to
 _FIELDS = {"0": (0, "0/1"), "1": (1, "0/1"), "false": (0, "true/false"), "true": (1, "true/false")}
@@ -66,19 +76,113 @@ def read_csv(path: str, domain: Domain) -> Rows:
     DataError
         A line that is no CSV or of another length; a field that its column cannot hold: names the column.
     """
+    seen: list[set[str]] = [set() for _ in domain.attributes]
+
+    def encoded() -> Iterator[tuple[Bits, Sequence[int]]]:
+        for columns, _ in _pieces(path, lambda header: [header.index(name) for name in domain.attributes]):
+            bits = np.empty((len(columns[0]), len(columns)), dtype=np.uint8)
+            for j, (name, column) in enumerate(zip(domain.attributes, columns, strict=True)):
+                codes, fields = pd.factorize(column)
+                found = _column([field.strip().lower() for field in fields], seen[j], name)
+                bits[:, j] = np.array(found, dtype=np.uint8)[codes]
+            yield distinct(bits)
+
+    return tally(domain, encoded())
+
+
+def read_table(path: str, schema: Schema, counts: str | None = None, progress: bool = False) -> Rows:
+    """Count the rows of a CSV or Parquet file (``.parquet``, by pyarrow), in pieces.
+
+    Memory grows with the distinct rows of attributes only.
+
+    Parameters
+    ----------
+    path
+        The file; CSV in UTF-8 with column names in the first line.
+    schema
+        What its columns can hold.
+    counts
+        Column that says how often each row occurs, in a table that is already aggregated; None: once.
+    progress
+        Show a bar over the bytes of a CSV file on stderr.
+
+    Raises
+    ------
+    OSError
+        The file cannot be read.
+    ValueError
+        No such file as is expected, other columns than the schema's, a file that changed meanwhile.
+    DataError
+        As `Schema.encode`; a line that is no CSV or of another length.
+    """
+    with unchanged(path):
+        if is_parquet(path):
+            return schema.count(parquet_pieces(path, lambda names: schema.chosen(names, counts)), counts)
+        return schema.count(_pieces(path, lambda names: schema.chosen(names, counts), progress), counts)
+
+
+def read_by_duckdb(path: str, schema: Schema, counts: str | None = None, table: str | None = None) -> Rows:
+    """Count the rows of a CSV or Parquet file or of a DuckDB database, grouped by DuckDB out of core.
+
+    Parameters
+    ----------
+    path, schema, counts
+        As `read_table`; with `table` the file is a database.
+    table
+        Name of a table or view in the database.
+
+    Raises
+    ------
+    OSError, ValueError, DataError
+        As `read_table`; column names that are not in the first line of a CSV file.
+    """
+    header = None
+    with unchanged(path):
+        if table is None and not is_parquet(path):
+            with _open(path) as file:
+                # one line, the first: where the names end is where DuckDB begins
+                header = _header(_records([file.readline()]), path)
+        pieces = duckdb_pieces(path, lambda names: schema.chosen(names, counts), table, header)
+        return schema.count(pieces, counts)
+
+
+def is_parquet(path: str) -> bool:
+    """Tell whether a file is one of Parquet, by its name."""
+    return path.lower().endswith((".parquet", ".pq"))
+
+
+def read_names(path: str) -> list[str]:
+    """Read the column names of a CSV file from its first line; errors as `read_domain`."""
     with _open(path) as file:
-        records = _records(file)
-        header = _header(records, path)
-        places = [header.index(name) for name in domain.attributes]
-        width, counted = len(header), Counter[tuple[str, ...]]()
-        for record in records:
-            if record is None or len(record) != width:
-                raise DataError(f"{path} is not a CSV file with as many fields in every line")
-            counted[tuple([record[i] for i in places])] += 1
-    bits = np.zeros((len(counted), len(places)), dtype=np.uint8)
-    for j, name in enumerate(domain.attributes):
-        bits[:, j] = _column([row[j].strip().lower() for row in counted], name)
-    return Rows.from_counts(domain, domain.decode(bits), counted.values())
+        return [name.strip() for name in _header(_records(file), path)]
+
+
+def written(frame: pd.DataFrame, form: str) -> bytes:
+    """Write a decoded table: the content of a file in the format "csv", "jsonl" (JSON lines) or "parquet".
+
+    Gaps are empty fields in CSV and null in JSON lines; truth is true/false in both, dates are in ISO 8601.
+
+    Raises
+    ------
+    ValueError
+        Another format, or Parquet without pyarrow (the extra ``parquet``).
+    """
+    if form == "parquet":
+        try:
+            return frame.to_parquet(engine="pyarrow", index=False)
+        except ImportError as error:
+            raise ValueError("Parquet files need pyarrow: pip install 'smalldb[parquet]'") from error
+    if form not in FORMS:
+        raise ValueError(f"a table is written as {', '.join(FORMS)}, not {form!r}")
+    plain = frame.copy()
+    for name, column in frame.items():
+        if isinstance(column.dtype, np.dtype | pd.DatetimeTZDtype) and column.dtype.kind == "M":
+            plain[name] = column.dt.strftime("%Y-%m-%d")
+        elif column.dtype in ("bool", "boolean") and form == "csv":
+            plain[name] = column.map({True: "true", False: "false"})
+    if form == "csv":
+        return plain.to_csv(index=False, lineterminator="\n").encode()
+    return plain.to_json(orient="records", lines=True, force_ascii=False).encode()
 
 
 def to_csv(frame: pd.DataFrame, spelling: str = "0/1") -> str:
@@ -94,20 +198,17 @@ def _open(path: str) -> TextIO:
     return Path(path).open(encoding="utf-8-sig", errors="surrogateescape", newline="")
 
 
-def _records(file: TextIO) -> Iterator[list[str] | None]:
+def _records(file: Iterable[str]) -> Iterator[list[str] | None]:
     """Yield the records that are not blank; None for what is no CSV, and then no more."""
-    reader = csv.reader(file, strict=True)
-    while True:
-        try:
-            record = next(reader)
-        except StopIteration:
-            return
-        except csv.Error:  # not chained: nothing of the data may travel in an error
-            record = None
-        if record is None or record:
-            yield record
-        if record is None:
-            return
+    broken = False
+    try:
+        for record in csv.reader(file, strict=True):
+            if record:
+                yield record
+    except csv.Error:
+        broken = True
+    if broken:  # not chained: nothing of the data may travel in an error
+        yield None
 
 
 def _header(records: Iterator[list[str] | None], path: str) -> list[str]:
@@ -128,9 +229,33 @@ def _header(records: Iterator[list[str] | None], path: str) -> list[str]:
     return header
 
 
-def _column(fields: list[str], name: str) -> list[int]:
+def _pieces(path: str, choose: Callable[[list[str]], list[int]], progress: bool = False) -> Iterator[Piece]:
+    """Yield the chosen columns of a CSV file."""
+    from tqdm import tqdm
+
+    shown = progress and os.path.isfile(path)
+    with (
+        _open(path) as file,
+        tqdm(total=os.path.getsize(path), unit="B", unit_scale=True, disable=not shown) as bar,
+    ):
+        records = _records(file)
+        header = _header(records, path)
+        places, width = choose(header), len(header)
+        while piece := list(islice(records, CHUNK)):
+            fields = [record for record in piece if record is not None]
+            if len(fields) < len(piece) or {*map(len, fields)} != {width}:
+                raise DataError(f"{path} is not a CSV file with as many fields in every line")
+            columns = list(zip(*fields, strict=True))
+            yield [np.array(columns[i], dtype=object) for i in places], None
+            if shown:
+                bar.update(file.buffer.tell() - bar.n)
+
+
+def _column(fields: list[str], seen: set[str], name: str) -> list[int]:
+    """Read a column's fields in a piece; `seen` holds what its pieces held, this one included afterwards."""
     if "" in fields:
         raise DataError(f"column {name!r} has missing values: expected 0/1 or true/false throughout")
-    if not _FIELDS.keys() >= set(fields) or len({_FIELDS[field][1] for field in fields}) > 1:
+    seen.update(fields)
+    if not _FIELDS.keys() >= seen or len({_FIELDS[field][1] for field in seen}) > 1:
         raise DataError(f"column {name!r} is not spelled 0/1 or true/false throughout")
     return [_FIELDS[field][0] for field in fields]

@@ -1,0 +1,68 @@
+"""`schema`: draft what the columns of a table can hold, and show what a schema makes of them."""
+
+import argparse
+import sys
+
+from smalldb.commands.options import Commands
+from smalldb.files import Outputs
+from smalldb.schema import Schema, draft_schema, read_schema
+from smalldb.schema.sources import declared_dtypes
+from smalldb.tables import is_parquet, read_names
+
+
+def add(commands: Commands) -> None:
+    """Add the command to the parser."""
+    command = commands.add_parser(
+        "schema",
+        help="draft a schema from column names, or show one",
+        description="A schema says what the columns of a table can hold, from public knowledge, so that they "
+        "can be released as yes/no attributes. It is never made from the values of the data.",
+        epilog="example: smalldb schema init people.csv -o people.toml",
+    )
+    actions = command.add_subparsers(title="actions", metavar="ACTION", required=True)
+    init = actions.add_parser(
+        "init",
+        help="draft one from a table's column names",
+        description="Draft a schema from the column names of a CSV file, or from those of a Parquet file and "
+        "the types that it declares. No value is read: what a column can hold is for you to say.",
+        epilog="example: smalldb schema init people.csv -o people.toml",
+    )
+    init.add_argument("data", metavar="DATA", help="a CSV file, or a Parquet file (.parquet)")
+    init.add_argument("-o", "--output", metavar="SCHEMA.toml", help="where it goes (default: stdout)")
+    init.set_defaults(run=run_init)
+    show = actions.add_parser(
+        "show",
+        help="check one, and show the attributes that it makes (reads no data)",
+        description="Check a schema, and show the yes/no attributes that it makes. No data is read.",
+        epilog="example: smalldb schema show people.toml",
+    )
+    show.add_argument("schema", metavar="SCHEMA.toml")
+    show.set_defaults(run=run_show)
+
+
+def run_init(arguments: argparse.Namespace) -> None:
+    """Draft a schema."""
+    targets = [] if arguments.output is None else [arguments.output]
+    with Outputs(targets) as outputs:
+        read = declared_dtypes if is_parquet(arguments.data) else read_names
+        text = draft_schema(read(arguments.data))
+        for target in targets:
+            outputs.write(target, text)
+    if not targets:
+        sys.stdout.write(text)
+
+
+def run_show(arguments: argparse.Namespace) -> None:
+    """Show the attributes of a schema."""
+    print(schema_account(read_schema(arguments.schema)))
+
+
+def schema_account(schema: Schema) -> str:
+    """Tell a schema, for people."""
+    width = max(len(name) for name in schema.names)
+    lines = [f"{column.name:{width}}  {', '.join(column.code.names)}" for column in schema.columns]
+    domain = schema.domain
+    lines.append(f"{len(domain.attributes)} attributes, {domain.size} cells that can exist")
+    if schema.queries is not None:
+        lines.append(f"queries: {schema.queries}")
+    return "\n".join(lines)

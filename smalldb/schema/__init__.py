@@ -1,0 +1,19 @@
+"""Real columns to yes/no attributes and back, by public choices alone."""
+
+from smalldb.schema.columns import Column
+from smalldb.schema.drafting import draft_schema
+from smalldb.schema.kinds import Categories, Cuts, Dates, Flag
+from smalldb.schema.mapping import Schema
+from smalldb.schema.reading import parse_schema, read_schema
+
+__all__ = [
+    "Categories",
+    "Column",
+    "Cuts",
+    "Dates",
+    "Flag",
+    "Schema",
+    "draft_schema",
+    "parse_schema",
+    "read_schema",
+]

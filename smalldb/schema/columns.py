@@ -1,0 +1,173 @@
+"""A column of a table: its kind, its place for gaps, and how both become yes/no attributes and back."""
+
+import warnings
+from dataclasses import dataclass, field
+from typing import Any, final
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from queries import DataError
+from queries.domain import Bits
+from smalldb.schema.codings import Coding, binary, one_hot, thermometer
+from smalldb.schema.kinds import Categories, Kind
+from smalldb.schema.pieces import Fields
+
+_PLAIN = {"boolean": "bool", "Int64": "int64"}  # for columns without gaps
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column and its attributes; all of it public.
+
+    Decoding any place and encoding what comes out gives that place again: checked when a column is made.
+
+    Parameters
+    ----------
+    name
+        Of the column.
+    kind
+        What its fields can be.
+    coding
+        One of ``kind.codings``; None: the first of them.
+    missing
+        Whether gaps have a place, the last; otherwise they are refused.
+    gaps
+        Fields that are gaps, beside the empty one and what pandas calls missing; needs `missing`.
+    unknown
+        Whether fields without a place count as gaps; otherwise they are refused.
+    dtype
+        Of the decoded column, as pandas names it; None: as the kind has it.
+
+    Raises
+    ------
+    ValueError, TypeError
+        Names the column: an unknown coding or dtype, a dtype that cannot hold the column's values.
+    """
+
+    name: str
+    kind: Kind
+    coding: str | None = None
+    missing: bool = False
+    gaps: tuple[str, ...] = ()
+    unknown: bool = False
+    dtype: str | None = None
+    code: Coding = field(init=False, repr=False, compare=False)
+    _values: "pd.Series[Any]" = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if not self.name or self.name != self.name.strip() or "`" in self.name:
+            raise ValueError(
+                f"column {self.name!r}: expected a name without backticks, and without spaces at its ends"
+            )
+        codings, spelled = self.kind.codings, {as_field(value) for value in self.kind.values()}
+        if self.coding is not None and self.coding not in codings:
+            raise ValueError(f"column {self.name!r}: coding must be one of {', '.join(codings)}")
+        if self.unknown and not self.missing:
+            raise ValueError(f'column {self.name!r}: unknown = "missing" needs missing = true')
+        if self.gaps and (not self.missing or spelled & {*self.gaps}):
+            raise ValueError(f"column {self.name!r}: what means missing cannot be a value of the column")
+        object.__setattr__(self, "code", self._code(self.coding or codings[0]))
+        object.__setattr__(self, "_values", self._series())
+
+    def places(self, fields: Fields) -> npt.NDArray[np.int64]:
+        """Find the place of each field, shape (r,): a value as pandas holds it, or its text in a CSV file.
+
+        Raises
+        ------
+        DataError
+            A gap or another field that has no place: names the column, nothing else.
+        """
+        factorized = _factorized(fields)
+        if factorized is None:
+            raise DataError(f"column {self.name!r} holds what is no single value")
+        codes, distinct = factorized
+        size, blank = self.kind.size, {"", *self.gaps}
+        found = np.empty(len(distinct) + 1, dtype=np.int64)
+        found[-1] = size  # pandas codes a gap as -1
+        for i, value in enumerate(distinct):
+            text = as_field(value)
+            place = size if text in blank else self.kind.place(text)
+            if place is None:
+                if not self.unknown:
+                    others = '"other" or ' if isinstance(self.kind, Categories) else ""
+                    raise DataError(
+                        f"column {self.name!r} has values that its schema gives no place: "
+                        f'unknown = {others}"missing" would'
+                    )
+                place = size
+            found[i] = place
+        if not self.missing and ((found[:-1] == size).any() or (codes == -1).any()):
+            raise DataError(
+                f"column {self.name!r} has missing values: missing = true would give them a place"
+            )
+        return found[codes]
+
+    def bits(self, fields: Fields) -> Bits:
+        """Return the attributes of each field, shape (r, attributes), uint8; errors as `places`."""
+        return self.code.table[self.places(fields)]
+
+    def decode(self, bits: Bits) -> "pd.Series[Any]":
+        """Write each row of the column's attributes as a value of the column.
+
+        ValueError: a row of attributes that stands for no place.
+        """
+        try:
+            places = self.code.places(bits)
+        except KeyError as error:
+            raise ValueError(f"column {self.name!r}: a row of its attributes cannot exist") from error
+        return self._values.iloc[places].reset_index(drop=True)
+
+    def _code(self, coding: str) -> Coding:
+        names, gap = self.kind.names(self.name, coding), [f"{self.name}=missing"] * self.missing
+        if coding == "thermometer":
+            return thermometer(names, *gap)
+        return binary(self.name, names + gap) if coding == "bits" else one_hot(names + gap)
+
+    def _series(self) -> "pd.Series[Any]":
+        """Return the value of each place, in the column's dtype; each must be found in its place again."""
+        values = [*self.kind.values(), *([None] if self.missing else [])]
+        dtype = self.dtype
+        if dtype is None:
+            dtype = self.kind.dtype if self.missing else _PLAIN.get(self.kind.dtype, self.kind.dtype)
+        problem = ValueError(
+            f"column {self.name!r}: dtype {dtype!r} cannot hold its values"
+            + (" and gaps" if self.missing else "")
+        )
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                chosen = pd.CategoricalDtype([*self.kind.values()]) if dtype == "category" else dtype
+                series = pd.Series(values, dtype=chosen)
+        except (ValueError, TypeError, OverflowError, Warning) as error:
+            raise problem from error
+        try:
+            if self.places(series).tolist() != [*range(len(values))]:
+                raise problem
+        except DataError as error:
+            raise problem from error
+        return series
+
+
+def as_field(value: object) -> str:
+    """Spell a value of a table as a CSV file does; a whole float (an integer beside gaps) as an integer.
+
+    >>> as_field(np.float64(3.0)), as_field(np.float32(0.1)), as_field(" a ")
+    ('3', '0.1', 'a')
+    """
+    if isinstance(value, str):
+        return value.strip()
+    if isinstance(value, float | np.floating) and float(value).is_integer() and abs(float(value)) < 1 << 53:
+        return str(int(value))
+    return str(value)
+
+
+def _factorized(fields: Fields) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any]] | None:
+    """Return the place of each field among the distinct ones, and these; None: some cannot be compared."""
+    try:
+        codes, distinct = pd.factorize(fields)
+    except TypeError:
+        return None
+    return codes, np.asarray(distinct)

@@ -1,0 +1,148 @@
+"""Tables that other programs read, in pieces of columns: Parquet files by pyarrow, and what DuckDB groups."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+import pandas as pd
+
+from queries import DataError
+from smalldb.schema.pieces import CHUNK, Piece
+
+# an empty field stays one, and is no NULL: so that a blank line can be told from it
+_DIALECT = (
+    "auto_detect = false, header = false, skip = 1, delim = ',', quote = '\"', escape = '\"', "
+    "nullstr = '\x01', strict_mode = true"
+)
+
+Choose = Callable[[Sequence[str]], Sequence[int]]
+"""Tells, from the names of a table's columns, which of them are read."""
+
+
+def parquet_pieces(path: str, choose: Choose) -> Iterator[Piece]:
+    """Yield the chosen columns of a Parquet file, in constant memory.
+
+    Raises
+    ------
+    OSError
+        The file cannot be read.
+    ValueError
+        It is no Parquet file, or pyarrow is not installed (the extra ``parquet``).
+    DataError
+        It is broken further on.
+    """
+    try:
+        from pyarrow import ArrowException
+        from pyarrow.parquet import ParquetFile
+    except ImportError as error:
+        raise ValueError("Parquet files need pyarrow: pip install 'smalldb[parquet]'") from error
+
+    try:
+        file = ParquetFile(path)
+    except ArrowException as error:
+        raise ValueError(f"{path} is not a Parquet file that can be read") from error
+    with file:
+        names = file.schema_arrow.names
+        places = choose(names)
+        chosen = [names[i] for i in places]
+        broken = False
+        try:
+            for batch in file.iter_batches(batch_size=CHUNK, columns=chosen):
+                # integers beside gaps stay integers, where pandas would make floats of them
+                frame = batch.to_pandas(integer_object_nulls=True)
+                yield [frame[name] for name in chosen], None
+        except (ArrowException, OSError):
+            broken = True
+        if broken:  # not chained: nothing of the data may travel in an error
+            raise DataError(f"{path} is broken: it cannot be read to its end")
+
+
+def declared_dtypes(path: str) -> dict[str, object]:
+    """Return the columns of a Parquet file with the dtypes that the file declares; no data.
+
+    Errors as `parquet_pieces`.
+    """
+    try:
+        from pyarrow import ArrowException
+        from pyarrow.parquet import read_schema
+    except ImportError as error:
+        raise ValueError("Parquet files need pyarrow: pip install 'smalldb[parquet]'") from error
+
+    try:
+        empty = read_schema(path).empty_table().to_pandas()
+    except ArrowException as error:
+        raise ValueError(f"{path} is not a Parquet file that can be read") from error
+    return dict(empty.dtypes)
+
+
+def duckdb_pieces(
+    path: str, choose: Choose, table: str | None = None, header: Sequence[str] | None = None
+) -> Iterator[Piece]:
+    """Yield the distinct rows of the chosen columns, with how often each occurs, as DuckDB groups them.
+
+    The grouping runs out of core: what does not fit into memory goes to DuckDB's temporary files, which
+    stand in the folder ``.tmp`` while it runs.
+
+    Parameters
+    ----------
+    path
+        A database of DuckDB with `table`; otherwise a CSV file with `header`; otherwise a Parquet file.
+    choose
+        Which columns.
+    table
+        Name of a table or view.
+    header
+        The names in the first line of a CSV file; its fields are taken as texts, nothing is inferred.
+
+    Raises
+    ------
+    OSError
+        The file cannot be read.
+    ValueError
+        DuckDB is not installed (the extra ``duckdb``), cannot read the file or does not find the table.
+    DataError
+        It is broken further on.
+    """
+    try:
+        import duckdb
+    except ImportError as error:
+        raise ValueError("this needs DuckDB: pip install 'smalldb[duckdb]'") from error
+
+    if set(path) & set("*?[{"):
+        raise ValueError(f"DuckDB would take {path!r} as a pattern: rename the file")
+    with open(path, "rb"):
+        pass  # the usual error where it cannot be read
+    if table is not None:
+        source = _identifier(table)
+    elif header is not None:
+        columns = ", ".join(f"{_text(name)}: 'VARCHAR'" for name in header)
+        source = f"read_csv({_text(path)}, columns = {{{columns}}}, {_DIALECT})"
+    else:
+        source = f"read_parquet({_text(path)})"
+    base = None
+    try:
+        base = duckdb.connect(":memory:" if table is None else path, read_only=table is not None)
+        names = [name for name, *_ in base.sql(f"DESCRIBE FROM {source}").fetchall()]
+    except duckdb.Error as error:
+        if base is not None:
+            base.close()
+        found = path if table is None else f"a table {table!r} in {path}"
+        raise ValueError(f"DuckDB cannot read {found}") from error
+    with base:
+        chosen = ", ".join(_identifier(names[i]) for i in choose(names))
+        broken = False
+        try:
+            base.execute(f"SELECT {chosen}, count(*) FROM {source} GROUP BY ALL")
+            while rows := base.fetchmany(CHUNK):
+                *fields, times = zip(*rows, strict=True)
+                yield [pd.Series(field, dtype=object) for field in fields], times
+        except duckdb.Error:
+            broken = True
+        if broken:  # not chained: nothing of the data may travel in an error
+            raise DataError(f"{path} is broken: DuckDB cannot read it to its end")
+
+
+def _identifier(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _text(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

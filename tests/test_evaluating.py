@@ -1,0 +1,177 @@
+"""A synthetic table beside the real one: every answer exact, as the definition has it."""
+
+import json
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from matplotlib.figure import Figure
+
+import smalldb
+from queries import Conjunctions, DataError, Domain, Halfspaces, Marginals, Parities, Rows
+from smalldb.cli import main
+from smalldb.evaluating import evaluate, joint_shares
+from smalldb.report import plot_evaluation
+
+
+def table(seed, rows, attributes=3):
+    bits = np.random.default_rng(seed).integers(0, 2, size=(rows, attributes))
+    return pd.DataFrame(bits, columns=list("abcd")[:attributes])
+
+
+def mean(query, frame):
+    """The mean of a query over the rows of a table, from its definition."""
+    total = Fraction(0)
+    for row in frame.to_numpy().tolist():
+        setting = [row[i] for i in query.attributes]
+        if query.weights is None:
+            total += sum(setting) % 2
+        else:
+            total += Fraction(query.weights[int("".join(map(str, setting)), 2)], query.denominator)
+    return total / len(frame)
+
+
+@given(st.integers(0, 99), st.integers(1, 30), st.integers(1, 9))
+def test_answers_and_errors_are_those_of_the_definition(seed, n, rows):
+    real, synthetic = table(seed, n), table(seed + 1000, rows)
+    queries = Marginals(2) + Parities(3) + Halfspaces()
+    made = evaluate(real, synthetic, queries)
+    kept = queries.workload(Domain(real.columns)).queries
+    assert made.real == tuple(mean(query, real) for query in kept)
+    assert made.synthetic == tuple(mean(query, synthetic) for query in kept)
+    gaps = [abs(mean(query, real) - mean(query, synthetic)) for query in kept]
+    assert list(made.errors) == gaps
+    assert (made.max_error, made.mean_error) == (max(gaps), sum(gaps) / len(gaps))
+    worst = made.worst(4)
+    assert worst["error"].tolist() == [float(gap) for gap in sorted(gaps, reverse=True)[:4]]
+    for row in worst.itertuples():
+        j = made.workload.labels.index(row.query)
+        assert (row.real, row.synthetic) == (float(made.real[j]), float(made.synthetic[j]))
+
+
+def test_the_largest_error_is_that_of_a_release():
+    real = table(5, 40)
+    release = smalldb.release(real, "marginals:2", epsilon=1, rows=4, rng=3)
+    assert float(evaluate(real, release.data).max_error) == release.confidential.max_error
+
+
+def test_counted_rows_are_taken_and_what_does_not_fit_is_refused():
+    real, synthetic = table(1, 20), table(2, 5)
+    domain = Domain(["b", "a", "c"])
+    counted = [Rows.from_frame(domain, frame) for frame in (real, synthetic)]
+    made = evaluate(*counted, "conjunctions:1")
+    assert made.workload.labels == ("b", "a", "c")
+    assert made.errors == evaluate(real, synthetic, Conjunctions(1), domain=domain).errors
+    assert repr(made) == "<Evaluation: computed from the data>"
+    with pytest.raises(ValueError, match="domain"):
+        evaluate(real, counted[1])
+    with pytest.raises(DataError, match="has no rows"):
+        evaluate(real, synthetic[:0])
+    none = evaluate(real, synthetic, "predicates:a | ~a")
+    assert (none.max_error, none.mean_error, len(none.worst())) == (0, 0, 0)
+
+
+def test_joint_shares_are_those_of_the_rows():
+    frame = table(3, 25)
+    shares = joint_shares(Rows.from_frame(Domain(frame.columns), frame))
+    assert shares == pytest.approx(frame.to_numpy().T @ frame.to_numpy() / 25, abs=1e-15)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder with a real and a synthetic table, as the working directory."""
+    table(1, 50).to_csv(tmp_path / "data.csv", index=False)
+    table(2, 6)[["c", "a", "b"]].to_csv(tmp_path / "out.csv", index=False)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def called(capfd, *arguments):
+    try:
+        code = main(["evaluate", *map(str, arguments)])
+    except SystemExit as stopped:
+        code = stopped.code
+    return code, *capfd.readouterr()
+
+
+def test_json_is_the_evaluation(folder, capfd):
+    code, out, err = called(capfd, "data.csv", "out.csv", "--queries", "conjunctions:2", "--json")
+    assert (code, err) == (0, "")
+    said, made = json.loads(out), evaluate(table(1, 50), table(2, 6), "conjunctions:2")
+    assert (said["confidential"], said["queries"], said["bound"]) == (True, "conjunctions:2", None)
+    assert (said["max_error"], said["mean_error"]) == (float(made.max_error), float(made.mean_error))
+    assert [answer["query"] for answer in said["answers"]] == list(made.workload.labels)
+    assert [answer["error"] for answer in said["answers"]] == [float(error) for error in made.errors]
+    assert [answer["real"] - answer["synthetic"] for answer in said["answers"]] == [
+        float(a) - float(b) for a, b in zip(made.real, made.synthetic, strict=True)
+    ]
+
+
+def test_the_account_for_people_is_marked_and_names_the_bound(folder, capfd):
+    record = smalldb.release(table(1, 50), "parities:2", epsilon=1, rows=6, rng=1).record
+    (folder / "out.json").write_text(json.dumps(record))
+    code, out, _ = called(capfd, "data.csv", "out.csv", "--record", "out.json", "--plot", "compared.svg")
+    lines, made = out.splitlines(), evaluate(table(1, 50), table(2, 6), "parities:2")
+    assert code == 0
+    assert lines[0] == "CONFIDENTIAL: computed from the data, not for publication"
+    assert lines[1] == "parities:2: 6 queries after reduction"
+    assert lines[2].startswith(
+        f"largest error {float(made.max_error):.4f}, mean {float(made.mean_error):.4f}; "
+    )
+    assert lines[2].endswith(f"promises at most {record['bounds']['sharp']:.3f}"[:-1] + lines[2][-1])
+    assert [line.split()[-1] for line in lines[5:]] == [f"{error:.4f}" for error in made.worst()["error"]]
+    assert (folder / "compared.svg").read_text().lstrip().startswith("<?xml")
+    # of other queries the record promises nothing
+    code, out, _ = called(capfd, "data.csv", "out.csv", "--record", "out.json", "--queries", "marginals:1")
+    assert (code, "promises" in out) == (0, False)
+
+
+def test_real_columns_and_counts(folder, capfd):
+    (folder / "people.toml").write_text(
+        'queries = "conjunctions:1"\ncolumns.age = { kind = "cuts", cuts = [18, 65], range = [0, 99] }\n'
+    )
+    (folder / "real.csv").write_text("age,times\n17,3\n40,1\n")
+    (folder / "made.csv").write_text("age\n8\n82\n")
+    arguments = ("real.csv", "made.csv", "--schema", "people.toml", "--counts", "times")
+    code, out, err = called(capfd, *arguments, "--json")
+    assert (code, err) == (0, "")
+    assert json.loads(out)["answers"] == [
+        {"query": "`age>=18`", "real": 0.25, "synthetic": 0.5, "error": 0.25},
+        {"query": "`age>=65`", "real": 0.0, "synthetic": 0.5, "error": 0.5},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("data.csv", "none.csv"), "none.csv: no such file"),
+        (("data.csv", "out.csv", "--columns", "a,d"), "no column 'd'"),
+        (("data.csv", "out.csv", "--columns", "a", "--schema", "s"), "not allowed with"),
+        (("data.csv", "out.csv", "--counts", "a"), "--counts needs --schema"),
+        (("data.csv", "out.csv", "--plot", "x.gif"), "must be named .png"),
+        (("data.csv", "out.csv", "--record", "data.csv"), "not a record"),
+        (("data.csv", "out.csv", "--queries", "nothing"), "unknown query class"),
+    ],
+)
+def test_refusals_are_one_line(folder, capfd, arguments, message):
+    code, out, err = called(capfd, *arguments)
+    assert (code, out) == (2, "")
+    assert message in err
+    assert err.count("\n") == 1
+
+
+def test_the_picture_shows_both_tables(monkeypatch):
+    drawn = []
+    monkeypatch.setattr(Figure, "savefig", lambda figure, *_, **__: drawn.append(figure))
+    real, synthetic = table(1, 20), table(2, 9)
+    plot_evaluation(*(Rows.from_frame(Domain(real.columns), frame) for frame in (real, synthetic)), "png")
+    bars, heat = drawn[0].axes[:2]
+    widths = [round(bar.get_width(), 12) for bar in bars.patches]
+    assert widths == [round(share, 12) for share in (*real.mean(), *synthetic.mean())]
+    off = synthetic.T @ synthetic / 9 - real.T @ real / 20
+    assert np.asarray(heat.images[0].get_array()) == pytest.approx(off.to_numpy(), abs=1e-12)
+    assert [label.get_text() for label in heat.get_xticklabels()] == ["a", "b", "c"]
+    assert "CONFIDENTIAL" in drawn[0].get_suptitle()

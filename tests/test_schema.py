@@ -1,0 +1,373 @@
+"""Schemas: real columns to yes/no attributes and back, against readable definitions."""
+
+import csv
+import re
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from queries import DataError, Domain
+from queries.expressions import parse
+from smalldb.schema import (
+    Categories,
+    Column,
+    Cuts,
+    Dates,
+    Flag,
+    Schema,
+    parse_schema,
+)
+from smalldb.schema.codings import binary, one_hot, thermometer
+from smalldb.tables import read_table, written
+
+PEOPLE = """
+ignore = ["id"]
+
+[columns.age]
+kind = "cuts"
+cuts = [18, 40]
+range = [0, 99]
+
+[columns.sex]
+kind = "categories"
+values = ["female", "male"]
+coding = "bits"
+
+[columns.job]
+kind = "categories"
+values = ["none", "part", "full"]
+missing = true
+
+[columns.smoker]
+kind = "bool"
+missing = ["NA"]
+
+[columns.born]
+kind = "dates"
+cuts = [1960, 1990]
+range = [1920, 2029]
+coding = "bins"
+"""
+
+
+def level(column, text):
+    """The place of a field by the definitions of the kinds; the last for a gap."""
+    kind, text = column.kind, text.strip()
+    if text in ("", *column.gaps):
+        return kind.size
+    match kind:
+        case Flag():
+            return int(text.lower() in ("1", "true"))
+        case Categories():
+            spelled = [str(value) for value in kind.listed]
+            return spelled.index(text if text in spelled else "other")
+        case Cuts():
+            return sum(Fraction(text) >= Fraction(cut) for cut in kind.cuts)
+        case Dates():
+            return sum(int(text[:4]) >= year for year in kind.cuts)
+
+
+def attributes(column, text):
+    """The attributes of a field by the definitions of the codings."""
+    here, size = level(column, text), column.kind.size + column.missing
+    match column.coding or column.kind.codings[0]:
+        case "bits":
+            return [int(bit) for bit in f"{here:0{(size - 1).bit_length()}b}"]
+        case "thermometer":
+            gap = here == column.kind.size
+            reached = [int(here > i and not gap) for i in range(column.kind.size - 1)]
+            return reached + [int(gap)] * column.missing
+        case _:
+            return [int(here == i) for i in range(size)]
+
+
+def encoded(schema, records):
+    """The rows of a table of texts: code -> count."""
+    bits = [
+        [b for c, text in zip(schema.columns, row, strict=True) for b in attributes(c, text)]
+        for row in records
+    ]
+    return Counter("".join(map(str, row)) for row in bits)
+
+
+def counted(rows):
+    return Counter(
+        {"".join(map(str, b)): int(n) for b, n in zip(rows.bits().tolist(), rows.counts, strict=True)}
+    )
+
+
+words = st.text("abc &|~'\"><=,é", min_size=1, max_size=4).map(str.strip).filter(bool)
+decimals = st.integers(-(10**6), 10**6).map(lambda n: Fraction(n, 100))
+
+
+@st.composite
+def columns(draw, name):
+    """A column and a strategy of its fields."""
+    missing = draw(st.booleans())
+    gaps = tuple(draw(st.sets(st.sampled_from(["NA", "-", "?"])))) if missing else ()
+    pick = draw(st.sampled_from(["bool", "texts", "numbers", "cuts", "dates"]))
+    if pick == "bool":
+        kind, fields = Flag(), st.sampled_from(["0", "1", "true", "FALSE", " True "])
+    elif pick == "texts":
+        listed, other = draw(st.lists(words, min_size=2, max_size=4, unique=True)), draw(st.booleans())
+        kind, fields = Categories(listed, other), st.sampled_from([*listed, *["elsewhere"] * other])
+    elif pick == "numbers":
+        listed = draw(st.lists(st.integers(-99, 99), min_size=2, max_size=4, unique=True))
+        kind, fields = Categories(listed), st.sampled_from([f" {number}" for number in listed])
+    elif pick == "cuts":
+        numbers = sorted(draw(st.sets(decimals, min_size=3, max_size=5)))
+        kind = Cuts(numbers[1:-1], numbers[0], numbers[-1])
+        near = [number + step for number in numbers for step in (Fraction(-1, 1000), 0, Fraction(1, 1000))]
+        fields = st.sampled_from([f"{float(number):.3f}" for number in near] + ["1e9", "-3", "+.5"])
+    else:
+        years = sorted(draw(st.sets(st.integers(1700, 2200), min_size=3, max_size=5)))
+        kind = Dates(years[1:-1], years[0], years[-1])
+        ends = st.sampled_from(["-01-01", "-12-31", "-06-30T10:00:00", "-06-30 23:59"])
+        fields = st.builds("{}{}".format, st.integers(1000, 9999), ends)
+    coding = draw(st.sampled_from([None, *kind.codings]))
+    column = Column(name, kind, coding=coding, missing=missing, gaps=gaps)
+    return column, st.one_of(fields, st.sampled_from(["", "  ", *gaps])) if missing else fields
+
+
+@st.composite
+def tables(draw, most=3):
+    """A schema and records of texts."""
+    made = [draw(columns(f"c{i}")) for i in range(draw(st.integers(1, most)))]
+    records = draw(st.lists(st.tuples(*(fields for _, fields in made)), max_size=12))
+    return Schema(tuple(column for column, _ in made)), records
+
+
+def save(path, names, records):
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(names)
+        writer.writerows(records)
+    return str(path)
+
+
+@given(tables())
+def test_fields_become_attributes_as_defined(tmp_path_factory, table):
+    schema, records = table
+    path = save(tmp_path_factory.mktemp("csv") / "data.csv", schema.names, records)
+    assert counted(read_table(path, schema)) == encoded(schema, records)
+    frame = pd.DataFrame(records, columns=schema.names, dtype=object)
+    assert counted(schema.encode(frame)) == encoded(schema, records)
+
+
+@given(tables())
+def test_every_cell_decodes_to_a_table_that_encodes_to_it(tmp_path_factory, table):
+    schema, _ = table
+    cells = schema.domain.table()
+    assert len(cells) == np.prod([column.kind.size + column.missing for column in schema.columns])
+    frame = schema.decode(cells)
+    assert tuple(frame.columns) == schema.names
+    assert (schema.encode(frame).histogram() == 1).all()
+    path = tmp_path_factory.mktemp("csv") / "data.csv"
+    path.write_bytes(written(frame, "csv"))
+    assert (read_table(str(path), schema).histogram() == 1).all()
+
+
+@given(tables(most=2))
+def test_rules_allow_the_settings_of_places_and_no_others(table):
+    for column in table[0].columns:
+        code = column.code
+        every = Domain(code.names).table()
+        allowed = {tuple(row) for row in code.table.tolist()}
+        held = np.ones(len(every), dtype=bool)
+        if code.rule is not None:
+            held = parse(code.rule).evaluate(lambda name: every[:, code.names.index(name)].astype(bool))  # noqa: B023
+        assert [tuple(row) in allowed for row in every.tolist()] == held.tolist()
+        assert (code.rule is None) == held.all()
+
+
+def test_codings_of_a_few_places():
+    hot = one_hot(["a", "b"])
+    assert (hot.table.tolist(), hot.rule) == ([[1, 0], [0, 1]], "(a | b) & ~(a & b)")
+    assert thermometer(["yes"]).rule is None
+    eight = binary("x", [f"x={i}" for i in range(8)])
+    assert eight.names == ("x=4|5|6|7", "x=2|3|6|7", "x=1|3|5|7")
+    assert eight.rule is None
+    assert binary("x", [f"x={i}" for i in range(10)]).names == ("x=8|9", "x=4|5|6|7", "x=2|3|6|7", "x.bit4")
+    with pytest.raises(ValueError, match="read-only"):
+        hot.table[0, 0] = 0
+
+
+def test_a_schema_of_every_kind():
+    schema = parse_schema(PEOPLE)
+    assert schema.domain.attributes == (
+        *("age>=18", "age>=40", "sex=male"),
+        *("job=none", "job=part", "job=full", "job=missing"),
+        *("smoker", "smoker=missing", "born<1960", "1960<=born<1990", "born>=1990"),
+    )
+    assert schema.domain.size == 3 * 2 * 4 * 3 * 3
+    columns = (
+        Column("age", Cuts([18, 40], 0, 99)),
+        Column("sex", Categories(["female", "male"]), coding="bits"),
+        Column("job", Categories(["none", "part", "full"]), missing=True),
+        Column("smoker", Flag(), missing=True, gaps=("NA",)),
+        Column("born", Dates([1960, 1990], 1920, 2029), coding="bins"),
+    )
+    assert schema == Schema(columns, ignored=("id",))
+    bits = [[1, 0, 1, 0, 0, 1, 0, 1, 0, 0, 1, 0], [0, 0, 0, 0, 0, 0, 1, 0, 1, 1, 0, 0]]
+    frame = schema.decode(np.array(bits, dtype=np.uint8))
+    dtypes = ["int64", "str", "str", "boolean", "datetime64[s]"]
+    assert [str(dtype).replace("object", "str") for dtype in frame.dtypes] == dtypes
+    assert frame.iloc[0].tolist() == [28, "male", "full", True, pd.Timestamp("1974-07-01")]
+    assert frame.isna().sum().tolist() == [0, 0, 1, 1, 0]
+    assert (frame["age"][1], frame["born"][1].year) == (8, 1939)
+    assert (
+        written(frame, "csv").decode()
+        == "age,sex,job,smoker,born\n28,male,full,true,1974-07-01\n8,female,,,1939-07-01\n"
+    )
+    lines = written(frame, "jsonl").decode().splitlines()
+    assert lines[1] == '{"age":8,"sex":"female","job":null,"smoker":null,"born":"1939-07-01"}'
+    with pytest.raises(ValueError, match="written as csv, jsonl, parquet"):
+        written(frame, "xml")
+    with pytest.raises(ValueError, match="column 'age': a row of its attributes cannot exist"):
+        schema.decode(np.array([[0, 1, *bits[0][2:]]], dtype=np.uint8))
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        (Cuts([18, 40], 0, 99), [8, 28, 69]),
+        (Cuts([18], 17, 18), [17, 18]),
+        (Cuts([-3, 0], -9, 2), [-7, -2, 1]),
+        (Cuts(["0.5"], 0, 2), [0.25, 1.25]),
+        (Dates([1990, 1991], 1981, 1991), ["1985-07-01", "1990-07-01", "1991-07-01"]),
+        (Dates([2], 1, 3), ["0001-07-01", "0002-07-01"]),
+        (Categories(["b", "a"], other=True), ["b", "a", "other"]),
+        (Categories(["b", "other"], other=True), ["b", "other"]),
+    ],
+)
+def test_the_value_of_a_place_is_public(kind, values):
+    assert list(kind.values()) == values
+    assert [kind.place(str(value)) for value in values] == list(range(len(values)))
+
+
+@pytest.mark.parametrize(
+    ("kind", "missing", "dtype", "decoded"),
+    [
+        (Flag(), False, None, "bool"),
+        (Flag(), True, None, "boolean"),
+        (Flag(), False, "int8", "int8"),
+        (Flag(), True, "Int64", "Int64"),
+        (Categories([3, 1]), False, None, "int64"),
+        (Categories([3, 1]), True, None, "Int64"),
+        (Categories([3, 1]), True, "float64", "float64"),
+        (Categories(["b", "a"]), True, "category", pd.CategoricalDtype(["b", "a"])),
+        (Categories([3, 1], other=True), False, "category", pd.CategoricalDtype(["3", "1", "other"])),
+        (Categories(["b", "a"]), True, "string", "string"),
+        (Cuts([18, 40], 0, 99), False, None, "int64"),
+        (Cuts([18, 40], 0, 99), True, None, "Int64"),
+        (Cuts([18, 40], 0, 99), True, "float32", "float32"),
+        (Cuts(["0.7", 1], 0, 2), False, "float32", "float32"),
+        (Cuts(["0.5"], 0, 2), True, None, "float64"),
+        (Dates([1990], 1950, 2010), True, None, "datetime64[s]"),
+        (Dates([1990], 1950, 2010), True, "datetime64[ns, UTC]", "datetime64[ns, UTC]"),
+        (Dates([1990], 1950, 2010), False, "str", None),
+    ],
+)
+def test_columns_decode_to_their_dtype(kind, missing, dtype, decoded):
+    schema = Schema((Column("x", kind, missing=missing, dtype=dtype),))
+    frame = schema.decode(schema.domain.table())
+    assert decoded is None or frame["x"].dtype == decoded
+    if dtype == "category":
+        assert list(frame["x"].cat.categories) == list(decoded.categories)
+    assert (schema.encode(frame).histogram() == 1).all()
+
+
+@pytest.mark.parametrize(
+    ("kind", "missing", "dtype"),
+    [
+        (Flag(), True, "bool"),
+        (Categories([300, 1]), False, "int8"),
+        (Categories([3, 1]), True, "int64"),
+        (Categories(["a", "b"]), False, "int64"),
+        (Cuts(["0.5"], 0, 1), False, "int64"),
+        (Cuts(["0.30000000000000001", "0.3000000000000001"], 0, 1), False, "float32"),
+        (Dates([1300], 1200, 2010), False, "datetime64[ns]"),
+        (Flag(), False, "flag"),
+    ],
+)
+def test_a_dtype_that_cannot_hold_the_values_is_refused(kind, missing, dtype):
+    with pytest.raises(ValueError, match=re.escape(f"column 'x': dtype '{dtype}' cannot hold its values")):
+        Column("x", kind, missing=missing, dtype=dtype)
+
+
+def test_typed_columns_are_read_as_their_texts():
+    kind = Cuts(["0.1", 40], 0, 99)
+    place = Column("x", kind, missing=True, gaps=("99",)).places
+    assert place(pd.Series([0.1, np.nan, 39.99, 40.0, 99.0])).tolist() == [1, 3, 1, 2, 3]
+    assert place(pd.Series([0.1, 0.7], dtype="float32")).tolist() == [1, 1]
+    # a float is its shortest decimal: this one is below 10^23 as a binary number
+    assert Column("x", Cuts(["1e23"], 0, "1e24"), dtype="float64").places(pd.Series([1e23])).tolist() == [1]
+    assert Column("x", Cuts(["0.7"], 0, 1)).places(pd.Series([0.7], dtype="float32")).tolist() == [1]
+    assert place(pd.Series([2**63, None, 99], dtype="UInt64")).tolist() == [2, 3, 3]
+    assert place(pd.Series([40, "0.05", None], dtype=object)).tolist() == [2, 0, 3]
+    jobs = Column("x", Categories([1, 2]), missing=True)
+    assert jobs.places(pd.Series([1, None, 2])).tolist() == [0, 2, 1]  # float64
+    assert jobs.places(pd.Series(["2", None], dtype="category")).tolist() == [1, 2]
+    days = Column("x", Dates([1990], 1950, 2010), missing=True)
+    assert days.places(pd.to_datetime(pd.Series(["1989-12-31", None, "1990-01-01"]))).tolist() == [0, 2, 1]
+    assert days.places(pd.Series([pd.Timestamp("1989-12-31").date()])).tolist() == [0]
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        (Flag(), ["yes", 2, 0.5, "-1"]),
+        (Categories(["a", "b"]), ["A", "c", 1, True]),
+        (Categories([1, 2]), ["1.0", 1.5, "01", "a", True]),
+        (Cuts([18], 0, 99), ["x", "1_8", "0x1", "nan", "1,5", np.inf, "1e9999999", True, "1 8"]),
+        (Dates([1990], 1950, 2010), ["1990", "1990-13-01", "19900101", "1990-W01-1", "01.02.1990", 1990]),
+    ],
+)
+def test_values_without_a_place_are_refused_or_count_as_gaps(kind, values):
+    for value in values:
+        column = pd.Series([value], dtype=object)
+        with pytest.raises(DataError) as caught:
+            Column("x", kind, missing=True).places(column)
+        assert str(caught.value).startswith(
+            "column 'x' has values that its schema gives no place: unknown = "
+        )
+        assert caught.value.__context__ is None
+        assert Column("x", kind, missing=True, unknown=True).places(column).tolist() == [kind.size]
+
+
+@pytest.mark.parametrize("gap", ["", "  ", None, np.nan, pd.NA, pd.NaT])
+def test_gaps_without_a_place_are_refused(gap):
+    with pytest.raises(DataError, match=r"^column 'x' has missing values"):
+        Column("x", Flag()).places(pd.Series([True, gap], dtype=object))
+
+
+def test_what_is_no_single_value_is_refused():
+    with pytest.raises(DataError, match=r"^column 'x' holds what is no single value") as caught:
+        Column("x", Flag()).places(pd.Series([[31337]]))
+    assert "31337" not in str(caught.value)
+
+
+def test_rows_that_valid_rules_out_are_refused():
+    schema = parse_schema('valid = "~(a & b)"\n[columns.a]\nkind = "bool"\n[columns.b]\nkind = "bool"')
+    assert schema.domain == Domain(["a", "b"], "(~(a & b))")
+    with pytest.raises(DataError, match="valid cells"):
+        schema.encode(pd.DataFrame({"a": [1], "b": [1]}))
+
+
+def test_a_column_stands_once():
+    with pytest.raises(ValueError, match="column 'x' stands more than once"):
+        Schema((Column("x", Flag()), Column("x", Flag())))
+
+
+def test_attributes_end_at_20_where_not_all_cells_exist():
+    listed = [f"v{i}" for i in range(16)]
+    flags = [Column(f"f{i}", Flag()) for i in range(17)]
+    bits = Schema((Column("x", Categories(listed), coding="bits"), *flags))
+    assert (len(bits.domain.attributes), bits.domain.valid) == (21, None)
+    with pytest.raises(ValueError, match="columns make 33 attributes: at most 20 where not every row can"):
+        Schema((Column("x", Categories(listed)), *flags))

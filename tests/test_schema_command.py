@@ -1,0 +1,97 @@
+"""`schema`: drafts from names alone, and shows what a schema makes."""
+
+import re
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from smalldb.cli import main
+from smalldb.schema import parse_schema
+from smalldb.tables import written
+
+
+def called(capfd, *arguments):
+    try:
+        code = main(["schema", *map(str, arguments)])
+    except SystemExit as stopped:
+        code = stopped.code
+    return code, *capfd.readouterr()
+
+
+def test_a_draft_of_a_csv_file_depends_on_its_first_line_alone(tmp_path, capfd):
+    path = tmp_path / "data.csv"
+    drafts = []
+    for data in ("1,true\n", "secret,31337\n", 'no CSV "', ""):
+        path.write_text("age,over 40\n" + data)
+        code, out, err = called(capfd, "init", path)
+        assert (code, err) == (0, "")
+        drafts.append(out)
+    assert len(set(drafts)) == 1
+    assert "public knowledge" in drafts[0]
+    assert '[columns.age]\nkind = ""\n\n[columns."over 40"]\nkind = ""\n' in drafts[0]
+    with pytest.raises(ValueError, match="kind must be one of"):
+        parse_schema(drafts[0])
+
+
+def test_a_draft_of_a_parquet_file_reads_declared_types(tmp_path, capfd):
+    pytest.importorskip("pyarrow")
+    path, out = tmp_path / "data.parquet", tmp_path / "draft.toml"
+    frame = pd.DataFrame({"flag": [True], "job": pd.Series(["secret"], dtype="category"), "age": [31337]})
+    path.write_bytes(written(frame, "parquet"))
+    code, said, err = called(capfd, "init", path, "-o", out)
+    assert (code, said, err) == (0, "", "")
+    text = out.read_text()
+    assert "secret" not in text
+    assert "31337" not in text
+    assert '[columns.flag]\nkind = "bool"\ndtype = "bool"' in text
+    assert '[columns.job]\nkind = "categories"' in text
+    assert '[columns.age]\nkind = "cuts"' in text
+    path.write_bytes(b"secret")
+    code, _, err = called(capfd, "init", path)
+    assert (code, err) == (2, f"smalldb: {path} is not a Parquet file that can be read\n")
+
+
+def test_the_example_is_shown(examples, capfd):
+    code, out, err = called(capfd, "show", examples / "people.toml")
+    assert (code, err) == (0, "")
+    assert out.splitlines() == [
+        "age         age>=25, age>=65",
+        "sex         sex=male",
+        "employment  employment=employed, employment=retired, employment=other, employment=missing",
+        "smoker      smoker",
+        "joined      joined>=2010",
+        "9 attributes, 96 cells that can exist",
+        "queries: marginals:2",
+    ]
+
+
+def test_the_page_on_schemas_runs():
+    text = (Path(__file__).parent.parent / "docs" / "schema.md").read_text(encoding="utf-8")
+    names = {}
+    for snippet in re.findall(r"^```python\n(.*?)^```", text, re.M | re.S):
+        exec(snippet, names)
+    assert list(names["synthetic"].columns) == ["age", "job"]
+    (shown,) = re.findall(r"^```toml\n(.*?)^```", text, re.M | re.S)
+    for name in parse_schema(shown).domain.attributes:
+        assert name in text or name.startswith("job=")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("show", "none.toml"), "none.toml: no such file"),
+        (("init", "none.csv"), "none.csv: no such file"),
+        ((), "required: ACTION"),
+        (("show", "bad.toml"), "bad.toml: column 'x': kind must be one of"),
+        (("init", "empty.csv"), "empty.csv is empty"),
+    ],
+)
+def test_refusals_are_one_line(tmp_path, monkeypatch, capfd, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "bad.toml").write_text("[columns.x]")
+    (tmp_path / "empty.csv").touch()
+    code, out, err = called(capfd, *arguments)
+    assert (code, out) == (2, "")
+    assert message in err
+    assert err.count("\n") == 1

@@ -1,0 +1,108 @@
+"""Schemas as TOML files: what is none is refused in one line; drafts know names and declared types alone."""
+
+import pandas as pd
+import pytest
+
+from smalldb.schema import draft_schema, parse_schema, read_schema
+from smalldb.schema.drafting import HEAD
+
+COLUMN = "[columns.x]\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a =", "not TOML"),
+        ("", "columns is missing"),
+        ("columns = 1", "columns must be a table"),
+        ("[columns]", "at least one column"),
+        ("colums = 1", "unknown key 'colums'; did you mean 'columns'"),
+        ("columns.x = 1", "column 'x': expected a table"),
+        (COLUMN, "column 'x': kind must be one of bool, categories, cuts, dates"),
+        (COLUMN + "kind = 'cutz'", "column 'x': kind must be one of .*; did you mean 'cuts'"),
+        (COLUMN + "kind = 'bool'\ncuts = [1]", "column 'x': unknown key 'cuts'"),
+        (COLUMN + "kind = 'bool'\nmissing = 1", "column 'x': missing must be true, false or a list of texts"),
+        (COLUMN + "kind = 'bool'\nmissing = [1]", "column 'x': missing must be a list of texts"),
+        (COLUMN + "kind = 'bool'\nmissing = ['True']", "column 'x': what means missing cannot be a value"),
+        (COLUMN + "kind = 'bool'\nunknown = 'other'", "column 'x': unknown must be 'missing', or left out"),
+        (COLUMN + "kind = 'bool'\nunknown = 'missing'", "column 'x': unknown = .* needs missing = true"),
+        (COLUMN + "kind = 'categories'", "column 'x': values is missing"),
+        (COLUMN + "kind = 'categories'\nvalues = 'a'", "column 'x': values must be a list"),
+        (COLUMN + "kind = 'categories'\nvalues = ['a']", "column 'x': values must be 2 to 4096"),
+        (COLUMN + "kind = 'categories'\nvalues = ['a', 1]", "column 'x': values must be all texts or all"),
+        (COLUMN + "kind = 'categories'\nvalues = ['a', 1.5]", "column 'x': values must be texts or whole"),
+        (COLUMN + "kind = 'categories'\nvalues = ['a', true]", "column 'x': values must be texts or whole"),
+        (COLUMN + "kind = 'categories'\nvalues = ['a', 'a']", "column 'x': values: 'a' stands more than"),
+        (COLUMN + "kind = 'categories'\nvalues = ['a', ' b']", "column 'x': values: ' b' is empty, or has"),
+        (COLUMN + "kind = 'categories'\nvalues = ['a', '`']", "'x=`': .* without backticks"),
+        (COLUMN + "kind = 'categories'\nvalues = ['a', 'b']\ncoding = 'bins'", "column 'x': coding must be"),
+        (
+            COLUMN + "kind = 'categories'\nvalues = ['missing', 'b']\nmissing = true",
+            "'x=missing' stands more",
+        ),
+        (COLUMN + "kind = 'cuts'\ncuts = [1]", "column 'x': range is missing"),
+        (COLUMN + "kind = 'cuts'\ncuts = []\nrange = [0, 9]", "column 'x': cuts must be 1 to 4095"),
+        (COLUMN + "kind = 'cuts'\ncuts = [2, 1]\nrange = [0, 9]", "column 'x': cuts must ascend"),
+        (COLUMN + "kind = 'cuts'\ncuts = [1, 1.0]\nrange = [0, 9]", "column 'x': cuts must ascend"),
+        (COLUMN + "kind = 'cuts'\ncuts = [nan]\nrange = [0, 9]", "column 'x': cuts must be a finite number"),
+        (COLUMN + "kind = 'cuts'\ncuts = ['1/3']\nrange = [0, 9]", "column 'x': cuts must be decimal"),
+        (COLUMN + "kind = 'cuts'\ncuts = [true]\nrange = [0, 9]", "column 'x': cuts must be a finite number"),
+        (
+            COLUMN + "kind = 'cuts'\ncuts = [1]\nrange = [1, 9]",
+            "column 'x': range must begin below the first",
+        ),
+        (COLUMN + "kind = 'cuts'\ncuts = [1, 9]\nrange = [0, 8]", "column 'x': range must begin below"),
+        (COLUMN + "kind = 'cuts'\ncuts = [1]\nrange = [1]", "column 'x': range must be a list of two"),
+        (COLUMN + "kind = 'dates'\ncuts = [1990.5]\nrange = [1, 3000]", "column 'x': cuts must be a whole"),
+        (COLUMN + "kind = 'dates'\ncuts = [1990]\nrange = [1, 10000]", "column 'x': range must end by the"),
+        ("ignore = [1]\n" + COLUMN + "kind = 'bool'", "ignore must be a list of texts"),
+        ("ignore = ['x']\n" + COLUMN + "kind = 'bool'", "column 'x' is described and ignored"),
+        ("valid = 'y'\n" + COLUMN + "kind = 'bool'", "valid names an unknown attribute 'y'"),
+        ("valid = 'x) | (x'\n" + COLUMN + "kind = 'bool'", r"expected no \) without its \("),
+        ("queries = 'margins:2'\n" + COLUMN + "kind = 'bool'", "unknown query class 'margins'"),
+        ("[columns.' x']\nkind = 'bool'", "column ' x': expected a name without backticks"),
+    ],
+)
+def test_what_is_no_schema_is_refused_in_one_line(tmp_path, text, message):
+    path = tmp_path / "schema.toml"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=message) as caught:
+        read_schema(str(path))
+    assert str(caught.value).startswith(f"{path}: ")
+    assert "\n" not in str(caught.value)
+
+
+def test_other_files_are_no_schemas(tmp_path):
+    (tmp_path / "latin").write_bytes(b"\xff")
+    with pytest.raises(ValueError, match="latin is not a text in UTF-8"):
+        read_schema(str(tmp_path / "latin"))
+    with pytest.raises(FileNotFoundError):
+        read_schema(str(tmp_path / "none"))
+
+
+def test_a_draft_knows_names_and_declared_types_and_no_value():
+    frame = pd.DataFrame(
+        {
+            "flag": [True],
+            "small": pd.Series([1], dtype="Int8"),
+            "share": [0.5],
+            "seen": pd.Series(["31337"], dtype="category"),
+            "text": pd.Series(["31337"], dtype="string"),
+            "day": pd.to_datetime(["2031-03-13"]),
+            'a "quoted" name': pd.Series([object()], dtype=object),
+        }
+    )
+    text = draft_schema(dict(frame.dtypes))
+    assert "31337" not in text
+    assert "2031" not in text
+    described = text.removeprefix(HEAD)
+    kinds = [line for line in described.splitlines() if line.startswith(("kind", "[", "dtype"))]
+    assert kinds[:8] == [
+        *("[columns.flag]", 'kind = "bool"', 'dtype = "bool"'),
+        *("[columns.small]", 'kind = "cuts"', 'dtype = "Int8"', "[columns.share]", 'kind = "cuts"'),
+    ]
+    assert kinds[-2:] == [r'[columns."a \"quoted\" name"]', 'kind = ""']
+    with pytest.raises(ValueError, match=r"^column 'small': range must be a list of two"):
+        parse_schema(text)
+    with pytest.raises(ValueError, match=r"^column 'x': kind must be one of"):
+        parse_schema(draft_schema(["x"]))

@@ -1,0 +1,322 @@
+"""Tables of real columns are counted alike wherever they come from; a wrong one is refused by column."""
+
+import runpy
+import sys
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from queries import DataError, Domain, Rows
+from smalldb import files, tables
+from smalldb.schema import Column, Flag, Schema, parse_schema, read_schema
+from smalldb.schema.pieces import CHUNK, distinct, tally
+from smalldb.tables import read_by_duckdb, read_table, written
+
+SCHEMA = parse_schema("""
+ignore = ["id"]
+columns.age = { kind = "cuts", cuts = [18, 40], range = [0, 99], missing = true }
+columns.job = { kind = "categories", values = ["none", "part"], unknown = "other" }
+columns.smoker = { kind = "bool", missing = ["NA"] }
+columns.born = { kind = "dates", cuts = [1990], range = [1950, 2009] }
+""")
+FRAME = pd.DataFrame(
+    {
+        "id": [7, 8, 9, 10],
+        "smoker": pd.Series([True, None, False, True], dtype="boolean"),
+        "age": pd.Series([17, None, 40, 17], dtype="Int64"),
+        "born": pd.to_datetime(["1989-12-31", "1990-01-01", "2001-02-03", "1989-12-31"]),
+        "job": ["none", "part", "mine", "none"],
+    }
+)
+TEXT = """id,smoker,age,born, job
+7,true,17,1989-12-31,none
+8,NA,,1990-01-01,part
+
+9,0,40,2001-02-03, mine
+10,1,17,1989-12-31,none
+"""
+
+
+def counted(rows):
+    return rows.words.tolist(), rows.counts.tolist()
+
+
+@pytest.fixture
+def people(tmp_path):
+    path = tmp_path / "people.csv"
+    path.write_text(TEXT)
+    return str(path)
+
+
+def test_texts_and_typed_columns_are_the_same_table(people):
+    rows = read_table(people, SCHEMA)
+    assert rows.n == 4
+    assert sorted(rows.counts.tolist()) == [1, 1, 2]
+    assert counted(SCHEMA.encode(FRAME)) == counted(rows)
+    shown = SCHEMA.decode(rows.bits())
+    assert sorted(shown["job"]) == ["none", "other", "part"]
+
+
+def test_other_libraries_tables_are_taken(people):
+    class Foreign:
+        def to_pandas(self):
+            return FRAME
+
+    assert counted(SCHEMA.encode(Foreign())) == counted(read_table(people, SCHEMA))
+    with pytest.raises(TypeError, match="a table with to_pandas"):
+        SCHEMA.encode([1, 2])
+
+
+def test_polars(people):
+    polars = pytest.importorskip("polars")
+    texts = polars.DataFrame({"id": FRAME["id"].tolist(), "job": FRAME["job"].tolist()})
+    made = texts.with_columns(
+        polars.Series("smoker", [True, None, False, True]),
+        polars.Series("age", [17, None, 40, 17]),
+        polars.Series("born", FRAME["born"].dt.date.tolist()),
+    )
+    pytest.importorskip("pyarrow")
+    assert counted(SCHEMA.encode(made)) == counted(read_table(people, SCHEMA))
+
+
+def test_parquet(people, tmp_path):
+    pytest.importorskip("pyarrow")
+    expected = counted(read_table(people, SCHEMA))
+    path = tmp_path / "people.parquet"
+    path.write_bytes(written(FRAME.assign(age=[17.0, np.nan, 40, 17]), "parquet"))
+    assert counted(read_table(str(path), SCHEMA)) == expected
+    frame = SCHEMA.decode(read_table(people, SCHEMA).bits())
+    path.write_bytes(written(frame, "parquet"))
+    dtypes = pd.read_parquet(path).dtypes
+    assert [dtypes["age"], dtypes["smoker"], dtypes["born"].kind] == ["Int64", "boolean", "M"]
+    assert read_table(str(path), SCHEMA).words.tolist() == expected[0]
+    path.write_bytes(b"PAR1" + path.read_bytes()[4:-50])
+    with pytest.raises(ValueError, match=r"people.parquet is not a Parquet file that can be read"):
+        read_table(str(path), SCHEMA)
+
+
+def test_a_parquet_file_broken_further_on(tmp_path):
+    pytest.importorskip("pyarrow")
+    path = tmp_path / "people.parquet"
+    raw = bytearray(written(pd.concat([FRAME] * 99), "parquet"))
+    raw[4:400] = bytes(396)
+    path.write_bytes(raw)
+    with pytest.raises(DataError, match="is broken: it cannot be read to its end") as caught:
+        read_table(str(path), SCHEMA)
+    assert caught.value.__context__ is None
+
+
+def test_duckdb(people, tmp_path, monkeypatch):
+    duckdb = pytest.importorskip("duckdb")
+    monkeypatch.chdir(tmp_path)
+    expected = counted(read_table(people, SCHEMA))
+    assert counted(read_by_duckdb(people, SCHEMA)) == expected
+    base = str(tmp_path / "people.db")
+    with duckdb.connect(base) as made:
+        made.execute("CREATE TABLE \"the people\" AS FROM 'people.csv'")
+        made.execute("COPY (FROM 'people.csv') TO 'people.parquet'")
+    columns = Schema(SCHEMA.columns, ignored=("id",))
+    assert counted(read_by_duckdb(base, columns, table="the people")) == expected
+    assert counted(read_by_duckdb("people.parquet", columns)) == expected
+    for path, table, message in [
+        (base, "people", "DuckDB cannot read a table 'people'"),
+        (people, "people", "DuckDB cannot read a table 'people'"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            read_by_duckdb(path, SCHEMA, table=table)
+    with pytest.raises(FileNotFoundError):
+        read_by_duckdb("none.db", SCHEMA, table="people")
+    Path("peo*.csv").write_text(TEXT)
+    with pytest.raises(ValueError, match="as a pattern"):
+        read_by_duckdb("peo*.csv", SCHEMA)
+    Path(people).write_text(TEXT + "11,1,17\n")
+    with pytest.raises(DataError, match="DuckDB cannot read it to its end") as caught:
+        read_by_duckdb(people, SCHEMA)
+    assert caught.value.__context__ is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'a\r\n1\r\n\r\n""\r\n0\r\n',
+        "\ufeffb,a\n\n1,\n,0\n,1\n\n,\n",
+        'a,b\n"1","x\ny"\n 0 ,1',
+        "a,b\n",
+    ],
+)
+def test_duckdb_reads_lines_as_they_are_read_here(tmp_path, text):
+    pytest.importorskip("duckdb")
+    path = tmp_path / "data.csv"
+    path.write_text(text, newline="")
+    schema = Schema((Column("a", Flag(), missing=True),), ignored=("*",))
+    assert counted(read_by_duckdb(str(path), schema)) == counted(read_table(str(path), schema))
+    for no_first_line in ('"a\nb"\n1\n', "\na\n1\n"):
+        path.write_text(no_first_line)
+        with pytest.raises(ValueError, match=r"first line|not a CSV file"):
+            read_by_duckdb(str(path), schema)
+
+
+def test_the_extras_are_named_where_they_lack(people, tmp_path, monkeypatch):
+    (tmp_path / "people.parquet").touch()
+    for module in ("pyarrow", "pyarrow.parquet", "duckdb"):
+        monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(ValueError, match=r"pip install 'smalldb\[parquet\]'"):
+        read_table(str(tmp_path / "people.parquet"), SCHEMA)
+    with pytest.raises(ValueError, match=r"pip install 'smalldb\[duckdb\]'"):
+        read_by_duckdb(people, SCHEMA)
+
+
+def test_aggregated_counts(tmp_path):
+    schema = parse_schema("columns.a.kind = 'bool'")
+    path = tmp_path / "counts.csv"
+    path.write_text("n,a\n5,1\n5,1\n1000000000000,0\n0,1\n")
+    rows = read_table(str(path), schema, counts="n")
+    assert (rows.bits().tolist(), rows.counts.tolist()) == ([[0], [1]], [10**12, 10])
+    frame = pd.DataFrame({"a": [1, 0, 1], "n": [7, 0, 2]})
+    assert schema.encode(frame, counts="n").histogram().tolist() == [0, 9]
+    for count in ("-1", "1.5", "", "x", "1e3", "2.0"):
+        path.write_text(f"a,n\n1,{count}\n")
+        with pytest.raises(DataError, match="column 'n' must hold counts: whole numbers, none negative"):
+            read_table(str(path), schema, counts="n")
+    for counts in ([1.0], [True], [None]):
+        with pytest.raises(DataError, match="column 'n' must hold counts"):
+            schema.encode(pd.DataFrame({"a": [1], "n": counts}), counts="n")
+    path.write_text(f"a,n\n1,{2**61}\n0,{2**61}\n")
+    with pytest.raises(DataError, match=r"2\^62"):
+        read_table(str(path), schema, counts="n")
+    with pytest.raises(ValueError, match="column 'a' cannot hold counts"):
+        read_table(str(path), schema, counts="a")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("age,job,smoker\n", "the table has no column 'born'"),
+        ("age,job,smoker,borm\n", "the table has no column 'born'; did you mean 'borm'"),
+        ("age,job,smoker,born,jobb\n", "the schema has no column 'jobb'; did you mean 'job'?: describe it"),
+        (
+            "age,job,smoker,born,name\n",
+            "the schema has no column 'name': describe it, or list it under ignore",
+        ),
+        ("age,job,smoker,born,born\n", "column name 'born' stands more than once"),
+        ("", "is empty"),
+    ],
+)
+def test_other_columns_are_refused(tmp_path, text, message):
+    path = tmp_path / "people.csv"
+    path.write_text(text)
+    with pytest.raises(ValueError) as caught:
+        read_table(str(path), SCHEMA)
+    assert message in str(caught.value)
+    assert not isinstance(caught.value, DataError)
+
+
+def test_all_other_columns_can_be_ignored(people):
+    assert counted(read_table(people, Schema(SCHEMA.columns, ignored=("*",)))) == counted(
+        read_table(people, SCHEMA)
+    )
+    twice = pd.DataFrame([[1, 1]], columns=["a", "a"])
+    with pytest.raises(ValueError, match="two columns 'a'"):
+        Schema((Column("a", Flag()),)).encode(twice)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("1,1,secret,1989-12-31,none", "column 'age' has values"),
+        ("1,secret,17,1989-12-31,none", "column 'smoker' has values"),
+        ("1,1,17,secret,none", "column 'born' has values"),
+        ("1,1,17,,none", "column 'born' has missing values"),
+        ("1,1,17,1989-12-31", "as many fields in every line"),
+        ('1,1,17,1989-12-31,"secret', "as many fields in every line"),
+    ],
+)
+def test_other_values_are_refused_by_column(people, line, message):
+    Path(people).write_text(TEXT + line + "\n")
+    with pytest.raises(DataError, match=message) as caught:
+        read_table(people, SCHEMA)
+    assert "secret" not in str(caught.value)
+    assert caught.value.__context__ is None
+
+
+def test_a_file_that_changes_meanwhile_is_refused(tmp_path):
+    path = tmp_path / "data.csv"
+    path.write_text("a\n1\n")
+
+    @dataclass(frozen=True)
+    class Meddler:
+        codings: ClassVar = ("thermometer",)
+        size: ClassVar = 2
+        dtype: ClassVar = "boolean"
+
+        def place(self, text):
+            with path.open("a") as file:
+                file.write("0\n")
+            return int(text in ("1", "True"))
+
+        def names(self, column, coding):
+            return [column]
+
+        def values(self):
+            return [False, True]
+
+    with pytest.raises(ValueError, match=r"data.csv changed while it was read"):
+        read_table(str(path), Schema((Column("a", Meddler()),)))
+    with files.unchanged(str(path)):
+        path.read_text()
+
+
+def test_pieces_add_up(tmp_path, monkeypatch):
+    monkeypatch.setattr(tables, "CHUNK", 7)
+    bits = np.random.default_rng(0).integers(0, 2, size=(500, 3))
+    frame = pd.DataFrame(bits, columns=["a", "b", "c"])
+    path = tmp_path / "data.csv"
+    frame.to_csv(path, index=False)
+    schema = Schema(tuple(Column(name, Flag()) for name in "abc"))
+    expected = Rows.from_frame(Domain(["a", "b", "c"]), frame)
+    assert counted(read_table(str(path), schema, progress=True)) == counted(expected)
+    assert counted(tables.read_csv(str(path), expected.domain)) == counted(expected)
+
+
+@pytest.mark.parametrize("attributes", [1, 8, 64, 70])
+def test_distinct_rows_are_counted(attributes):
+    bits = np.random.default_rng(2).integers(0, 2, size=(40, attributes)).astype(np.uint8)
+    bits = np.vstack([bits, bits[:9], bits[:3]])
+    found, times = distinct(bits)
+    assert Counter(map(tuple, bits.tolist())) == dict(zip(map(tuple, found.tolist()), times, strict=True))
+
+
+def test_a_tally_of_many_distinct_rows():
+    domain = Domain([f"x{i}" for i in range(70)])
+    bits = np.random.default_rng(1).integers(0, 2, size=(CHUNK + 9, 70)).astype(np.uint8)
+    bits[::2, 1:] = 0
+    halves = [(bits[: CHUNK + 1], [2] * (CHUNK + 1)), (bits[CHUNK + 1 :], [2] * 8)]
+    frame = domain.decode(bits)
+    assert counted(tally(domain, halves)) == counted(Rows.from_counts(domain, frame, [2] * len(bits)))
+
+
+def test_the_example(examples, tmp_path):
+    path = tmp_path / "people.csv"
+    runpy.run_path(str(examples / "make_people.py"))["main"](str(path))
+    schema = read_schema(str(examples / "people.toml"))
+    frame = pd.read_csv(path, dtype=str, keep_default_na=False)
+    rows = read_table(str(path), schema)
+    assert rows.n == len(frame) == 50_000
+    assert rows.domain.size == 96
+    age, work = frame["age"].astype(int), frame["employment"]
+    expected = {
+        "age>=65": (age >= 65).sum(),
+        "employment=retired": (work == "retired").sum(),
+        "employment=missing": work.isin(["", "NA"]).sum(),
+        "employment=other": (~work.isin(["", "NA", "employed", "retired"])).sum(),
+        "sex=male": (frame["sex"] == "male").sum(),
+        "smoker": (frame["smoker"] == "true").sum(),
+        "joined>=2010": (frame["joined"] >= "2010").sum(),
+    }
+    totals = dict(zip(rows.domain.attributes, rows.bits().T @ rows.counts, strict=True))
+    assert {name: totals[name] for name in expected} == expected
