@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from smalldb.commands import account, audit, bounds, census, generate, plan
+from smalldb.commands import account, audit, bounds, census, evaluate, generate, plan, schema
 from smalldb.commands.options import REFUSED, Parser
 from smalldb.files import abandon
 from smalldb.version import __version__
@@ -19,7 +19,7 @@ def parser() -> Parser:
     top = Parser(prog="smalldb", description="Synthetic tables under pure differential privacy.")
     top.add_argument("--version", action="version", version=f"smalldb {__version__}")
     commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for command in (generate, plan, bounds, account, census, audit):
+    for command in (generate, plan, bounds, account, census, evaluate, audit, schema):
         command.add(commands)
     return top
 

@@ -12,10 +12,10 @@ from smalldb.version import __version__
 Record = dict[str, Any]
 
 
-def make_record(plan: Plan, *, private: bool) -> Record:
+def make_record(plan: Plan, *, private: bool, bound: float | None = None) -> Record:
     """Write the record of a release: public numbers only.
 
-    Under add-remove it holds neither n nor anything computed from it.
+    Under add-remove it holds neither n nor anything computed from it, but for the bound of released answers.
 
     Parameters
     ----------
@@ -23,8 +23,11 @@ def make_record(plan: Plan, *, private: bool) -> Record:
         What was released.
     private
         False where the randomness came from a seed or a script.
+    bound
+        Of released answers: the error that is not exceeded with probability 1 - beta.
     """
-    domain, guarantee = plan.workload.domain, as_text(plan.privacy)
+    domain = plan.workload.domain
+    bounded_range = None if plan.bounded_range is None else as_text(plan.bounded_range)
     record: Record = {
         "schema": 1,
         "mechanism": plan.mechanism,
@@ -32,7 +35,7 @@ def make_record(plan: Plan, *, private: bool) -> Record:
         "epsilon": as_text(plan.epsilon),
         "delta": None,
         "neighbours": plan.neighbours.value,
-        "privacy": {"epsilon": guarantee, "bounded_range": guarantee},
+        "privacy": {"epsilon": as_text(plan.privacy), "bounded_range": bounded_range},
         "rows": plan.rows,
         "n": plan.n,
         "queries": {
@@ -44,17 +47,21 @@ def make_record(plan: Plan, *, private: bool) -> Record:
             "attributes": list(domain.attributes),
             "valid": list(domain.valid) if isinstance(domain.valid, tuple) else domain.valid,
         },
-        "bounds": bounds_of(plan),
+        "bounds": bounds_of(plan, bound),
         "private": private,
         "versions": {"smalldb": __version__},
     }
     if plan.neighbours is Neighbours.ADD_REMOVE:
-        del record["n"], record["bounds"]
+        del record["n"]
+    if plan.answers is None and plan.neighbours is Neighbours.ADD_REMOVE:
+        del record["bounds"]
     return record
 
 
-def bounds_of(plan: Plan) -> Record:
+def bounds_of(plan: Plan, bound: float | None = None) -> Record:
     """Return what is provable about the error, as a record states it."""
+    if plan.answers is not None:
+        return {"beta": as_text(plan.beta), "released": bound}
     return {
         "beta": as_text(plan.beta),
         "sharp": plan.bound,

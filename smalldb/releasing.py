@@ -1,18 +1,23 @@
 """The data's whole way: from a table to a synthetic table and its record."""
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import final
 
 import numpy as np
 import pandas as pd
 
 from queries import DataError, Domain, QueryClass, Rows, Workload
+from queries.domain import Bits
+from smalldb.answers import bound, measure, synthesise
 from smalldb.counting.census import Census, count_candidates, rows_of, universe_of
 from smalldb.counting.scores import Integers
 from smalldb.exact import draw_level, uniform_below
-from smalldb.planning import MAX_N, Neighbours, plan
+from smalldb.planning import MAX_N, Neighbours, Plan, plan
 from smalldb.randomness import BitSource, bit_source
 from smalldb.recording import Record, make_record
+from smalldb.rejection import multisets
+from smalldb.rejection.clock import clock
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -22,17 +27,17 @@ class Confidential:
     Attributes
     ----------
     census
-        How many candidates stand at each score.
-    drawn
-        The small database that was drawn, as counts over the cells.
-    level
-        Its score.
+        How many candidates stand at each score; None for other mechanisms.
+    trials
+        Trials that rejection took; None for other mechanisms.
     """
 
-    census: Census
-    drawn: Integers
-    level: int
+    census: Census | None
+    trials: int | None
+    _workload: Workload
+    _n: int
     _answers: Integers
+    _synthetic: Rows
 
     def __repr__(self) -> str:
         return "<Confidential: computed from the data>"
@@ -40,15 +45,18 @@ class Confidential:
     @property
     def max_error(self) -> float:
         """The error of the release: max over the queries of |f(x) - f(y)|."""
-        return float(self.census.error(self.level))
+        return float(max(self._gaps(), default=Fraction(0)))
 
     @property
     def errors(self) -> "pd.Series[float]":
         """|f(x) - f(y)| of each query kept, by its label (0 where n = 0)."""
-        workload, n, rows = self.census.workload, self.census.n, self.census.rows
-        gaps = np.abs(rows * self._answers - n * (workload.matrix() @ self.drawn))
-        errors = [float(self.census.error(gap)) for gap in gaps]
-        return pd.Series(errors, index=list(workload.labels), dtype=float)
+        return pd.Series([float(gap) for gap in self._gaps()], index=list(self._workload.labels), dtype=float)
+
+    def _gaps(self) -> list[Fraction]:
+        n, m, unit = self._n, self._synthetic.n, self._workload.denominator
+        synthetic = self._workload.answers(self._synthetic).tolist()
+        pairs = zip(self._answers.tolist(), synthetic, strict=True)
+        return [Fraction(abs(m * b - n * a), max(1, n) * m * unit) for b, a in pairs]
 
 
 @final
@@ -61,21 +69,26 @@ class Release:
         The synthetic table. May be published.
     record
         What was done, guaranteed and provable. May be published.
+    plan
+        What was decided before the data were read, from public numbers alone.
     """
 
-    __slots__ = ("__confidential", "data", "record")
+    __slots__ = ("__confidential", "data", "plan", "record")
 
-    def __init__(self, data: pd.DataFrame, record: Record, confidential: Confidential | None = None) -> None:
+    def __init__(
+        self, data: pd.DataFrame, record: Record, plan: Plan, confidential: Confidential | None = None
+    ) -> None:
         self.data = data
         self.record = record
+        self.plan = plan
         self.__confidential = confidential
 
     def __repr__(self) -> str:
         public = ("mechanism", "rows", "epsilon", "neighbours", "private")
         return f"<Release: {', '.join(f'{key} {self.record[key]}' for key in public)}>"
 
-    def __reduce__(self) -> tuple[type["Release"], tuple[pd.DataFrame, Record]]:
-        return Release, (self.data, self.record)  # what is private does not travel
+    def __reduce__(self) -> tuple[type["Release"], tuple[pd.DataFrame, Record, Plan]]:
+        return Release, (self.data, self.record, self.plan)  # what is private does not travel
 
     def __getstate__(self) -> None:
         return None
@@ -97,6 +110,7 @@ def release(
     rows: int | None = None,
     domain: Domain | None = None,
     neighbours: str = "replace-one",
+    n_max: int | None = None,
     mechanism: str = "auto",
     candidates: str | None = None,
     beta: object = "0.05",
@@ -120,16 +134,22 @@ def release(
         which is read through its shortest decimal text.
     alpha, rows
         The size of the synthetic table: `rows`, or ``ceil(ln max(2, |Q|) / alpha^2)``. Neither: the
-        rows of least provable error within a fixed budget (replace-one only).
+        mechanism and rows of least public expected error (replace-one only).
     domain
         The public universe; by default every column is an attribute and every cell can exist.
     neighbours
         "replace-one": n is public. "add-remove": n is private, `rows` or `alpha` must be given.
+    n_max
+        Under add-remove, about how many rows there are at most, from public knowledge; only choices
+        depend on it, and a larger table is not refused.
     mechanism
-        "auto" or "census", which is all that there is yet.
+        "census" or "rejection": SmallDB, drawn exactly from counted candidates or by rejection.
+        "answers": the exponential mechanism over answers, and the nearest table to those. "auto": with
+        the size given, SmallDB if it can be done, else answers; without, what `plan` expects to err least.
     candidates
-        The base measure: "multisets" (Algorithm 4, the default), or "tuples": ordered rows, as in the
-        encyclopaedia's account; the rows of the table then come in the order that was drawn.
+        The base measure: "multisets" (Algorithm 4, the default of a census), or "tuples": ordered rows, as
+        in the encyclopaedia's account (the default of rejection); the rows of the table then come in the
+        order that was drawn. Answers have none.
     beta
         Failure probability of the bounds in the record.
     rng
@@ -171,6 +191,7 @@ def release(
         alpha=alpha,
         rows=rows,
         neighbours=neighbours,
+        n_max=n_max,
         mechanism=mechanism,
         candidates=candidates,
         beta=beta,
@@ -179,27 +200,72 @@ def release(
     if table.n > MAX_N and planned.neighbours is Neighbours.ADD_REMOVE:
         raise DataError("the table has more than 2^40 rows")
 
-    census = count_candidates(
+    made = _DRAW[planned.mechanism](planned, table, source, progress)
+    synthetic = universe.decode(made.bits, like=data if isinstance(data, pd.DataFrame) else None)
+    confidential = Confidential(
+        made.census,
+        made.trials,
         planned.workload,
+        table.n,
+        planned.workload.answers(table),
+        Rows.from_bits(universe, made.bits),
+    )
+    record = make_record(planned, private=source.private, bound=made.bound)
+    return Release(synthetic, record, planned, confidential)
+
+
+@dataclass(frozen=True, slots=True)
+class _Drawn:
+    """A synthetic table as 0/1, shape (m, d), and what else came with it."""
+
+    bits: Bits
+    census: Census | None = None
+    trials: int | None = None
+    bound: float | None = None
+
+
+def _by_census(plan: Plan, table: Rows, source: BitSource, progress: bool) -> _Drawn:
+    assert plan.work is not None and plan.candidates is not None
+    census = count_candidates(
+        plan.workload,
         table,
-        planned.rows,
-        planned.candidates,
-        planned.work.engine,
+        plan.rows,
+        plan.candidates,
+        plan.work.engine,
         keep_layers=True,
         progress=progress,
     )
     counts = dict(zip(census.levels.tolist(), census.counts, strict=True))
-    level = draw_level(counts, planned.rate, source)
+    level = draw_level(counts, plan.rate, source)
     drawn = census.candidate(level, uniform_below(counts[level], source))
-
     places = np.repeat(np.arange(len(drawn)), drawn)
-    if planned.candidates == "tuples":
+    if plan.candidates == "tuples":
         places = arranged(places, source)
-    synthetic = universe.decode(
-        universe.table()[places], like=data if isinstance(data, pd.DataFrame) else None
-    )
-    confidential = Confidential(census, drawn, level, planned.workload.answers(table))
-    return Release(synthetic, make_record(planned, private=source.private), confidential)
+    return _Drawn(plan.workload.domain.table()[places], census=census)
+
+
+def _by_rejection(plan: Plan, table: Rows, source: BitSource, progress: bool) -> _Drawn:
+    answers = plan.workload.answers(table)
+    if plan.candidates == "multisets":
+        head = multisets.prepare(plan.workload, answers, table.n, plan.rows, plan.epsilon, progress=progress)
+        counts, _ = head.draw(source)
+        return _Drawn(plan.workload.domain.table()[np.repeat(np.arange(len(counts)), counts)])
+    from smalldb.rejection.sampler import prepare
+
+    with clock(progress) as tick:
+        sampler = prepare(plan.workload, answers, table.n, plan.rows, plan.epsilon, tick)
+        bits, _ = sampler.draw(source)
+    return _Drawn(bits, trials=sampler.trials)
+
+
+def _by_answers(plan: Plan, table: Rows, source: BitSource, progress: bool) -> _Drawn:
+    assert plan.answers is not None
+    measured = measure(plan.answers, table, source)
+    bits = synthesise(plan.answers, measured, plan.rows, progress=progress)
+    return _Drawn(bits, bound=bound(plan.answers, measured, bits, plan.beta))
+
+
+_DRAW = {"census": _by_census, "rejection": _by_rejection, "answers": _by_answers}
 
 
 def arranged(places: Integers, source: BitSource) -> Integers:
@@ -220,6 +286,7 @@ def generate(
     rows: int | None = None,
     domain: Domain | None = None,
     neighbours: str = "replace-one",
+    n_max: int | None = None,
     mechanism: str = "auto",
     candidates: str | None = None,
     beta: object = "0.05",
@@ -242,6 +309,7 @@ def generate(
         rows=rows,
         domain=domain,
         neighbours=neighbours,
+        n_max=n_max,
         mechanism=mechanism,
         candidates=candidates,
         beta=beta,

@@ -1,6 +1,8 @@
 """What the README says is so, and its snippets run."""
 
+import math
 import re
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -63,6 +65,19 @@ def test_the_comparison_of_selections_is_computed():
         assert f"| {method} | {loss:.4f} | {spread:.4f} |" in text
     assert f"lose {names['many'][True]:.2f} together by the exponential mechanism" in text
     assert f"{names['many'][False]:.2f} by the other" in text
+
+
+@pytest.mark.parametrize("epsilon", ["1/100", "1/2", 4])
+def test_with_two_candidates_laplace_noise_never_wins(epsilon):
+    wrong = {
+        method: smalldb.selection_law([1, 0], epsilon=epsilon, sensitivity=1, method=method)[(1,)]
+        for method in ("exponential", "noisy-max")
+    }
+    r = Fraction(epsilon) / 2
+    apart = math.exp(-r) * (r / 4 - math.tanh(r / 2) / 2)
+    assert wrong["noisy-max"][0] > wrong["exponential"][1]
+    found = float(wrong["noisy-max"][0] - wrong["exponential"][0])
+    assert found == pytest.approx(apart, rel=1e-6, abs=1e-15)
 
 
 def test_the_page_on_the_theory_is_computed():

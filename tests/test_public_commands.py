@@ -11,6 +11,8 @@ import smalldb
 from queries import Domain, Marginals
 from smalldb import accounting, bounds
 from smalldb.cli import main
+from smalldb.commands.telling import brief, rounded_up
+from smalldb.exact import as_fraction
 
 
 def called(capfd, *arguments):
@@ -19,6 +21,19 @@ def called(capfd, *arguments):
     except SystemExit as stopped:
         code = stopped.code
     return code, *capfd.readouterr()
+
+
+def needed(said):
+    return {row["name"]: row["value"] for row in said["needs"]}
+
+
+def strict(text):
+    """Read JSON as all readers do: no NaN, no Infinity."""
+
+    def refuse(name):
+        raise AssertionError(name)
+
+    return json.loads(text, parse_constant=refuse)
 
 
 def test_plan(capfd):
@@ -64,9 +79,10 @@ def test_bounds_are_the_librarys(capfd):
         "name": "sharp, best rows",
         "error": bounds.sharp(**given, rows=98),
         "rows": 98,
+        "note": None,
     }
     assert promised["Theorem 4.5 (4.2), as printed"]["rows"] == 40
-    assert said["needs"]["n, by the sharp bound"] == bounds.sharp_data(
+    assert needed(said)["n, by the sharp bound"] == bounds.sharp_data(
         error="0.1", cells=16, queries=10, epsilon=1, beta="0.05"
     )
     assert said["vc"] is None
@@ -127,12 +143,78 @@ def test_vacuous_bounds_are_said_to_be_and_stay_json(capfd):
     code, out, _ = called(capfd, *arguments)
     assert code == 0
     assert all("says nothing" in line for line in out.splitlines()[3:])
-
-    def refuse(text):
-        raise AssertionError(text)
-
-    said = json.loads(called(capfd, *arguments, "--json")[1], parse_constant=refuse)
+    said = strict(called(capfd, *arguments, "--json")[1])
     assert all(row["error"] > 1 for row in said["promises"])
+    code, out, _ = called(capfd, "plan", *arguments[1:])
+    assert code == 0
+    assert out.count("(says nothing)") == 4
+    assert "(says nothing)" not in called(capfd, "plan", "--attributes", 3, "--n", 9999, "--epsilon", 9)[1]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "bounds --attributes 5000 --size 5 --n 1000 --epsilon 1 --error 0.1",
+        "bounds --attributes 4 --n 10 --epsilon 1e-320",
+        "bounds --attributes 4 --n 10 --epsilon 1e400",
+        "plan --attributes 4 --n 1 --epsilon 1e-400",
+        "account --epsilon 1e-300 2 --delta 1e-300",
+    ],
+)
+def test_extreme_numbers_stay_short_and_json(capfd, arguments):
+    code, out, err = called(capfd, *arguments.split())
+    assert (code, err) == (0, "")
+    assert max(map(len, out.splitlines())) < 140
+    said = called(capfd, *arguments.split(), "--json")[1]
+    assert strict(said)
+    if not arguments.startswith("plan"):  # a record spells its numbers out
+        assert "0" * 40 not in said
+
+
+@pytest.mark.parametrize(
+    "what", [("--attributes", 10, "--size", 1, "--n", 16), ("--attributes", 1, "--n", 100)], ids=str
+)
+def test_the_lectures_bounds_of_one_query_are_those_of_two(capfd, what):
+    """As printed they promise .908 and less where P(error = 1) is .2555."""
+    given = {"n": what[-1], "cells": 2 ** what[1], "queries": 2, "epsilon": 1, "beta": "0.05"}
+    _, out, _ = called(capfd, "bounds", *what, "--epsilon", 1, "--error", "0.3")
+    noted = [line for line in out.splitlines() if line.endswith("as for two queries: false for one")]
+    assert all("Theorem 4.5" in line or "as printed" in line for line in noted)
+    said = strict(called(capfd, "bounds", *what, "--epsilon", 1, "--error", "0.3", "--json")[1])
+    rows = {row["name"]: row for row in said["promises"] + said["needs"]}
+    printed = [name for name in rows if "Theorem 4.5" in name or "as printed" in name]
+    assert len(printed) == len(noted) >= 5
+    assert {name for name in rows if rows[name]["note"] is not None} == set(printed)
+    assert rows["Theorem 4.5 (4.2), as printed"]["error"] == bounds.theorem_4_5(**given)
+    assert rows["Proposition 4.4 as printed, at its best alpha"]["error"] == bounds.proposition_4_4(**given)
+    del given["n"]
+    assert rows["n, by Theorem 4.5 (4.3)"]["value"] == bounds.theorem_4_5_data(error="0.3", **given)
+
+
+@pytest.mark.parametrize("bound", [0.0, 5e-324, 1e-12, 0.1234567891, 1.0, 1234.56789123, 1e300])
+@pytest.mark.parametrize("digits", [3, 8])
+def test_a_bound_is_never_told_too_low(bound, digits):
+    told = Fraction(rounded_up(bound, digits))
+    assert Fraction(bound) <= told <= Fraction(bound) * (1 + Fraction(10) ** (1 - digits))
+    assert len(rounded_up(bound, digits)) < 20
+
+
+@pytest.mark.parametrize("text", ["1e-300", "1.25e+400", "0.05", "12345678901234567890123", "1/3", "3e-25"])
+def test_numbers_are_told_in_short_and_exactly(text):
+    told = brief(as_fraction(text, "x"))
+    assert as_fraction(told, "x") == as_fraction(text, "x")
+    assert len(told) <= max(len(text), 20)
+
+
+def test_the_time_of_a_small_plan(capfd):
+    out = called(capfd, "plan", "--attributes", 1, "--n", 100, "--epsilon", 1)[1]
+    assert "cost:      less than 0.1 s on this machine" in out
+
+
+def test_the_optimal_bound_that_is_left_out_is_explained(capfd):
+    given = ("account", "--epsilon", "0.01", "--delta", "1e-6", "--bounded-range", "--fixed", "--releases")
+    assert "the optimal bound is for up to 1000 equal releases" in called(capfd, *given, 1001)[1]
+    assert "the optimal bound is for" not in called(capfd, *given, 1000)[1]
 
 
 @pytest.mark.parametrize("what", [("a", "--valid", "~a"), ("a", "--size", 1), (3, "--size", 1), (1,)])
@@ -153,7 +235,7 @@ def test_bounds_of_a_class(capfd):
     assert "neighbourhood" not in out
     said = json.loads(called(capfd, *arguments, "--error", "1/4", "--json")[1])
     assert said["vc"] == [4, 4]
-    assert said["needs"]["rows for a deviation of half that by VC dimension 4, sauer"] == bounds.vc_rows(
+    assert needed(said)["rows for a deviation of half that by VC dimension 4, sauer"] == bounds.vc_rows(
         dimension=4, alpha="1/8", method="sauer", cells=8
     )
 
@@ -242,6 +324,9 @@ def test_audit_says_both_relations(capfd):
         "noisy-max",
     )
     assert called(capfd, *picked)[0] == 0
+    ranked = called(capfd, *picked[:-1], "top-k", "--k", 2, "--attributes", 1, "--queries", "marginals:1")
+    assert (ranked[0], "k must be at most" in ranked[2]) == (2, True)  # one query is left
+    assert called(capfd, *picked[:-1], "top-k", "--k", 2, "--n", 1)[0] == 0
 
 
 @pytest.mark.parametrize(
@@ -273,3 +358,49 @@ def test_refusals_in_one_line(capfd, arguments):
     assert (code, out) == (2, "")
     assert err.startswith("smalldb")
     assert len(err.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ("plan --attributes 4 --epsilon 1", "give --n (public under replace-one)"),
+        ("plan --attributes -4 --n 100 --epsilon 1", "attributes must be a whole number"),
+        ("bounds --attributes -3 --n 100 --epsilon 1", "attributes must be a whole number"),
+        ("audit --attributes 2.5 --n 3 --rows 1 --epsilon 1", "attributes must be a whole number"),
+        ("plan --attributes 1e3 --n 100 --epsilon 1", "attributes must be a whole number"),
+        ("plan --attributes 12345 --n 100 --epsilon 1", "from 1 to 9999"),
+        ("plan --attributes 4 --n 1e9 --epsilon 1", "in up to 18 digits"),
+        ("plan --attributes 4 --n 1000000000000000000 --epsilon 1", "in up to 18 digits"),
+        ("plan --attributes 10 --n 9 --epsilon 1 --queries intervals", "use up to 8 attributes"),
+        ("plan --attributes 13 --n 9 --epsilon 1 --queries thresholds", "use up to 12 attributes"),
+        ("plan --attributes 21 --n 9 --epsilon 1 --queries intervals", "use fewer attributes, or"),
+        ("plan --attributes 9999 --n 9 --epsilon 1 --queries intervals", "states more than 10^20 queries"),
+        ("bounds --attributes 3 --n 5 --epsilon 1 --against rows", "--against is for --plot"),
+        ("audit --attributes 2 --n 6 --epsilon 1", "rows must be given"),
+        ("audit --attributes 2 --n 6 --epsilon 1 --rows 2 --method noisy-max", "for mechanism 'select'"),
+        ("audit --attributes 2 --n 6 --epsilon 1 --rows 2 --k 2", "for mechanism 'select'"),
+        ("audit --attributes 20 --n 1000000000 --epsilon 1 --rows 1", "beyond the budget"),
+        ("audit --attributes 20 --n 2 --epsilon 1 --rows 1000000000", "beyond the budget"),
+        ("audit --attributes 1 --n 2 --rows 1 --epsilon 1e400", "epsilon must be from"),
+        ("audit --attributes 1 --n 2 --rows 1 --epsilon 1e-400", "epsilon must be from"),
+        ("account --epsilon 1e400 --releases 2", "epsilon must be at most 1e300"),
+        ("account --epsilon 1e308 --releases 100", "epsilon must be at most 1e300"),
+        ("account --total 1e-400 --releases 2", "epsilon must be larger"),
+    ],
+)
+def test_what_refusals_advise(capfd, arguments, message):
+    code, out, err = called(capfd, *arguments.split())
+    assert (code, out) == (2, "")
+    assert message in err
+    assert len(err.strip().splitlines()) == 1
+    assert len(err) < 250
+
+
+def test_a_record_without_its_neighbours_is_refused(capfd, tmp_path):
+    record = smalldb.release(pd.DataFrame({"a": [0, 1]}), epsilon=1, rows=1).record
+    for name, changed in (("a", {}), ("b", {"neighbours": []})):
+        path = tmp_path / f"{name}.json"
+        path.write_text(json.dumps({k: v for k, v in record.items() if k != "neighbours"} | changed))
+        code, _, err = called(capfd, "account", "--records", path)
+        assert code == 2
+        assert err.startswith("smalldb: records must be those of releases: ")

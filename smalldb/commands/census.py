@@ -53,11 +53,12 @@ def run_census(arguments: argparse.Namespace) -> None:
     domain, choices = table_choices(arguments, targets)
     with Outputs(targets) as outputs:
         choices |= {"epsilon": 1}  # each one is put in its place below
-        plan(domain, **choices, n=1)
+        plan(domain, **choices, mechanism="census", n=1)
         table = read_csv(arguments.data, domain)
         if table.n == 0:
             raise DataError("the table has no rows")
-        planned = plan(domain, **choices, n=table.n)
+        planned = plan(domain, **choices, mechanism="census", n=table.n)
+        assert planned.work is not None and planned.candidates is not None
         found = census(
             table,
             planned.workload,

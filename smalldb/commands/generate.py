@@ -52,7 +52,8 @@ def run_generate(arguments: argparse.Namespace) -> None:
         raise ValueError("standard output is closed: name a file with -o")
     targets = [path for path in (arguments.output, arguments.record) if path is not None]
     domain, choices = table_choices(arguments, targets)
-    choices |= {name: getattr(arguments, name) for name in ("epsilon", "alpha", "neighbours")}
+    more = ("epsilon", "alpha", "neighbours", "n_max", "mechanism")
+    choices |= {name: getattr(arguments, name) for name in more}
     with Outputs(targets) as outputs:
         # whatever can be refused without the data is refused before they are read; n is one of them
         plan(domain, **choices, n=1 if arguments.neighbours == "replace-one" else None)
@@ -72,6 +73,6 @@ def run_generate(arguments: argparse.Namespace) -> None:
         sys.stdout.flush()
     if not arguments.quiet:
         planned = arguments.rows is None and arguments.alpha is None
-        print(tell(made.record, planned), file=sys.stderr)
+        print(tell(made.record, made.plan, planned), file=sys.stderr)
     if not made.record["private"]:
         print("NOT PRIVATE: the randomness came from a seed; for experiments only", file=sys.stderr)

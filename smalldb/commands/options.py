@@ -9,6 +9,7 @@ from typing import Any, NoReturn, TypeAlias
 
 from queries import Domain, spec
 from smalldb.arguments import whole
+from smalldb.exact import as_fraction
 from smalldb.tables import read_domain
 
 REFUSED = 2  # exit code
@@ -56,7 +57,7 @@ def _add_workload(command: Parser) -> None:
         f"classes: {', '.join(spec.NAMES)}",
     )
     command.add_argument(
-        "--candidates", metavar="BASE", help="multisets (Algorithm 4, the default) or tuples (ordered rows)"
+        "--candidates", metavar="BASE", help="multisets (Algorithm 4) or tuples (ordered rows)"
     )
 
 
@@ -80,6 +81,18 @@ def add_size(command: Parser) -> None:
         metavar="RELATION",
         help="replace-one (n is public, the default) or add-remove (n is private)",
     )
+    command.add_argument(
+        "--n-max",
+        type=whole_number,
+        metavar="N",
+        help="under add-remove, about how many rows there are at most, from public knowledge",
+    )
+    command.add_argument(
+        "--mechanism",
+        default="auto",
+        metavar="NAME",
+        help="census, rejection, answers, or auto (the default): SmallDB where it can be done or errs least",
+    )
 
 
 def universe(arguments: argparse.Namespace) -> Domain:
@@ -87,9 +100,20 @@ def universe(arguments: argparse.Namespace) -> Domain:
     text = arguments.attributes
     if re.fullmatch("[0-9]{1,4}", text):
         names = [f"x{i + 1}" for i in range(whole(int(text), "attributes"))]
+    elif _is_number(text):
+        raise ValueError("attributes must be a whole number from 1 to 9999, or names separated by commas")
     else:
         names = split_names(text)
     return Domain(names, arguments.valid)
+
+
+def _is_number(text: str) -> bool:
+    """Tell whether a text reads as a number, which nobody means for a name."""
+    try:
+        as_fraction(text, "attributes")
+    except ValueError:
+        return False
+    return True
 
 
 def table_choices(arguments: argparse.Namespace, targets: Sequence[str]) -> tuple[Domain, dict[str, Any]]:
@@ -110,7 +134,7 @@ def split_names(text: str) -> list[str]:
 def whole_number(text: str) -> int:
     """Read a whole number of at least 1."""
     if re.fullmatch("[0-9]{1,18}", text) is None or int(text) < 1:
-        raise argparse.ArgumentTypeError("expected a whole number of at least 1")
+        raise argparse.ArgumentTypeError("expected a whole number of at least 1, in up to 18 digits")
     return int(text)
 
 

@@ -1,12 +1,11 @@
 """`plan`: what a release would do, cost and promise, before there is any table."""
 
 import argparse
-import json
 from typing import Any
 
 from smalldb.commands.options import Commands, add_beta, add_size, add_universe, universe, whole_number
-from smalldb.commands.telling import rounded_up, tell
-from smalldb.planning import Plan, plan
+from smalldb.commands.telling import as_json, promised, rounded_up, tell
+from smalldb.planning import Neighbours, Plan, plan
 from smalldb.recording import make_record
 
 
@@ -32,10 +31,13 @@ def add(commands: Commands) -> None:
 
 def run_plan(arguments: argparse.Namespace) -> None:
     """Say what a release would do."""
-    chosen = ("queries", "n", "epsilon", "alpha", "rows", "neighbours", "candidates", "beta")
+    if arguments.n is None and arguments.neighbours == Neighbours.REPLACE_ONE.value:
+        raise ValueError("give --n (public under replace-one)")
+    chosen = ["queries", "n", "epsilon", "alpha", "rows", "neighbours", "n_max", "mechanism"]
+    chosen += ["candidates", "beta"]
     made = plan(universe(arguments), **{name: getattr(arguments, name) for name in chosen})
     if arguments.json:
-        print(json.dumps(plan_json(made)))
+        print(as_json(plan_json(made)))
     else:
         print(plan_account(made, planned=arguments.rows is None and arguments.alpha is None))
 
@@ -44,31 +46,27 @@ def plan_json(made: Plan) -> dict[str, Any]:
     """Return all that a plan says; the number of candidates is a text: it passes what other readers hold."""
     record = make_record(made, private=True)
     del record["private"]
+    cost = None
+    if made.work is not None:
+        cost = {name: getattr(made.work, name) for name in ("engine", "operations", "memory", "seconds")}
     return record | {
-        "candidate_count": str(made.candidate_count),
+        "candidate_count": None if made.candidate_count is None else str(made.candidate_count),
         "expected_error": made.expected_error,
+        "why": made.why,
         "alternatives": made.alternatives,
-        "cost": {
-            "engine": made.work.engine,
-            "operations": made.work.operations,
-            "memory": made.work.memory,
-            "seconds": made.work.seconds,
-        },
+        "cost": cost,
     }
 
 
 def plan_account(made: Plan, planned: bool) -> str:
     """Tell a plan, for people."""
-    work = made.work
-    lines = [
-        tell(make_record(made, private=True), planned),
-        f"cost:      about {work.seconds:.2g} s on this machine after compilation, "
-        f"at most {max(1, work.memory >> 20):,} MiB, by {work.engine}",
-    ]
+    lines = [tell(make_record(made, private=True), made, planned), f"cost:      {_cost(made)}"]
     noise, expected = made.alternatives, made.expected_error
-    if noise is not None and expected is not None:
+    if made.answers is not None and expected is not None:
+        lines.append(f"           the mean error is expected to be about {expected:.2g} (no bound)")
+    elif noise is not None and expected is not None:
         lines += [
-            f"instead:   the mean error is provably at most {rounded_up(expected)}; with Laplace noise",
+            f"instead:   the mean error is provably at most {promised(expected)}; with Laplace noise",
             f"           on each answer it would be {rounded_up(noise['answers'])}, on each cell at most "
             f"{rounded_up(noise['histogram'])}",
         ]
@@ -78,3 +76,12 @@ def plan_account(made: Plan, planned: bool) -> str:
                 "           if noisy answers or a noisy histogram will do in place of a table"
             )
     return "\n".join(lines)
+
+
+def _cost(made: Plan) -> str:
+    work = made.work
+    if work is None:
+        return "depends on the data; what is accepted takes seconds, seldom minutes"
+    seconds = "less than 0.1" if work.seconds < 0.1 else f"about {work.seconds:.2g}"
+    memory = max(1, work.memory >> 20)
+    return f"{seconds} s on this machine after compilation, at most {memory:,} MiB, by {work.engine}"
