@@ -17,6 +17,8 @@ from smalldb.planning.plans import Mechanism, Plan
 from smalldb.planning.reading import MAX_N, Neighbours
 from smalldb.rejection import capability
 
+MAX_ENTRIES = 10**8  # of a table made from answers, rows x attributes: about 2 GB at work
+
 
 @dataclass(frozen=True, slots=True)
 class Request:
@@ -75,9 +77,9 @@ def planned(request: Request, way: Way, rows: int) -> Plan | str:
 
 
 def possible_rows(request: Request, way: Way) -> Sequence[int]:
-    """Return the rows that a way can do, ascending; for answers, the rows of the data."""
+    """Return the rows that a way can do, ascending; for answers the number nearest to that of the data."""
     if way.mechanism == "answers":
-        return [] if request.n is None else [request.n]
+        return [] if request.n is None else [min(request.n, _most_answer_rows(request))]
     candidates = "tuples" if way.candidates is None else way.candidates
     if way.mechanism == "census":
         return range(1, _most_census_rows(request, candidates) + 1)
@@ -88,11 +90,11 @@ def possible_rows(request: Request, way: Way) -> Sequence[int]:
 
 def best(request: Request, way: Way) -> Plan | str:
     """Return the plan of a way with the rows of least provable error, or why there is none."""
+    if request.n is None:
+        return "under add-remove n is private, so rows cannot be planned from it: give rows or alpha"
     rows = possible_rows(request, way)
     if way.candidates is None or not rows:
         return planned(request, way, rows[0] if rows else 1)
-    if request.n is None:
-        return "under add-remove n is private, so rows cannot be planned from it: give rows or alpha"
     chosen = bounds.best_rows(
         n=request.n,
         cells=request.workload.domain.size,
@@ -106,7 +108,10 @@ def best(request: Request, way: Way) -> Plan | str:
 
 
 def _by_answers(request: Request, plan: Plan) -> Plan | str:
-    n = request.rows_hint
+    n, most = request.rows_hint, _most_answer_rows(request)
+    if plan.rows > most:
+        d = len(request.workload.domain.attributes)
+        return f"at most {most} rows of {d} attributes are made from answers, not {plan.rows}"
     if n is None:
         return "answers under add-remove need n_max, a public guess of the rows"
     try:
@@ -116,6 +121,10 @@ def _by_answers(request: Request, plan: Plan) -> Plan | str:
     except ValueError as error:
         return str(error)
     return replace(plan, answers=answers)
+
+
+def _most_answer_rows(request: Request) -> int:
+    return max(1, MAX_ENTRIES // len(request.workload.domain.attributes))
 
 
 def _too_large_scores(request: Request, rows: int) -> str | None:

@@ -1,0 +1,187 @@
+"""Which mechanism is chosen, and what its release and record hold."""
+
+import json
+
+import jsonschema
+import numpy as np
+import pandas as pd
+import pytest
+
+import smalldb
+from queries import Conjunctions, Domain, Marginals
+from smalldb.planning import Plan
+from smalldb.recording import record_schema
+
+
+def domain(attributes):
+    return Domain([f"x{i}" for i in range(attributes)])
+
+
+def table(attributes, n, seed=1):
+    draws = np.random.default_rng(seed)
+    kinds = draws.integers(0, 2, (n, 1))
+    ones = draws.random((n, attributes)) < np.where(kinds, draws.uniform(0, 1, attributes), 0.3)
+    return pd.DataFrame(ones.astype(np.int64), columns=list(domain(attributes).attributes))
+
+
+@pytest.mark.parametrize(
+    ("attributes", "rows", "choices", "mechanism", "candidates"),
+    [
+        (4, 8, {}, "census", "multisets"),
+        (4, 8, {"candidates": "tuples"}, "census", "tuples"),
+        (4, 8, {"mechanism": "rejection"}, "rejection", "tuples"),
+        (4, 8, {"mechanism": "answers"}, "answers", None),
+        (12, 20, {}, "rejection", "tuples"),
+        (12, 20, {"candidates": "tuples"}, "rejection", "tuples"),
+        (12, 200, {}, "answers", None),  # more rows than rejection draws
+        (100, 20, {}, "answers", None),
+        (100, 20, {"queries": Conjunctions(1)}, "rejection", "tuples"),  # no rejection at all
+        (12, None, {"alpha": "0.3"}, "answers", None),
+    ],
+)
+def test_a_size_is_done_by_the_first_way_that_can(attributes, rows, choices, mechanism, candidates):
+    keywords = {"queries": Conjunctions(2), "n": 1000, "epsilon": 1, "rows": rows} | choices
+    made = smalldb.plan(domain(attributes), **keywords)
+    assert (made.mechanism, made.candidates) == (mechanism, candidates)
+    assert rows in (None, made.rows)
+    assert made.runner_up is None
+
+
+def test_what_was_passed_over_is_said():
+    made = smalldb.plan(domain(12), Conjunctions(2), n=1000, epsilon=1, rows=200)
+    assert len(made.refused) == 2
+    assert "beyond the budget" in made.why
+    assert "at most 64 rows" in made.why
+    assert smalldb.plan(domain(4), Conjunctions(2), n=1000, epsilon=1, rows=8).why is None
+
+
+@pytest.mark.parametrize(("epsilon", "n"), [(1, 30), (1, 1000), ("1/100", 1000), (10, 100_000), (100, 50)])
+@pytest.mark.parametrize("attributes", [2, 4])
+def test_with_the_size_left_open_the_least_expected_error_is_taken(attributes, epsilon, n):
+    def planned(mechanism):
+        return smalldb.plan(domain(attributes), Conjunctions(2), n=n, epsilon=epsilon, mechanism=mechanism)
+
+    chosen, ways = planned("auto"), [planned(name) for name in ("census", "answers")]
+    assert chosen.expected_error == min(way.expected_error for way in ways)
+    assert chosen.runner_up.expected_error >= chosen.expected_error
+    assert f"by {chosen.runner_up.mechanism}" in chosen.why
+    assert {chosen.mechanism, chosen.runner_up.mechanism} >= {"answers"}
+
+
+def test_both_kinds_win_somewhere():
+    def chosen(n, epsilon, attributes):
+        return smalldb.plan(domain(attributes), Conjunctions(2), n=n, epsilon=epsilon)
+
+    assert chosen(3, 100, 2).mechanism == "census"
+    assert chosen(100_000, 1, 8).mechanism == "answers"
+    assert chosen(100_000, 1, 8).rows == 100_000
+    assert chosen(10**12, 1, 8).rows == 10**8 // 8  # as large as a table made from answers can be
+
+
+@pytest.mark.parametrize("mechanism", ["auto", "census", "rejection", "answers"])
+def test_under_add_remove_the_rows_are_named(mechanism):
+    with pytest.raises(ValueError, match="give rows or alpha"):
+        smalldb.plan(
+            domain(3), Conjunctions(2), epsilon=1, neighbours="add-remove", mechanism=mechanism, n_max=100
+        )
+
+
+@pytest.mark.parametrize("mechanism", ["rejection", "answers"])
+def test_under_add_remove_what_depends_on_n_needs_n_max(mechanism):
+    keywords = {"epsilon": 1, "rows": 20, "neighbours": "add-remove", "mechanism": mechanism}
+    with pytest.raises(ValueError, match=r"needs? n_max, a public guess"):
+        smalldb.plan(domain(6), Conjunctions(2), **keywords)
+    made = smalldb.plan(domain(6), Conjunctions(2), **keywords, n_max=200)
+    assert (made.mechanism, made.n, made.expected_error, made.bound) == (mechanism, None, None, None)
+
+
+def test_a_capability_names_an_epsilon_and_rows_that_would_do():
+    keywords = {"n": 100_000, "rows": 20, "mechanism": "rejection"}
+    with pytest.raises(ValueError, match="epsilon up to") as caught:
+        smalldb.plan(domain(14), Conjunctions(2), epsilon=1, **keywords)
+    told = str(caught.value)
+    enough = told.split("epsilon up to ")[1].split()[0]
+    largest = int(told.split("by rejection is ")[1].split()[0])
+    assert smalldb.plan(domain(14), Conjunctions(2), epsilon=enough, **keywords).rows == 20
+    assert smalldb.plan(domain(14), Conjunctions(2), epsilon="1/100", **keywords).rows == 20
+    assert largest > 20 or "no number of rows" in told
+
+
+@pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
+@pytest.mark.parametrize("mechanism", ["census", "rejection", "answers"])
+def test_every_mechanism_releases_and_records(mechanism, neighbours):
+    frame = table(4, 40).astype({"x1": bool})
+    public = {"n_max": 50} if neighbours == "add-remove" else {}
+    made = smalldb.release(
+        frame, Marginals(2), epsilon="1/2", rows=6, mechanism=mechanism, neighbours=neighbours, **public
+    )
+    assert made.data.shape == (6, 4)
+    assert made.data.dtypes.equals(frame.dtypes)
+    assert isinstance(made.plan, Plan)
+    record = made.record
+    jsonschema.validate(record, record_schema())
+    assert (record["mechanism"], record["private"], record["rows"]) == (mechanism, True, 6)
+    assert ("n" in record) == (neighbours == "replace-one")
+    if mechanism == "answers":
+        assert record["privacy"] == {"epsilon": "0.5", "bounded_range": None}
+        assert record["candidates"] is None
+        assert record["bounds"]["released"] >= 0
+    else:
+        assert record["privacy"]["epsilon"] == record["privacy"]["bounded_range"]
+        assert ("bounds" in record) == (neighbours == "replace-one")
+    total = smalldb.accounting.compose_records([record, record])
+    assert total.epsilon <= 1
+    assert str(len(frame)) not in json.dumps({**record, "n": None, "bounds": None})
+
+
+def test_errors_are_those_of_the_released_table():
+    frame = table(5, 60)
+    workload = Conjunctions(2).workload(domain(5))
+    for mechanism in ("census", "rejection", "answers"):
+        made = smalldb.release(frame, Conjunctions(2), epsilon=1, rows=5, mechanism=mechanism, rng=4)
+        real, synthetic = (
+            np.array([shown.eval(_formula(query.attributes, domain(5))).mean() for query in workload.queries])
+            for shown in (frame, made.data)
+        )
+        assert made.confidential.errors.to_numpy() == pytest.approx(np.abs(real - synthetic), abs=1e-12)
+        assert made.confidential.max_error == max(made.confidential.errors)
+        assert (made.confidential.census is None) == (mechanism != "census")
+        assert (made.confidential.trials is None) == (mechanism != "rejection")
+
+
+def _formula(attributes, universe):
+    return " * ".join(universe.attributes[place] for place in attributes)
+
+
+def test_a_larger_table_than_n_max_is_not_refused():
+    frame = table(4, 300)
+    for mechanism in ("rejection", "answers"):
+        made = smalldb.release(
+            frame,
+            Conjunctions(2),
+            epsilon="1/10",
+            rows=4,
+            neighbours="add-remove",
+            n_max=10,
+            mechanism=mechanism,
+        )
+        assert len(made.data) == 4
+
+
+def test_the_laws_of_census_and_rejection_are_the_same():
+    """Over tuples, both draw the same law: the mean of the error agrees with the exact one."""
+    frame = table(3, 30, seed=5)
+    census = smalldb.census(frame, Conjunctions(2), rows=4, candidates="tuples")
+    law = census.law(epsilon=2)
+    workload = Conjunctions(2).workload(domain(3))
+    errors = [
+        smalldb.release(
+            frame, workload, epsilon=2, rows=4, mechanism="rejection", rng=seed
+        ).confidential.max_error
+        for seed in range(400)
+    ]
+    spread = np.sqrt(
+        sum(p * (e - law.mean()) ** 2 for e, p in zip(law.errors, law.probabilities, strict=True))
+    )
+    assert abs(np.mean(errors) - law.mean()) < 4.5 * spread / 20
+    assert set(np.round(errors, 9)) <= set(np.round(law.errors, 9))
