@@ -29,14 +29,14 @@ def table(attributes, n, seed=1):
     [
         (4, 8, {}, "census", "multisets"),
         (4, 8, {"candidates": "tuples"}, "census", "tuples"),
-        (4, 8, {"mechanism": "rejection"}, "rejection", "tuples"),
+        (4, 8, {"mechanism": "rejection", "n": 400}, "rejection", "tuples"),
         (4, 8, {"mechanism": "answers"}, "answers", None),
         (12, 20, {}, "rejection", "tuples"),
         (12, 20, {"candidates": "tuples"}, "rejection", "tuples"),
         (12, 200, {}, "answers", None),  # more rows than rejection draws
         (100, 20, {}, "answers", None),
         (100, 20, {"queries": Conjunctions(1)}, "rejection", "tuples"),  # no rejection at all
-        (12, None, {"alpha": "0.3"}, "answers", None),
+        (12, None, {"alpha": "0.1"}, "answers", None),
     ],
 )
 def test_a_size_is_done_by_the_first_way_that_can(attributes, rows, choices, mechanism, candidates):
@@ -68,14 +68,15 @@ def test_with_the_size_left_open_the_least_expected_error_is_taken(attributes, e
     assert {chosen.mechanism, chosen.runner_up.mechanism} >= {"answers"}
 
 
-def test_both_kinds_win_somewhere():
-    def chosen(n, epsilon, attributes):
-        return smalldb.plan(domain(attributes), Conjunctions(2), n=n, epsilon=epsilon)
+def test_what_cannot_be_answered_is_left_to_a_census():
+    made = smalldb.plan(domain(2), Conjunctions(2), n=100, epsilon=1 << 21)
+    assert (made.mechanism, made.runner_up) == ("census", None)
+    assert "an epsilon of 2^-40 to 2^20" in made.why
 
-    assert chosen(3, 100, 2).mechanism == "census"
-    assert chosen(100_000, 1, 8).mechanism == "answers"
-    assert chosen(100_000, 1, 8).rows == 100_000
-    assert chosen(10**12, 1, 8).rows == 10**8 // 8  # as large as a table made from answers can be
+
+def test_answers_are_given_as_many_rows_as_the_data_within_reason():
+    assert smalldb.plan(domain(8), Conjunctions(2), n=100_000, epsilon=1).rows == 100_000
+    assert smalldb.plan(domain(8), Conjunctions(2), n=10**12, epsilon=1).rows == 10**8 // 8
 
 
 @pytest.mark.parametrize("mechanism", ["auto", "census", "rejection", "answers"])
@@ -99,12 +100,10 @@ def test_a_capability_names_an_epsilon_and_rows_that_would_do():
     keywords = {"n": 100_000, "rows": 20, "mechanism": "rejection"}
     with pytest.raises(ValueError, match="epsilon up to") as caught:
         smalldb.plan(domain(14), Conjunctions(2), epsilon=1, **keywords)
-    told = str(caught.value)
-    enough = told.split("epsilon up to ")[1].split()[0]
-    largest = int(told.split("by rejection is ")[1].split()[0])
+    enough = str(caught.value).split("epsilon up to ")[1].split()[0]
     assert smalldb.plan(domain(14), Conjunctions(2), epsilon=enough, **keywords).rows == 20
-    assert smalldb.plan(domain(14), Conjunctions(2), epsilon="1/100", **keywords).rows == 20
-    assert largest > 20 or "no number of rows" in told
+    with pytest.raises(ValueError, match="the largest that can be done by rejection is 64 rows"):
+        smalldb.plan(domain(14), Conjunctions(2), n=1200, epsilon=1, rows=10, mechanism="rejection")
 
 
 @pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
@@ -129,7 +128,7 @@ def test_every_mechanism_releases_and_records(mechanism, neighbours):
     else:
         assert record["privacy"]["epsilon"] == record["privacy"]["bounded_range"]
         assert ("bounds" in record) == (neighbours == "replace-one")
-    total = smalldb.accounting.compose_records([record, record])
+    total = smalldb.accounting.compose_records([record, record], delta=0)
     assert total.epsilon <= 1
     assert str(len(frame)) not in json.dumps({**record, "n": None, "bounds": None})
 
@@ -166,22 +165,3 @@ def test_a_larger_table_than_n_max_is_not_refused():
             mechanism=mechanism,
         )
         assert len(made.data) == 4
-
-
-def test_the_laws_of_census_and_rejection_are_the_same():
-    """Over tuples, both draw the same law: the mean of the error agrees with the exact one."""
-    frame = table(3, 30, seed=5)
-    census = smalldb.census(frame, Conjunctions(2), rows=4, candidates="tuples")
-    law = census.law(epsilon=2)
-    workload = Conjunctions(2).workload(domain(3))
-    errors = [
-        smalldb.release(
-            frame, workload, epsilon=2, rows=4, mechanism="rejection", rng=seed
-        ).confidential.max_error
-        for seed in range(400)
-    ]
-    spread = np.sqrt(
-        sum(p * (e - law.mean()) ** 2 for e, p in zip(law.errors, law.probabilities, strict=True))
-    )
-    assert abs(np.mean(errors) - law.mean()) < 4.5 * spread / 20
-    assert set(np.round(errors, 9)) <= set(np.round(law.errors, 9))
