@@ -38,8 +38,10 @@ def strict(text):
 
 def test_plan(capfd):
     given = ("plan", "--attributes", 10, "--n", 5000, "--epsilon", 1, "--queries", "marginals:2")
+    given += ("--mechanism", "census")
     code, out, err = called(capfd, *given)
-    plan = smalldb.plan(Domain([f"x{i + 1}" for i in range(10)]), Marginals(2), n=5000, epsilon=1)
+    universe = Domain([f"x{i + 1}" for i in range(10)])
+    plan = smalldb.plan(universe, Marginals(2), n=5000, epsilon=1, mechanism="census")
     assert (code, err) == (0, "")
     assert f"{plan.candidate_count:,} multisets of {plan.rows} rows" in out
     assert "plain noise is expected to do better" in out
@@ -52,6 +54,30 @@ def test_plan(capfd):
     assert said["alternatives"]["histogram"] == quarter
     assert said["bounds"]["sharp"] == plan.bound
     assert said["cost"]["operations"] == plan.work.operations
+
+
+def test_a_plan_of_answers_says_why_and_what_it_expects(capfd):
+    given = ("plan", "--attributes", 10, "--n", 5000, "--epsilon", 1, "--queries", "conjunctions:2")
+    code, out, _ = called(capfd, *given)
+    plan = smalldb.plan(Domain([f"x{i + 1}" for i in range(10)]), "conjunctions:2", n=5000, epsilon=1)
+    assert code == 0
+    assert plan.mechanism == "answers"
+    assert "the exponential mechanism over answers, and the nearest table of 5000 rows" in out
+    assert f"({plan.why})" in out
+    assert f"expected to be about {plan.expected_error:.2g} (no bound)" in out
+    said = json.loads(called(capfd, *given, "--json")[1])
+    assert (said["mechanism"], said["candidate_count"], said["cost"]) == ("answers", None, None)
+    assert (said["bounds"]["released"], said["why"]) == (None, plan.why)
+
+
+def test_a_plan_of_rejection_says_that_its_time_depends_on_the_data(capfd):
+    given = ("plan", "--attributes", 12, "--n", 800, "--epsilon", 1, "--rows", 20)
+    code, out, _ = called(capfd, *given, "--queries", "conjunctions:2")
+    assert code == 0
+    assert "SmallDB by rejection, drawn exactly from all about 10^72 tuples of 20 rows" in out
+    assert "cost:      depends on the data" in out
+    said = json.loads(called(capfd, *given, "--json")[1])
+    assert said["candidate_count"] == str(2 ** (12 * 20))
 
 
 def test_a_plan_that_a_small_database_wins(capfd):
@@ -145,10 +171,12 @@ def test_vacuous_bounds_are_said_to_be_and_stay_json(capfd):
     assert all("says nothing" in line for line in out.splitlines()[3:])
     said = strict(called(capfd, *arguments, "--json")[1])
     assert all(row["error"] > 1 for row in said["promises"])
-    code, out, _ = called(capfd, "plan", *arguments[1:])
+    counted = ("--mechanism", "census")
+    code, out, _ = called(capfd, "plan", *arguments[1:], *counted)
     assert code == 0
     assert out.count("(says nothing)") == 4
-    assert "(says nothing)" not in called(capfd, "plan", "--attributes", 3, "--n", 9999, "--epsilon", 9)[1]
+    large = ("plan", "--attributes", 3, "--n", 9999, "--epsilon", 9, *counted)
+    assert "(says nothing)" not in called(capfd, *large)[1]
 
 
 @pytest.mark.parametrize(
@@ -207,7 +235,8 @@ def test_numbers_are_told_in_short_and_exactly(text):
 
 
 def test_the_time_of_a_small_plan(capfd):
-    out = called(capfd, "plan", "--attributes", 1, "--n", 100, "--epsilon", 1)[1]
+    given = ("plan", "--attributes", 1, "--n", 100, "--epsilon", 1, "--mechanism")
+    out = called(capfd, *given, "census")[1]
     assert "cost:      less than 0.1 s on this machine" in out
 
 

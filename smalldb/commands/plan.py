@@ -79,9 +79,11 @@ def plan_account(made: Plan, planned: bool) -> str:
 
 
 def _cost(made: Plan) -> str:
+    if made.answers is not None:
+        return "seconds, or up to minutes from some 100 attributes or 1,000,000 rows on"
     work = made.work
     if work is None:
-        return "depends on the data; what is accepted takes seconds, seldom minutes"
+        return "depends on the data; on tables of many kinds it was seconds, seldom minutes"
     seconds = "less than 0.1" if work.seconds < 0.1 else f"about {work.seconds:.2g}"
     memory = max(1, work.memory >> 20)
     return f"{seconds} s on this machine after compilation, at most {memory:,} MiB, by {work.engine}"
