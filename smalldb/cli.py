@@ -6,20 +6,33 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from smalldb.commands import account, audit, bounds, census, evaluate, generate, plan, schema
+from smalldb.commands import account, audit, bounds, census, evaluate, generate, ledger, plan, schema
 from smalldb.commands.options import REFUSED, Parser
 from smalldb.files import abandon
 from smalldb.version import __version__
 
 DONE, INTERRUPTED = 0, 130
+WELCOME = """\
+smalldb: synthetic tables under pure differential privacy. Three commands to begin with:
+
+  smalldb generate data.csv --epsilon 1 -o synthetic.csv   release a synthetic table of yes/no columns
+  smalldb schema init data.csv -o schema.toml              draft what other columns hold (generate --schema)
+  smalldb plan --attributes 6 --n 5000 --epsilon 1         what a release would do and promise; no data
+
+All commands: smalldb --help
+"""
 
 
 def parser() -> Parser:
     """Build the parser of all commands."""
-    top = Parser(prog="smalldb", description="Synthetic tables under pure differential privacy.")
+    top = Parser(
+        prog="smalldb",
+        description="Synthetic tables under pure differential privacy.",
+        epilog="example: smalldb generate data.csv --epsilon 1 -o synthetic.csv",
+    )
     top.add_argument("--version", action="version", version=f"smalldb {__version__}")
     commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for command in (generate, plan, bounds, account, census, evaluate, audit, schema):
+    for command in (generate, plan, bounds, account, census, evaluate, audit, schema, ledger):
         command.add(commands)
     return top
 
@@ -28,6 +41,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; return the exit code: 0 done, 2 refused."""
     if sys.stderr is None:  # closed by the caller
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - for the rest of the process
+    if not (sys.argv[1:] if arguments is None else arguments):
+        sys.stderr.write(WELCOME)
+        return REFUSED
     parsed = parser().parse_args(arguments)
     try:
         parsed.run(parsed)

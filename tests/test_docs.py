@@ -1,18 +1,64 @@
 """What the README says is so, and its snippets run."""
 
+import importlib.util
 import math
+import os
 import re
+import shlex
+import subprocess
+import sys
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
 import smalldb
-from queries import Domain
+from queries import Conjunctions, Domain
 from smalldb.cli import parser
+from smalldb.ledger import Ledger
+from smalldb.schema import parse_schema, read_schema
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def page(name):
+    return (ROOT / "docs" / name).read_text(encoding="utf-8")
+
+
+def loaded(name):
+    """A script of the documentation, as a module."""
+    spec = importlib.util.spec_from_file_location(Path(name).stem, ROOT / "docs" / name)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder with the examples, where pages are followed; commands are those of this environment."""
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", os.path.dirname(sys.executable), prepend=os.pathsep)
+    return tmp_path
+
+
+def followed(text):
+    """Do what a page says, in its order; return the names that its Python snippets leave."""
+    names = {}
+    for language, snippet in re.findall(r"^```(python|sh)\n(.*?)^```", text, re.M | re.S):
+        if language == "python":
+            exec(snippet, names)
+        else:
+            subprocess.run(["bash", "-euo", "pipefail", "-c", snippet], check=True, capture_output=True)
+    return names
+
+
+def table_rows(text):
+    """The rows of all tables of a page, by their first field."""
+    rows = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| ")]
+    return {first: rest for first, *rest in rows}
 
 
 def test_the_python_snippets_run_in_order(monkeypatch):
@@ -22,42 +68,147 @@ def test_the_python_snippets_run_in_order(monkeypatch):
     for snippet in found:
         exec(snippet, names)
     assert names["synthetic"].shape == names["release"].data.shape == (6, 6)
-    assert names["plan"].rows >= 6
+    assert names["plan"].mechanism == "answers"
     assert 0 < names["law"].mean() < 1
+
+
+def test_the_readme_has_the_two_blocks_that_are_run_from_nothing():
+    assert len(re.findall("^```sh$", README, re.M)) == 2
+
+
+def test_the_commands_of_the_readme_are_ones():
+    commands = re.findall(r"^\$ smalldb (.*)$", README, re.M)
+    assert len(commands) == 7
+    for command in commands:
+        assert parser().parse_args(shlex.split(command, comments=True)).run
+
+
+def test_what_the_readme_says_of_the_people():
+    schema = read_schema(str(ROOT / "examples" / "people.toml"))
+    made = smalldb.plan(schema.domain, schema.queries, n=50_000, epsilon=1)
+    assert made.mechanism == "answers"
+    assert f"an expected error of {made.expected_error:.2g}" in README
+    small = made.runner_up
+    said = f"a small table of {small.rows} rows is\n  provably within {small.expected_error:.2f}"
+    assert said in README
 
 
 @pytest.mark.parametrize("attributes, place", [(4, 0), (6, 1)])
 def test_the_largest_rows_are_as_stated(attributes, place):
-    stated = [int(n) for n in re.search(r"(\d+) rows for four attributes and (\d+) for six", README).groups()]
+    stated = [
+        int(n) for n in re.search(r"(\d+) rows for\s+four attributes and (\d+) for six", README).groups()
+    ]
     domain = Domain([f"x{i}" for i in range(attributes)])
-    assert smalldb.plan(domain, n=2000, epsilon=1, rows=stated[place]).rows == stated[place]
+    census = {"n": 2000, "epsilon": 1, "mechanism": "census"}
+    assert smalldb.plan(domain, **census, rows=stated[place]).rows == stated[place]
     with pytest.raises(ValueError, match="beyond the budget"):
-        smalldb.plan(domain, n=2000, epsilon=1, rows=stated[place] + 1)
+        smalldb.plan(domain, **census, rows=stated[place] + 1)
+
+
+def test_the_picture_is_drawn_and_its_figures_are_as_stated(tmp_path):
+    overview = loaded("pictures/overview.py")
+    release, _, laws = overview.figures()
+    law, plan = laws["0.1"], replace(release.plan, epsilon=Fraction("0.1"))
+    figures = [law.mean(), law.quantile(0.95), plan.bound, plan.theorem_4_5]
+    stated = re.search(
+        r"([\d,]+) tables of\s+12 rows is counted.*?its mean is (\S+), and with probability\s+0.95 it is "
+        r"at most (\S+), where (\S+) is provable for any data and Theorem 4.5 promises (0\.\d+)",
+        README,
+        re.S,
+    ).groups()
+    assert stated[0] == f"{plan.candidate_count:,}"
+    assert [float(text) for text in stated[1:]] == pytest.approx(figures, abs=1e-3)
+    overview.draw(tmp_path / "drawn.svg")
+    assert (tmp_path / "drawn.svg").read_text().count("<path") > 20
+    assert "](docs/pictures/overview.svg)" in README
+    assert (ROOT / "docs" / "pictures" / "overview.svg").exists()
+
+
+@pytest.mark.slow
+def test_the_tutorial_can_be_followed(folder):
+    text = page("tutorial.md")
+    names = followed(text)
+    assert names["workers"].shape == (1841, 6)
+    assert (names["record"]["mechanism"], names["record"]["privacy"]["epsilon"]) == ("answers", "1")
+    six = smalldb.plan(Domain(names["workers"].columns), Conjunctions(2), n=1841, epsilon=1, rows=6)
+    assert f"all {six.candidate_count:,} tables of six rows" in text
+    assert f"the mean error is provably at most {six.expected_error:.2f}" in text
+    freely = smalldb.plan(Domain(names["workers"].columns), Conjunctions(2), n=1841, epsilon=1)
+    assert (freely.mechanism, freely.rows) == ("answers", 1841)
+    assert f"an expected\nerror of {freely.expected_error:.2g}" in text
+    (shown,) = re.findall(r"^```toml\n(.*?)^```", text, re.M | re.S)
+    assert parse_schema(shown).names == ("age", "smoker")
+    assert (folder / "workers.html").read_text().startswith("<!doctype html>")
+
+
+def test_the_page_on_epsilon_and_rows_is_computed():
+    text = page("epsilon-and-rows.md")
+    names, rows = followed(text), table_rows(text)
+    for epsilon, share in names["afterwards"].items():
+        assert float(rows[f"{epsilon}"][0].removesuffix(" %")) == pytest.approx(100 * share, abs=0.1)
+    for (n, epsilon), expected in names["expected"].items():
+        column = ["0.1", "0.5", "1"].index(epsilon)
+        assert rows[f"{n} people"][column] == f"{expected:.2g}"
+    for m, bound in names["small"].items():
+        assert rows[str(m)] == [f"{bound:.2f}"]
+    assert f"epsilon {names['epsilon']:.2f} for 2000 people, or {names['people']} people at epsilon 1" in text
+
+
+@pytest.mark.slow
+def test_the_page_on_schemas_can_be_followed(folder):
+    names = followed(page("schema.md"))
+    assert list(names["synthetic"].columns) == ["age", "job"]
+    header = (folder / "people.csv").read_text().split("\n")[0].split(",")
+    released = (folder / "synthetic.csv").read_text().split("\n")[0].split(",")
+    assert released == [name for name in header if name in released]
+    assert (folder / "compared.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.slow
+def test_the_page_on_big_data_can_be_followed(folder):
+    names = followed(page("big-data.md"))
+    assert names["rows"].n == 9000
+    assert list(names["synthetic"].columns) == ["age", "region", "smoker"]
+    assert (folder / "synthetic.csv").read_text().count("\n") == 1001
+
+
+@pytest.mark.slow
+def test_the_page_on_many_releases_can_be_followed(folder):
+    text = page("many-releases.md")
+    names, rows = followed(text), table_rows(text)
+    assert Ledger("workers.ledger").read().spent == Fraction(1, 2)
+    assert float(rows["with delta = 0"][0]) == names["added"].epsilon == 5
+    assert float(rows["with delta = 1e-6, if all are SmallDB (census or rejection)"][0]) == pytest.approx(
+        names["ten"].epsilon, abs=1e-3
+    )
+    assert float(rows["with delta = 1e-6, whatever they are"][0]) == pytest.approx(
+        names["pure"].epsilon, abs=1e-3
+    )
+
+
+def test_the_reference_is_made_from_the_docstrings():
+    assert page("reference.md") == loaded("reference.py").text(), "run: python docs/reference.py"
 
 
 def test_what_the_readme_points_to_is_there():
-    for path in re.findall(r"`((?:docs|examples)/[\w./-]+)`", README):
+    texts = [README, *(path.read_text(encoding="utf-8") for path in (ROOT / "docs").glob("*.md"))]
+    for path in re.findall(r"[`(]((?:docs|examples)/[\w./-]+)[`)]", "".join(texts)):
         assert (ROOT / path).exists(), path
 
 
 def test_every_command_has_help_with_an_example():
     commands = next(action for action in parser()._actions if action.dest == "command" or action.choices)
-    assert set(commands.choices) == {"generate", "plan", "bounds", "account", "census", "audit"}
+    named = {"generate", "plan", "bounds", "account", "census", "audit", "evaluate", "schema", "ledger"}
+    assert set(commands.choices) == named
+    assert "example: smalldb generate" in parser().format_help()
     for name, command in commands.choices.items():
-        assert f"example: smalldb {name}" in command.format_help()
+        assert f"example: smalldb {name}" in " ".join(command.format_help().split())
         assert f"smalldb {name}" in README
 
 
-def snippets(name):
-    text = (ROOT / "docs" / name).read_text(encoding="utf-8")
-    names = {}
-    for snippet in re.findall(r"^```python\n(.*?)^```", text, re.M | re.S):
-        exec(snippet, names)
-    return text, names
-
-
 def test_the_comparison_of_selections_is_computed():
-    text, names = snippets("selection.md")
+    text = page("selection.md")
+    names = followed(text)
     for epsilon, row in (("1/4", "1/4"), (1, "1"), (4, "4")):
         figures = [f"{names['expected'][epsilon, method]:.4f}" for method in names["realised"]]
         assert f"| {row} | {' | '.join(figures)} |" in text
@@ -81,7 +232,8 @@ def test_with_two_candidates_laplace_noise_never_wins(epsilon):
 
 
 def test_the_page_on_the_theory_is_computed():
-    text, names = snippets("theory.md")
+    text = page("theory.md")
+    names = followed(text)
     assert (f"{names['printed']:.3f}", f"{names['sharp']:.3f}", names["needed"]) == ("0.485", "0.118", 1273)
     assert (
         f"| {names['rows'][0]} | {names['rows'][1]:,} | {names['rows'][2]:,} | {names['rows'][3]:,} |" in text

@@ -1,78 +1,135 @@
-"""`generate`: release a synthetic table from a CSV file."""
+"""`generate`: release a synthetic table from a file."""
 
 import argparse
 import json
 import sys
+from collections.abc import Sequence
 
-from smalldb.commands.options import (
-    Commands,
-    add_beta,
-    add_size,
-    add_table,
-    integer,
-    table_choices,
-)
-from smalldb.commands.telling import tell
+from queries import Rows
+from smalldb.commands.options import Commands, add_beta, add_size, add_table, integer, keep_inputs
+from smalldb.commands.sources import Source, add_schema, form_of, source_of
+from smalldb.commands.telling import brief, tell
+from smalldb.evaluating import evaluate
 from smalldb.files import Outputs
+from smalldb.ledger import Account, Ledger
+from smalldb.page import Comparison, page
 from smalldb.planning import plan
-from smalldb.releasing import release
-from smalldb.tables import read_csv, to_csv
+from smalldb.recording import make_record
+from smalldb.releasing import Release, release
+
+CHOICES = ("epsilon", "alpha", "rows", "neighbours", "n_max", "mechanism", "candidates", "beta")
 
 
 def add(commands: Commands) -> None:
     """Add the command to the parser."""
     command = commands.add_parser(
         "generate",
-        help="release a synthetic table from a CSV file",
-        description="Release a synthetic table from a CSV file of yes/no columns, by the SmallDB mechanism.",
+        help="release a synthetic table from a file",
+        description="Release a synthetic table of yes/no columns, or of any columns that a schema describes, "
+        "by the SmallDB mechanism or by its relatives (--mechanism).",
         epilog="example: smalldb generate data.csv --epsilon 1 --queries conjunctions:2 --rows 6 -o out.csv",
     )
     add_table(command)
+    add_schema(command)
     command.add_argument(
         "--epsilon", required=True, metavar="E", help="privacy parameter, exact: 1, 0.1 or 1/3"
     )
     add_size(command)
     add_beta(command)
-    command.add_argument("-o", "--output", metavar="OUT.csv", help="where the table goes (default: stdout)")
+    command.add_argument(
+        "-o",
+        "--output",
+        metavar="OUT.csv",
+        help="where the table goes: .csv, .jsonl or .parquet (default: stdout, as CSV)",
+    )
     command.add_argument(
         "--spelling",
         choices=("0/1", "true/false"),
-        default="0/1",
-        help="how the fields are written (default 0/1); read are both",
+        help="how yes/no fields are written without --schema (default 0/1); read are both",
     )
     command.add_argument("--record", metavar="OUT.json", help="where the public record goes")
+    command.add_argument("--report", metavar="OUT.html", help="a page about the release, for publication")
+    command.add_argument(
+        "--confidential", action="store_true", help="add to the report how far the data are off: NOT public"
+    )
+    command.add_argument("--ledger", metavar="FILE", help="the data's privacy budget: spend from it first")
+    command.add_argument("--budget", metavar="E", help="make the ledger, if there is none, with this budget")
     command.add_argument("--seed", type=integer, metavar="S", help="for experiments: repeatable, NOT private")
     command.add_argument("--quiet", action="store_true", help="no account on stderr")
     command.set_defaults(run=run_generate)
 
 
 def run_generate(arguments: argparse.Namespace) -> None:
-    """Release a synthetic table from a CSV file."""
+    """Release a synthetic table from a file."""
     if sys.stdout is None and arguments.output is None:
         raise ValueError("standard output is closed: name a file with -o")
-    targets = [path for path in (arguments.output, arguments.record) if path is not None]
-    domain, choices = table_choices(arguments, targets)
-    more = ("epsilon", "alpha", "neighbours", "n_max", "mechanism")
-    choices |= {name: getattr(arguments, name) for name in more}
+    if arguments.confidential and arguments.report is None:
+        raise ValueError("--confidential needs --report")
+    if arguments.spelling is not None and arguments.schema is not None:
+        raise ValueError("--spelling is for tables without --schema: the schema says it")
+    form, progress = form_of(arguments.output), sys.stderr.isatty() and not arguments.quiet
+    named = (arguments.output, arguments.record, arguments.report)
+    targets = [path for path in named if path is not None]
+    keep_inputs([arguments.data, arguments.schema], targets)
+    source = source_of(arguments)
+    choices = {name: getattr(arguments, name) for name in CHOICES}
+    stated = None if source.schema is None else source.schema.queries
+    choices["queries"] = stated if arguments.queries is None else arguments.queries
     with Outputs(targets) as outputs:
         # whatever can be refused without the data is refused before they are read; n is one of them
-        plan(domain, **choices, n=1 if arguments.neighbours == "replace-one" else None)
-        made = release(
-            read_csv(arguments.data, domain),
-            **choices,
-            rng=arguments.seed,
-            progress=sys.stderr.isatty() and not arguments.quiet,
-        )
-        text = to_csv(made.data, arguments.spelling)
+        foreseen = plan(source.domain, **choices, n=1 if arguments.neighbours == "replace-one" else None)
+        ledger = _ledger(arguments, targets)
+        if ledger is not None:
+            ledger.read().after(make_record(foreseen, private=True))
+        table = source.read(progress)
+        n = table.n if arguments.neighbours == "replace-one" else None
+        if ledger is not None and n != 0:
+            account = ledger.spend(make_record(plan(source.domain, **choices, n=n), private=True))
+            if not arguments.quiet:
+                print(_told(account), file=sys.stderr)
+        made = release(table, **choices, rng=arguments.seed, progress=progress)
+        content = source.content(made.data, form, arguments.spelling or "0/1")
         if arguments.record is not None:
             outputs.write(arguments.record, json.dumps(made.record, indent=2, ensure_ascii=False) + "\n")
+        if arguments.report is not None:
+            outputs.write(arguments.report, _report(made, source, table if arguments.confidential else None))
         if arguments.output is not None:
-            outputs.write(arguments.output, text)
+            outputs.write(arguments.output, content)
     if arguments.output is None:
-        sys.stdout.write(text)
+        sys.stdout.write(content.decode())
         sys.stdout.flush()
     if not arguments.quiet:
         planned = arguments.rows is None and arguments.alpha is None
         print(tell(made.record, made.plan, planned), file=sys.stderr)
     if not made.record["private"]:
         print("NOT PRIVATE: the randomness came from a seed; for experiments only", file=sys.stderr)
+
+
+def _ledger(arguments: argparse.Namespace, targets: Sequence[str]) -> Ledger | None:
+    """Return the ledger to spend from, if one is named."""
+    if arguments.ledger is None:
+        if arguments.budget is not None:
+            raise ValueError("--budget needs --ledger")
+        return None
+    if arguments.seed is not None:
+        raise ValueError("--ledger is for private releases: what --seed makes is not private at any epsilon")
+    ledger = Ledger(arguments.ledger, arguments.budget)
+    keep_inputs([arguments.ledger], targets)
+    return ledger
+
+
+def _told(account: Account) -> str:
+    """Tell what is spent; it stays so if the release fails."""
+    spent, budget, number = brief(account.spent), brief(account.budget), len(account.records)
+    lines = [f"ledger:    {spent} of {budget} spent, with this release, number {number}"]
+    if account.torn:
+        lines.append("           (an unfinished line of a run that released nothing was removed)")
+    return "\n".join(lines)
+
+
+def _report(made: Release, source: Source, real: Rows | None) -> str:
+    """Write the page about a release; with the real rows it is confidential."""
+    if real is None:
+        return page(made, source.schema)
+    synthetic = Rows.from_bits(source.domain, source.domain.encode(made.data))
+    return page(made, source.schema, Comparison(real, evaluate(real, synthetic, made.plan.workload)))

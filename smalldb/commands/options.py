@@ -4,22 +4,39 @@ import argparse
 import csv
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn, TypeAlias
 
 from queries import Domain, spec
+from queries.expressions import suggestion
 from smalldb.arguments import whole
 from smalldb.exact import as_fraction
+from smalldb.planning.choosing import MECHANISMS
 from smalldb.tables import read_domain
 
 REFUSED = 2  # exit code
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that refuses in one line, and knows no abbreviations."""
+    """A parser that refuses in one line, knows no abbreviations, and says what may have been meant."""
 
     def __init__(self, **keywords: Any) -> None:
         super().__init__(allow_abbrev=False, **keywords)
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse what is known; what is not is refused here, where the options of the command are known."""
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            option = unknown[0].partition("=")[0]
+            near = suggestion(option, self._option_string_actions) if option.startswith("-") else ""
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{near}")
+        return found, unknown
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            known = [str(choice) for choice in action.choices]
+            said = f"invalid choice: {value!r}{suggestion(str(value), known)}; choose from {', '.join(known)}"
+            raise argparse.ArgumentError(action, said)
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong and where help is; exit 2."""
@@ -57,7 +74,10 @@ def _add_workload(command: Parser) -> None:
         f"classes: {', '.join(spec.NAMES)}",
     )
     command.add_argument(
-        "--candidates", metavar="BASE", help="multisets (Algorithm 4) or tuples (ordered rows)"
+        "--candidates",
+        metavar="BASE",
+        choices=("multisets", "tuples"),
+        help="multisets (Algorithm 4) or tuples (ordered rows)",
     )
 
 
@@ -90,6 +110,7 @@ def add_size(command: Parser) -> None:
     command.add_argument(
         "--mechanism",
         default="auto",
+        choices=MECHANISMS,
         metavar="NAME",
         help="census, rejection, answers, or auto (the default): SmallDB where it can be done or errs least",
     )
@@ -118,12 +139,18 @@ def _is_number(text: str) -> bool:
 
 def table_choices(arguments: argparse.Namespace, targets: Sequence[str]) -> tuple[Domain, dict[str, Any]]:
     """Return the universe of the file, from its first line, and what was chosen for a plan."""
-    if any(os.path.exists(path) and os.path.samefile(path, arguments.data) for path in targets):
-        raise ValueError("an output would replace the data")
+    keep_inputs([arguments.data], targets)
     columns = None if arguments.columns is None else split_names(arguments.columns)
     chosen = ("queries", "rows", "candidates", "beta")
     choices = {name: getattr(arguments, name) for name in chosen}
     return read_domain(arguments.data, columns, arguments.valid), choices
+
+
+def keep_inputs(inputs: Iterable[str | None], targets: Iterable[str]) -> None:
+    """Refuse outputs that would replace an input: ValueError."""
+    given = [path for path in inputs if path is not None and os.path.exists(path)]
+    if any(os.path.exists(path) and os.path.samefile(path, kept) for path in targets for kept in given):
+        raise ValueError("an output would replace an input")
 
 
 def split_names(text: str) -> list[str]:

@@ -1,0 +1,55 @@
+"""Write the list of public names from their docstrings.
+
+python docs/reference.py
+"""
+
+import importlib
+import inspect
+from pathlib import Path
+
+HEAD = """\
+# Public names
+
+What each is in one sentence; `help(smalldb.release)`, for one, says the rest: arguments, shapes, errors.
+Written by `docs/reference.py` from the docstrings.
+"""
+MODULES = {
+    "smalldb": "Releases, plans, the census and the audit",
+    "queries": "Universes, rows and query classes",
+    "smalldb.schema": "Real columns",
+    "smalldb.tables": "Files",
+    "smalldb.evaluating": "Beside the data, for the curator",
+    "smalldb.page": "The report",
+    "smalldb.bounds": "What the theorems promise",
+    "smalldb.accounting": "Many releases",
+}
+
+
+def public(module):
+    """Return the public names of a module that it defines itself, or lists."""
+    listed = getattr(module, "__all__", None)
+    if listed is not None:
+        return [name for name in listed if name != "__version__"]
+    return [
+        name
+        for name, thing in vars(module).items()
+        if not name.startswith("_")
+        and getattr(thing, "__module__", None) == module.__name__
+        and callable(thing)
+    ]
+
+
+def text():
+    """Return the page."""
+    parts = [HEAD]
+    for name, title in MODULES.items():
+        module = importlib.import_module(name)
+        parts.append(f"\n## {title}: `{name}`\n\n| | |\n|---|---|\n")
+        for own in public(module):
+            said = inspect.getdoc(getattr(module, own)).split("\n")[0].replace("|", "\\|")
+            parts.append(f"| `{own}` | {said} |\n")
+    return "".join(parts)
+
+
+if __name__ == "__main__":
+    Path(__file__).with_suffix(".md").write_text(text(), encoding="utf-8")

@@ -1,0 +1,66 @@
+"""What a page says of the data beside the release: confidential."""
+
+from dataclasses import dataclass
+from typing import final
+
+from queries import Rows
+from smalldb.evaluating import Evaluation, joint_shares
+from smalldb.page.describing import cards
+from smalldb.page.markup import element, facts, section, table, text
+from smalldb.page.pictures import pairs
+from smalldb.page.shares import marginals
+from smalldb.schema import Schema
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Comparison:
+    """The data, and how far a release is off. Confidential: it is computed from the data.
+
+    Attributes
+    ----------
+    real
+        The rows of the data, at least one.
+    evaluation
+        The answers of the release's queries on both tables.
+    """
+
+    real: Rows
+    evaluation: Evaluation
+
+    def __repr__(self) -> str:
+        return "<Comparison: computed from the data>"
+
+
+BANNER = "CONFIDENTIAL: a part of this page was computed from the data. Not for publication."
+
+
+def compared(comparison: Comparison, synthetic: Rows, schema: Schema | None) -> str:
+    """Show the release beside the data."""
+    real, made = comparison.real, comparison.evaluation
+    names = real.domain.attributes
+    worst = [
+        (row.query, f"{row.real:.4f}", f"{row.synthetic:.4f}", f"{row.error:.4f}")
+        for row in made.worst().itertuples()
+    ]
+    key = [element("span", text(name), class_=f"key{i}") for i, name in enumerate(("real", "synthetic"))]
+    return section(
+        "Beside the data",
+        "compared",
+        element("p", element("strong", text("CONFIDENTIAL. ")), text("This section shows the data.")),
+        facts(
+            [
+                ("Largest error", f"{float(made.max_error):.4f}"),
+                ("Mean error", f"{float(made.mean_error):.4f}"),
+            ]
+        ),
+        table("The queries that are farthest off", ("query", "real", "synthetic", "error"), worst),
+        element("p", *key, class_="key"),
+        cards(("real", marginals(real, schema)), ("synthetic", marginals(synthetic, schema))),
+        pairs(
+            "Rows with both of two attributes, synthetic less real, in points of a percent",
+            names,
+            joint_shares(synthetic) - joint_shares(real),
+            signed=True,
+        ),
+    )

@@ -1,0 +1,180 @@
+"""What a page says of a release: public numbers only, in plain words."""
+
+import json
+from collections.abc import Sequence
+from decimal import ROUND_CEILING, Decimal
+from itertools import islice
+from math import exp
+
+import pandas as pd
+
+from queries import Rows
+from smalldb.commands.telling import brief, promised, rounded_up
+from smalldb.evaluating import joint_shares
+from smalldb.page.markup import element, facts, folded, paragraph, section, table, text
+from smalldb.page.pictures import bars, pairs
+from smalldb.page.shares import Marginal, marginals
+from smalldb.planning import Neighbours, Plan
+from smalldb.recording import Record
+from smalldb.schema import Schema
+
+MOST = 600.0  # epsilon; e^epsilon is a float up to here, and long since no protection
+SHOWN_ROWS, SHOWN_QUERIES, SHOWN_PLACES = 20, 200, 60
+BELIEFS = ("0.01", "0.1", "0.5")
+
+
+def what(plan: Plan, record: Record, schema: Schema | None) -> str:
+    """Say what was released."""
+    columns = list(record["universe"]["attributes"] if schema is None else schema.names)
+    queries = record["queries"]
+    drawn = {
+        "census": "SmallDB: one of all small tables, drawn by the exponential mechanism from exact counts",
+        "rejection": "SmallDB: one of all small tables, drawn by the exponential mechanism by rejection",
+        "answers": "the exponential mechanism over the answers, then the nearest table to them",
+    }[plan.mechanism]
+    chosen = [] if plan.why is None else [("Why this mechanism", plan.why)]
+    return section(
+        "What was released",
+        "what",
+        facts(
+            [
+                ("Rows", f"{record['rows']:,} synthetic rows; none belongs to a person"),
+                ("Columns", ", ".join(columns)),
+                ("Mechanism", drawn),
+                *chosen,
+                (
+                    "Made to answer",
+                    f"{queries['text']}: {queries['stated']:,} queries stated, "
+                    f"{queries['reduced']:,} after those that cannot differ in error are counted once",
+                ),
+                ("Software", f"smalldb {record['versions']['smalldb']}"),
+            ]
+        ),
+    )
+
+
+def guarantee(plan: Plan, record: Record) -> str:
+    """Say what is guaranteed to the people in the data."""
+    factor = rounded_up(exp(min(MOST, float(plan.privacy))) * (1 + 1e-12))
+    replaced = plan.neighbours is Neighbours.REPLACE_ONE
+    change = "was exchanged for any other" if replaced else "was added or left out"
+    public = "the columns and what they can hold, the queries, the number of synthetic rows and epsilon"
+    claim = "something of this person" if replaced else "that this person is in the data at all"
+    known = f", and the number of rows of the data, {plan.n:,}" if replaced else ""
+    seeded = "This release is NOT private: its randomness came from a seed. Without one, this would hold:"
+    return section(
+        "What is guaranteed",
+        "guarantee",
+        *([] if record["private"] else [paragraph(seeded)]),
+        element(
+            "p",
+            element("strong", text(f"{brief(plan.privacy)}-differential privacy. ")),
+            text(
+                f"If any one person's row {change}, the probability of every possible synthetic table would "
+                f"change by a factor of at most {factor}. This holds whatever else is known, and for "
+                "whatever is later computed from the table."
+            ),
+        ),
+        paragraph(
+            f"What this means for one person: somebody may know every other row, and believe {claim} with "
+            "some probability. Having seen the table, they can believe it at most so much more:"
+        ),
+        table(
+            "How far a belief about one person can move",
+            ("held before", "held after, at most"),
+            [(f"{100 * float(before):g} %", _belief(before, plan)) for before in BELIEFS],
+        ),
+        paragraph(
+            f"Public, and not protected: {public}{known}. Each further release from the same data adds "
+            "to the epsilon of this one."
+        ),
+    )
+
+
+def errors(plan: Plan, record: Record) -> str:
+    """Say what is provable about the error."""
+    bounds = record.get("bounds")
+    if bounds is None:
+        inner = paragraph(
+            "A provable bound would depend on the number of rows of the data, which is private."
+        )
+    else:
+        sure = (
+            f"With probability at least 1 - {bounds['beta']}, every query's share of rows in the synthetic "
+        )
+        sure += "table differs from that in the data by at most the bound; from 1 on, a bound says nothing."
+        named = {
+            "sharp": "of this release, for any data",
+            "released": "of this release, from what it released",
+            "proposition_4_4": "Proposition 4.4 of the lecture",
+            "theorem_4_5": "Theorem 4.5, for its own number of rows",
+        }
+        rows = [(said, promised(bounds[key])) for key, said in named.items() if bounds.get(key) is not None]
+        inner = paragraph(sure) + table("Bounds on the largest error", ("bound", "error at most"), rows)
+        if not rows:
+            inner = paragraph("A bound is not known for this release.")
+    labels = plan.workload.labels
+    left = len(labels) - SHOWN_QUERIES
+    listed = [element("li", element("code", text(label))) for label in labels[:SHOWN_QUERIES]]
+    more = [paragraph(f"and {left:,} more")] if left > 0 else []
+    return section(
+        "How far answers may be off",
+        "errors",
+        inner,
+        folded(f"The {len(labels):,} queries", element("ol", *listed), *more),
+        paragraph(
+            "Nothing is promised for other analyses: means over rare groups, models, what was not asked for."
+        ),
+    )
+
+
+def contents(synthetic: Rows, data: pd.DataFrame, schema: Schema | None) -> str:
+    """Show the synthetic data's own marginals and first rows; public, as the data are."""
+    shown = data if schema is None else schema.decode(synthetic.domain.encode(data[:SHOWN_ROWS]))
+    rows = [(i + 1, *map(_field, row)) for i, row in enumerate(shown[:SHOWN_ROWS].itertuples(index=False))]
+    return section(
+        "The synthetic data",
+        "data",
+        paragraph("Shares of the synthetic rows. They are public, as the rows are."),
+        cards(("synthetic", marginals(synthetic, schema))),
+        pairs(
+            "Synthetic rows with both of two attributes, in percent",
+            synthetic.domain.attributes,
+            joint_shares(synthetic),
+        ),
+        folded("The first rows", table("The first rows", ("row", *map(str, shown.columns)), rows)),
+    )
+
+
+def cards(*tables: tuple[str, Sequence[Marginal]]) -> str:
+    """Draw the marginals of one or two named tables of the same columns."""
+    drawn = []
+    for columns in islice(zip(*(found for _, found in tables), strict=True), SHOWN_PLACES):
+        labels = columns[0].labels[:SHOWN_PLACES]
+        series = [(name, own.shares) for (name, _), own in zip(tables, columns, strict=True)]
+        drawn.append(bars(columns[0].column, labels, *series))
+    found = tables[0][1]
+    if max(len(found), *(len(own.labels) for own in found)) > SHOWN_PLACES:
+        drawn.append(paragraph(f"Of columns, and of what each can hold, the first {SHOWN_PLACES} are drawn."))
+    return element("div", *drawn, class_="cards")
+
+
+def _belief(before: str, plan: Plan) -> str:
+    """Return the most that a belief can become: its odds are multiplied by e^epsilon; rounded up."""
+    odds = exp(min(MOST, float(plan.privacy))) * float(before) / (1 - float(before))
+    share = Decimal(100 * odds / (1 + odds) * (1 + 1e-12)).quantize(Decimal("0.1"), ROUND_CEILING)
+    return f"{min(share, Decimal(100))} %"
+
+
+def _field(value: object) -> str:
+    """Write a field of a released table."""
+    if value is None or value is pd.NA or value is pd.NaT or value != value:
+        return "missing"
+    return str(value.date()) if isinstance(value, pd.Timestamp) else str(value)
+
+
+def machine_readable(record: Record) -> str:
+    """Show the record itself."""
+    written = json.dumps(record, indent=2, ensure_ascii=False)
+    inner = element("pre", text(written), id="record", tabindex="0")
+    return section("The record", "machine", folded("For machines: the public record", inner))

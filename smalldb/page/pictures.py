@@ -1,0 +1,130 @@
+"""Pictures as inline SVG, in the colours of the page, so that they are readable in the dark too."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from smalldb.page.markup import element, folded, paragraph, scrolling, table, text
+
+Floats = npt.NDArray[np.float64]
+
+WIDTH, STEP, LABEL = 300, 40, 27  # of bars: units of the picture; characters of a label
+CELL, MARGIN, NAME = 40, 190, 24  # of a heat map: pixels, pixels, characters of a name
+MAX_HEAT = 24  # attributes
+STRONGEST = 0.45  # opacity of a cell: what stands in it stays readable
+
+
+def percent(share: float) -> str:
+    """Write a share as it is shown.
+
+    >>> percent(0.12345), percent(1)
+    ('12.3 %', '100.0 %')
+    """
+    return f"{100 * share:.1f} %"
+
+
+def bars(title: str, labels: Sequence[str], *series: tuple[str, Sequence[float]]) -> str:
+    """Draw shares of rows as bars, one for each label and each (one or two) named series.
+
+    Parameters
+    ----------
+    title
+        What the labels are of.
+    labels
+        What each share is of.
+    series
+        Name and shares, from 0 to 1.
+    """
+    said, marks = [], []
+    for i, label in enumerate(labels):
+        values = [shares[i] for _, shares in series]
+        spelled = " / ".join(map(percent, values))
+        said.append(f"{label}: {spelled}")
+        top = i * STEP
+        marks.append(element("text", text(_short(label, LABEL)), x=0, y=top + 14))
+        marks.append(element("text", text(spelled), x=WIDTH, y=top + 14, class_="value"))
+        marks.append(element("rect", x=0, y=top + 20, width=WIDTH, height=12, class_="ground"))
+        for j, value in enumerate(values):
+            height = 12 // len(values)
+            marks.append(
+                element(
+                    "rect",
+                    x=0,
+                    y=top + 20 + height * j,
+                    width=f"{WIDTH * value:.2f}",
+                    height=height,
+                    class_=f"bar{j}",
+                )
+            )
+    names = " and ".join(name for name, _ in series)
+    picture = element(
+        "svg",
+        *marks,
+        viewBox=f"0 0 {WIDTH} {STEP * len(labels)}",
+        role="img",
+        aria_label=f"{title}, share of rows ({names}): {'; '.join(said)}",
+    )
+    return element("figure", element("figcaption", text(title)), picture, class_="bars")
+
+
+def pairs(title: str, names: Sequence[str], shares: Floats, signed: bool = False) -> str:
+    """Show a number for each two attributes, shape (d, d), as a heat map and as a table.
+
+    Shares, or with `signed` their differences, in two colours.
+    """
+    if len(names) > MAX_HEAT:
+        return paragraph(f"Pairs of attributes are shown for at most {MAX_HEAT} of them.")
+    head = ("", *(str(j + 1) for j in range(len(names))))
+    rows = [
+        (f"{i + 1} {name}", *(_points(share, signed) for share in shares[i].tolist()))
+        for i, name in enumerate(names)
+    ]
+    return _heat(title, names, shares, signed) + folded(f"{title}: as a table", table(title, head, rows))
+
+
+def _heat(title: str, names: Sequence[str], shares: Floats, signed: bool) -> str:
+    reach = max(float(np.abs(shares).max()), 1e-9)
+    marks = []
+    for i, name in enumerate(names):
+        middle = CELL * i + CELL * 1.5
+        marks.append(element("text", text(f"{i + 1} {_short(name, NAME)}"), x=0, y=middle + 4))
+        marks.append(element("text", text(i + 1), x=MARGIN + middle - CELL, y=CELL * 0.7, class_="middle"))
+        for j, share in enumerate(shares[i].tolist()):
+            left = MARGIN + CELL * j
+            cell = {"x": left, "y": CELL * (i + 1), "width": CELL - 1, "height": CELL - 1}
+            marks.append(
+                element(
+                    "rect",
+                    **cell,
+                    class_="bar1" if share < 0 else "bar0",
+                    fill_opacity=f"{STRONGEST * abs(share) / reach:.3f}",
+                )
+            )
+            marks.append(
+                element(
+                    "text", text(_points(share, signed)), x=left + CELL / 2, y=middle + 4, class_="middle"
+                )
+            )
+    width, height = MARGIN + CELL * len(names), CELL * (len(names) + 1)
+    picture = element(
+        "svg",
+        *marks,
+        viewBox=f"0 0 {width} {height}",
+        width=width,
+        height=height,
+        role="img",
+        aria_label=f"{title}; the same numbers stand in the table below",
+    )
+    return element("figure", element("figcaption", text(title)), scrolling(picture, title), class_="heat")
+
+
+def _points(share: float, signed: bool) -> str:
+    if not signed:
+        return f"{100 * share:.0f}"
+    points = round(100 * share, 1)
+    return f"{points:+.1f}" if points else "0"
+
+
+def _short(label: str, most: int) -> str:
+    return label if len(label) <= most else label[: most - 3] + "..."

@@ -1,0 +1,73 @@
+"""The page itself."""
+
+from importlib.resources import files
+
+from queries import Rows
+from smalldb.page.comparing import BANNER, Comparison, compared
+from smalldb.page.describing import contents, errors, guarantee, machine_readable, what
+from smalldb.page.markup import element, paragraph, text
+from smalldb.releasing import Release
+from smalldb.schema import Schema
+
+HEAD = """\
+<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="generator" content="smalldb">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+"""
+SEEDED = "NOT PRIVATE: the randomness came from a seed. For experiments only."
+
+
+def page(release: Release, schema: Schema | None = None, comparison: Comparison | None = None) -> str:
+    """Write a page about a release: one self-contained file of HTML.
+
+    Without `comparison` it is a function of what may be published, and may be published.
+
+    Parameters
+    ----------
+    release
+        Its table, record and plan are read; not its confidential part.
+    schema
+        What the attributes of the release stand for; None: for themselves.
+    comparison
+        The data and how far the release is off. The page is confidential then, and says so.
+
+    Examples
+    --------
+    >>> import smalldb, pandas as pd
+    >>> made = smalldb.release(pd.DataFrame({"a": [0, 1], "b": [1, 1]}), epsilon=1, rows=2)
+    >>> page(made).startswith("<!doctype html>")
+    True
+    """
+    record, plan, domain = release.record, release.plan, release.plan.workload.domain
+    synthetic = Rows.from_bits(domain, domain.encode(release.data))
+    title = f"A synthetic table of {record['rows']:,} rows"
+    parts = [
+        what(plan, record, schema),
+        guarantee(plan, record),
+        errors(plan, record),
+        contents(synthetic, release.data, schema),
+        machine_readable(record),
+    ]
+    banners = [] if record["private"] else [SEEDED]
+    if comparison is not None:
+        banners.append(BANNER)
+        parts.insert(0, compared(comparison, synthetic, schema))
+    lead = "Made from data about people under differential privacy. "
+    if comparison is not None:
+        lead += "Not for publication."
+    elif record["private"]:
+        lead += "Everything on this page may be published."
+    body = [
+        element("a", text("Skip to the text"), href="#text", class_="skip"),
+        *(element("p", element("strong", text(said)), class_="banner", role="note") for said in banners),
+        element("header", element("h1", text(title)), paragraph(lead)),
+        element("main", *parts, id="text", tabindex="-1"),
+    ]
+    style = files("smalldb.page").joinpath("page.css").read_text(encoding="utf-8")
+    head = HEAD + element("title", text(title)) + element("style", style)
+    return head + "\n</head>\n" + element("body", *body) + "\n</html>\n"

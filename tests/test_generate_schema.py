@@ -1,0 +1,194 @@
+"""`generate` with a schema: real columns in, the same columns out."""
+
+import json
+import re
+
+import pandas as pd
+import pytest
+
+from smalldb.cli import main
+
+SCHEMA = """
+queries = "marginals:1"
+ignore = ["id"]
+columns.job = { kind = "categories", values = ["none", "part", "full"], coding = "bits", missing = true }
+columns.age = { kind = "cuts", cuts = [18, 65], range = [0, 99], dtype = "Int16" }
+columns.born = { kind = "dates", cuts = [1990], range = [1950, 2010] }
+columns.smoker = { kind = "bool" }
+"""
+ROWS = [
+    ("1", "17", "true", "none", "1995-03-02"),
+    ("2", "30", "false", "", "1970-12-31"),
+    ("3", "70", "FALSE", "full", "1955-01-01"),
+    ("4", "41", "1", "part", "1985-06-07"),
+]
+EPSILON = ("--epsilon", "1", "--rows", "3")
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder with a table, its columns in another order than the schema's, and the schema."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "people.toml").write_text(SCHEMA)
+    lines = ["id,age,smoker,job,born", *map(",".join, ROWS)]
+    (tmp_path / "people.csv").write_text("\n".join(lines) + "\n")
+    return tmp_path
+
+
+def called(capfd, *arguments):
+    try:
+        code = main(["generate", *arguments])
+    except SystemExit as stopped:
+        code = stopped.code
+    return code, *capfd.readouterr()
+
+
+def generated(capfd, *arguments):
+    code, out, err = called(capfd, "people.csv", "--schema", "people.toml", *EPSILON, *arguments)
+    assert code == 0, err
+    return out
+
+
+def test_the_columns_come_back_in_the_order_of_the_file(folder, capfd):
+    out = generated(capfd)
+    header, *rows = [line.split(",") for line in out.splitlines()]
+    assert header == ["age", "smoker", "job", "born"]
+    assert len(rows) == 3
+    for age, smoker, job, born in rows:
+        assert age in ("8", "41", "82")
+        assert smoker in ("true", "false")
+        assert job in ("none", "part", "full", "")
+        assert re.fullmatch(r"(19|20)\d\d-07-01", born)
+
+
+def test_the_suffix_says_the_format_and_the_contents_agree(folder, capfd):
+    text = generated(capfd, "--seed", "4")
+    generated(capfd, "--seed", "4", "-o", "out.jsonl")
+    generated(capfd, "--seed", "4", "-o", "out.CSV")
+    assert (folder / "out.CSV").read_text() == text
+    lines = [json.loads(line) for line in (folder / "out.jsonl").read_text().splitlines()]
+    plain = [
+        dict(zip(text.split("\n")[0].split(","), row.split(","), strict=True)) for row in text.split()[1:]
+    ]
+    spelled = [
+        {
+            "age": str(row["age"]),
+            "smoker": str(row["smoker"]).lower(),
+            "job": row["job"] or "",
+            "born": row["born"],
+        }
+        for row in lines
+    ]
+    assert spelled == plain
+
+
+def test_parquet_keeps_the_dtypes(folder, capfd):
+    pytest.importorskip("pyarrow")
+    generated(capfd, "--seed", "4", "-o", "out.parquet")
+    made = pd.read_parquet(folder / "out.parquet")
+    assert list(made.columns) == ["age", "smoker", "job", "born"]
+    assert (str(made["age"].dtype), str(made["smoker"].dtype)) == ("Int16", "bool")
+    assert pd.api.types.is_datetime64_any_dtype(made["born"])
+    code, out, _ = called(capfd, "out.parquet", "--schema", "people.toml", *EPSILON)
+    assert (code, out.splitlines()[0]) == (0, "age,smoker,job,born")
+
+
+def test_parquet_is_refused_where_nothing_can_write_it(folder, capfd, monkeypatch):
+    monkeypatch.setattr("smalldb.commands.sources.find_spec", lambda name: None)
+    code, _, err = called(capfd, "people.csv", "--schema", "people.toml", *EPSILON, "-o", "out.parquet")
+    assert (code, err) == (2, "smalldb: Parquet files need pyarrow: pip install 'smalldb[parquet]'\n")
+
+
+def test_counts_stand_for_rows(folder, capfd):
+    (folder / "counted.csv").write_text(
+        "n,job,age,born,smoker\n2,none,17,1995-03-02,1\n3,full,70,1955-01-01,0\n"
+    )
+    repeated = ["none,17,1995-03-02,1"] * 2 + ["full,70,1955-01-01,0"] * 3
+    (folder / "repeated.csv").write_text("\n".join(["job,age,born,smoker", *repeated]) + "\n")
+    made = []
+    for arguments in (("counted.csv", "--counts", "n"), ("repeated.csv",)):
+        record = ("--record", "out.json", "--seed", "1")
+        code, out, err = called(capfd, *arguments, "--schema", "people.toml", *EPSILON, *record)
+        assert code == 0, err
+        made.append((out, (folder / "out.json").read_text()))
+    assert made[0] == made[1]
+    assert json.loads(made[0][1])["n"] == 5
+
+
+def test_the_queries_are_the_schemas_unless_named(folder, capfd):
+    texts = []
+    for arguments in ((), ("--queries", "conjunctions:2")):
+        generated(capfd, *arguments, "--record", "out.json")
+        texts.append(json.loads((folder / "out.json").read_text())["queries"]["text"])
+    assert texts == ["marginals:1", "conjunctions:2"]
+
+
+def test_yes_no_tables_have_the_other_formats_too(folder, capfd):
+    (folder / "data.csv").write_text("a,b\n0,1\n1,1\n")
+    for spelling, kind in (("0/1", int), ("true/false", bool)):
+        code, *_ = called(capfd, "data.csv", *EPSILON, "--spelling", spelling, "-o", "out.jsonl")
+        assert code == 0
+        lines = [json.loads(line) for line in (folder / "out.jsonl").read_text().splitlines()]
+        assert len(lines) == 3
+        assert {type(value) for line in lines for value in line.values()} == {kind}
+
+
+def test_the_report_is_public_unless_the_curator_asks(folder, capfd):
+    generated(capfd, "--report", "public.html")
+    generated(capfd, "--report", "own.html", "--confidential")
+    public, own = ((folder / name).read_text() for name in ("public.html", "own.html"))
+    assert ("CONFIDENTIAL" in public, "Largest error" in public) == (False, False)
+    assert ("CONFIDENTIAL" in own, "Largest error" in own) == (True, True)
+    assert "18&lt;=age&lt;65" in public
+
+
+def test_a_table_without_rows_cannot_be_compared(folder, capfd):
+    (folder / "none.csv").write_text("id,age,smoker,job,born\n")
+    options = ("--neighbours", "add-remove", "--report", "own.html", "--confidential")
+    code, _, err = called(capfd, "none.csv", "--schema", "people.toml", *EPSILON, *options)
+    assert (code, (folder / "own.html").exists()) == (2, False)
+    assert "a table has no rows" in err
+    code, _, err = called(capfd, "none.csv", "--schema", "people.toml", *EPSILON, *options[:-1])
+    assert (code, (folder / "own.html").exists()) == (0, True)
+
+
+BAD = [
+    (["people.csv", "--columns", "age"], "--columns is for tables without --schema"),
+    (["people.csv", "--valid", "smoker"], "--valid is for tables without --schema"),
+    (["people.csv", "--spelling", "0/1"], "--spelling is for tables without --schema"),
+    (["people.csv", "-o", "people.toml"], "written as .csv, .jsonl or .parquet"),
+    (["people.csv", "--report", "people.toml"], "an output would replace an input"),
+    (["people.csv", "--record", "people.csv"], "an output would replace an input"),
+    (["people.csv", "--counts", "times"], "the table has no column 'times'"),
+    (["people.csv", "--counts", "age"], "column 'age' cannot hold counts"),
+    (["other.csv"], "the table has no column 'smoker'; did you mean 'smokers'?"),
+    (["people.csv", "--queries", "marginals:9"], "width 9 is more than"),
+    (["people.csv", "--confidential"], "--confidential needs --report"),
+    (["people.csv", "--report", "no/such.html"], "no/such.html: no such file"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), BAD, ids=lambda v: v if isinstance(v, str) else "")
+def test_what_is_refused_is_refused_before_a_row_is_read(folder, capfd, arguments, message):
+    head = "id,age,smoker,job,born\n"
+    said = []
+    for rows in ("".join(",".join(row) + "\n" for row in ROWS), "secret\n"):
+        (folder / "people.csv").write_text(head + rows)
+        (folder / "other.csv").write_text(head.replace("smoker", "smokers") + rows)
+        code, out, err = called(capfd, *arguments, "--schema", "people.toml", *EPSILON)
+        assert (code, out) == (2, "")
+        assert message in err
+        assert err.count("\n") == 1
+        said.append(err)
+    assert said[0] == said[1]
+    assert sorted(path.name for path in folder.iterdir()) == ["other.csv", "people.csv", "people.toml"]
+    assert (folder / "people.toml").read_text() == SCHEMA
+
+
+def test_a_field_without_a_place_names_the_column_alone(folder, capfd):
+    (folder / "people.csv").write_text("id,age,smoker,job,born\n1,17,true,secret,1995-03-02\n")
+    code, out, err = called(capfd, "people.csv", "--schema", "people.toml", *EPSILON, "-o", "out.csv")
+    assert (code, out) == (2, "")
+    assert "column 'job' has values that its schema gives no place" in err
+    assert "secret" not in err
+    assert not (folder / "out.csv").exists()

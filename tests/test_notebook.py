@@ -1,0 +1,23 @@
+"""The notebook runs, and prints what is stored in it."""
+
+import json
+
+import pytest
+
+
+@pytest.mark.slow
+def test_the_cells_print_what_they_printed(examples, monkeypatch, capsys):
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    shown = []
+    monkeypatch.setattr(pyplot, "show", lambda: shown.append(pyplot.gcf()))
+    monkeypatch.chdir(examples)
+    cells = json.loads((examples / "small_database.ipynb").read_text(encoding="utf-8"))["cells"]
+    names = {}
+    for cell in (cell for cell in cells if cell["cell_type"] == "code"):
+        exec("".join(cell["source"]), names)
+        stored = [output for output in cell["outputs"] if output["output_type"] == "stream"]
+        assert capsys.readouterr().out == "".join(line for output in stored for line in output["text"])
+        pictures = [output for output in cell["outputs"] if "image/png" in output.get("data", {})]
+        assert len(pictures) == len(shown)
+        while shown:
+            pyplot.close(shown.pop())

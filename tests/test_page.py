@@ -1,0 +1,276 @@
+"""The page about a release: what it says, that it loads nothing, and how it looks in a real browser."""
+
+import html
+import json
+import os
+import re
+import runpy
+import shutil
+import subprocess
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import smalldb
+from queries import Rows
+from smalldb.cli import main
+from smalldb.evaluating import evaluate
+from smalldb.page import Comparison, page
+from smalldb.page.pictures import bars, pairs
+from smalldb.page.shares import marginals
+from smalldb.schema import parse_schema
+
+CHROMIUM = shutil.which("chromium")
+PROBE = Path(__file__).parent / "page_probe.html"
+SCHEMA = parse_schema("""
+columns.age = { kind = "cuts", cuts = [18, 65], range = [0, 99] }
+columns.job = { kind = "categories", values = ["none", "<b>part</b>"], missing = true }
+columns.smoker = { kind = "bool" }
+""")
+
+
+def people(n=60):
+    chance = np.random.default_rng(5)
+    return pd.DataFrame(
+        {
+            "age": chance.integers(0, 99, n),
+            "job": chance.choice(["none", "<b>part</b>", ""], n),
+            "smoker": chance.random(n) < 0.3,
+        }
+    )
+
+
+def released(rows=4, **choices):
+    real = SCHEMA.encode(people())
+    return real, smalldb.release(real, "marginals:2", epsilon=1, rows=rows, **choices)
+
+
+def compare(real, made):
+    return Comparison(real, evaluate(real, Rows.from_frame(real.domain, made.data), made.plan.workload))
+
+
+class Outline(HTMLParser):
+    """Checks that elements are closed in order, and collects texts and attributes."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.open, self.texts, self.given = [], [], []
+        self.feed(page)
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.given.append((tag, dict(attrs)))
+        if tag != "meta":
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if "style" not in self.open:
+            self.texts.append(data)
+
+
+def test_the_page_is_whole_and_loads_nothing():
+    real, made = released()
+    outline = Outline(page(made, SCHEMA, compare(real, made)))
+    assert not [tag for tag, _ in outline.given if tag in ("script", "link", "img", "iframe", "object")]
+    for _, given in outline.given:
+        assert not given.keys() & {"src", "srcset", "onclick", "onload"}
+        assert given.get("href", "#").startswith("#")
+    assert "url(" not in page(made)
+    assert "default-src 'none'" in page(made)
+    anchors = [given["id"] for _, given in outline.given if "id" in given]
+    assert len(anchors) == len(set(anchors))
+    for _, given in outline.given:
+        assert given.get("aria-labelledby", anchors[0]) in anchors
+
+
+def test_the_record_is_in_it():
+    _, made = released()
+    (found,) = re.findall(r'<pre id="record"[^>]*>(.*?)</pre>', page(made, SCHEMA), re.S)
+    assert json.loads(html.unescape(found)) == made.record
+
+
+def test_names_are_texts_and_no_markup():
+    _, made = released()
+    text = page(made, SCHEMA)
+    assert "<b>" not in text
+    assert "&lt;b&gt;part&lt;/b&gt;" in text
+
+
+def test_without_the_data_it_is_a_function_of_what_is_public():
+    _, made = released(rng=3)
+    copy = smalldb.Release(made.data, made.record, made.plan)
+    assert page(copy, SCHEMA) == page(made, SCHEMA)
+    assert "CONFIDENTIAL" not in page(made, SCHEMA)
+    assert "Largest error" not in page(made, SCHEMA)
+
+
+def test_with_the_data_it_is_confidential_and_says_their_errors():
+    real, made = released()
+    text = page(made, SCHEMA, compare(real, made))
+    assert text.count("CONFIDENTIAL") == 2
+    assert "may be published" not in text
+    assert f"<dd>{made.confidential.max_error:.4f}</dd>" in text
+    assert repr(compare(real, made)) == "<Comparison: computed from the data>"
+
+
+def test_a_seeded_release_is_called_not_private():
+    for rng, expected in ((3, True), (None, False)):
+        text = page(released(rng=rng)[1], SCHEMA)
+        assert ("NOT PRIVATE" in text) is ("is NOT private" in text) is expected
+        assert ("may be published" in text) is not expected
+
+
+def test_nothing_of_n_is_said_under_add_remove():
+    pages = []
+    for n in (60, 200):
+        real = SCHEMA.encode(people(n))
+        made = smalldb.release(real, "marginals:1", epsilon=1, rows=1, neighbours="add-remove", rng=1)
+        pages.append(re.sub(r'<section aria-labelledby="data">.*?</section>', "", page(made), flags=re.S))
+    assert pages[0] == pages[1]
+    assert "was added or left out" in pages[0]
+    assert "is in the data at all" in pages[0]
+
+
+def test_beliefs_are_multiplied_odds():
+    frame = pd.DataFrame({"a": [0, 1], "b": [1, 1]})
+    text = page(smalldb.release(frame, epsilon="0.6931471805599453", rows=2))  # just below ln 2
+    cells = re.findall(r'<th scope="row">([\d.]+) %</th><td>([\d.]+) %</td>', text)
+    assert cells == [("1", "2.0"), ("10", "18.2"), ("50", "66.7")]
+    assert "a factor of at most 2." in text
+    assert "100 %" in page(smalldb.release(frame, epsilon=10**6, rows=2))
+
+
+@pytest.mark.parametrize("mechanism", ["census", "rejection", "answers"])
+def test_every_mechanism_has_its_page(mechanism):
+    frame = pd.DataFrame(np.random.default_rng(1).integers(0, 2, (80, 8)), columns=[*"abcdefgh"])
+    made = smalldb.release(frame, "marginals:1", epsilon=1, rows=3, mechanism=mechanism)
+    text = page(made)
+    Outline(text)
+    bounds = made.record["bounds"]
+    assert ("of this release, from what it released" in text) is ("released" in bounds)
+    assert ("Theorem 4.5" in text) is ("theorem_4_5" in bounds)
+
+
+def test_many_attributes_are_shown_in_part():
+    frame = pd.DataFrame(
+        np.random.default_rng(1).integers(0, 2, (50, 70)), columns=[f"x{i}" for i in range(70)]
+    )
+    made = smalldb.release(frame, "conjunctions:1", epsilon=1, rows=5, mechanism="answers")
+    real = Rows.from_frame(made.plan.workload.domain, frame)
+    text = page(made, comparison=compare(real, made))
+    assert text.count("the first 60 are drawn") == 2
+    assert text.count('class="bar1"') == 60
+    assert text.count("are shown for at most 24 of them") == 2
+    assert "are drawn" not in page(released()[1], SCHEMA)
+
+
+def test_marginals_are_shares_of_rows():
+    real = SCHEMA.encode(people())
+    decoded = SCHEMA.decode(real.bits()).loc[lambda frame: frame.index.repeat(real.counts)]
+    by_hand = {
+        "age": [(decoded["age"] == value).mean() for value in SCHEMA.columns[0].kind.values()],
+        "job": [
+            *((decoded["job"] == v).mean() for v in ("none", "<b>part</b>")),
+            decoded["job"].isna().mean(),
+        ],
+        "smoker": [(~decoded["smoker"]).mean(), decoded["smoker"].mean()],
+    }
+    for found in marginals(real, SCHEMA):
+        assert found.shares == pytest.approx(by_hand[found.column])
+    assert [found.labels for found in marginals(real, SCHEMA)] == [
+        ("age<18", "18<=age<65", "age>=65"),
+        ("none", "<b>part</b>", "missing"),
+        ("no", "yes"),
+    ]
+    (whole,) = marginals(real, None)
+    assert whole.shares == pytest.approx(real.bits().T @ real.counts / real.n)
+
+
+def test_bars_are_as_long_as_their_shares():
+    drawn = bars("t", ["a", "b"], ("real", [0.25, 1.0]), ("synthetic", [0.5, 0.0]))
+    lengths = re.findall(r'width="([\d.]+)" height="6" class="bar(\d)"', drawn)
+    assert lengths == [("75.00", "0"), ("150.00", "1"), ("300.00", "0"), ("0.00", "1")]
+    assert "a: 25.0 % / 50.0 %; b: 100.0 % / 0.0 %" in drawn
+
+
+def test_pairs_are_drawn_and_listed_up_to_a_size():
+    off = np.array([[0.1, -0.02], [-0.02, 0.0]])
+    drawn = pairs("t", ["a", "b"], off, signed=True)
+    assert re.findall(r'class="bar(\d)" fill-opacity="([\d.]+)"', drawn) == [
+        ("0", "0.450"),
+        ("1", "0.090"),
+        ("1", "0.090"),
+        ("0", "0.000"),
+    ]
+    assert re.findall(r"<td>(.*?)</td>", drawn) == ["+10.0", "-2.0", "-2.0", "0"]
+    assert "<svg" not in pairs("t", ["a"] * 25, np.zeros((25, 25)))
+
+
+def opened(text, folder, width, dark):
+    """What a page looks like in Chromium."""
+    given = {"WIDTH": str(width), "PAGE": json.dumps(text).replace("</", "<\\/")}
+    probe = PROBE.read_text(encoding="utf-8")
+    for name, value in given.items():
+        probe = probe.replace(name, value)
+    path = Path(folder, "probe.html")
+    path.write_text(probe, encoding="utf-8")
+    command = [
+        *(CHROMIUM, "--headless", "--disable-gpu", f"--user-data-dir={folder}/profile", "--dump-dom"),
+        *(f"--blink-settings=preferredColorScheme={int(not dark)}", "--virtual-time-budget=5000"),
+        *(["--no-sandbox"] if os.geteuid() == 0 else []),
+        path.as_uri(),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    (found,) = re.findall("FOUND(.*)END", html.unescape(done.stdout))
+    return json.loads(found)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(CHROMIUM is None, reason="no chromium here (Debian: apt-get install chromium)")
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("width", [360, 1100])
+def test_it_is_readable_in_a_real_browser(tmp_path, width, dark):
+    real, made = released()
+    found = opened(page(made, SCHEMA, compare(real, made)), tmp_path, width, dark)
+    assert found["record"] == made.record
+    assert found["title"] == "A synthetic table of 4 rows"
+    assert found["bars"] == 2 * 8  # the places of the columns, beside the data and alone
+    assert (found["ground"] < 0.1) is dark
+    assert found["contrast"] > 4.5  # of the accessibility guidelines
+    assert (found["wide"], found["cut"]) == (0, 0)
+    assert found["smallest"] > 12  # pixels
+    assert found["banners"] == ["rgb(168, 0, 28)"]
+    assert found["reachable"]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(CHROMIUM is None, reason="no chromium here (Debian: apt-get install chromium)")
+def test_a_table_of_people_goes_to_a_page_that_a_browser_reads(examples, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    runpy.run_path(str(examples / "make_people.py"))["main"]("people.csv")
+    command = (
+        "generate people.csv --epsilon 1 -o out.csv --record out.json --report out.html --quiet --schema"
+    )
+    assert main([*command.split(), str(examples / "people.toml")]) == 0
+    found = opened(Path("out.html").read_text(encoding="utf-8"), tmp_path, 360, dark=True)
+    made = pd.read_csv("out.csv", keep_default_na=False)
+    assert found["record"] == json.loads(Path("out.json").read_text(encoding="utf-8"))
+    assert found["title"] == f"A synthetic table of {len(made):,} rows"
+    assert found["banners"] == []
+    shares = {
+        "sex": {value: (made["sex"] == value).mean() for value in ("female", "male")},
+        "smoker": {"no": (~made["smoker"]).mean(), "yes": made["smoker"].mean()},
+        "joined": {
+            "joined<2010": (made["joined"] < "2010").mean(),
+            "joined>=2010": (made["joined"] >= "2010").mean(),
+        },
+    }
+    for column, expected in shares.items():
+        listed = "; ".join(f"{label}: {100 * share:.1f} %" for label, share in expected.items())
+        assert f"{column}, share of rows (synthetic): {listed}" in found["pictures"]
