@@ -3,7 +3,7 @@
 import os
 import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 
@@ -44,11 +44,8 @@ class Outputs:
         raw = content.encode() if isinstance(content, str) else content
         if begun is None:
             self._kept[path] = raw
-            return
-        with begun.open("wb") as file:
-            file.write(raw)
-            file.flush()
-            os.fsync(file.fileno())
+        else:
+            _fill(begun, raw, path)
 
     def __enter__(self) -> "Outputs":
         return self
@@ -72,6 +69,33 @@ class Outputs:
             if begun is not None:
                 begun.unlink(missing_ok=True)
                 _unfinished.discard(begun)
+
+
+def create(path: str, content: bytes) -> None:
+    """Make a file that is whole and durable from its first moment; one that is there already stays.
+
+    Of several processes that do so at once one makes the file.
+
+    Raises
+    ------
+    OSError
+        With the path: the place cannot be written, or is a directory.
+    """
+    begun = None if os.path.exists(path) else _begin(path)
+    if begun is None:
+        return
+    try:
+        _fill(begun, content, path)
+        with suppress(FileExistsError), _named(path):
+            os.link(begun, os.path.realpath(path))
+        folder = os.open(begun.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+    finally:
+        begun.unlink(missing_ok=True)
+        _unfinished.discard(begun)
 
 
 @contextmanager
@@ -116,15 +140,30 @@ def _begin(path: str) -> Path | None:
         # what stands under /dev may be a link to a file that others write to as well
         if not os.path.isfile(path) or os.path.abspath(path).startswith(("/dev/", "/proc/")):
             return None
-    mode = place.stat().st_mode & 0o777 if place.exists() else 0o666 & ~_umask()
-    try:
+    with _named(path):
+        mode = place.stat().st_mode & 0o777 if place.exists() else 0o666 & ~_umask()
         handle, begun = tempfile.mkstemp(prefix=f".{place.name}.", suffix=".part", dir=place.parent)
-    except OSError as error:
-        raise type(error)(error.errno, error.strerror, path) from error
     _unfinished.add(Path(begun))
     os.close(handle)
     os.chmod(begun, mode)
     return Path(begun)
+
+
+def _fill(begun: Path, raw: bytes, path: str) -> None:
+    """Write the whole content of a begun file durably; errors name the place it is for."""
+    with _named(path), begun.open("wb") as file:
+        file.write(raw)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+@contextmanager
+def _named(path: str) -> Iterator[None]:
+    """Name the path that the user gave in an error of the operating system."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, path) from error
 
 
 def _umask() -> int:

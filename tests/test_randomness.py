@@ -1,10 +1,16 @@
+import json
 import os
 import random
+import subprocess
+import sys
 from fractions import Fraction
 
 import numpy as np
+import pandas as pd
 import pytest
 
+import smalldb
+from smalldb.cli import main
 from smalldb.exact import draw_level, uniform_below
 from smalldb.randomness import BitSource, OutOfBits, ScriptedBits, SeededBits, SystemBits, bit_source
 
@@ -64,6 +70,119 @@ def test_failing_entropy_propagates(monkeypatch):
     ):
         with pytest.raises(OSError, match="no entropy"):
             draw()
+
+
+FRAME = pd.DataFrame({"a": [0, 0, 1, 1], "b": [0, 1, 1, 1]})
+DRAWS = {
+    **{
+        " ".join(given.values()): (lambda given=given: smalldb.release(FRAME, epsilon=1, rows=3, **given))
+        for given in (
+            {"mechanism": "census"},
+            {"mechanism": "census", "candidates": "tuples"},
+            {"mechanism": "rejection"},
+            {"mechanism": "rejection", "queries": "marginals:1"},
+            {"mechanism": "rejection", "candidates": "multisets"},
+            {"mechanism": "answers"},
+        )
+    },
+    **{
+        method: (lambda method=method: smalldb.select([0, 1, 2], epsilon=1, sensitivity=1, method=method))
+        for method in ("exponential", "permute-and-flip", "noisy-max")
+    },
+}
+
+
+@pytest.mark.parametrize("draw", DRAWS.values(), ids=DRAWS)
+def test_entropy_that_fails_at_any_call_ends_every_mechanism(monkeypatch, draw):
+    draw()  # imports what it needs: multiprocessing, under tqdm, asks for entropy of its own then
+    urandom = os.urandom
+    for good in (0, 1, 2, 5, 10):
+        calls, failed = 0, False
+
+        def some(count, good=good):
+            nonlocal calls, failed
+            calls += 1
+            if calls > good:
+                failed = True
+                raise OSError("no entropy")
+            return urandom(count)
+
+        monkeypatch.setattr(os, "urandom", some)
+        try:
+            draw()
+        except OSError as error:
+            assert str(error) == "no entropy"
+            assert calls == good + 1
+        else:
+            assert not failed
+            assert good
+
+
+def test_failing_entropy_on_the_command_line(tmp_path, monkeypatch, capsys):
+    FRAME.to_csv(tmp_path / "data.csv", index=False)
+    monkeypatch.chdir(tmp_path)
+
+    def broken(count):
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(os, "urandom", broken)
+    assert main(["generate", "data.csv", "--epsilon", "1", "--rows", "2", "-o", "out.csv"]) == 2
+    assert capsys.readouterr() == ("", "smalldb: output: input/output error\n")
+    assert os.listdir(tmp_path) == ["data.csv"]
+
+
+FORKS = """
+import json, os, sys
+import numpy as np
+from fractions import Fraction
+from queries import Conjunctions, Domain
+from smalldb.answers.drawing import cube_noise
+from smalldb.exact import uniform_below
+from smalldb.randomness import SeededBits, SystemBits
+from smalldb.rejection.sampler import prepare
+
+system, seeded = SystemBits(), SeededBits(1)
+workload = Conjunctions(2).workload(Domain([f"x{i}" for i in range(6)]))
+sampler = prepare(workload, np.zeros(workload.size, dtype=np.int64), 10, 16, Fraction(1, 1000))
+
+def draws():
+    return {
+        "system": [system.bits(64) for _ in range(50)],
+        "uniform": [uniform_below(10**20 + 39, system) for _ in range(5)],
+        "noise": [cube_noise(20, Fraction(1, 10), system).tolist() for _ in range(2)],
+        "rows": [sampler.draw(system)[0].tolist() for _ in range(2)],
+        "seeded": [seeded.bits(64)],
+    }
+
+draws()  # what was drawn before the fork must not be drawn on
+told = []
+for _ in range(3):
+    reader, writer = os.pipe()
+    if not os.fork():
+        with os.fdopen(writer, "w") as file:
+            json.dump(draws(), file)
+        os._exit(0)
+    os.close(writer)
+    told.append(reader)
+print(json.dumps([draws(), *(json.load(os.fdopen(reader)) for reader in told)]))
+"""
+
+
+def test_parent_and_child_never_share_bits():
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", FORKS],
+        env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        timeout=200,
+    )
+    assert done.returncode == 0, done.stderr
+    processes = json.loads(done.stdout)
+    assert len(processes) == 4
+    drawn = {name: [str(x) for process in processes for x in process[name]] for name in processes[0]}
+    for name in ("system", "uniform", "noise", "rows"):
+        assert len(set(drawn[name])) == len(drawn[name]), name
+    assert len(set(drawn["seeded"])) == 1  # a seed is a seed, and what would be seen of a buffer
 
 
 def test_script_is_handed_out_once_and_in_order():

@@ -1,0 +1,63 @@
+"""`ledger`: what was spent of the privacy budget of a data set."""
+
+import argparse
+
+from smalldb.commands.account import account_json, account_text
+from smalldb.commands.options import Commands
+from smalldb.commands.telling import as_json, brief
+from smalldb.exact import as_text
+from smalldb.ledger import Account, Ledger
+
+
+def add(commands: Commands) -> None:
+    """Add the command to the parser."""
+    command = commands.add_parser(
+        "ledger",
+        help="what was spent of a privacy budget (reads no data)",
+        description="Check the ledger of a data set and show what its releases spent. "
+        "It is written by: smalldb generate --ledger FILE --budget E.",
+        epilog="example: smalldb ledger people.ledger",
+    )
+    command.add_argument("ledger", metavar="FILE", help="the ledger")
+    command.add_argument(
+        "--delta",
+        metavar="D",
+        help="also bound what they lose together by (epsilon, D), for information",
+    )
+    command.add_argument("--json", action="store_true", help="everything, for machines")
+    command.set_defaults(run=run_ledger)
+
+
+def run_ledger(arguments: argparse.Namespace) -> None:
+    """Show what was spent."""
+    account = Ledger(arguments.ledger).read()
+    if arguments.json:
+        print(as_json(ledger_json(account, arguments.delta)))
+    else:
+        print(ledger_text(account, arguments.delta))
+
+
+def ledger_json(account: Account, delta: str | None) -> dict[str, object]:
+    """Return all that a ledger says."""
+    together = None if delta is None else account_json(account.composed(delta))
+    return {
+        **{name: as_text(getattr(account, name)) for name in ("budget", "spent", "left")},
+        "releases": account.records,
+        "torn": account.torn,
+        "composed": together,
+    }
+
+
+def ledger_text(account: Account, delta: str | None) -> str:
+    """Tell what a ledger says, for people."""
+    relations = {record["neighbours"] for record in account.records}
+    lines = [
+        f"budget:    {brief(account.budget)}" + "".join(f", {name} neighbours" for name in relations),
+        f"spent:     {brief(account.spent)}, by {len(account.records)} releases",
+        f"left:      {brief(account.left)}",
+    ]
+    if account.torn:
+        lines.append("unfinished: the last line, of a run that ended before it spent and released nothing")
+    if delta is not None:
+        lines += ["", account_text(account.composed(delta))]
+    return "\n".join(lines)

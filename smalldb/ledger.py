@@ -1,0 +1,268 @@
+"""The privacy budget of a data set: a file of all that was spent, which no release can overrun."""
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from hashlib import sha256
+from typing import Any, Literal, NamedTuple, final
+
+from smalldb.accounting import Composition, compose_records
+from smalldb.arguments import positive
+from smalldb.exact import as_fraction, as_text
+from smalldb.files import create
+from smalldb.planning.reading import relation_of
+
+FORMAT = 1
+
+
+class OutOfBudget(ValueError):
+    """A release would spend more than is left."""
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """What a ledger says; public numbers.
+
+    Attributes
+    ----------
+    budget
+        The epsilon that all releases together may have.
+    records
+        The privacy of each release, in order, as `smalldb.accounting.compose_records` takes it.
+    torn
+        Whether the file ends in an unfinished line: a run was killed before it had spent, so it released
+        nothing, and nothing is counted for it. The next spending removes that line.
+    """
+
+    budget: Fraction
+    records: tuple[Mapping[str, Any], ...] = ()
+    torn: bool = False
+
+    @property
+    def spent(self) -> Fraction:
+        """The sum of all epsilons, exactly.
+
+        Pure privacy adds up along every course of events, however each release and its epsilon were chosen
+        after earlier ones were seen (Rogers, Roth, Ullman, Vadhan 2016: the only filter at delta 0).
+        """
+        return sum((as_fraction(made["privacy"]["epsilon"], "epsilon") for made in self.records), Fraction(0))
+
+    @property
+    def left(self) -> Fraction:
+        """What may still be spent."""
+        return self.budget - self.spent
+
+    def after(self, record: Mapping[str, Any]) -> "Account":
+        """Return the account after one more release; nothing is written.
+
+        Raises
+        ------
+        OutOfBudget
+            More than is left.
+        ValueError, TypeError
+            Not the record of a private release, of another neighbouring relation, or with a delta.
+        """
+        if compose_records([*self.records, record], delta=0).delta:
+            raise ValueError("a ledger counts pure privacy: delta of the record must be null")
+        made = replace(self, records=(*self.records, _record(_entry(record))))
+        if made.left < 0:
+            needed = as_text(self.left - made.left)
+            raise OutOfBudget(
+                f"epsilon: the release needs {needed}, and {as_text(self.left)} of the budget of "
+                f"{as_text(self.budget)} is left"
+            )
+        return made
+
+    def composed(self, delta: object) -> Composition:
+        """Bound what all releases lose together by (epsilon, delta), as `compose_records` does.
+
+        For information: beyond addition these bounds hold where the number of releases and their epsilons did
+        not depend on what earlier ones showed. The budget is therefore kept by addition alone.
+        """
+        return compose_records(self.records, delta=delta)
+
+
+@final
+class Ledger:
+    """The ledger of a data set: a file of what its releases spent, opened, locked and read anew each time.
+
+    Spend first, then release. What was spent is on the disk when `spend` returns, and is never given back.
+
+    Each line holds a checksum of itself and of all before it. A file that was changed is refused; but one
+    whose last lines were cut off, or an old copy in its place, cannot be told from a true one.
+
+    Parameters
+    ----------
+    path
+        The file; made, if a budget is given and there is none.
+    budget
+        Exact, as `epsilon` of a release; it stands in the file for good. None: the ledger must exist.
+
+    Raises
+    ------
+    OSError
+        The file cannot be made, read or written.
+    ValueError
+        The file is damaged or no ledger, or has another budget.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from queries import Domain
+    >>> from smalldb.planning import plan
+    >>> from smalldb.recording import make_record
+    >>> planned = plan(Domain(["a", "b"]), n=100, epsilon="0.4", rows=3)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     ledger = Ledger(f"{folder}/people.ledger", budget=1)
+    ...     account = ledger.spend(make_record(planned, private=True))
+    >>> account.spent, account.left
+    (Fraction(2, 5), Fraction(3, 5))
+    """
+
+    def __init__(self, path: "str | os.PathLike[str]", budget: object = None) -> None:
+        self._path = os.fspath(path)
+        wanted = None if budget is None else positive(budget, "budget")
+        if wanted is not None:
+            create(self._path, _line("", {"budget": as_text(wanted), "ledger": FORMAT}))
+        found = self.read().budget
+        if wanted is not None and wanted != found:
+            raise ValueError(f"budget: that of {self._path} is {as_text(found)}, for good")
+
+    def __repr__(self) -> str:
+        return f"Ledger({self._path!r})"
+
+    def read(self) -> Account:
+        """Return what the file says now."""
+        with self._locked("r") as handle:
+            return _parsed(_content(handle), self._path).account
+
+    def spend(self, record: Mapping[str, Any]) -> Account:
+        """Spend the privacy of a release, before it is made.
+
+        Parameters
+        ----------
+        record
+            Of the release, or of its plan (`smalldb.recording.make_record`): its keys privacy, neighbours,
+            delta and private count.
+
+        Returns
+        -------
+        Account
+            After it; `torn` if an unfinished line was removed.
+
+        Raises
+        ------
+        OutOfBudget, ValueError, TypeError
+            As `Account.after`; the file stays as it was.
+        OSError
+            The file cannot be written, say on a full disk. It stays as it was, or says more than was spent.
+        """
+        with self._locked("r+") as handle:
+            raw = _content(handle)
+            account, end, last = _parsed(raw, self._path)
+            made = account.after(record)
+            line = _line(last, _entry(made.records[-1]))
+            try:
+                os.ftruncate(handle, end)
+                _write(handle, line if raw[end - 1 : end] == b"\n" else b"\n" + line)
+                os.fsync(handle)
+            except BaseException as error:
+                with suppress(OSError):
+                    os.ftruncate(handle, end)
+                if isinstance(error, OSError):
+                    raise OSError(error.errno, error.strerror, self._path) from error
+                raise
+        return made
+
+    @contextmanager
+    def _locked(self, mode: Literal["r", "r+"]) -> Iterator[int]:
+        """Open the file and wait for its lock, shared to read; processes and threads exclude each other."""
+        import fcntl  # not on every system
+
+        if os.path.exists(self._path) and not os.path.isfile(self._path):
+            raise ValueError(f"{self._path} is no ledger: it is no regular file")
+        handle = os.open(self._path, os.O_RDONLY if mode == "r" else os.O_RDWR | os.O_APPEND)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_SH if mode == "r" else fcntl.LOCK_EX)
+            if not os.path.samestat(os.fstat(handle), os.stat(self._path)):
+                raise ValueError(f"{self._path} was replaced while it was opened: nothing was spent")
+            yield handle
+        finally:
+            os.close(handle)
+
+
+class _Parsed(NamedTuple):
+    """An account, where its last whole line ends in the file, and the checksum of that line."""
+
+    account: Account
+    end: int
+    last: str
+
+
+def _parsed(raw: bytes, path: str) -> _Parsed:
+    """Read the content of a ledger.
+
+    A line is written whole and made durable before anything is released, so an unfinished last line belongs
+    to a run that released nothing. One that lacks no more than its line break is counted.
+    """
+    *lines, tail = raw.split(b"\n")
+    if b"}" in tail:
+        lines.append(tail)
+        tail = b""
+    last, read = "", []
+    try:
+        for line in lines:
+            text = line.decode("ascii")
+            last = _checksum(last, text[65:])
+            if text[:65] != f"{last} ":
+                raise ValueError("a checksum is wrong")
+            read.append(json.loads(text[65:]))
+        head, *entries = read
+        if head["ledger"] != FORMAT:
+            raise ValueError("another format")
+        account = Account(positive(head["budget"], "budget"), tuple(map(_record, entries)), bool(tail))
+        if list(map(_entry, account.records)) != entries:
+            raise ValueError("a line is not spelled as it would be written")
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{path} is damaged, or no ledger: nothing can be spent from it") from error
+    return _Parsed(account, len(raw) - len(tail), last)
+
+
+def _entry(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a line says of a release."""
+    own = record["privacy"]["bounded_range"]
+    return {
+        "epsilon": as_text(positive(record["privacy"]["epsilon"], "privacy.epsilon")),
+        "bounded_range": None if own is None else as_text(positive(own, "privacy.bounded_range")),
+        "neighbours": relation_of(record["neighbours"]).value,
+    }
+
+
+def _record(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the part of a record that a line was made from."""
+    privacy = {name: entry[name] for name in ("epsilon", "bounded_range")}
+    return {"privacy": privacy, "neighbours": entry["neighbours"], "delta": None, "private": True}
+
+
+def _line(last: str, said: Mapping[str, Any]) -> bytes:
+    """Write a line that follows the one with the checksum `last`; it holds one closing brace, at its end."""
+    text = json.dumps(said, sort_keys=True)
+    return f"{_checksum(last, text)} {text}\n".encode("ascii")
+
+
+def _checksum(last: str, text: str) -> str:
+    return sha256(f"{last} {text}".encode("ascii")).hexdigest()
+
+
+def _content(handle: int) -> bytes:
+    with os.fdopen(os.dup(handle), "rb") as file:
+        return file.read()
+
+
+def _write(handle: int, raw: bytes) -> None:
+    """Write all of it."""
+    while raw:
+        raw = raw[os.write(handle, raw) :]

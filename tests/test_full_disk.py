@@ -1,0 +1,209 @@
+"""Full disks and places that cannot be written: a clear error, nothing half-written, the ledger true."""
+
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from smalldb.cli import main
+from smalldb.ledger import Ledger
+
+SMALL = "a,b\n0,0\n0,1\n1,1\n1,1\n"
+
+RECORD = {
+    "privacy": {"epsilon": "1/1000", "bounded_range": None},
+    "neighbours": "replace-one",
+    "delta": None,
+    "private": True,
+}
+
+
+@pytest.fixture
+def data(tmp_path):
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "data.csv").write_text(SMALL)
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def mounted(tmp_path):
+    """Mount a file system of 64 KiB in memory; needs root."""
+    folders = []
+
+    def mount(name, *options):
+        folder = tmp_path / name
+        folder.mkdir()
+        command = ["mount", "-t", "tmpfs", "-o", ",".join(("size=64k", *options)), "tmpfs", folder]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        except FileNotFoundError:
+            pytest.skip("there is no mount")
+        if done.returncode:
+            pytest.skip(f"a tmpfs needs root: {done.stderr.strip()}")
+        folders.append(folder)
+        return folder
+
+    yield mount
+    for folder in folders:
+        subprocess.run(["umount", "-l", folder], check=True, timeout=60)
+
+
+def fill(folder, left=0):
+    """Fill a file system but for so many bytes, a multiple of 4096."""
+    with (folder / "filler").open("wb", buffering=0) as file:
+        try:
+            while file.write(b"0" * 4096):
+                pass
+        except OSError:
+            pass
+        file.truncate(file.tell() - left)
+
+
+def content(folder):
+    return {place.name: place.read_bytes() for place in folder.iterdir() if place.name != "filler"}
+
+
+def generate(data, *arguments, name="data.csv", stdout=subprocess.PIPE, **more):
+    """Run `generate` in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-m", "smalldb", "generate", name, "--epsilon", "0.1", *map(str, arguments)],
+        cwd=data,
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=200,
+        **more,
+    )
+
+
+@pytest.mark.slow
+def test_a_full_disk(data, mounted):
+    disk = mounted("disk")
+    kept, ledger = disk / "out.csv", disk / "l"
+    kept.write_text("precious")
+    first = Ledger(ledger, 1)
+    fill(disk)
+    before = content(disk)
+    places = ("--rows", 2, "-o", kept, "--record", disk / "out.json")
+
+    # no room for the table: what was spent before it was made stays spent, in a ledger elsewhere
+    done = generate(data, *places, "--ledger", "l", "--budget", 1)
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1].endswith(": no space left on device")
+    assert f"smalldb: {disk}" in done.stderr
+    assert content(disk) == before
+    assert len(Ledger(data / "l").read().records) == 1
+
+    # no room for a new ledger
+    done = generate(data, "--rows", 2, "--ledger", disk / "new", "--budget", 1)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"smalldb: {disk / 'new'}: no space left on device\n"
+    assert content(disk) == before
+
+    # a ledger takes lines to the end of its page, and then none: each that it took was spent
+    spent = 0
+    while True:
+        try:
+            first.spend(RECORD)
+        except OSError as error:
+            assert error.filename == str(ledger)
+            break
+        spent += 1
+    assert spent >= 10
+    account = Ledger(ledger).read()
+    assert (len(account.records), account.torn) == (spent, False)
+    done = generate(data, "--rows", 2, "--ledger", ledger)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"smalldb: {ledger}: no space left on device\n"
+    assert Ledger(ledger).read() == account
+    assert content(disk)["out.csv"] == b"precious"
+
+    # with room again all goes on
+    (disk / "filler").unlink()
+    assert generate(data, *places, "--ledger", ledger).returncode == 0
+    assert len(Ledger(ledger).read().records) == spent + 1
+    assert sorted(content(disk)) == ["l", "out.csv", "out.json"]
+
+
+def test_a_disk_that_fills_up_under_stdout(data, mounted):
+    disk = mounted("disk")
+    fill(disk)
+    with (disk / "out.csv").open("w") as file:
+        done = generate(data, "--rows", 2, "--quiet", stdout=file)
+    assert done.returncode == 2
+    assert done.stderr == "smalldb: output: no space left on device\n"
+
+
+def test_a_disk_that_cannot_be_written(data, mounted):
+    disk = mounted("disk")
+    Ledger(disk / "l", 1)
+    subprocess.run(["mount", "-o", "remount,ro", disk], check=True, timeout=60)
+    before = content(disk)
+    for arguments in (
+        ["-o", disk / "out.csv"],
+        ["--ledger", disk / "l"],
+        ["--ledger", disk / "m", "--budget", 1],
+    ):
+        done = generate(data, "--rows", 2, *arguments)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr == f"smalldb: {arguments[1]}: read-only file system\n"
+        assert content(disk) == before
+
+
+def limited(size):
+    """Let a process write no file beyond a size; this needs no root."""
+    return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+
+
+def test_a_file_that_cannot_grow(data):
+    for rows in (2, 9):  # compiled code is cached in files, too
+        assert generate(data, "--rows", rows).returncode == 0
+    ledger = Ledger(data / "l", 1)
+    room = (data / "l").stat().st_size
+    told = f"smalldb: {data / 'l'}: file too large\n"
+    for size in (room, room + 1, room + 100):
+        done = generate(data, "--rows", 2, "--ledger", data / "l", preexec_fn=limited(size))
+        assert (done.returncode, done.stdout, done.stderr) == (2, "", told)
+        assert ledger.read().records == ()
+        assert not ledger.read().torn
+    before = sorted(os.listdir(data))
+    done = generate(data, "--rows", 9, "-o", "out.csv", preexec_fn=limited(30))
+    assert done.returncode == 2
+    assert done.stderr == "smalldb: out.csv: file too large\n"
+    assert sorted(os.listdir(data)) == before
+
+
+def test_places_that_cannot_be(data, capsys, monkeypatch):
+    monkeypatch.chdir(data)
+    before = content(data)
+    for place, said in (
+        ("none/l", "no such file"),
+        ("data.csv/l", "not a directory"),
+        (".", "is a directory"),
+        ("x" * 300, "name too long"),
+    ):
+        for option in ("--ledger", "-o", "--record"):
+            more = ["--budget", "1"] if option == "--ledger" else []
+            code = main(["generate", "data.csv", "--epsilon", "1", "--rows", "2", option, place, *more])
+            out, err = capsys.readouterr()
+            assert (code, out, len(err.splitlines())) == (2, "", 1)
+            assert err.startswith(f"smalldb: {place}")
+            assert said in err or "is no ledger: it is no regular file" in err
+            assert content(data) == before
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_places_without_permission(data, capsys, monkeypatch):
+    monkeypatch.chdir(data)
+    Ledger("l", 1)
+    Path("l").chmod(0o444)
+    locked = data / "locked"
+    locked.mkdir(mode=0o555)
+    for option, place in (("--ledger", "l"), ("-o", "locked/out.csv"), ("--record", "locked/out.json")):
+        assert main(["generate", "data.csv", "--epsilon", "1", "--rows", "2", option, place]) == 2
+        assert capsys.readouterr() == ("", f"smalldb: {place}: permission denied\n")
+    assert Ledger("l").read().records == ()
+    assert os.listdir(locked) == []

@@ -1,0 +1,444 @@
+"""A ledger never says less than was spent, whatever happens to the runs and to the disk."""
+
+import errno
+import fcntl
+import json
+import os
+import subprocess
+import sys
+import threading
+from fractions import Fraction
+from hashlib import sha256
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import smalldb
+from queries import Domain
+from smalldb.accounting import compose_records
+from smalldb.ledger import Account, Ledger, OutOfBudget
+from smalldb.recording import make_record
+
+SMALL = "a,b\n0,0\n0,1\n1,1\n1,1\n"
+
+
+def record(epsilon="0.1", neighbours="replace-one", **changes):
+    """What counts of a record."""
+    privacy = {"epsilon": str(epsilon), "bounded_range": None}
+    return {"privacy": privacy, "neighbours": neighbours, "delta": None, "private": True} | changes
+
+
+def said(path):
+    """A ledger's lines by their definition: each after the checksum of the one before and of itself."""
+    last, lines = "", []
+    for line in path.read_text(encoding="ascii").splitlines():
+        digest, text = line.split(" ", 1)
+        last = sha256(f"{last} {text}".encode()).hexdigest()
+        assert digest == last
+        lines.append(json.loads(text))
+    assert path.read_bytes().endswith(b"\n")
+    return lines
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "people.ledger"
+
+
+def filled(path, times=3, budget=1):
+    ledger = Ledger(path, budget)
+    for _ in range(times):
+        ledger.spend(record())
+    return ledger
+
+
+@pytest.mark.parametrize(("budget", "epsilon", "room"), [(1, "0.1", 10), ("0.3", "0.1", 3), (1, "1/3", 3)])
+def test_the_budget_is_spent_to_its_end_and_no_further(path, budget, epsilon, room):
+    ledger = Ledger(path, budget)
+    for i in range(room):
+        assert ledger.read().spent == i * Fraction(epsilon)
+        assert ledger.spend(record(epsilon)).spent == (i + 1) * Fraction(epsilon)
+    before = path.read_bytes()
+    for least in (epsilon, "1e-300"):
+        with pytest.raises(OutOfBudget, match=r"^epsilon: .* 0 of the budget of .* is left$"):
+            ledger.spend(record(least))
+    assert path.read_bytes() == before
+    assert said(path) == [
+        {"budget": str(budget), "ledger": 1},
+        *[{"bounded_range": None, "epsilon": epsilon, "neighbours": "replace-one"}] * room,
+    ]
+    assert (ledger.read().left, ledger.read().torn) == (0, False)
+
+
+amounts = st.fractions(min_value=Fraction(1, 50), max_value=2, max_denominator=50)
+
+
+@given(amounts.map(lambda x: 3 * x), st.lists(amounts, max_size=12))
+def test_accounts_are_sums_and_refuse_what_is_left_over(budget, epsilons):
+    account, spent = Account(budget), []
+    for epsilon in epsilons:
+        if sum(spent) + epsilon <= budget:
+            account = account.after(record(epsilon))
+            spent.append(epsilon)
+        else:
+            with pytest.raises(OutOfBudget):
+                account.after(record(epsilon))
+        assert (account.spent, account.left) == (sum(spent), budget - sum(spent))
+    if spent:
+        composed = compose_records(account.records, delta=0)
+        assert composed.method == "addition"
+        assert 0 <= Fraction(composed.epsilon) - sum(spent) < Fraction(1, 10**12)
+
+
+def test_what_records_hold_is_what_is_composed(path):
+    ledger, whole = Ledger(path, 30), []
+    for mechanism, times in (("census", 40), ("answers", 3)):
+        planned = smalldb.plan(Domain(["a", "b"]), n=100, epsilon="1/2", rows=3, mechanism=mechanism)
+        whole += [make_record(planned, private=True)] * times
+    for one in whole:
+        account = ledger.spend(one)
+    assert account == ledger.read()
+    kept = ("privacy", "neighbours", "delta", "private")
+    assert [dict(made) for made in account.records] == [{key: one[key] for key in kept} for one in whole]
+    for delta in ("1e-6", 0):
+        ours, theirs = account.composed(delta), compose_records(whole, delta=delta)
+        assert (ours.epsilon, ours.method, ours.delta) == (theirs.epsilon, theirs.method, theirs.delta)
+    assert account.composed("1e-6").epsilon < account.spent
+
+
+def test_a_release_is_entered_by_its_record(path):
+    frame = pd.DataFrame({"a": [0, 0, 1, 1], "b": [0, 1, 1, 1]})
+    made = smalldb.release(frame, epsilon="1/2", rows=2, neighbours="add-remove")
+    account = Ledger(path, 1).spend(made.record)
+    assert account.spent == Fraction(made.record["privacy"]["epsilon"]) < Fraction(1, 2)
+    with pytest.raises(ValueError, match="one neighbouring relation"):
+        Ledger(path).spend(record())
+    assert Ledger(path).read() == account
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (record(private=False), "seeded release is not private"),
+        (record(delta="1e-9"), "delta of the record must be null"),
+        (record("0"), "epsilon must be above 0"),
+        (record("-1"), "epsilon must be above 0"),
+        (record("nan"), "epsilon must be a finite number"),
+        (record(neighbours="both"), "neighbours must be"),
+        (record(neighbours=None), "neighbours must be"),
+        (record(privacy={}), "a key is missing"),
+        ({}, "a key is missing"),
+        (3, "a key is missing"),
+    ],
+)
+def test_what_is_no_private_release_is_refused(path, wrong, message):
+    ledger = Ledger(path, 1)
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match=message) as caught:
+        ledger.spend(wrong)
+    assert "\n" not in str(caught.value)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("budget", [0, -1, "inf", "x"])
+def test_a_budget_is_a_number_above_0(path, budget):
+    with pytest.raises(ValueError, match="budget must be"):
+        Ledger(path, budget)
+    assert not path.exists()
+
+
+def test_a_budget_stands_for_good(path):
+    filled(path)
+    assert Ledger(path).read() == Ledger(path, "1.0").read()
+    for other in (2, "0.999"):
+        with pytest.raises(ValueError, match="is 1, for good"):
+            Ledger(path, other)
+
+
+def test_a_ledger_is_not_made_by_a_misspelt_name(path):
+    with pytest.raises(FileNotFoundError):
+        Ledger(path)
+    assert not path.exists()
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"\n", b"a,b\n0,1\n", b"{}\n", b"\xff\xfe", b"}", b"0" * 65 + b"{}\n"]
+)
+def test_other_files_are_no_ledgers(path, content):
+    path.write_bytes(content)
+    for budget in (1, None):
+        with pytest.raises(ValueError, match="damaged, or no ledger"):
+            Ledger(path, budget)
+    assert path.read_bytes() == content
+
+
+def test_folders_and_pipes_are_no_ledgers(tmp_path, path):
+    os.mkfifo(path)
+    for place in (tmp_path, path):
+        for budget in (1, None):
+            with pytest.raises((ValueError, OSError), match=r"no regular file|[Ii]s a directory"):
+                Ledger(place, budget)
+
+
+def test_any_changed_byte_is_noticed(path):
+    filled(path, 2)
+    raw = path.read_bytes()
+    for place in range(len(raw)):
+        for byte in {10, 125, raw[place] ^ 1, raw[place] ^ 128} - {raw[place]}:
+            path.write_bytes(raw[:place] + bytes([byte]) + raw[place + 1 :])
+            with pytest.raises(ValueError, match="damaged"):
+                Ledger(path)
+
+
+def test_lines_that_are_missing_moved_or_repeated_are_noticed(path):
+    filled(path, 4)
+    lines = path.read_bytes().splitlines(keepends=True)
+    orders = [[0, 2, 3, 4], [0, 1, 3, 4], [0, 2, 1, 3, 4], [0, 1, 2, 3, 4, 4], [1, 2, 3, 4], [0, 0, 1]]
+    for order in orders:
+        path.write_bytes(b"".join(lines[i] for i in order))
+        with pytest.raises(ValueError, match="damaged"):
+            Ledger(path)
+
+
+def test_a_line_of_another_format_is_refused(path):
+    filled(path)
+    for text in (
+        '{"epsilon": "1"}',
+        '{"bounded_range": null, "epsilon": "x", "neighbours": "replace-one"}',
+        "[]",
+    ):
+        raw = path.read_bytes()
+        last = raw.splitlines()[-1][:64].decode()
+        path.write_bytes(raw + f"{sha256(f'{last} {text}'.encode()).hexdigest()} {text}\n".encode())
+        with pytest.raises(ValueError, match="damaged"):
+            Ledger(path).spend(record())
+        path.write_bytes(raw)
+
+
+def test_an_unfinished_line_is_told_and_removed(path):
+    ledger = filled(path)
+    raw = path.read_bytes()
+    start = raw.rindex(b"\n", 0, -1) + 1
+    for end in range(start, len(raw)):
+        path.write_bytes(raw[:end])
+        found = ledger.read()
+        counted = 3 if end == len(raw) - 1 else 2  # where only the line break is missing, it counts
+        assert (len(found.records), found.torn) == (counted, start < end < len(raw) - 1)
+        after = ledger.spend(record("0.2"))
+        assert after.torn == found.torn
+        assert after.spent == Fraction(counted, 10) + Fraction(1, 5)
+        assert ledger.read() == Account(after.budget, after.records)
+        assert len(said(path)) == counted + 2
+
+
+@pytest.mark.parametrize("room", [0, 1, 70, 130, 10**6])
+def test_a_failing_disk_leaves_the_ledger_as_it_was(path, monkeypatch, room):
+    ledger = filled(path)
+    before, write, left = path.read_bytes(), os.write, room
+
+    def some(handle, raw):
+        nonlocal left
+        if not left:
+            raise OSError(errno.ENOSPC, "no room")
+        done = write(handle, raw[:left])
+        left -= done
+        return done
+
+    def failing(handle):
+        raise OSError(errno.EIO, "no disk")
+
+    with monkeypatch.context() as patched, pytest.raises(OSError, match=r"no room|no disk") as caught:
+        patched.setattr(os, "write", some)
+        patched.setattr(os, "fsync", failing)
+        ledger.spend(record())
+    assert (caught.value.filename, left < room or not room) == (str(path), True)
+    assert caught.value.errno == (errno.EIO if room > 1000 else errno.ENOSPC)
+    assert path.read_bytes() == before
+    assert ledger.spend(record()).spent == Fraction(4, 10)
+
+
+def test_a_ledger_that_is_replaced_under_way_is_refused(path):
+    ledger = filled(path)
+    refused = []
+
+    def spend():
+        try:
+            ledger.spend(record())
+        except ValueError as error:
+            refused.append(str(error))
+
+    with path.open("rb") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        other = threading.Thread(target=spend)
+        other.start()
+        other.join(0.2)
+        assert other.is_alive()
+        fresh = path.with_name("fresh")
+        fresh.write_bytes(path.read_bytes())
+        fresh.replace(path)
+    other.join(10)
+    assert len(refused) == 1
+    assert "was replaced while it was opened" in refused[0]
+    assert len(ledger.read().records) == 3
+
+
+def test_threads_share_what_is_left(path):
+    Ledger(path, 1)
+    done, start = [], threading.Barrier(8)
+
+    def spend():
+        start.wait()
+        for _ in range(5):
+            try:
+                Ledger(path, 1).spend(record())
+            except OutOfBudget:
+                continue
+            done.append(1)
+
+    threads = [threading.Thread(target=spend) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(done) == 10
+    assert len(said(path)) == 11
+
+
+def test_of_many_who_make_a_ledger_one_sets_the_budget(path):
+    for _ in range(20):
+        path.unlink(missing_ok=True)
+        made, start = [], threading.Barrier(6)
+
+        def make(budget, made=made, start=start):
+            start.wait()
+            try:
+                made.append(Ledger(path, budget).read().budget)
+            except ValueError as error:
+                assert "for good" in str(error)
+
+        threads = [threading.Thread(target=make, args=(budget,)) for budget in (1, 1, 1, 2, 2, 2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(made) == 3
+        assert set(made) == {Ledger(path).read().budget}
+        assert os.listdir(path.parent) == [path.name]
+
+
+FORKS = """
+import os, random, signal, sys, time
+from smalldb.ledger import Ledger, OutOfBudget
+from test_ledger import record
+
+def child(work):
+    reader, writer = os.pipe()
+    pid = os.fork()
+    if not pid:
+        os.close(reader)
+        try:
+            work(writer)
+        finally:
+            os._exit(0)
+    os.close(writer)
+    return pid, reader
+
+def said(reader):
+    with os.fdopen(reader, "rb") as file:
+        return len(file.read())
+"""
+
+RACE = """
+def spend(writer):
+    try:
+        Ledger(sys.argv[1], 1).spend(record())
+    except OutOfBudget:
+        return
+    os.write(writer, b"x")  # the release
+
+children = [child(spend) for _ in range(40)]
+print(sum(said(reader) for _, reader in children))
+for pid, _ in children:
+    os.waitpid(pid, 0)
+"""
+
+KILLED_WITHIN = """
+ledger, write = Ledger(sys.argv[1], 1000), os.write
+for cut in range(0, 150, 2):
+    before = ledger.read()
+
+    def spend(writer):
+        def some(handle, raw):
+            write(handle, raw[:cut])
+            os.kill(os.getpid(), signal.SIGKILL)
+
+        os.write = some
+        ledger.spend(record())
+
+    pid, reader = child(spend)
+    assert os.WIFSIGNALED(os.waitpid(pid, 0)[1]) and not said(reader)
+    found = ledger.read()
+    assert found.spent - before.spent in (0, record_epsilon), cut
+    torn += found.torn
+    after = ledger.spend(record())
+    assert after.spent == found.spent + record_epsilon and not ledger.read().torn
+print(torn)
+"""
+
+KILLED_ANYWHERE = """
+ledger, chance = Ledger(sys.argv[1], 1000), random.Random(1)
+released = 0
+for kill in range(40):
+    def spend(writer):
+        while True:
+            ledger.spend(record())
+            os.write(writer, b"x")  # the release
+
+    pid, reader = child(spend)
+    os.read(reader, 1)
+    time.sleep(chance.uniform(0, 0.03))
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    released += 1 + said(reader)
+    spent = len(ledger.read().records)
+    assert released <= spent <= released + kill + 1, kill
+print(released)
+"""
+
+
+def forked(script, path):
+    """Run a script that forks, in a process of one thread."""
+    head = FORKS + "\nfrom fractions import Fraction\nrecord_epsilon, torn = Fraction(1, 10), 0\n"
+    done = subprocess.run(
+        [sys.executable, "-c", head + script, str(path)],
+        env={
+            **os.environ,
+            "OPENBLAS_NUM_THREADS": "1",
+            "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path]),
+        },
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+    assert done.returncode == 0, done.stderr
+    return int(done.stdout)
+
+
+def test_processes_share_what_is_left(path):
+    assert forked(RACE, path) == 10
+    assert len(said(path)) == 11
+
+
+def test_a_run_killed_within_its_line_has_spent_it_or_released_nothing(path):
+    torn = forked(KILLED_WITHIN, path)
+    length = len(path.read_bytes().splitlines(keepends=True)[-1])
+    # neither nothing, nor all, nor all but the line break
+    assert torn == sum(0 < cut < length - 1 for cut in range(0, 150, 2))
+    assert length < 150
+
+
+def test_runs_killed_at_any_time_release_no_more_than_they_spent(path):
+    assert forked(KILLED_ANYWHERE, path) >= 40

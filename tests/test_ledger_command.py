@@ -1,0 +1,150 @@
+"""`generate --ledger`: spend first, then release; and `ledger`, which shows what is spent."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+import smalldb.commands.generate
+from smalldb.accounting import compose_records
+from smalldb.cli import main
+from smalldb.ledger import Ledger
+
+SMALL = "a,b\n0,0\n0,1\n1,1\n1,1\n"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    (tmp_path / "data.csv").write_text(SMALL)
+    (tmp_path / "empty.csv").write_text("a,b\n")
+    (tmp_path / "bad.csv").write_text("a,b\n7,8\n")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def generate(folder, capsys):
+    """Run `generate`; returns exit code, stdout and stderr."""
+
+    def run(*arguments, data="data.csv", epsilon="0.4", rows="2", ledger="l"):
+        code = main(["generate", data, "--epsilon", epsilon, "--rows", rows, "--ledger", ledger, *arguments])
+        return code, *capsys.readouterr()
+
+    return run
+
+
+def test_releases_spend_until_nothing_is_left(generate, folder, capsys):
+    for i, (spent, left) in enumerate([("0.4", "0.6"), ("0.8", "0.2")], 1):
+        code, out, err = generate("--budget", "1")
+        assert (code, out[:4]) == (0, "a,b\n")
+        assert err.startswith(f"ledger:    {spent} of 1 spent, with this release, number {i}\n")
+        assert main(["ledger", "l"]) == 0
+        shown = (
+            f"budget:    1, replace-one neighbours\nspent:     {spent}, by {i} releases\nleft:      {left}\n"
+        )
+        assert capsys.readouterr().out == shown
+    refused = "smalldb: epsilon: the release needs 0.4, and 0.2 of the budget of 1 is left\n"
+    assert generate("-o", "out.csv") == (2, "", refused)
+    assert sorted(os.listdir(folder)) == ["bad.csv", "data.csv", "empty.csv", "l"]
+    assert generate("--quiet", epsilon="0.2")[0::2] == (0, "")
+    assert Ledger("l").read().left == 0
+
+
+def test_what_is_spent_is_what_the_record_says(generate, folder):
+    records = []
+    for mechanism in ("census", "answers"):
+        more = ("--neighbours", "add-remove", "--n-max", "9", "--mechanism", mechanism)
+        assert generate("--budget", "1", "--record", "r.json", *more)[0] == 0
+        records.append(json.loads((folder / "r.json").read_text()))
+    account = Ledger("l").read()
+    assert [made["privacy"] for made in account.records] == [record["privacy"] for record in records]
+    assert account.composed("1e-6").epsilon == compose_records(records, delta="1e-6").epsilon
+
+
+def test_what_was_spent_stays_spent_when_the_release_fails(generate, folder, monkeypatch):
+    def broken(*_, **__):
+        raise OSError(5, "Input/output error")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(smalldb.commands.generate, "release", broken)
+        code, out, err = generate("--budget", "1", "-o", "out.csv")
+    assert (code, out, len(err.splitlines())) == (2, "", 2)
+    assert err.startswith("ledger:    0.4 of 1 spent")
+    assert not (folder / "out.csv").exists()
+    assert len(Ledger("l").read().records) == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "arguments", "spent"),
+    [
+        ({"data": "none.csv"}, [], None),
+        ({"epsilon": "0"}, [], None),
+        ({"rows": "1000000"}, ["--mechanism", "census"], None),
+        ({}, ["-o", "no/such/place"], None),
+        ({}, ["--seed", "1"], None),
+        ({"epsilon": "2"}, [], 0),
+        ({"data": "bad.csv"}, [], 0),
+        ({"data": "empty.csv"}, [], 0),
+        ({"data": "bad.csv", "epsilon": "2"}, [], 0),
+        ({"data": "empty.csv"}, ["--neighbours", "add-remove"], 1),
+    ],
+)
+def test_what_is_refused_spends_nothing(generate, folder, changes, arguments, spent):
+    code, out, err = generate("--budget", "1", *arguments, **changes)
+    assert code == (0 if spent else 2)
+    assert spent or (out, len(err.splitlines())) == ("", 1)
+    assert os.path.exists("l") == (spent is not None)
+    if spent is not None:
+        assert len(Ledger("l").read().records) == spent
+    if changes.get("epsilon") == "2":  # before the data are read
+        assert "is left" in err
+
+
+def test_options_that_do_not_go_together(generate, folder, capsys):
+    assert main(["generate", "data.csv", "--epsilon", "1", "--rows", "2", "--budget", "1"]) == 2
+    assert capsys.readouterr().err == "smalldb: --budget needs --ledger\n"
+    assert "l: no such file" in generate()[2]
+    for name in ("-o", "--record"):
+        assert "would replace" in generate("--budget", "1", name, "l")[2]
+    assert Ledger("l").read().records == ()
+    assert "data.csv is damaged, or no ledger" in generate("--budget", "1", ledger="data.csv")[2]
+    assert "is 1, for good" in generate("--budget", "2")[2]
+    assert (folder / "data.csv").read_text() == SMALL
+
+
+def test_an_unfinished_line_is_told(generate, folder, capsys):
+    generate("--budget", "1")
+    with (folder / "l").open("ab") as file:
+        file.write(b"0123456789abc")
+    assert main(["ledger", "l", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["torn"] is True
+    assert main(["ledger", "l"]) == 0
+    assert "unfinished: the last line" in capsys.readouterr().out
+    assert "an unfinished line of a run that released nothing was removed" in generate()[2]
+    assert main(["ledger", "l", "--json", "--delta", "1e-6"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert (shown["budget"], shown["spent"], shown["left"], shown["torn"]) == ("1", "0.8", "0.2", False)
+    assert len(shown["releases"]) == 2
+    assert shown["composed"]["epsilon"] == compose_records(shown["releases"], delta="1e-6").epsilon
+    assert main(["ledger", "data.csv"]) == 2
+    assert "damaged, or no ledger" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_twenty_runs_at_once_with_room_for_ten(folder):
+    def start(i):
+        command = [sys.executable, "-m", "smalldb", "generate", "data.csv", "--epsilon", "0.1", "--rows", "2"]
+        command += ["--ledger", "l", "--budget", "1", "-o", f"out{i}.csv"]
+        return subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+
+    runs = [start(i) for i in range(20)]
+    told = [run.communicate(timeout=300)[1] for run in runs]
+    codes = [run.returncode for run in runs]
+    assert sorted(codes) == [0] * 10 + [2] * 10, told
+    assert [os.path.exists(f"out{i}.csv") for i in range(20)] == [code == 0 for code in codes]
+    refusal = "smalldb: epsilon: the release needs 0.1, and 0 of the budget of 1 is left\n"
+    assert {text for text, code in zip(told, codes, strict=True) if code} == {refusal}
+    account = Ledger("l").read()
+    assert (len(account.records), account.left) == (10, 0)
