@@ -1,9 +1,11 @@
 """The relaxed mechanism: the exponential mechanism over answers, then the nearest small table."""
 
-from smalldb.answers.bounding import bound, radius_quantile
+from smalldb.answers.bounding import bound
 from smalldb.answers.measuring import Measured, loss, measure
-from smalldb.answers.shares import AnswersPlan, Measurement, plan_answers
+from smalldb.answers.parts import Measurement
+from smalldb.answers.shares import AnswersPlan, plan_answers
 from smalldb.answers.synthesising import synthesise
+from smalldb.answers.tails import radius_quantile
 
 __all__ = [
     "AnswersPlan",

@@ -70,7 +70,7 @@ def two_sided_geometric(rate: Fraction, count: int, source: BitSource) -> Intege
         ones += coins(_digit(rate * (1 << i)), 2 * count, source).reshape(2, count).astype(np.int64) << i
     flat, running = ones.reshape(-1), np.arange(2 * count)
     while len(running):
-        running = running[coins(_decay(rate * (1 << digits)), len(running), source)]
+        running = running[coins(decay(rate * (1 << digits)), len(running), source)]
         flat[running] = np.minimum(flat[running] + (1 << digits), CLIP)
     difference: Integers = ones[0] - ones[1]
     return difference
@@ -117,7 +117,7 @@ def _expansion(probability: Enclosure, place: int) -> int:
             return low & ((1 << DIGIT) - 1)
 
 
-def _decay(r: Fraction) -> Enclosure:
+def decay(r: Fraction) -> Enclosure:
     """Enclose exp(-r)."""
     return lambda precision: exp_enclosure(r, precision)
 

@@ -1,16 +1,19 @@
 """From released integers to parities with public noise, and to a distribution over the cells."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import NamedTuple
 
 import numpy as np
 
 from queries import Domain
 from queries.domain import Integers
-from smalldb.answers.measuring import Measured
-from smalldb.answers.parities import Floats, mask
-from smalldb.answers.shares import AnswersPlan, prior
+from smalldb.answers.measuring import Measured, pieces
+from smalldb.answers.parities import Floats, Places, mask
+from smalldb.answers.parts import Measurement
+from smalldb.answers.priors import prior
+from smalldb.answers.shares import AnswersPlan
 
 NEWTON = 2048  # parities up to which second derivatives are formed
 _STEPS = 100
@@ -43,27 +46,61 @@ class Model(NamedTuple):
     slope: Floats
 
 
-def estimates(plan: AnswersPlan, measured: Measured) -> Estimates:
-    """Read released integers as means of parities; post-processing."""
-    total = float(released_total(plan, measured))
-    sums = released_sums(plan, measured)
-    chi = np.zeros(len(plan.spectrum.sets))
-    chi[: len(sums)] = np.clip(sums / max(1.0, total), -1.0, 1.0)
-    return Estimates(chi, plan.deviations * (plan.n / max(1.0, total)))
+def estimates(
+    plan: AnswersPlan, measured: Measured, parts: tuple[Measurement, ...] | None = None
+) -> Estimates:
+    """Read released integers of all parts, or some, as means of parities; post-processing."""
+    total = float(max(1, released_total(plan, measured)))
+    places = {chosen: place for place, chosen in enumerate(plan.spectrum.sets)}
+    some = [Estimates(np.zeros(len(places)), np.full(len(places), inf))]
+    for part, values in zip(plan.parts, pieces(plan, measured.values), strict=True):
+        if parts is None or part in parts:
+            sets, sums = released_sums(plan, part, values)
+            members = [places[chosen] for chosen in sets]
+            chi, deviations = np.zeros(len(places)), np.full(len(places), inf)
+            chi[members] = np.clip(sums / total, -1.0, 1.0)
+            deviations[members] = [part.deviations[len(chosen)] / total for chosen in sets]
+            some.append(Estimates(chi, deviations))
+    return combined(some)
+
+
+def combined(some: Sequence[Estimates]) -> Estimates:
+    """Average independent estimates, weighted by their precision."""
+    weights = np.array([np.maximum(found.deviations, 1e-100) ** -2.0 for found in some])
+    precision = weights.sum(axis=0)
+    known = precision > 0
+    divisor = np.where(known, precision, 1.0)
+    chi = (weights * np.array([found.chi for found in some])).sum(axis=0) / divisor
+    return Estimates(chi, np.where(known, 1 / np.sqrt(divisor), inf))
 
 
 def released_total(plan: AnswersPlan, measured: Measured) -> int:
-    """Return n under replace-one; under add-remove, the released number of rows."""
+    """Return n under replace-one; under add-remove, the number of rows as the best part released it."""
     if plan.replaced:
         return plan.n
-    return int(measured.values.sum() if plan.method == "cells" else measured.values[0])
+    return min(released_counts(plan, measured), key=lambda counted: counted[0].deviations[0])[1]
 
 
-def released_sums(plan: AnswersPlan, measured: Measured) -> Integers:
-    """Return the released sums of chi_S over the rows, for the parities measured: the spectrum's first."""
-    if plan.method == "cells":
-        return transformed(plan.workload.domain, measured.values)[masks(plan)]
-    return plan.n - 2 * measured.values if plan.replaced else measured.values[1:]
+def released_counts(plan: AnswersPlan, measured: Measured) -> list[tuple[Measurement, int]]:
+    """Return the parts that count rows, under add-remove, and how many each released."""
+    pairs = zip(plan.parts, pieces(plan, measured.values), strict=True)
+    return [
+        (part, int(values.sum() if part.law == "cells" else values[0]))
+        for part, values in pairs
+        if 0 in part.deviations
+    ]
+
+
+def released_sums(
+    plan: AnswersPlan, part: Measurement, values: Integers
+) -> tuple[tuple[Places, ...], Integers]:
+    """Return the parities that a part measures, and their released sums of chi_S over the rows."""
+    if part.law == "cells":
+        return plan.spectrum.sets, transformed(plan.workload.domain, values)[masks(plan)]
+    if plan.replaced:
+        return part.sets, plan.n - 2 * values
+    counted = int(not part.sets[0])
+    return part.sets[counted:], values[counted:]
 
 
 def transformed(domain: Domain, values: Integers) -> Integers:
@@ -82,12 +119,12 @@ def masks(plan: AnswersPlan) -> Integers:
     return np.array([mask(places, d) for places in plan.spectrum.sets], dtype=np.int64)
 
 
-def fit(plan: AnswersPlan, found: Estimates) -> Floats:
+def fit(plan: AnswersPlan, found: Estimates, base: Floats | None = None) -> Floats:
     """
     Fit a distribution over all 2^d cells (0 on those that cannot exist), up to 20 attributes.
 
     Maximum entropy with a normal prior on the log-linear coefficients: q is proportional to
-    exp(sum of theta_S chi_S), and theta minimises ::
+    base exp(sum of theta_S chi_S), the base being 1 unless given, and theta minimises ::
 
         ln Z(theta) - sum of theta_S z_S + sum of (sd_S / prior_S)^2 theta_S^2 / 2,
 
@@ -101,15 +138,17 @@ def fit(plan: AnswersPlan, found: Estimates) -> Floats:
     known = np.isfinite(found.deviations)
     places, z, noise = masks(plan)[known], found.chi[known], found.deviations[known]
     ridge = (noise / prior(plan.spectrum.orders[known])) ** 2
-    exists = np.zeros(1 << len(domain.attributes), dtype=bool)
-    exists[domain.cells()] = True
+    if base is None:
+        base = np.zeros(1 << len(domain.attributes))
+        base[domain.cells()] = 1.0
+    exists = base > 0
 
     def model(theta: Floats) -> Model:
-        log_q = np.zeros(len(exists))
+        log_q = np.zeros(len(base))
         log_q[places] = theta
         walsh(log_q)
         top = log_q[exists].max()
-        q = np.where(exists, np.exp(np.minimum(log_q - top, 0.0)), 0.0)
+        q = base * np.exp(np.minimum(log_q - top, 0.0))
         total = float(q.sum())
         chi = q / total
         walsh(chi)

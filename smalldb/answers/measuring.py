@@ -9,7 +9,9 @@ from queries import Rows
 from queries.domain import Integers
 from smalldb.answers.drawing import cube_noise, two_sided_geometric
 from smalldb.answers.parities import odd_counts
+from smalldb.answers.parts import Measurement
 from smalldb.answers.shares import AnswersPlan
+from smalldb.answers.wishart import scale, wishart_noise
 from smalldb.randomness import BitSource
 
 
@@ -55,34 +57,51 @@ def measure(plan: AnswersPlan, rows: Rows, source: BitSource) -> Measured:
         raise ValueError("the rows and the plan are over different domains")
     if plan.replaced and rows.n != plan.n:
         raise ValueError("the plan was made for another n")
-    counted = counts(plan, rows)
-    if plan.method == "cells":
-        noise = two_sided_geometric(plan.rate(plan.parts[0]), len(counted), source)
-    else:
-        noise = np.concatenate([cube_noise(len(part.sets), plan.rate(part), source) for part in plan.parts])
-    values = counted + noise
+    noise = [_noise(plan, part, source) for part in plan.parts]
+    values = counts(plan, rows) + np.concatenate(noise)
     values.setflags(write=False)
     return Measured(values)
 
 
 def counts(plan: AnswersPlan, rows: Rows) -> Integers:
     """Return what is measured, without noise: int64, as in `Measured.values`. Private."""
-    if plan.method == "cells":
-        return rows.histogram()
     odd = odd_counts(rows, tuple(places for part in plan.parts for places in part.sets))
-    return odd if plan.replaced else rows.n - 2 * odd
+    summed = odd if plan.replaced else rows.n - 2 * odd
+    cells = [rows.histogram() for part in plan.parts if part.law == "cells"]
+    return np.concatenate([summed, *cells])
+
+
+def pieces(plan: AnswersPlan, values: Integers) -> list[Integers]:
+    """Split what is measured into the parts of the plan, of which cells stand last."""
+    return np.split(values, np.cumsum([len(part.sets) for part in plan.parts])[: len(plan.parts) - 1])
 
 
 def loss(plan: AnswersPlan, one: Rows, other: Rows) -> Fraction:
     """
-    Return the exact privacy loss between two tables: the largest log ratio of the laws of their releases.
+    Return the privacy loss between two tables: the largest log ratio of the laws of their releases.
 
-    Of the released z, the log-probability is -rate |z - counts| plus what no table changes, in the norm of
-    each part; the ratio is largest at z = counts. Private, and for audits of tiny instances.
+    Exact for cubes and cells: of the released z, the log-probability is -rate |z - counts| plus what no table
+    changes, in the norm of each part, so the ratio is largest at z = counts. For a Wishart difference what is
+    proved: its share of epsilon for each row that was replaced, added or removed. Private, and for audits of
+    tiny instances.
     """
-    gaps = np.abs(counts(plan, one) - counts(plan, other))
-    if plan.method == "cells":
-        return plan.rate(plan.parts[0]) * int(gaps.sum())
-    ends = np.cumsum([len(part.sets) for part in plan.parts])[:-1]
-    largest = [int(some.max()) for some in np.split(gaps, ends)]
-    return sum((plan.rate(part) * gap for part, gap in zip(plan.parts, largest, strict=True)), Fraction(0))
+    gaps = pieces(plan, np.abs(counts(plan, one) - counts(plan, other)))
+    moved = int(np.abs(one.histogram() - other.histogram()).sum())
+    total = Fraction(0)
+    for part, gap in zip(plan.parts, gaps, strict=True):
+        norms = {"cube": gap.max(), "cells": gap.sum(), "wishart": moved // 2 if plan.replaced else moved}
+        total += plan.rate(part) * int(norms[part.law])
+    return total
+
+
+def _noise(plan: AnswersPlan, part: Measurement, source: BitSource) -> Integers:
+    rate = plan.rate(part)
+    if part.law == "cells":
+        return two_sided_geometric(rate, plan.workload.domain.size, source)
+    if part.law == "cube":
+        return cube_noise(len(part.sets), rate, source)
+    ranks = {attribute: rank for rank, attribute in enumerate(part.attributes, start=1)}
+    indices = [[0, 0, *(ranks[i] for i in places)] for places in part.sets]
+    pairs = [(some[-2], some[-1]) for some in indices]
+    roots = [part.root] + [Fraction(1)] * len(ranks)
+    return wishart_noise(scale(len(ranks), part.root, rate), roots, pairs, source)

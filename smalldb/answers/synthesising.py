@@ -5,11 +5,13 @@ import numpy as np
 from queries.domain import MAX_TABLE_ATTRIBUTES, Bits
 from queries.rows import pack
 from smalldb.answers.fitting import Estimates, estimates, fit, masks
+from smalldb.answers.histogram import read
 from smalldb.answers.measuring import Measured
 from smalldb.answers.parities import Floats
+from smalldb.answers.priors import prior
 from smalldb.answers.rounding import rounded, scattered
 from smalldb.answers.searching import search
-from smalldb.answers.shares import AnswersPlan, prior
+from smalldb.answers.shares import AnswersPlan
 from smalldb.arguments import whole
 
 PRECISION = 50  # the search ends where it is so much more exact than the release
@@ -33,7 +35,7 @@ def synthesise(plan: AnswersPlan, measured: Measured, rows: int, *, progress: bo
     if len(plan.workload.domain.attributes) <= MAX_TABLE_ATTRIBUTES:
         from smalldb.kernels.walsh import walsh
 
-        distribution = fit(plan, found)
+        distribution = read(plan, measured) if plan.parts[-1].law == "cells" else fit(plan, found)
         start = rounded(plan.workload.domain, distribution, rows)
         walsh(distribution)
         wanted = series.answers(distribution[masks(plan)])

@@ -1,0 +1,131 @@
+"""The parts that a plan may measure, with the public noise of each."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from math import exp, expm1, sqrt
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from smalldb.answers import wishart
+from smalldb.answers.parities import Places, Spectrum
+
+Law: TypeAlias = Literal["cube", "wishart", "cells"]
+
+MAX_LEVELS = 1 << 22  # that the exact draw of a radius may enclose
+SHARES = 64  # shares are multiples of 1/64
+ROOTS = tuple(Fraction(*ratio) for ratio in ((1, 1), (2, 3), (1, 2), (1, 3), (1, 4), (1, 6), (1, 8)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Measurement:
+    """One part of what is measured.
+
+    Attributes
+    ----------
+    law
+        "cube": sums of parities of one order, noise exp(-epsilon share max |V|). "wishart": of order 1 and
+        2, noise of a Wishart difference. "cells": the count of each cell, noise exp(-epsilon share |V|_1 / 2)
+        or, under add-remove, exp(-epsilon share |V|_1).
+    sets
+        The parities (under add-remove, the first part counts the rows too: the empty set). Empty for cells.
+    share
+        Its share of epsilon.
+    deviations
+        The standard deviation of the noise in the sum of chi_S over the rows, for sets of each order; for 0,
+        in the number of rows, where the part counts these (under replace-one they are public).
+    root
+        Of a Wishart difference: the noise of order 1 over that of order 2.
+    """
+
+    law: Law
+    sets: tuple[Places, ...]
+    share: Fraction
+    deviations: Mapping[int, float]
+    root: Fraction = Fraction(1)
+
+    @property
+    def attributes(self) -> tuple[int, ...]:
+        """The attributes that some set holds, ascending."""
+        return tuple(sorted({i for places in self.sets for i in places}))
+
+
+def cubes(
+    series: Spectrum, epsilon: Fraction, replaced: bool, highest: int
+) -> tuple[Measurement, ...] | None:
+    """Measure the parities of all orders up to one; None: drawing a radius would take too long.
+
+    Shares of epsilon are proportional to (A_o k_o^2)^(1/3), where k_o parities of order o have the squared
+    coefficients A_o in the worst query: the least sum of A_o (k_o / share_o)^2.
+    """
+    kept = sorted({order for order in series.orders.tolist() if order <= highest})
+    sets = [_sets(series, order, order) for order in kept]
+    if not replaced:
+        sets[0] = ((), *sets[0])
+    weights = [
+        (_worst(series, {order: 1.0}) * len(some) ** 2) ** (1 / 3)
+        for order, some in zip(kept, sets, strict=True)
+    ]
+    parts = []
+    for some, share in zip(sets, _shares(weights), strict=True):
+        k, rate = len(some), epsilon * share
+        if 20 * sqrt(k) / rate > MAX_LEVELS:
+            return None
+        # V is uniform up to a radius R, and R + 1/2 is nearly Gamma(k + 1, rate)
+        variance = max(0.0, float((k + 1) * (k + 2) / rate**2 / 3 - Fraction(1, 12)))
+        deviation = sqrt(variance) * (2 if replaced else 1)
+        orders = {len(places) for places in some}
+        parts.append(Measurement("cube", some, share, dict.fromkeys(orders, deviation)))
+    return tuple(parts)
+
+
+def wishart_part(series: Spectrum, epsilon: Fraction, replaced: bool, share: Fraction) -> Measurement | None:
+    """Measure all parities of order 1 and 2 at once; None where a workload has none of order 2.
+
+    The root that weighs order 1 against order 2 is the one with the least noise in the worst query.
+    """
+    sets = _sets(series, 1, 2)
+    if not any(len(places) == 2 for places in sets):
+        return None
+    sets = sets if replaced else ((), *sets)
+    d = len({i for places in sets for i in places})
+
+    def noise(root: Fraction) -> float:
+        weights = {1: float(root) ** 2, 2: 1.0}
+        return float(wishart.trace(d, root)) ** 2 * _worst(series, weights)
+
+    root = min(ROOTS, key=noise)
+    scale = float(wishart.scale(d, root, epsilon * share)) * (2 if replaced else 1)
+    second = scale * sqrt(2 * (d + 2))
+    deviations = {1: second * float(root), 2: second}
+    if not replaced:
+        deviations[0] = second * float(root) ** 2 * sqrt(2)
+    return Measurement("wishart", sets, share, deviations, root)
+
+
+def cells_part(
+    series: Spectrum, cells: int, epsilon: Fraction, replaced: bool, share: Fraction
+) -> Measurement:
+    """Measure the count of each cell."""
+    rate = float(epsilon * share / 2 if replaced else epsilon * share)
+    deviation = sqrt(2 * cells * exp(-rate)) / -expm1(-rate)
+    return Measurement("cells", (), share, dict.fromkeys([0, *series.orders.tolist()], deviation))
+
+
+def _sets(series: Spectrum, lowest: int, highest: int) -> tuple[Places, ...]:
+    start = int(np.searchsorted(series.orders, lowest))
+    return series.sets[start : int(np.searchsorted(series.orders, highest, side="right"))]
+
+
+def _worst(series: Spectrum, weights: Mapping[int, float]) -> float:
+    """Return the largest sum over a query's parities of its squared coefficient times its order's weight."""
+    each = np.array([weights.get(order, 0.0) for order in series.orders.tolist()])
+    return float(series.over_queries(series.coefficients**2 * each[series.members]).max())
+
+
+def _shares(weights: list[float]) -> list[Fraction]:
+    """Round shares that are proportional to the weights to multiples of 1 / SHARES, none 0."""
+    parts = [max(1, round(SHARES * weight / sum(weights))) for weight in weights]
+    parts[int(np.argmax(parts))] += SHARES - sum(parts)
+    return [Fraction(part, SHARES) for part in parts]

@@ -1,0 +1,98 @@
+"""What the noise of a release does not exceed: quantiles, exact or rounded up."""
+
+from bisect import bisect_left
+from fractions import Fraction
+from functools import lru_cache
+from math import comb
+from typing import final
+
+import numpy as np
+
+from smalldb.answers.drawing import CLIP, radii
+from smalldb.enclosures import Log, Real, round_up
+from smalldb.exact import draw_level
+
+_DIGITS = 50
+_GRID = 1024  # rates that Chernoff's bound is tried with
+
+
+@lru_cache(maxsize=256)
+def radius_quantile(count: int, rate: Fraction, failure: Fraction) -> int:
+    """
+    Return the least r for which the radius of a cube of `count` counts exceeds r with probability < failure.
+
+    Exact: `draw_level` inverts the distribution function at the number whose bits it reads.
+    """
+    return draw_level(radii(count), rate, _Digits(1 - failure))
+
+
+@lru_cache(maxsize=256)
+def noise_quantile(rate: Fraction, weight: int, failure: Fraction) -> float:
+    """
+    Return what |sum of w_c X_c| exceeds with probability at most `failure`, rounded up.
+
+    X_c are independent with P(X = x) proportional to q^|x|, q = exp(-rate); 0 <= w_c <= 1, of sum at most
+    `weight`. For 0 < s < rate, ln E exp(s X) = g(s) is convex and 0 at 0, so g(s w) <= w g(s), and by
+    Chernoff's bound on either side the probability is at most 2 exp(weight g(s) - s t).
+    """
+    odds = Log(_DIGITS)(2 / failure)
+    grid = np.arange(1, _GRID) / _GRID
+    x = float(rate) * np.array([0 * grid, grid, -grid])
+    growth = np.array([2, -1, -1]) @ np.log1p(-np.exp(x - float(rate)))
+    s = rate * Fraction(int(np.argmin((weight * growth + float(odds.high)) / grid)) + 1, _GRID)
+    decay, rise, fall = (Real.of(r, _DIGITS).exp() for r in (-rate, s - rate, -s - rate))
+    g = 2 * (1 - decay).ln() - (1 - rise).ln() - (1 - fall).ln()
+    return round_up((weight * g + odds) / s)
+
+
+@lru_cache(maxsize=256)
+def laplace_sum_quantile(count: int, factor: Fraction, failure: Fraction) -> int:
+    """
+    Return an r that a rounded sum of Laplace numbers exceeds with probability at most `failure`.
+
+    Of `count` standard Laplace numbers, times a factor, in absolute value. The least such r, but for the
+    rounding of the arithmetic (outwards, 50 digits).
+    """
+    limit = Real.of(failure / 2, _DIGITS).low
+
+    def rare(r: int) -> bool:
+        return laplace_sum_tail(count, Fraction(2 * r + 1, 2) / factor).high <= limit
+
+    reach = 1
+    while reach < CLIP and not rare(reach):
+        reach *= 2
+    return bisect_left(range(reach), True, key=rare)
+
+
+def laplace_sum_tail(count: int, x: Fraction) -> Real:
+    """
+    Enclose P(X >= x), x >= 0, where X is the sum of `count` standard Laplace numbers.
+
+    X is the time of the last of `count` arrivals of a Poisson process, less that of another one. If j of
+    the first fall before x, the other's must all come before its last count - j: tosses of a fair coin.
+    """
+    arrivals = Real.of(1, _DIGITS)
+    total = Real.of(0, _DIGITS)
+    for j in range(count):
+        tosses = 2 * count - 1 - j
+        heads = sum(comb(tosses, k) for k in range(count, tosses + 1))
+        total = total + arrivals * Fraction(heads, 1 << tosses)
+        arrivals = arrivals * (x / (j + 1))
+    return total * Real.of(-x, _DIGITS).exp()
+
+
+@final
+class _Digits:
+    """The binary digits of a number in [0, 1), in place of random bits."""
+
+    private = False
+
+    def __init__(self, number: Fraction) -> None:
+        self._rest = number
+
+    def bits(self, count: int) -> int:
+        """Return the next digits."""
+        scaled = self._rest * (1 << count)
+        whole = scaled.__floor__()
+        self._rest = scaled - whole
+        return whole
