@@ -316,7 +316,6 @@ def test_laws_of_wrong_types(law):
         ({"domain": Domain(list("abcdefgh"))}, "beyond the budget"),
         ({"domain": Domain(["a"], valid=[0]), "queries": "conjunctions:1"}, "nothing to replace"),
     ],
-    ids=str,
 )
 def test_refusals(arguments, message):
     given = {"domain": AB, "queries": "conjunctions:2", "rows": 2, "epsilon": 1, "n": 3} | arguments

@@ -596,7 +596,6 @@ def test_refusals(arguments, message):
         {"rng": np.random.default_rng()},
         {"k": 2.0, "method": "top-k"},
     ],
-    ids=str,
 )
 def test_wrong_types(arguments):
     given = {"scores": [1, 2, 3], "epsilon": 1, "sensitivity": 1} | arguments
