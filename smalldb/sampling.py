@@ -71,6 +71,8 @@ def bernoulli_exp(r: Fraction | Lazy, source: BitSource, factor: Fraction = Frac
     factor
         Above 0; factor exp(-r) is at most 1 (the caller's promise).
     """
+    if isinstance(r, Fraction) and r < 0:
+        raise ValueError("the exponent of a coin must be at least 0")
     exponent = Known(r) if isinstance(r, Fraction) else r
     uniform, precision = Uniform(source), _BITS
     more = max(0, factor.numerator.bit_length() - factor.denominator.bit_length())

@@ -7,12 +7,12 @@ from math import comb, exp, sqrt
 
 import naive
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rejecting import check_coins, distance, gaps, instance, spelled
 
-from queries import Domain, Rows
+from queries import Domain
 from queries.spec import parse
 from smalldb import census
 from smalldb.kernels import ktree
@@ -41,23 +41,6 @@ TREES = [
     Tree((3, 1, 0, 2), ((), (0,), (0, 1), (0, 1, 2))),
     Tree((3, 1, 0, 2), ((), (), (1,), (1, 2))),
 ]
-
-
-@cache
-def instance(attributes, n, text, seed):
-    """A workload over random data, and the data's answers."""
-    draws = np.random.default_rng(seed)
-    bits = (draws.random((n, attributes)) < draws.uniform(0.2, 0.8, attributes)).astype(np.uint8)
-    domain = Domain([f"a{i}" for i in range(attributes)])
-    workload = parse(text).workload(domain)
-    rows = Rows.from_frame(domain, pd.DataFrame(bits, columns=list(domain.attributes)))
-    return workload, workload.answers(rows), rows
-
-
-def gaps(workload, answers, n, rows):
-    """|m b - n a| of every query on every candidate, shape (k, candidates)."""
-    places = np.indices((workload.domain.size,) * rows).reshape(rows, -1)
-    return np.abs(rows * answers[:, None] - n * workload.matrix()[:, places].sum(axis=1))
 
 
 @pytest.mark.parametrize("text", EXAMPLES)
@@ -260,31 +243,6 @@ def test_the_envelope_is_above_the_weights(rate, lowest, steps):
         assert sum(envelope.drops()[layer:]) == envelope.top(score)
 
 
-def spelled(bits):
-    """The number that ordered rows spell in base N."""
-    return int("".join(map(str, bits.ravel().tolist())), 2)
-
-
-def distance(made, workload, answers, n, rows, epsilon, draws, seed):
-    """The chi-square statistic of draws against the definition, in standard deviations."""
-    scores = gaps(workload, answers, n, rows).max(axis=0)
-    rate = float(epsilon) / (2 * rows * workload.denominator)
-    expected = np.exp(-rate * (scores - scores.min()))
-    expected *= draws / expected.sum()
-    found, source = np.zeros(len(scores)), SeededBits(seed)
-    for _ in range(draws):
-        bits, score = made.draw(source)
-        place = spelled(bits)
-        assert scores[place] == score
-        found[place] += 1
-    often = expected >= 5
-    parts = ((found - expected) ** 2)[often] / expected[often]
-    total, freedom = parts.sum(), often.sum() - 1
-    if (rare := expected[~often].sum()) > 1:
-        total, freedom = total + (found[~often].sum() - rare) ** 2 / rare, freedom + 1
-    return (total - freedom) / sqrt(2 * freedom)
-
-
 CASES = [  # attributes, rows, n, queries, c = epsilon n / (2 m), widest tree
     (4, 2, 20, "conjunctions:2", 5, 3),
     (4, 2, 27, "marginals:2", 8, 1),
@@ -327,7 +285,9 @@ def forced(case):
     ],
     ids=lambda value: str(value),
 )
-def test_draws_follow_the_law(case, draws):
+def test_draws_follow_the_law(case, draws, monkeypatch):
+    if draws < 10_000:
+        check_coins(monkeypatch)
     made, rest = forced(case)
     assert abs(distance(made, *rest, draws, seed=1)) < 4
 

@@ -656,7 +656,8 @@ def trials(
     Make trials until a candidate survives all checks.
 
     A trial reads its words in order: one for the layer, then one for u and one or more for the rows of each
-    column. It is never begun on words that do not reach: then the caller gives it again, from its first word.
+    column. If its words do not reach, it is given up, and the caller must make it again from its first word, with
+    the same layers: which words a trial has read depends on them.
 
     Parameters
     ----------
@@ -678,7 +679,8 @@ def trials(
     Returns
     -------
     status, layer, start, trials, cost
-        `OUT_OF_WORDS`, `PAUSED` or `SURVIVED`; the first word not used.
+        `OUT_OF_WORDS`: in the midst of a trial. `PAUSED`: between trials, for want of words or after
+        `budget`. `SURVIVED`. The first word not used.
     """
     d = len(columns)
     last = len(layers) - 1
@@ -687,9 +689,7 @@ def trials(
     made, cost = 0, 0
     while True:
         here = start
-        if here + 2 * d + 1 > len(words):
-            return OUT_OF_WORDS, 0, start, made, cost
-        if cost > budget:
+        if cost > budget or here + 2 * d + 1 > len(words):
             return PAUSED, 0, start, made, cost
         made += 1
         place = np.int64(words[here] >> ONE)

@@ -25,7 +25,7 @@ WORTH = log(1e-3)  # of the mass, that a layer must have to be refined
 OVERSHOOT = 1.08  # the threshold that a tree is chosen for, over the mode of the mass at the width below
 SEARCH = 4  # the part of a budget that goes to the choice of a tree: one in so many
 MOST_STATES = 8_000_000  # of all layers: 350 MB
-LAYER = 12 * MOST_STATES  # ways that the count of one layer may visit
+LAYER = 8 * MOST_STATES  # ways that the count of one layer may visit
 ROOM = 1 << 23  # entries of the tables of ways: 200 MB
 UNLIMITED = 1 << 62
 
@@ -89,10 +89,12 @@ class Builder:
             self._cover()
 
     def _cover(self) -> None:
-        """Add layers until the last one, everything, hardly matters."""
+        """Add layers until the last one, everything, hardly matters or has no scores of its own."""
         step = max(1, floor(STEP / self._rate))
         while self._tail() > TAIL:
             threshold = (self._layers[-1].threshold if self._layers else self._lowest - 1) + step
+            if self._layers and threshold >= self._target.largest_score:
+                return
             found = self._relaxer.count(scattered(self._target.attributes), threshold, UNLIMITED)
             assert found is not None
             if found.log_size > -inf:

@@ -3,16 +3,14 @@
 from bisect import bisect_right
 from fractions import Fraction
 from itertools import accumulate
-from math import comb, prod
+from math import comb
+from operator import mul
 
 import numpy as np
-import numpy.typing as npt
 
 from smalldb.exact import draw_level, uniform_below
 from smalldb.randomness import BitSource
-from smalldb.rejection.target import Target
-
-Bits = npt.NDArray[np.uint8]
+from smalldb.rejection.target import Bits, Target
 
 
 class Factored:
@@ -48,9 +46,11 @@ class Factored:
         below = [_counts(scores, score - 1, self._rows) for scores in self._scores]
         upto = [_counts(scores, score, self._rows) for scores in self._scores]
         # candidates of this score, by the first column that has it
-        first = 0
-        while place >= (here := _choices(below, upto, first)):
-            place, first = place - here, first + 1
+        totals = [(sum(some.values()), sum(more.values())) for some, more in zip(below, upto, strict=True)]
+        after = [*accumulate((more for _, more in totals[:0:-1]), mul, initial=1)][::-1]
+        first, before = 0, 1
+        while place >= (here := before * (totals[first][1] - totals[first][0]) * after[first]):
+            place, before, first = place - here, before * totals[first][0], first + 1
         exactly = {c: ways for c, ways in upto[first].items() if c not in below[first]}
         columns = []
         for choices in (*below[:first], exactly, *upto[first + 1 :]):
@@ -62,8 +62,6 @@ class Factored:
 def _column_scores(target: Target) -> list[list[int]]:
     """Return the score of each column by its number of ones: d lists of m + 1."""
     scores = [[0] * (target.rows + 1) for _ in range(target.attributes)]
-    if target.n == 0:
-        return scores
     for table, answer in zip(target.tables, target.answers.tolist(), strict=True):
         weights = (0, target.unit) if table.weights is None else table.weights.tolist()
         column = scores[table.attributes[0]]
@@ -94,14 +92,6 @@ def _levels(scores: list[list[int]], rows: int) -> dict[int, int]:
 def _counts(scores: list[int], most: int, rows: int) -> dict[int, int]:
     """Return how many columns have each number of ones, among those of score at most `most`."""
     return {ones: comb(rows, ones) for ones, score in enumerate(scores) if score <= most}
-
-
-def _choices(below: list[dict[int, int]], upto: list[dict[int, int]], first: int) -> int:
-    """Return how many candidates reach the score at column `first` and not before."""
-    here = sum(upto[first].values()) - sum(below[first].values())
-    return (
-        prod(sum(c.values()) for c in below[:first]) * here * prod(sum(c.values()) for c in upto[first + 1 :])
-    )
 
 
 def _column(choices: dict[int, int], index: int, rows: int) -> list[int]:

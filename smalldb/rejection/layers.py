@@ -74,10 +74,10 @@ class Mixture:
 
     A trial proposes by integer shares out of 2^63: of the layer, and at each node of u. Each share is rounded
     up from the number that it should be, times 1 - 2^-20, so that the shares of a state never exceed 2^63
-    (at most 2^22 of them, whose sum in doubles is off by at most 2^-30); what is left over ends the trial. A
-    double product of at most 32 factors is off by less than 2^-47, over at most 2000 nodes by less than
-    2^-30. So the proposal of layer i has density at least ``unit (Q_i - Q_{i+1})`` at every candidate of
-    R_i, and the coin of `factor` brings it to exactly that, whatever the doubles were.
+    (at most 2^22 of them, whose sum in doubles is off by at most 2^-30); what is left over ends the trial.
+    All products of doubles along a tree together are off by less than 2^-30. So the proposal of layer i has
+    density at least ``unit (Q_i - Q_{i+1})`` at every candidate of R_i, and the coin of `factor` brings it to
+    exactly that, whatever the doubles were.
 
     Attributes
     ----------

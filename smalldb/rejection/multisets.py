@@ -32,7 +32,8 @@ Booleans = npt.NDArray[np.bool_]
 Words = npt.NDArray[np.uint64]
 
 TRIAL = 20  # operations of the dynamic program: as long takes a trial
-PILOT = 1 << 14  # trials that foretell how many the tail will need
+PILOT = 1 << 14  # trials that foretell how many the tail will need,
+PILOT_ENTRIES = 1 << 26  # or fewer, of so many entries with all queries and cells
 FEWEST, BATCH = 16, 1 << 12  # trials at a time: the first ones, and at most
 STEP = 8  # a cut is raised by this part of its score
 SHORT = 1 << 10  # cells and rows up to which words of 16 bits choose among them
@@ -255,9 +256,9 @@ def prepare(
         raise ValueError("rows of the data x rows x common denominator of the queries reach 2^62")
     scores = Scores.build(workload.matrix(), answers, n, rows)
     rate = positive(epsilon, "epsilon") / (2 * rows * workload.denominator)
-    pilot = propose(scores, PILOT, SeededBits(0)).scores
+    pilot = pilot_scores(scores)
     least = max((int(scores.ranks[a:b].min()) for a, b in pairwise(scores.offsets)), default=0)
-    found, cut, spent = HeadAndTail(scores, rate, {}, int(scores.levels[least])), least, TRIAL * PILOT
+    found, cut, spent = HeadAndTail(scores, rate, {}, int(scores.levels[least])), least, TRIAL * len(pilot)
     cost, countable, steps = Cost(), key_bits(scores) <= MAX_KEY_BITS, overhead(workload, rows, "multisets")
     with clock(progress) as tick:
         while countable and (needed := TRIAL * expected_trials(found, pilot)) > spent:
@@ -273,6 +274,14 @@ def prepare(
             higher = scores.levels[cut] + scores.levels[cut] // STEP
             cut = max(cut + 1, int(np.searchsorted(scores.levels, higher, side="right")) - 1)
     return found
+
+
+def pilot_scores(scores: Scores) -> Integers:
+    """Return the scores of some uniform candidates, always the same ones."""
+    source, entries = SeededBits(0), sum(scores.weights.shape) + scores.rows
+    size = min(PILOT, max(BATCH // 16, PILOT_ENTRIES // entries))
+    some = min(size, max(FEWEST, PILOT_ENTRIES // 16 // entries))
+    return np.concatenate([propose(scores, some, source).scores for _ in range(-(-size // some))])
 
 
 def head_and_tail(scores: Scores, rate: Fraction, cut: int, counted: Dynamic, cost: Cost) -> HeadAndTail:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain, combinations
-from math import gcd, log
+from math import gcd, inf, log
 from typing import NamedTuple
 
 import numpy as np
@@ -75,7 +75,7 @@ class Relaxer:
         self._blocks: dict[tuple[int, ...], _Block] = {}
 
     def count(self, tree: Tree, threshold: int, budget: int) -> Relaxation | None:
-        """Count R_t; None: it would take more than `budget` ways."""
+        """Count R_t; None: it would take more than `budget` ways, or numbers beyond the doubles."""
         bounds = self.target.bounds(threshold)
         blocks = [self._block(clique) for clique in tree.cliques]
         nodes = self._nodes(tree, blocks, bounds)
@@ -103,6 +103,8 @@ class Relaxer:
         with np.errstate(divide="ignore"):
             logs = np.log(states.values[states.start[list(tree.roots)]])
         log_size = float(logs.sum()) - log(nodes.shrink) * len(tree.order)
+        if not log_size < inf:  # beyond the doubles
+            return None
         return Relaxation(tree, threshold, nodes, states, log_size, spent)
 
     def _block(self, clique: tuple[int, ...]) -> _Block:

@@ -10,10 +10,9 @@ from smalldb.kernels import ktree
 from smalldb.randomness import BitSource
 from smalldb.rejection.building import Builder, Tick
 from smalldb.rejection.factored import Factored
-from smalldb.rejection.target import Target, Words
+from smalldb.rejection.flat import Flat
+from smalldb.rejection.target import Bits, Target, uniform_words
 from smalldb.sampling import bernoulli_exp
-
-Bits = npt.NDArray[np.uint8]
 
 FIRST = 8_000_000  # ways that are visited before the first trial: a second
 BATCH = 5_000_000  # work of one call of the kernel: a fraction of a second
@@ -71,15 +70,16 @@ class Sampler:
             self._tick()
             self.trials += made
             self.work += work
-            if status == ktree.OUT_OF_WORDS:
-                words, start = np.concatenate([words[start:], _words(source, fresh)]), 0
+            if status == ktree.OUT_OF_WORDS or len(words) - start <= 2 * target.attributes:
+                words, start = np.concatenate([words[start:], uniform_words(source, fresh)]), 0
                 fresh = min(2 * fresh, MANY)
             if status == ktree.SURVIVED:
                 score = target.score(columns)
                 factor = mixture.factor(layer, score, shares, ways)
                 if bernoulli_exp(self._rate * (score - mixture.envelope.lowest), source, factor):
-                    return _rows(columns, target.rows), score
-            if self.work > self._builder.spent and not self._finished:
+                    return target.bits(columns), score
+            # never in the midst of a trial: whether it is made again must not depend on its own words
+            if status != ktree.OUT_OF_WORDS and self.work > self._builder.spent and not self._finished:
                 self._refine(self.work)
 
     def _refine(self, budget: int) -> None:
@@ -94,24 +94,17 @@ def prepare(
     rows: int,
     epsilon: Fraction,
     tick: Tick = bool,
-) -> Sampler | Factored:
+) -> Sampler | Factored | Flat:
     """Make ready to draw for data of n rows with these answers (D times the sums of the queries).
 
     At most 64 rows, n rows D below 2^62, no structural zeros, and, unless each query looks at one attribute,
-    at most 2000 entries of a candidate (the caller's guard). `tick` is called now and then.
+    at most 2000 entries of a candidate and epsilon n / (2 rows) at most 10^6 (the caller's guard). `tick` is
+    called now and then.
     """
     target = Target.build(workload, answers, n, rows)
     rate = epsilon / (2 * rows * workload.denominator)
-    if n == 0 or all(len(table.attributes) == 1 for table in target.tables):
+    if rate * target.largest_score <= 1:
+        return Flat(target, rate)
+    if all(len(table.attributes) == 1 for table in target.tables):
         return Factored(target, rate)
     return Sampler(target, rate, tick)
-
-
-def _words(source: BitSource, count: int) -> Words:
-    return np.frombuffer(source.bits(64 * count).to_bytes(8 * count, "big"), ">u8").astype(np.uint64)
-
-
-def _rows(columns: Words, rows: int) -> Bits:
-    """Read the rows off the columns."""
-    places = np.arange(rows, dtype=np.uint64)[:, None]
-    return (columns[None, :] >> places & np.uint64(1)).astype(np.uint8)

@@ -11,9 +11,11 @@ import numpy.typing as npt
 from queries import Workload
 from queries.workload import Query
 from smalldb.kernels import ktree
+from smalldb.randomness import BitSource
 
 Integers = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
+Bits = npt.NDArray[np.uint8]
 
 ALL_ONES = (1 << 64) - 1
 
@@ -90,9 +92,14 @@ class Target:
         """The word of m ones."""
         return np.uint64((1 << self.rows) - 1)
 
+    @property
+    def largest_score(self) -> int:
+        """An upper bound on every score: n m D, below 2^62."""
+        return self.n * self.rows * self.unit
+
     def bounds(self, threshold: int) -> tuple[Integers, Integers]:
         """Return the least and the largest answer of each query with ``|m b - n a| <= threshold``."""
-        centre = self.rows * self.answers
+        centre, threshold = self.rows * self.answers, min(threshold, self.largest_score)
         return -((threshold - centre) // self.n), (centre + threshold) // self.n
 
     def least_score(self) -> int:
@@ -112,6 +119,16 @@ class Target:
         found = ktree.answers(self.queries, columns, self.everyone)
         gaps = np.abs(self.rows * self.answers - self.n * found)
         return int(gaps.max(initial=0))
+
+    def bits(self, columns: Words) -> Bits:
+        """Read the rows off the columns: 0/1, shape (m, d)."""
+        places = np.arange(self.rows, dtype=np.uint64)[:, None]
+        return (columns[None, :] >> places & np.uint64(1)).astype(np.uint8)
+
+
+def uniform_words(source: BitSource, count: int) -> Words:
+    """Draw uniform words of 64 bits."""
+    return np.frombuffer(source.bits(64 * count).to_bytes(8 * count, "big"), ">u8").astype(np.uint64)
 
 
 def _table(query: Query, unit: int) -> Table:

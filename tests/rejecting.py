@@ -1,0 +1,67 @@
+"""What tests of rejection share: random instances, and how far draws are from the law."""
+
+from functools import cache
+from math import ceil, sqrt
+
+import numpy as np
+import pandas as pd
+
+from queries import Domain, Rows
+from queries.spec import parse
+from smalldb.exact import exp_enclosure
+from smalldb.randomness import SeededBits
+from smalldb.rejection import sampler
+
+
+@cache
+def instance(attributes, n, text, seed):
+    """A workload over random data, and the data's answers."""
+    draws = np.random.default_rng(seed)
+    bits = (draws.random((n, attributes)) < draws.uniform(0.2, 0.8, attributes)).astype(np.uint8)
+    domain = Domain([f"a{i}" for i in range(attributes)])
+    workload = parse(text).workload(domain)
+    rows = Rows.from_frame(domain, pd.DataFrame(bits, columns=list(domain.attributes)))
+    return workload, workload.answers(rows), rows
+
+
+def gaps(workload, answers, n, rows):
+    """|m b - n a| of every query on every candidate, shape (k, candidates)."""
+    places = np.indices((workload.domain.size,) * rows).reshape(rows, -1)
+    return np.abs(rows * answers[:, None] - n * workload.matrix()[:, places].sum(axis=1))
+
+
+def spelled(bits):
+    """The number that ordered rows spell in base N."""
+    return int("".join(map(str, bits.ravel().tolist())), 2)
+
+
+def distance(made, workload, answers, n, rows, epsilon, draws, seed):
+    """The chi-square statistic of draws against the definition, in standard deviations."""
+    scores = gaps(workload, answers, n, rows).max(axis=0)
+    rate = float(epsilon) / (2 * rows * workload.denominator)
+    expected = np.exp(-rate * (scores - scores.min()))
+    expected *= draws / expected.sum()
+    found, source = np.zeros(len(scores)), SeededBits(seed)
+    for _ in range(draws):
+        bits, score = made.draw(source)
+        place = spelled(bits)
+        assert scores[place] == score
+        found[place] += 1
+    often = expected >= 5
+    parts = ((found - expected) ** 2)[often] / expected[often]
+    total, freedom = parts.sum(), often.sum() - 1
+    if (rare := expected[~often].sum()) > 1:
+        total, freedom = total + (found[~often].sum() - rare) ** 2 / rare, freedom + 1
+    return (total - freedom) / sqrt(2 * freedom)
+
+
+def check_coins(monkeypatch):
+    """Let every coin of the sampler fail the test whose probability is not at most 1."""
+    toss = sampler.bernoulli_exp
+
+    def checked(r, source, factor=1):
+        precision = 128 + ceil(r * 3 / 2)
+        assert factor * exp_enclosure(r, precision)[0] <= 1 << precision
+        return toss(r, source, factor)
+
+    monkeypatch.setattr(sampler, "bernoulli_exp", checked)

@@ -1,0 +1,223 @@
+"""Rejection where numbers are large, words run out or tables are full; each case was once a mistake."""
+
+from fractions import Fraction
+from math import comb, exp, sqrt
+
+import numpy as np
+import pandas as pd
+import pytest
+from rejecting import check_coins, distance, instance
+
+import smalldb
+from queries import Conjunctions, Linear
+from smalldb import multisets
+from smalldb.kernels import ktree
+from smalldb.randomness import SeededBits
+from smalldb.rejection import building, sampler
+from smalldb.rejection.factored import Factored
+from smalldb.rejection.flat import Flat
+from smalldb.rejection.multisets import PILOT_ENTRIES, pilot_scores
+from smalldb.rejection.sampler import prepare
+
+
+def test_layers_are_never_changed_in_the_midst_of_a_trial(monkeypatch):
+    """A trial that ran out of words is made again with the same layers: what it read depends on them."""
+    attributes, rows, n = 4, 64, 1000
+    workload, answers, _ = instance(attributes, n, "conjunctions:2", 0)
+    monkeypatch.setattr(sampler, "FEW", 2 * attributes + 1)
+    monkeypatch.setattr(sampler, "MANY", 2 * attributes + 1)
+    monkeypatch.setattr(sampler, "FIRST", 1)
+    trials, refine, last, seen = ktree.trials, sampler.Sampler._refine, [ktree.PAUSED], [0, 0]
+
+    def noted(*arguments):
+        found = trials(*arguments)
+        last[0] = found[0]
+        seen[0] += found[0] == ktree.OUT_OF_WORDS
+        return found
+
+    def checked(self, budget):
+        assert last[0] != ktree.OUT_OF_WORDS
+        seen[1] += 1
+        refine(self, 2_000)
+
+    monkeypatch.setattr(sampler.ktree, "trials", noted)
+    monkeypatch.setattr(sampler.Sampler, "_refine", checked)
+    for seed in range(20):
+        last[0], source = ktree.PAUSED, SeededBits(seed)
+        made = prepare(workload, answers, n, rows, Fraction(2 * rows * 30, n))
+        for _ in range(20):
+            made.draw(source)
+    assert min(seen) > 20
+
+
+@pytest.mark.parametrize("value", [0, 1])
+def test_thresholds_end_with_the_scores(value):
+    """With D = 2^45, thresholds beyond all scores would wrap round, for some data and not for others."""
+    unit, rows, n = 1 << 45, 20, 1000
+    queries = Linear([[0, 0, 1, 1], [0, Fraction(1, unit), Fraction((1 << 44) + 1, unit), 1]])
+    step = ((1 << 63) - (1 << 58)) // 12
+    epsilon = Fraction(8 * 2 * rows * unit, 10 * step)
+    frame = pd.DataFrame({"a": [value] * n, "b": [value] * n})
+    for more in (1, 100):
+        made = smalldb.release(
+            frame, queries, epsilon=more * epsilon, rows=rows, mechanism="rejection", rng=1
+        )
+        assert made.data.shape == (rows, 2)
+    workload = queries.workload(made.plan.workload.domain)
+    answers = unit * n * value * np.ones(2, dtype=np.int64)
+    target = prepare(workload, answers, n, rows, Fraction(4))._target
+    least, most = target.bounds(1 << 62)
+    assert (least <= 0).all()
+    assert (most >= rows * unit).all()
+
+
+@pytest.mark.parametrize("epsilon", ["1e-12", "1e-18", "1e-400"])
+def test_hardly_any_epsilon_draws_uniformly(epsilon):
+    workload, answers, _ = instance(3, 50, "conjunctions:2", 1)
+    made = prepare(workload, answers, 50, 2, smalldb.exact.as_fraction(epsilon, "epsilon"))
+    assert isinstance(made, Flat)
+    assert abs(distance(made, workload, answers, 50, 2, 0, 2_000, seed=1)) < 4
+    assert made.trials == 2_000
+    assert "data" in repr(made)
+
+
+def test_flat_draws_follow_the_law(monkeypatch):
+    workload, answers, _ = instance(3, 50, "conjunctions:2", 1)
+    epsilon = Fraction(1, 25)
+    made = prepare(workload, answers, 50, 2, epsilon)
+    assert isinstance(made, Flat)
+    assert abs(distance(made, workload, answers, 50, 2, epsilon, 3_000, seed=1)) < 4
+    wrong = prepare(workload, answers, 50, 2, epsilon)
+    wrong._rate *= 16
+    assert distance(wrong, workload, answers, 50, 2, epsilon, 3_000, seed=1) > 4
+
+
+def histogram_law(workload, answers, n, rows, epsilon):
+    """The law of the score over ordered rows, by their histograms."""
+    weights, found = workload.matrix(), {}
+    for counts in multisets_of(workload.domain.size, rows):
+        ways, left = 1, rows
+        for count in counts:
+            ways, left = ways * comb(left, count), left - count
+        score = int(np.abs(rows * answers - n * (weights @ np.array(counts))).max())
+        found[score] = found.get(score, 0) + ways
+    least = min(found)
+    rate = float(epsilon) / (2 * rows * workload.denominator)
+    mass = {score: ways / 2 ** (rows * 2) * exp(-rate * (score - least)) for score, ways in found.items()}
+    total = sum(mass.values())
+    return {score: weight / total for score, weight in mass.items()}
+
+
+def multisets_of(cells, rows):
+    if cells == 1:
+        yield (rows,)
+        return
+    for first in range(rows + 1):
+        for rest in multisets_of(cells - 1, rows - first):
+            yield (first, *rest)
+
+
+@pytest.mark.parametrize("rows", [63, 64])
+def test_as_many_rows_as_a_word_has_bits(rows, monkeypatch):
+    n, epsilon, draws = 100, Fraction(10), 3_000
+    workload, answers, _ = instance(2, n, "conjunctions:2", 3)
+    law = histogram_law(workload, answers, n, rows, epsilon)
+    check_coins(monkeypatch)
+    made, source = prepare(workload, answers, n, rows, epsilon), SeededBits(2)
+    found = dict.fromkeys(law, 0)
+    for _ in range(draws):
+        found[made.draw(source)[1]] += 1
+    often = [score for score in law if draws * law[score] >= 5]
+    total = sum((found[s] - draws * law[s]) ** 2 / (draws * law[s]) for s in often)
+    freedom = len(often) - 1
+    assert abs(total - freedom) / sqrt(2 * freedom) < 4
+    assert draws - sum(found[s] for s in often) < draws * (1 - sum(law[s] for s in often)) * 2 + 20
+
+
+@pytest.mark.parametrize("room", [0, 5, 60])
+def test_full_tables_leave_the_law_alone(room, monkeypatch):
+    check_coins(monkeypatch)
+    monkeypatch.setattr(building, "ROOM", room)
+    attributes, rows, n, epsilon = 4, 3, 34, Fraction(2)
+    workload, answers, _ = instance(attributes, n, "marginals:2", rows)
+    made = prepare(workload, answers, n, rows, epsilon)
+    assert abs(distance(made, workload, answers, n, rows, epsilon, 2_000, seed=2)) < 4
+    assert len(made._mixture.tables.sums) == room
+
+
+def test_empty_layers_raise_the_lower_bound_and_no_further(monkeypatch):
+    """Data that no small database fits: the first layers are empty, and are found to be."""
+    check_coins(monkeypatch)
+    monkeypatch.setattr(building, "STEP", Fraction(1, 10))
+    workload, answers, _ = instance(4, 37, "marginals:2", 8)
+    n, rows, epsilon = 37, 3, Fraction(4)
+    made = prepare(workload, answers, n, rows, epsilon)
+    lowest = made._mixture.envelope.lowest
+    assert lowest > made._target.least_score()
+    assert abs(distance(made, workload, answers, n, rows, epsilon, 2_000, seed=3)) < 4
+
+
+def test_rows_are_chosen_without_bias():
+    """A word below 2^64 mod C(64, 32) is passed over; the first one that counts is not."""
+    rows, n = 64, 64
+    workload, _, _ = instance(2, n, "conjunctions:2", 0)
+    half = Conjunctions(2).workload(workload.domain)
+    answers = np.array([32 if len(q.attributes) == 1 else 16 for q in half.queries], dtype=np.int64)
+    made = prepare(half, answers, n, rows, Fraction(64))
+    target, mixture = made._target, made._mixture
+    ways = comb(64, 32)
+    excess = (1 << 64) % ways
+    assert excess > 0
+    columns, shares, counted = np.zeros(2, np.uint64), np.zeros(2, np.int64), np.zeros(2, np.int64)
+    everyone = (1 << 64) - 1
+
+    def first_column(row_words, u_word):
+        words = np.array([0, u_word, *row_words, *[everyone] * 20], dtype=np.uint64)
+        ktree.trials(
+            mixture.nodes, mixture.states, target.queries, mixture.checks, mixture.tables, mixture.sums,
+            words, 0, target.everyone, columns, shares, counted, 1 << 40,
+        )  # fmt: skip
+        return int(columns[mixture.nodes.attributes[0]])
+
+    u_word = next(
+        word for word in range(0, 1 << 64, 1 << 52) if first_column([excess], word).bit_count() == 32
+    )
+    assert counted[0] == ways
+    everything = np.uint64(everyone)
+    for words in ([excess], [excess - 1, excess], [0, excess - 1, excess + 5], [everyone]):
+        expected = int(ktree.subset(np.int64(words[-1] % ways), everything, 64, 32))
+        assert first_column(words, u_word) == expected
+
+
+def test_counts_beyond_the_doubles_are_not_taken():
+    workload, answers, _ = instance(48, 30, "conjunctions:2", 0)
+    made = prepare(workload, answers, 30, 41, Fraction(41, 10))
+    bits, score = made.draw(SeededBits(1))
+    assert bits.shape == (41, 48)
+    assert score == made._target.score(
+        np.array([int("".join(map(str, c[::-1])), 2) for c in bits.T], np.uint64)
+    )
+
+
+def test_thousands_of_columns_are_drawn_at_once():
+    workload, answers, _ = instance(3000, 40, "conjunctions:1", 0)
+    made = prepare(workload, answers, 40, 5, Fraction(1))
+    assert isinstance(made, Factored)
+    bits, score = made.draw(SeededBits(1))
+    assert np.abs(5 * answers - 40 * bits.sum(axis=0, dtype=np.int64)).max() == score
+
+
+def test_the_pilot_takes_bounded_memory():
+    class Wide:
+        weights = np.zeros((16, 1 << 17), dtype=np.int8)
+        rows, cells = 4, np.arange(16)
+        offsets = np.arange((1 << 17) + 1)
+        ranks, levels = np.zeros(1 << 17, dtype=np.int64), np.zeros(1, dtype=np.int64)
+
+    assert 256 <= len(pilot_scores(Wide)) < PILOT_ENTRIES // 1000
+    assert multisets.count(16, 4) == 3876
+
+
+def test_a_coin_has_no_negative_exponent():
+    with pytest.raises(ValueError, match="at least 0"):
+        sampler.bernoulli_exp(Fraction(-1, 3), SeededBits(1))
