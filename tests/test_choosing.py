@@ -11,6 +11,7 @@ import smalldb
 from queries import Conjunctions, Domain, Marginals
 from smalldb.planning import Plan
 from smalldb.recording import record_schema
+from smalldb.rejection.capability import largest_c
 
 
 def domain(attributes):
@@ -31,8 +32,10 @@ def table(attributes, n, seed=1):
         (4, 8, {"candidates": "tuples"}, "census", "tuples"),
         (4, 8, {"mechanism": "rejection", "n": 400}, "rejection", "tuples"),
         (4, 8, {"mechanism": "answers"}, "answers", None),
-        (12, 20, {}, "rejection", "tuples"),
-        (12, 20, {"candidates": "tuples"}, "rejection", "tuples"),
+        (12, 20, {"n": 400}, "rejection", "tuples"),
+        (12, 20, {}, "answers", None),  # not every kind of table would be quick
+        (12, 20, {"mechanism": "rejection"}, "rejection", "tuples"),
+        (12, 20, {"candidates": "tuples", "n": 400}, "rejection", "tuples"),
         (12, 200, {}, "answers", None),  # more rows than rejection draws
         (100, 20, {}, "answers", None),
         (100, 20, {"queries": Conjunctions(1)}, "rejection", "tuples"),  # no rejection at all
@@ -102,8 +105,32 @@ def test_a_capability_names_an_epsilon_and_rows_that_would_do():
         smalldb.plan(domain(14), Conjunctions(2), epsilon=1, **keywords)
     enough = str(caught.value).split("epsilon up to ")[1].split()[0]
     assert smalldb.plan(domain(14), Conjunctions(2), epsilon=enough, **keywords).rows == 20
-    with pytest.raises(ValueError, match="the largest that can be done by rejection is 64 rows"):
-        smalldb.plan(domain(14), Conjunctions(2), n=1200, epsilon=1, rows=10, mechanism="rejection")
+    keywords = {"n": 1100, "epsilon": 1, "mechanism": "rejection"}
+    with pytest.raises(ValueError, match=r"the largest that can be done by rejection is \d+ rows") as caught:
+        smalldb.plan(domain(14), Conjunctions(2), rows=10, **keywords)
+    largest = int(str(caught.value).split("by rejection is ")[1].split()[0])
+    assert smalldb.plan(domain(14), Conjunctions(2), rows=largest, **keywords).rows == largest > 20
+    with pytest.raises(ValueError, match="epsilon up to"):
+        smalldb.plan(domain(14), Conjunctions(2), rows=largest + 1, **keywords)
+    assert "by name it is taken up to" in smalldb.plan(domain(14), n=1000, epsilon=1, rows=20).why
+
+
+@pytest.mark.parametrize("queries", [Conjunctions(2), Conjunctions(3)])
+def test_what_is_accepted_falls_with_attributes_rows_and_width(queries):
+    def largest(attributes, rows):
+        return largest_c(queries.workload(domain(attributes)), rows)
+
+    sizes = (6, 7, 8, 9, 10, 12, 14, 20)
+    for rows in (1, 20, 21, 30, 40, 50, 64):
+        found = [largest(d, rows) for d in sizes]
+        assert found == sorted(found, reverse=True)
+        assert all(0 < sure <= most for sure, most in found)
+    for d in sizes:
+        found = [largest(d, rows) for rows in range(1, 65)]
+        assert found == sorted(found, reverse=True)
+    assert largest_c(Conjunctions(3).workload(domain(6)), 20) < largest_c(
+        Conjunctions(2).workload(domain(6)), 20
+    )
 
 
 @pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])

@@ -656,8 +656,8 @@ def trials(
     Make trials until a candidate survives all checks.
 
     A trial reads its words in order: one for the layer, then one for u and one or more for the rows of each
-    column. If its words do not reach, it is given up, and the caller must make it again from its first word, with
-    the same layers: which words a trial has read depends on them.
+    column. If its words do not reach, it is given up, and the caller must make it again from its first word,
+    with the same layers: which words a trial has read depends on them.
 
     Parameters
     ----------

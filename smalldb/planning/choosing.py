@@ -100,7 +100,7 @@ def _ways(mechanism: str, candidates: str | None) -> list[Way]:
     else:
         base = base_measure(candidates)
         ways = [Way("census", base), Way("rejection", base)]
-    chosen = [way for way in ways if mechanism in ("auto", way.mechanism)]
+    chosen = [way._replace(named=mechanism != "auto") for way in ways if mechanism in ("auto", way.mechanism)]
     if not chosen:
         raise ValueError("answers have no candidates: leave them out")
     return chosen

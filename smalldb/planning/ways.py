@@ -46,10 +46,11 @@ class Request:
 
 
 class Way(NamedTuple):
-    """A mechanism with its base measure; answers have none."""
+    """A mechanism with its base measure; answers have none. `named`: the user asks for this mechanism."""
 
     mechanism: Mechanism
     candidates: Candidates | None
+    named: bool = False
 
 
 def planned(request: Request, way: Way, rows: int) -> Plan | str:
@@ -71,7 +72,12 @@ def planned(request: Request, way: Way, rows: int) -> Plan | str:
         needed = _census_work(request, rows, candidates)
         return needed if isinstance(needed, str) else replace(plan, work=needed)
     refused = _too_large_scores(request, rows) or capability.refusal(
-        request.workload, n=request.rows_hint, rows=rows, epsilon=request.epsilon, candidates=candidates
+        request.workload,
+        n=request.rows_hint,
+        rows=rows,
+        epsilon=request.epsilon,
+        candidates=candidates,
+        named=way.named,
     )
     return refused or plan
 

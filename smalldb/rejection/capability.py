@@ -16,20 +16,26 @@ from smalldb.rejection import multisets
 MOST_ROWS = 64  # bits of a word
 MOST_ENTRIES = 2000  # of a candidate, rows x attributes: so far the counts stay within the doubles
 MOST_COLUMNS = 50_000  # kinds of columns of a workload that factors: attributes x (rows + 1)
-# attributes -> rows -> the largest c
+# attributes -> rows -> the largest c: where every kind of table that was tried was quick, and where most were
 PAIRS = {
-    6: {10: 60, 20: 60, 40: 30},
-    8: {10: 40, 20: 40, 40: 30},
-    10: {10: 40, 20: 30, 40: 20},
-    14: {10: 30, 20: 25, 40: 15},
-    24: {10: 20, 20: 15, 40: 10},
-    48: {10: 15, 20: 10, 40: 8},
+    6: {20: (150, 250), 40: (100, 250), 64: (50, 100)},
+    8: {20: (100, 250), 40: (30, 100), 64: (15, 30)},
+    10: {20: (20, 30), 40: (10, 20), 64: (5, 10)},
+    14: {20: (15, 25), 40: (5, 15), 64: (3, 6)},
+    24: {20: (5, 10), 40: (3, 6), 64: (2, 3)},
+    48: {20: (5, 8), 40: (2, 4), 64: (2, 4)},
 }
 WIDER = Fraction(1, 2)  # of that, where queries look at more than two attributes
 
 
 def refusal(
-    workload: Workload, *, n: int | None, rows: int, epsilon: Fraction, candidates: Candidates
+    workload: Workload,
+    *,
+    n: int | None,
+    rows: int,
+    epsilon: Fraction,
+    candidates: Candidates,
+    named: bool = True,
 ) -> str | None:
     """Return why a small database of so many rows is not drawn by rejection; None: it is.
 
@@ -37,6 +43,8 @@ def refusal(
     ----------
     n
         The rows of the data, or about how many there are; public. None: nothing is known.
+    named
+        Whether the user names rejection; else only what was quick on every kind of table is accepted.
     """
     domain = workload.domain
     d = len(domain.attributes)
@@ -52,32 +60,48 @@ def refusal(
         return f"rejection draws at most {MOST_ROWS} rows, not {rows}"
     if d * rows > MOST_ENTRIES:
         return f"rejection draws at most {MOST_ENTRIES} entries, not {d} attributes x {rows} rows"
-    most = largest_c(workload, rows)
-    if most is None:
+    if d > max(PAIRS):
         return f"rejection is not known to be quick for {d} attributes"
     if n is None:
         return "rejection under add-remove needs n_max, a public guess of the rows"
-    if epsilon * n <= 2 * rows * most:
+    sure, most = largest_c(workload, rows)
+    if epsilon * n <= 2 * rows * (most if named else sure):
         return None
-    enough = as_text(Fraction(int(200 * rows * most / n), 100))
+    told = f"rejection of {rows} rows over {d} attributes was quick"
+    if not named:
+        return (
+            f"{told} on all kinds of tables up to epsilon n / (2 rows) = {_short(sure)}; by name it is taken "
+            f"up to {_short(most)}"
+        )
     return (
-        f"rejection of {rows} rows over {d} attributes is known to be quick up to epsilon n / (2 rows) = "
-        f"{as_text(most)}: epsilon up to {enough} would do"
+        f"{told} on most tables up to epsilon n / (2 rows) = {_short(most)}: epsilon up to "
+        f"{_short(2 * rows * most / n)} would do"
     )
 
 
-def largest_c(workload: Workload, rows: int) -> Fraction | None:
-    """Return the largest c = epsilon n / (2 rows) that is accepted; None: no c is."""
+def largest_c(workload: Workload, rows: int) -> tuple[Fraction, Fraction]:
+    """Return the largest c = epsilon n / (2 rows) that was quick on all tables, and on most."""
     d = len(workload.domain.attributes)
-    place = bisect_left(list(PAIRS), d)
-    if place == len(PAIRS):
-        return None
-    table = list(PAIRS.values())[place]
+    table = next(table for attributes, table in PAIRS.items() if d <= attributes)
     sizes = list(table)
     above = min(bisect_left(sizes, rows), len(sizes) - 1)
-    found = Fraction(min(table[sizes[above]], table[sizes[max(0, above - 1)]]))
+    part = Fraction(0)
+    if above and rows < sizes[above]:
+        part = Fraction(sizes[above] - rows, sizes[above] - sizes[above - 1])
+    sure, most = (
+        (1 - part) * here + part * fewer
+        for here, fewer in zip(table[sizes[above]], table[sizes[above - 1]], strict=True)
+    )
     wide = any(len(query.attributes) > 2 for query in workload.queries)
-    return found * WIDER if wide else found
+    return (sure * WIDER, most * WIDER) if wide else (sure, most)
+
+
+def _short(number: Fraction) -> str:
+    """Write a number in few digits, rounded down."""
+    digits = 10 ** max(0, 3 - len(str(int(number))))
+    while number * digits < 10:
+        digits *= 10
+    return as_text(Fraction(int(number * digits), digits))
 
 
 def _factors(workload: Workload) -> bool:

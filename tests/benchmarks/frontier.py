@@ -52,6 +52,13 @@ def xor(draws, d, n):
     return bits
 
 
+def parities(draws, d, n):
+    """Each attribute is a sum of some of six coins; any two are independent."""
+    coins = draws.integers(0, 64, (n, 1))
+    masks = np.arange(1, d + 1) % 64
+    return np.bitwise_count(coins & masks) % 2 == 1
+
+
 def categories(draws, d, n):
     """Variables of four categories, one attribute for each."""
     held = draws.choice(4, (n, -(-d // 4)), p=[0.4, 0.3, 0.2, 0.1])
@@ -66,6 +73,8 @@ KINDS = {
     "categories": categories,
     "sparse": lambda draws, d, n: draws.random((n, d)) < 0.05,
     "coins": lambda draws, d, n: draws.random((n, d)) < 0.5,
+    "biased coins": lambda draws, d, n: draws.random((n, d)) < 0.525,
+    "parities": parities,
     "equal": lambda draws, d, n: (draws.random((n, 1)) < 0.5).repeat(d, axis=1),
 }
 
