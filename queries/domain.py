@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from queries.expressions import Booleans, parse, suggestion
+from queries.expressions import Booleans, parse, shorten, suggestion
 
 Bits = npt.NDArray[np.uint8]
 Integers = npt.NDArray[np.int64]
@@ -165,7 +165,7 @@ def _check_names(names: tuple[str, ...]) -> None:
 def _checked_predicate(text: str, names: tuple[str, ...]) -> str:
     for name in parse(text).names:
         if name not in names:
-            raise ValueError(f"valid names an unknown attribute {name!r}{suggestion(name, names)}")
+            raise ValueError(f"valid names an unknown attribute {shorten(name)!r}{suggestion(name, names)}")
     return text
 
 

@@ -51,7 +51,7 @@ def _query(text: str, domain: Domain) -> Query:
     for name in expression.names:
         if name not in domain.attributes:
             raise ValueError(
-                f"predicate {shorten(text)!r}: unknown attribute {name!r}"
+                f"predicate {shorten(text)!r}: unknown attribute {shorten(name)!r}"
                 f"{suggestion(name, domain.attributes)}"
             )
     attributes = tuple(sorted(domain.attributes.index(name) for name in expression.names))

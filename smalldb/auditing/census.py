@@ -1,19 +1,33 @@
 """The census: its loss from integer scores alone, but for the normalisers."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
 from fractions import Fraction
-from math import factorial, inf, log, prod
-from typing import TypeAlias, final
+from functools import lru_cache, partial
+from math import factorial, log, prod
+from threading import Lock
+from typing import Any, NamedTuple, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
 
 from queries import Workload
 from smalldb import multisets
-from smalldb.auditing.databases import MOST_DEEP, Counts, check_budget, databases, neighbours_of, shown
+from smalldb.auditing.databases import (
+    MOST_DEEP,
+    Counts,
+    Span,
+    check_budget,
+    databases,
+    neighbours_of,
+    shown,
+    spans,
+)
 from smalldb.auditing.loss import Audit
-from smalldb.counting.scores import MAX_SCORE, Integers, base_measure, count
+from smalldb.checkpoints import Checkpoint, Folder, finished, identity
+from smalldb.counting.scores import MAX_SCORE, Candidates, Integers, base_measure, count
 from smalldb.enclosures import Real
 from smalldb.planning import Neighbours
 
@@ -29,6 +43,46 @@ BLOCK = 1 << 20  # scores or ratios looked at together
 NEAR = 1e-12  # relative, far more than floats are off: what comes so near is compared exactly
 
 
+@final
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """What is audited; hashable and small, so that each process can work out its own tables from it."""
+
+    workload: Workload
+    epsilon: Fraction
+    rows: int
+    base: Candidates
+    n: int
+    relation: Neighbours
+
+    @property
+    def rate(self) -> Fraction:
+        """What a unit of the score costs: epsilon / (2 m D)."""
+        return self.epsilon / (2 * self.rows * self.workload.denominator)
+
+
+class Found(NamedTuple):
+    """What the pairs of neighbours in a span lose.
+
+    Attributes
+    ----------
+    pairs
+        How many were compared.
+    widest
+        The largest difference of two differences of scores.
+    worst
+        The largest loss, by floats.
+    near
+        (loss, likely, other, outcome) of those near it: places of the two databases and of the candidate; of
+        those that are exactly equal, the first.
+    """
+
+    pairs: int
+    widest: int
+    worst: float
+    near: list[tuple[float, int, int, int]]
+
+
 def audit_census(
     workload: Workload,
     epsilon: Fraction,
@@ -37,6 +91,8 @@ def audit_census(
     n: int,
     relation: Neighbours,
     progress: bool,
+    executor: Executor | None = None,
+    checkpoint: Folder | None = None,
 ) -> Audit:
     """
     For neighbours with scores s and s', the log ratio of a candidate is rate (s' - s) + ln Z' - ln Z.
@@ -59,12 +115,73 @@ def audit_census(
         )
 
     check_budget(cells, n, relation, fits)
-    rate, matrix = epsilon / (2 * unit), workload.matrix()
-    small = np.array(list(multisets.iterate(cells, rows)), dtype=np.int64)
-    orders = [factorial(rows) // prod(map(factorial, y)) if base == "tuples" else 1 for y in small.tolist()]
+    instance = Instance(workload, epsilon, rows, base, n, relation)
+    try:
+        return _audit(instance, progress, executor, checkpoint)
+    finally:
+        _tabulated.cache_clear()
 
-    tables = list(databases(cells, n, relation))
-    place = {x: i for i, x in enumerate(tables)}
+
+def _audit(instance: Instance, progress: bool, executor: Executor | None, checkpoint: Folder | None) -> Audit:
+    tables, _, small, scores, _, _, near, ln_z = _tabulated(instance)
+    parts = spans(len(tables))
+    kept = None
+    if checkpoint is not None:
+        described = (instance.workload.matrix(), instance.workload.denominator, instance.epsilon)
+        others = (instance.rows, instance.base, instance.n, instance.relation.value, parts)
+        run = identity("audit of the census", *described, *others)
+        kept = Checkpoint(checkpoint, run, unpack=_unpack)
+    look = partial(_look, instance)
+    found = dict(shown(finished(look, parts, executor=executor, threads=1, checkpoint=kept), parts, progress))
+    ordered = [found[place] for place in range(len(parts))]
+
+    worst = max(each.worst for each in ordered)
+    firsts: dict[tuple[int, int, int], tuple[int, int, int]] = {}
+    for each in ordered:
+        for loss, likely, other, end in each.near:
+            if loss >= worst - near:
+                up = int(scores[other, end] - scores[likely, end])
+                firsts.setdefault((up, ln_z.law(likely), ln_z.law(other)), (likely, other, end))
+    exact = {
+        where: instance.rate * Real.of(up, DIGITS) + ln_z.of_law(other) - ln_z.of_law(likely)
+        for (up, likely, other), where in firsts.items()
+    }
+    top = max(exact, key=lambda where: exact[where].high)
+    widest = instance.rate * max(each.widest for each in ordered)
+    unit = instance.rows * instance.workload.denominator
+    return Audit(
+        (Fraction(max(loss.low for loss in exact.values())), Fraction(exact[top].high)),
+        (tables[top[0]], tables[top[1]], tuple(small[top[2]].tolist())),
+        (widest, widest),
+        instance.epsilon * (1 - Fraction(instance.relation is Neighbours.ADD_REMOVE, 2 * unit)),
+        len(tables),
+        sum(each.pairs for each in ordered),
+    )
+
+
+class _Tables(NamedTuple):
+    """All databases of an instance, all candidates, and the scores, which is most of an audit's memory."""
+
+    databases: list[Counts]
+    place: dict[Counts, int]
+    small: Integers  # shape (candidates, cells)
+    scores: Integers  # shape (databases, candidates)
+    least: Integers  # shape (databases,): the least score, set apart as an integer, or 0
+    floats: Floats  # shape (databases,): ln Z less that, but for a constant
+    near: float  # far more than losses by floats are off
+    ln_z: "_Partitions"
+
+
+@lru_cache(maxsize=1)
+def _tabulated(instance: Instance) -> _Tables:
+    """Work out the tables of an instance; a process that is sent several spans does so once."""
+    workload, rows, rate = instance.workload, instance.rows, instance.rate
+    cells, matrix = workload.domain.size, workload.matrix()
+    small = np.array(list(multisets.iterate(cells, rows)), dtype=np.int64)
+    tuples, size = instance.base == "tuples", len(small)
+    orders = [factorial(rows) // prod(map(factorial, y)) if tuples else 1 for y in small.tolist()]
+
+    tables = list(databases(cells, instance.n, instance.relation))
     counted, answers = np.array(tables, dtype=np.int64), matrix @ small.T
     scores = np.zeros((len(tables), size), dtype=np.int64)
     for first in range(0, len(tables), BLOCK // size + 1):
@@ -81,12 +198,26 @@ def audit_census(
             for block in (slice(i, i + BLOCK // size + 1) for i in range(0, len(tables), BLOCK // size + 1))
         ]
     )
-    near = NEAR * (1 + float(np.abs(floats).max()) + 2 * float(epsilon) if most > 1 else most)
-
-    worst, widest, pairs = -inf, 0, 0
-    found: dict[tuple[int, int, int], tuple[float, tuple[int, int, int]]] = {}
+    near = NEAR * (1 + float(np.abs(floats).max()) + 2 * float(instance.epsilon) if most > 1 else most)
+    place = {x: i for i, x in enumerate(tables)}
     ln_z = _Partitions(scores, orders, rate)
-    for here, there in _blocks(shown(tables, progress), place, n, relation, BLOCK // size + 1):
+    return _Tables(tables, place, small, scores, least, floats, near, ln_z)
+
+
+def _look(instance: Instance, span: Span) -> Found:
+    """Compare the databases of a span with their neighbours."""
+    tables = _tabulated(instance)
+    scores, least, floats, near, law = (
+        tables.scores,
+        tables.least,
+        tables.floats,
+        tables.near,
+        tables.ln_z.law,
+    )
+    rate = float(instance.rate)
+    worst, widest, pairs = 0.0, 0, 0  # the probabilities of a law add up to 1, so no largest loss is below 0
+    found: dict[tuple[int, int, int], tuple[float, int, int, int]] = {}
+    for here, there in _blocks(tables, instance, span):
         differences = scores[there] - scores[here]
         highest, lowest = differences.argmax(axis=1), differences.argmin(axis=1)
         each = np.arange(len(there))
@@ -94,26 +225,18 @@ def audit_census(
         pairs += len(there)
         for ends, likely, other in ((highest, here, there), (lowest, there, here)):
             up = scores[other, ends] - scores[likely, ends]
-            losses = float(rate) * (up + least[likely] - least[other]) + floats[other] - floats[likely]
+            losses = rate * (up + least[likely] - least[other]) + floats[other] - floats[likely]
             worst = max(worst, float(losses.max()))
             for i in np.flatnonzero(losses >= worst - near).tolist():
-                where = int(likely[i]), int(other[i]), int(ends[i])
-                same = int(up[i]), ln_z.law(where[0]), ln_z.law(where[1])
-                found.setdefault(same, (float(losses[i]), where))
-    exact = {
-        where: rate * Real.of(up, DIGITS) + ln_z.of_law(other) - ln_z.of_law(likely)
-        for (up, likely, other), (loss, where) in found.items()
-        if loss >= worst - near
-    }
-    top = max(exact, key=lambda where: exact[where].high)
-    return Audit(
-        (Fraction(max(loss.low for loss in exact.values())), Fraction(exact[top].high)),
-        (tables[top[0]], tables[top[1]], tuple(small[top[2]].tolist())),
-        (rate * widest, rate * widest),
-        epsilon * (1 - Fraction(relation is Neighbours.ADD_REMOVE, 2 * unit)),
-        len(tables),
-        pairs,
-    )
+                where = int(likely[i]), int(other[i])
+                same = int(up[i]), law(where[0]), law(where[1])
+                found.setdefault(same, (float(losses[i]), *where, int(ends[i])))
+    return Found(pairs, widest, worst, [each for each in found.values() if each[0] >= worst - near])
+
+
+def _unpack(packed: Sequence[Any]) -> Found:
+    pairs, widest, worst, near = packed
+    return Found(pairs, widest, worst, [(loss, *places) for loss, *places in near])
 
 
 def _float_ln_z(scores: Integers, weights: list[int], rate: float, small: bool) -> Floats:
@@ -133,10 +256,11 @@ def _float_ln_z(scores: Integers, weights: list[int], rate: float, small: bool) 
 
 @final
 class _Partitions:
-    """ln Z of databases, enclosed; computed once for each law of the score."""
+    """ln Z of databases, enclosed; computed once for each law of the score. Threads may share it."""
 
     def __init__(self, scores: Integers, weights: list[int], rate: Fraction) -> None:
         self._scores, self._weights, self._rate = scores, weights, rate
+        self._lock = Lock()
         self._exps: dict[int, Real] = {}
         self._places: dict[int, int] = {}
         self._numbers: dict[tuple[tuple[int, int], ...], int] = {}
@@ -150,10 +274,11 @@ class _Partitions:
             for score, weight in zip(self._scores[place].tolist(), self._weights, strict=True):
                 census[score] += weight
             law = tuple(sorted(census.items()))
-            if law not in self._numbers:
-                self._numbers[law] = len(self._laws)
-                self._laws.append(law)
-            self._places[place] = self._numbers[law]
+            with self._lock:
+                if law not in self._numbers:
+                    self._numbers[law] = len(self._laws)
+                    self._laws.append(law)
+                self._places[place] = self._numbers[law]
         return self._places[place]
 
     def of_law(self, number: int) -> Real:
@@ -168,13 +293,12 @@ class _Partitions:
         return self._known[number]
 
 
-def _blocks(
-    tables: Iterator[Counts], place: dict[Counts, int], n: int, relation: Neighbours, size: int
-) -> Iterator[tuple[Integers, Integers]]:
-    """Yield the places of neighbours, each pair once, at least `size` pairs at a time."""
+def _blocks(tables: _Tables, instance: Instance, span: Span) -> Iterator[tuple[Integers, Integers]]:
+    """Yield the places of neighbours of a span, each pair once, about `BLOCK` ratios at a time."""
+    place, size = tables.place, BLOCK // len(tables.small) + 1
     here, there = list[int](), list[int]()
-    for x in tables:
-        others = neighbours_of(x, n, relation)
+    for x in tables.databases[slice(*span)]:
+        others = neighbours_of(x, instance.n, instance.relation)
         here += [place[x]] * len(others)
         there += [place[other] for other in others]
         if len(here) >= size:

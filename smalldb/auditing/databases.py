@@ -1,16 +1,20 @@
 """All databases of a small instance, and the neighbours of each; which of it is too much."""
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import comb
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from smalldb import multisets
 from smalldb.counting.scores import MAX_SCORE
 from smalldb.planning import Neighbours
 
+R = TypeVar("R")
 Counts: TypeAlias = tuple[int, ...]
+Span: TypeAlias = tuple[int, int]
+"""Databases by their place: the first, and the one after the last."""
 
+SPANS = 64  # parts of an audit
 MOST_DEEP = 64  # n or cells: where both pass it, there are more than 10^38 databases
 
 
@@ -53,10 +57,20 @@ def check_budget(cells: int, n: int, relation: Neighbours, fits: Callable[[int, 
         )
 
 
-def shown(tables: list[Counts], progress: bool) -> Iterator[Counts]:
-    """Iterate over databases, with a bar on stderr if that is asked for."""
+def spans(size: int) -> list[Span]:
+    """Cut the places of databases into about `SPANS` spans."""
+    step = -(-size // SPANS)
+    return [(first, min(first + step, size)) for first in range(0, size, step)]
+
+
+def shown(results: Iterable[tuple[int, R]], parts: Sequence[Span], progress: bool) -> Iterator[tuple[int, R]]:
+    """Pass on the results of spans, with a bar over the databases on stderr if that is asked for."""
     if not progress:
-        return iter(tables)
+        yield from results
+        return
     from tqdm import tqdm
 
-    return iter(tqdm(tables, unit=" databases"))
+    with tqdm(total=parts[-1][1], unit=" databases") as bar:
+        for place, result in results:
+            yield place, result
+            bar.update(parts[place][1] - parts[place][0])

@@ -1,19 +1,26 @@
 """Any mechanism, by its laws: outcome by outcome, over all neighbours."""
 
 from collections.abc import Callable, Hashable, Mapping
+from concurrent.futures import Executor
 from fractions import Fraction
+from functools import partial
+from itertools import islice
 from math import inf, isfinite
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from smalldb.auditing.databases import Counts, check_budget, databases, neighbours_of, shown
+from smalldb.auditing.databases import Counts, Span, check_budget, databases, neighbours_of, shown, spans
 from smalldb.auditing.loss import Audit
+from smalldb.checkpoints import Checkpoint, Folder, finished, identity
 from smalldb.enclosures import Real
 from smalldb.exact import as_fraction
 from smalldb.planning import Neighbours
 
 Enclosure: TypeAlias = tuple[Fraction, Fraction]
+Logs: TypeAlias = dict[Hashable, Enclosure]
+Kept: TypeAlias = tuple[Folder, str]
+"""Where laws are kept, and what tells the mechanism from any other."""
 Mechanism: TypeAlias = Callable[[Counts], Mapping[Hashable, Any]]
 
 DIGITS = 60
@@ -30,15 +37,26 @@ def audit_laws(
     progress: bool,
     cost: int = 1,
     outcomes: int = 1,
+    executor: Executor | None = None,
+    kept: Kept | None = None,
 ) -> Audit:
-    """Compare the laws of all neighbours, outcome by outcome."""
+    """Compare the laws of all neighbours, outcome by outcome; what `kept` keeps is the laws."""
 
     def fits(databases: int, pairs: int) -> bool:
         return databases <= MOST_LAWS and databases * cost + pairs * (outcomes + cells) // 8 <= MOST_STEPS
 
     check_budget(cells, n, relation, fits)
     tables = list(databases(cells, n, relation))
-    laws = {x: _logs(mechanism(x)) for x in shown(tables, progress)}
+    parts = spans(len(tables))
+    checkpoint = None
+    if kept is not None:
+        folder, run = kept
+        checkpoint = Checkpoint(folder, identity(run, cells, n, relation.value, parts), _pack, _unpack)
+    find = partial(_find, mechanism, cells, n, relation)
+    found = dict(
+        shown(finished(find, parts, executor=executor, threads=1, checkpoint=checkpoint), parts, progress)
+    )
+    laws = dict(zip(tables, (law for place in range(len(parts)) for law in found[place]), strict=True))
     loss: tuple[Fraction | float, Fraction | float] = (Fraction(0), Fraction(0))
     spread: tuple[Fraction | float, Fraction | float] = (Fraction(0), Fraction(0))
     worst: tuple[Counts, Counts, Hashable] | None = None
@@ -63,7 +81,24 @@ def audit_laws(
     return Audit(loss, worst, spread, epsilon, len(tables), pairs)
 
 
-def _logs(law: Mapping[Hashable, Any]) -> dict[Hashable, Enclosure]:
+def _find(mechanism: Mechanism, cells: int, n: int, relation: Neighbours, span: Span) -> list[Logs]:
+    """Ask a mechanism for its laws on the databases of a span."""
+    return [_logs(mechanism(x)) for x in islice(databases(cells, n, relation), *span)]
+
+
+def _pack(laws: list[Logs]) -> Any:
+    """Write laws whose outcomes are tuples of whole numbers."""
+    return [[(outcome, str(low), str(high)) for outcome, (low, high) in law.items()] for law in laws]
+
+
+def _unpack(packed: Any) -> list[Logs]:
+    def end(text: str) -> Any:
+        return -inf if text == "-inf" else Fraction(text)
+
+    return [{tuple(outcome): (end(low), end(high)) for outcome, low, high in law} for law in packed]
+
+
+def _logs(law: Mapping[Hashable, Any]) -> Logs:
     """Enclose the logarithms of the probabilities of the outcomes that are possible; -inf at the low end."""
     if not isinstance(law, Mapping):
         raise TypeError(f"a mechanism must return outcome -> probability, not {type(law).__name__}")

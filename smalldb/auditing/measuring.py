@@ -1,7 +1,9 @@
 """`audit`: the exact worst privacy loss of the census, of a selection, or of a mechanism of the caller's."""
 
 from collections.abc import Hashable, Mapping
+from concurrent.futures import Executor
 from fractions import Fraction
+from functools import partial
 from math import perm
 from typing import Any
 
@@ -13,6 +15,8 @@ from smalldb.auditing.census import audit_census
 from smalldb.auditing.databases import MOST_DEEP, Counts
 from smalldb.auditing.laws import Mechanism, audit_laws
 from smalldb.auditing.loss import Audit
+from smalldb.checkpoints import Folder, check_running, identity
+from smalldb.counting.scores import Integers
 from smalldb.planning import Neighbours, relation_of, workload_of
 from smalldb.selection import selection_law
 
@@ -32,6 +36,8 @@ def audit(
     candidates: str | None = None,
     method: str | None = None,
     k: int | None = None,
+    executor: Executor | None = None,
+    checkpoint: Folder | None = None,
     progress: bool = False,
 ) -> Audit:
     """
@@ -57,6 +63,11 @@ def audit(
         fraction that it is), or a pair (low, high) of Fractions that encloses it.
     method, k
         Of a selection: "exponential" (the default) of one.
+    executor
+        Does the parts of the work: any `concurrent.futures.Executor`. The result is the same.
+    checkpoint
+        A folder of this audit alone, in which finished parts are kept (see `census`); not for a mechanism of
+        the caller's, which cannot be told from another one.
     progress
         Show a bar on stderr, in databases.
 
@@ -84,8 +95,11 @@ def audit(
         raise ValueError("method and k are for mechanism 'select'")
     if mechanism != "census" and (rows is not None or candidates is not None):
         raise ValueError("rows and candidates are for the census")
+    check_running(executor, checkpoint)
     if not isinstance(mechanism, str):
-        return audit_laws(mechanism, domain.size, known, n, relation, progress)
+        if checkpoint is not None:
+            raise ValueError("checkpoint is for the census or a selection")
+        return audit_laws(mechanism, domain.size, known, n, relation, progress, executor=executor)
     if known is None:
         raise ValueError("epsilon must be given for an audit of the census or of a selection")
     if not EPSILONS[0] <= known <= EPSILONS[1]:
@@ -93,14 +107,22 @@ def audit(
     if mechanism == "census":
         if rows is None:
             raise ValueError("rows must be given for an audit of the census")
-        return audit_census(workload, known, whole(rows, "rows"), candidates, n, relation, progress)
+        return audit_census(
+            workload, known, whole(rows, "rows"), candidates, n, relation, progress, executor, checkpoint
+        )
     if known * n > MOST_EXPONENT:
         raise ValueError(f"epsilon x n must be at most {MOST_EXPONENT} for an audit of a selection")
     chosen = "exponential" if method is None else method, 1 if k is None else whole(k, "k")
     size = min(workload.size, MOST_DEEP + 1)  # more are refused by the law
     cost, outcomes = _cost_of_law(*chosen, size), perm(size, chosen[1])
-    law = _selecting(workload, known, relation, *chosen)
-    return audit_laws(law, domain.size, known, n, relation, progress, cost, outcomes)
+    matrix, unit = workload.matrix(), workload.denominator
+    if not len(matrix):
+        raise ValueError("queries: nothing is left to select from after reduction")
+    law = partial(_selection, matrix, unit, known, relation, *chosen)
+    kept = None
+    if checkpoint is not None:
+        kept = checkpoint, identity("audit of a selection", matrix, unit, known, relation.value, chosen)
+    return audit_laws(law, domain.size, known, n, relation, progress, cost, outcomes, executor, kept)
 
 
 def _cost_of_law(method: str, k: int, size: int) -> int:
@@ -114,21 +136,22 @@ def _cost_of_law(method: str, k: int, size: int) -> int:
     return draws.get(method, 0) + 10 * perm(size, k)
 
 
-def _selecting(workload: Workload, epsilon: Fraction, relation: Neighbours, method: str, k: int) -> Mechanism:
-    """Select among the queries by their counts, which all grow with a row that is added."""
-    if not workload.size:
-        raise ValueError("queries: nothing is left to select from after reduction")
-    matrix = workload.matrix()
-
-    def mechanism(table: Counts) -> Mapping[Hashable, Any]:
-        law: Mapping[Any, Any] = selection_law(
-            (matrix @ np.array(table)).tolist(),
-            epsilon=epsilon,
-            sensitivity=workload.denominator,
-            monotone=relation is Neighbours.ADD_REMOVE,
-            method=method,
-            k=k,
-        )
-        return law
-
-    return mechanism
+def _selection(
+    matrix: Integers,
+    unit: int,
+    epsilon: Fraction,
+    relation: Neighbours,
+    method: str,
+    k: int,
+    table: Counts,
+) -> Mapping[Hashable, Any]:
+    """Return the law of the query that is selected by its count; all counts grow with a row that is added."""
+    law: Mapping[Any, Any] = selection_law(
+        (matrix @ np.array(table)).tolist(),
+        epsilon=epsilon,
+        sensitivity=unit,
+        monotone=relation is Neighbours.ADD_REMOVE,
+        method=method,
+        k=k,
+    )
+    return law

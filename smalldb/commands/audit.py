@@ -1,6 +1,7 @@
 """`audit`: the exact worst privacy loss of a small instance."""
 
 import argparse
+import os
 import sys
 from typing import Any
 
@@ -38,6 +39,11 @@ def add(commands: Commands) -> None:
     )
     command.add_argument("--k", type=whole_number, metavar="K", help="how many are selected by top-k")
     command.add_argument("--neighbours", metavar="RELATION", help="replace-one or add-remove (default: both)")
+    command.add_argument(
+        "--checkpoint",
+        metavar="DIR",
+        help="keep finished parts in a folder of this run alone: killed and started again, it goes on",
+    )
     command.add_argument("--json", action="store_true", help="everything, for machines")
     command.set_defaults(run=run_audit)
 
@@ -51,7 +57,14 @@ def run_audit(arguments: argparse.Namespace) -> None:
     choices = {name: getattr(arguments, name) for name in chosen}
     domain, progress = universe(arguments), sys.stderr.isatty()
     audits = {
-        relation: audit(domain, **choices, neighbours=relation, progress=progress) for relation in relations
+        relation: audit(
+            domain,
+            **choices,
+            neighbours=relation,
+            checkpoint=part_of(arguments.checkpoint, relation),
+            progress=progress,
+        )
+        for relation in relations
     }
     if arguments.json:
         print(as_json({relation: audit_json(made) for relation, made in audits.items()}))
@@ -66,6 +79,14 @@ def run_audit(arguments: argparse.Namespace) -> None:
     for relation, made in audits.items():
         x, other, outcome = made.pair
         print(f"worst under {relation}: {outcome} is drawn from {x} more often than from {other}")
+
+
+def part_of(checkpoint: str | None, relation: str) -> str | None:
+    """Return the folder in which the audit under a relation is kept."""
+    if checkpoint is None:
+        return None
+    os.makedirs(checkpoint, 0o700, exist_ok=True)
+    return os.path.join(checkpoint, relation)
 
 
 def audit_json(made: Audit) -> dict[str, Any]:

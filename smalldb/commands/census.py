@@ -39,6 +39,12 @@ def add(commands: Commands) -> None:
         "--epsilon", nargs="+", default=[], metavar="E", help="privacy parameters, exact: 1, 0.1 or 1/3"
     )
     command.add_argument("--plot", metavar="LAW.png", help="draw the law beside the bounds (png, svg, pdf)")
+    command.add_argument(
+        "--checkpoint",
+        metavar="DIR",
+        help="keep finished parts in a private folder of this run alone; killed and started again, "
+        "it goes on",
+    )
     command.add_argument("--json", action="store_true", help="everything, for machines")
     command.set_defaults(run=run_census)
 
@@ -65,6 +71,7 @@ def run_census(arguments: argparse.Namespace) -> None:
             rows=planned.rows,
             candidates=planned.candidates,
             engine=planned.work.engine,
+            checkpoint=arguments.checkpoint,
             progress=sys.stderr.isatty(),
         )
         if form is not None:

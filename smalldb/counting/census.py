@@ -11,11 +11,14 @@ import pandas as pd
 from queries import Domain, QueryClass, Rows, Workload
 from smalldb import multisets
 from smalldb.arguments import positive, whole
+from smalldb.checkpoints import Folder, check_running
 from smalldb.counting.cost import work
 from smalldb.counting.dynamic import count_scores
 from smalldb.counting.enumeration import enumerate_scores
 from smalldb.counting.law import Law
 from smalldb.counting.scores import MAX_SCORE, Candidates, Integers, Scores, base_measure
+
+KEPT = 16  # shards of a dynamic program with a checkpoint: little can be lost, and little is counted twice
 
 
 class Engine(Protocol):
@@ -110,6 +113,7 @@ def census(
     threads: int | None = None,
     executor: Executor | None = None,
     shards: int | None = None,
+    checkpoint: Folder | None = None,
     progress: bool = False,
 ) -> Census:
     """Count the small databases of `rows` rows by their score against the data.
@@ -133,10 +137,14 @@ def census(
     threads
         Threads to count with; by default one a processor. The result is the same for any number.
     executor
-        Counts the shards in place of threads: any `concurrent.futures.Executor`, of processes too.
+        Counts the shards in place of threads: any `concurrent.futures.Executor`, of processes or of
+        other machines too (`docs/scale.md`).
     shards
         At least how many shards: independent parts, whose results are added. More of them take less
         memory each. The counts are the same for any number.
+    checkpoint
+        A private folder of this census alone, in which finished shards are kept: killed and started again,
+        with the same data and arguments, it does only what is left. The folder is the caller's to remove.
     progress
         Show a bar on stderr.
 
@@ -148,7 +156,8 @@ def census(
     Raises
     ------
     ValueError
-        Beyond what the engine can do; n m D reaches 2^62. With "auto": beyond the budget.
+        Beyond what the engine can do; n m D reaches 2^62. With "auto": beyond the budget. A checkpoint
+        that is damaged, of another run, or open to others.
 
     Notes
     -----
@@ -165,8 +174,7 @@ def census(
     rows, base = whole(rows, "rows"), base_measure(candidates)
     threads = None if threads is None else whole(threads, "threads")
     shards = None if shards is None else whole(shards, "shards")
-    if executor is not None and not isinstance(executor, Executor):
-        raise TypeError(f"executor must be a concurrent.futures.Executor, not {type(executor).__name__}")
+    check_running(executor, checkpoint)
     table = rows_of(data, universe_of(data, domain))
     workload = queries if isinstance(queries, Workload) else queries.workload(table.domain)
     if engine == "auto":
@@ -185,6 +193,7 @@ def census(
         threads=threads,
         executor=executor,
         shards=shards,
+        checkpoint=checkpoint,
         progress=progress,
     )
 
@@ -200,6 +209,7 @@ def count_candidates(
     threads: int | None = None,
     executor: Executor | None = None,
     shards: int | None = None,
+    checkpoint: Folder | None = None,
     progress: bool = False,
 ) -> Census:
     """Do the census of checked arguments."""
@@ -213,7 +223,12 @@ def count_candidates(
         if multisets.count(len(scores.cells), rows) >= MAX_SCORE:
             raise ValueError("the enumeration counts up to 2^62 candidates")
         counted = enumerate_scores(
-            scores, threads=threads, executor=executor, shards=shards or 1, progress=progress
+            scores,
+            threads=threads,
+            executor=executor,
+            shards=shards or 1,
+            checkpoint=checkpoint,
+            progress=progress,
         )
     else:
         counted = count_scores(
@@ -222,7 +237,8 @@ def count_candidates(
             keep_layers=keep_layers,
             threads=threads,
             executor=executor,
-            shards=shards or 1,
+            shards=shards or (1 if checkpoint is None else KEPT),
+            checkpoint=checkpoint,
             progress=progress,
         )
     ranks = np.flatnonzero(np.array(counted.counts, dtype=object))

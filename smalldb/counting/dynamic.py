@@ -3,11 +3,12 @@
 import os
 from concurrent.futures import Executor
 from contextlib import ExitStack
-from dataclasses import dataclass, field
-from itertools import repeat
+from dataclasses import dataclass, field, fields
+from functools import partial
 from math import comb
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from smalldb.checkpoints import Checkpoint, Folder, finished, identity
 from smalldb.counting.recursion import Cost, History, Layer, Limit, Prefix, Recursion
 from smalldb.counting.scores import Candidates, Integers, Scores
 
@@ -66,6 +67,7 @@ def count_scores(
     threads: int | None = None,
     executor: Executor | None = None,
     shards: int = 1,
+    checkpoint: Folder | None = None,
     limit: Limit | None = None,
     progress: bool = False,
 ) -> Dynamic:
@@ -81,17 +83,19 @@ def count_scores(
     candidates
         "multisets": every small database weighs 1. "tuples": as much as it has ordered rows.
     keep_layers
-        Keep the layers for `Dynamic.candidate`; ignored where an executor counts.
+        Keep the layers for `Dynamic.candidate`; ignored with an executor or a checkpoint.
     threads
         Threads to settle layers with; by default one a processor. The result does not depend on it.
     executor
         Counts the shards, each in one thread.
+    checkpoint
+        Folder in which finished shards are kept; each is then counted in one thread.
     shards
         Into at least how many parts the candidates are split, where they can be (see `prefixes`). More
         parts take less memory each and more time in all. The counts do not depend on it.
     limit
-        What counting may take, with all layers kept (`BeyondLimit` at more); ignored where an executor
-        counts. Whether it is reached does not depend on the threads.
+        What counting may take, with all layers kept (`BeyondLimit` at more); ignored with an executor or
+        a checkpoint. Whether it is reached does not depend on the threads.
     progress
         Show a bar on stderr, in cells.
 
@@ -104,12 +108,29 @@ def count_scores(
     cost = Cost(limit=limit)
     with ExitStack() as stack:
         bar = stack.enter_context(_progress_bar(len(scores.cells) * len(parts))) if progress else None
-        if executor is not None:
-            for tally, spent in executor.map(count_shard, repeat(scores), parts, repeat(candidates)):
-                tallies.append(tally)
+        if executor is not None or checkpoint is not None:
+            kept = (
+                None
+                if checkpoint is None
+                else Checkpoint(
+                    checkpoint,
+                    identity(
+                        "dynamic", candidates, parts, *(getattr(scores, each.name) for each in fields(scores))
+                    ),
+                    pack=_pack,
+                    unpack=_unpack,
+                )
+            )
+            count_part = partial(count_shard, scores, candidates=candidates)
+            found: dict[int, list[int]] = {}
+            for shard, (tally, spent) in finished(
+                count_part, parts, executor=executor, threads=threads, checkpoint=kept
+            ):
+                found[shard] = tally
                 cost.add(spent)
                 if bar is not None:
                     bar.update(len(scores.cells))
+            tallies = [found[shard] for shard in range(len(parts))]
             return Dynamic(_totals(tallies), cost, recursion, parts, tallies)
         if threads is None:
             threads = os.cpu_count() or 1
@@ -160,6 +181,16 @@ def prefixes(scores: Scores, shards: int) -> list[Prefix]:
 
 def _totals(tallies: list[list[int]]) -> tuple[int, ...]:
     return tuple(map(sum, zip(*tallies, strict=True)))
+
+
+def _pack(counted: tuple[list[int], Cost]) -> list[Any]:
+    """Write numbers in base 16: Python reads no decimal number of more than 4300 digits."""
+    tally, spent = counted
+    return [[f"{number:x}" for number in tally], spent.operations, spent.states, spent.peak]
+
+
+def _unpack(packed: list[Any]) -> tuple[list[int], Cost]:
+    return [int(number, 16) for number in packed[0]], Cost(*packed[1:])
 
 
 def _progress_bar(cells: int) -> "tqdm[None]":

@@ -1,8 +1,7 @@
 """The census by enumeration: every small database is looked at once."""
 
-import os
-from concurrent.futures import Executor, ThreadPoolExecutor
-from dataclasses import dataclass
+from concurrent.futures import Executor
+from dataclasses import dataclass, fields
 from functools import partial
 from itertools import pairwise
 from math import comb
@@ -12,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from smalldb import multisets
+from smalldb.checkpoints import Checkpoint, Folder, finished, identity
 from smalldb.counting.scores import Integers, Scores
 
 if TYPE_CHECKING:
@@ -73,6 +73,7 @@ def enumerate_scores(
     threads: int | None = None,
     executor: Executor | None = None,
     shards: int = 1,
+    checkpoint: Folder | None = None,
     progress: bool = False,
     shard: int = SHARD,
 ) -> Enumeration:
@@ -88,6 +89,8 @@ def enumerate_scores(
         Walks the shards in place of threads.
     shards
         At least how many shards, where there are as many leaves. The result is the same for any number.
+    checkpoint
+        Folder in which finished shards are kept.
     progress
         Show a bar over the candidates on stderr.
     shard
@@ -109,18 +112,24 @@ def enumerate_scores(
     bounds = np.unique([*starts, total])
     parts = list(pairwise(bounds.tolist()))
     tallies = np.empty((len(parts), levels), dtype=np.int64)
-    pool = executor or ThreadPoolExecutor(os.cpu_count() if threads is None else threads)
     bar = progress_bar(total) if progress else None
+    kept = (
+        None
+        if checkpoint is None
+        else Checkpoint(
+            checkpoint,
+            identity("enumeration", bounds, *(getattr(scores, field.name) for field in fields(scores))),
+            pack=np.ndarray.tolist,
+            unpack=partial(np.array, dtype=np.int64),
+        )
+    )
+    count_part = partial(tally_shard, walk, cells, levels)
     try:
-        count_part = partial(tally_shard, walk, cells, levels)
-        batch = -(-len(parts) // 64)  # processes are sent the walk with each batch
-        for i, tally in enumerate(pool.map(count_part, parts, chunksize=batch)):
+        for i, tally in finished(count_part, parts, executor=executor, threads=threads, checkpoint=kept):
             tallies[i] = tally
             if bar is not None:
                 bar.update(parts[i][1] - parts[i][0])
     finally:
-        if executor is None:
-            pool.shutdown(cancel_futures=True)
         if bar is not None:
             bar.close()
     return Enumeration(tuple(tallies.sum(axis=0).tolist()), walk, scores.cells, bounds, tallies)

@@ -58,6 +58,8 @@ def parse_schema(text: str) -> Schema:
         given = tomllib.loads(text, parse_float=Decimal)
     except tomllib.TOMLDecodeError as error:
         raise ValueError(f"not TOML: {' '.join(str(error).split())}") from error
+    except RecursionError as error:
+        raise ValueError("not TOML of a schema: it is nested too deeply") from error
     _check(given, _TOP, ("columns",))
     columns = []
     for name, described in given["columns"].items():

@@ -1,0 +1,241 @@
+"""Long work in parts: on any executor, and kept in a folder so that it survives being killed."""
+
+import json
+import os
+import re
+import stat
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, Future, ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Generic, TypeAlias, TypeVar, final
+
+import numpy as np
+
+from smalldb.version import __version__
+
+P = TypeVar("P")
+R = TypeVar("R")
+Folder: TypeAlias = str | os.PathLike[str]
+
+MARK = "smalldb checkpoint 1. CONFIDENTIAL: computed from the data, not for publication"
+BATCHES = 64  # that an executor is sent at most: what a part needs is sent with each
+
+_NAMES = re.compile(r"lock|[0-9]{6,}\.(part|shard)")
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Checkpoint(Generic[R]):
+    """A folder of finished parts, each a file that appears whole or not at all.
+
+    It holds private numbers: files have mode 0600, the folder 0700, and each file says what it is. They are
+    JSON: nothing in them is executed. Checksums find accidents; whoever may write to the folder is trusted.
+
+    Parameters
+    ----------
+    folder
+        Made if it does not exist; otherwise empty, or from an earlier run of the same work.
+    run
+        What tells this work from any other: see `identity`.
+    pack, unpack
+        Turn a result into what JSON can hold, and back, exactly.
+    """
+
+    folder: Folder
+    run: str
+    pack: Callable[[R], Any] = lambda result: result
+    unpack: Callable[[Any], R] = lambda packed: packed
+
+    @contextmanager
+    def opened(self) -> Iterator[None]:
+        """Prepare the folder, and keep it from other processes inside the ``with`` block.
+
+        Raises
+        ------
+        OSError
+            It cannot be made, read or written.
+        ValueError
+            Others may read it, it holds other things, or another process works with it.
+        """
+        try:
+            import fcntl
+        except ImportError as error:
+            raise ValueError("checkpoint: this system has no file locks and modes") from error
+
+        folder = os.fspath(self.folder)
+        if not os.path.isdir(folder):
+            os.mkdir(folder, 0o700)
+        if stat.S_IMODE(os.stat(folder).st_mode) & 0o077:
+            raise ValueError(f"checkpoint: others may enter {folder}: chmod 700 it, or name a new folder")
+        if not all(map(_NAMES.fullmatch, os.listdir(folder))):
+            raise ValueError(f"checkpoint: {folder} holds other things: name a new folder")
+        # a lock of this process, not of its children, which may outlive it
+        with open(os.path.join(folder, "lock"), "a", opener=_private) as lock:
+            try:
+                fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except (BlockingIOError, PermissionError) as error:
+                raise ValueError(f"checkpoint: another process works in {folder}") from error
+            yield
+
+    def saved(self) -> list[int]:
+        """Return the places of the finished parts."""
+        return sorted(
+            int(name.removesuffix(".shard")) for name in os.listdir(self.folder) if name.endswith(".shard")
+        )
+
+    def load(self, place: int) -> R:
+        """Read a finished part.
+
+        Raises
+        ------
+        ValueError
+            The file is damaged, or of another run.
+        """
+        path = self._path(place, "shard")
+        *lines, last = path.read_bytes().split(b"\n")
+        if last or len(lines) != 5 or lines.pop() != _checksum(lines):
+            raise ValueError(f"checkpoint: {path} is damaged: remove it, and its part is done again")
+        if lines[:3] != [MARK.encode(), self.run.encode(), b"%d" % place]:
+            raise ValueError(
+                f"checkpoint: {os.fspath(self.folder)} is of another run "
+                "(other data, parameters or version): name a new folder"
+            )
+        return self.unpack(json.loads(lines[3]))
+
+    def save(self, place: int, result: R) -> None:
+        """Write a finished part: beside its place, to the disk, and then there."""
+        packed = json.dumps(self.pack(result), allow_nan=False)
+        lines = [MARK.encode(), self.run.encode(), b"%d" % place, packed.encode()]
+        begun = self._path(place, "part")
+        try:
+            with open(begun, "wb", opener=_private) as file:
+                file.write(b"\n".join([*lines, _checksum(lines), b""]))
+                file.flush()
+                os.fsync(file.fileno())
+            begun.replace(self._path(place, "shard"))
+        except OSError:
+            begun.unlink(missing_ok=True)
+            raise
+        folder = os.open(self.folder, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+    def _path(self, place: int, suffix: str) -> Path:
+        return Path(self.folder, f"{place:06}.{suffix}")
+
+
+def check_running(executor: object, checkpoint: object) -> None:
+    """Refuse, by name, what is no executor and no path (None is neither)."""
+    if not isinstance(executor, Executor | None):
+        raise TypeError(f"executor must be a concurrent.futures.Executor, not {type(executor).__name__}")
+    if not isinstance(checkpoint, str | os.PathLike | None):
+        raise TypeError(f"checkpoint must be a path, not {type(checkpoint).__name__}")
+    if checkpoint == "":
+        raise ValueError("checkpoint needs a folder's name")
+
+
+def identity(*values: object) -> str:
+    """Return what tells a run from any other: a digest of the version, of arrays, and of exact `repr`s."""
+    digest = sha256()
+    for value in (__version__, *values):
+        described = (str(value.dtype), value.shape) if isinstance(value, np.ndarray) else value
+        raw = np.ascontiguousarray(value).tobytes() if isinstance(value, np.ndarray) else b""
+        head = repr(described).encode()
+        digest.update(b"%d %d " % (len(head), len(raw)) + head + raw)
+    return digest.hexdigest()
+
+
+def finished(
+    function: Callable[[P], R],
+    parts: Sequence[P],
+    *,
+    executor: Executor | None = None,
+    threads: int | None = None,
+    checkpoint: Checkpoint[R] | None = None,
+) -> Iterator[tuple[int, R]]:
+    """Yield the place and the result of each part, each exactly once, in any order.
+
+    Parameters
+    ----------
+    function
+        Of a part, the same result whenever and wherever it is called; picklable where the executor needs it.
+    executor
+        Runs the parts. One that it loses (a worker died) is run again here, with a warning; what fails here
+        too is an error.
+    threads
+        Where there is no executor: by default one a processor.
+    checkpoint
+        Where finished parts are read from, and saved in the process that calls.
+    """
+    if checkpoint is None:
+        yield from _run(function, list(enumerate(parts)), executor, threads)
+        return
+    with checkpoint.opened():
+        known = checkpoint.saved()
+        for place in known:
+            yield place, checkpoint.load(place)
+        left = [(place, parts[place]) for place in sorted({*range(len(parts))}.difference(known))]
+        for place, result in _run(function, left, executor, threads):
+            checkpoint.save(place, result)
+            yield place, result
+
+
+def _run(
+    function: Callable[[P], R],
+    todo: Sequence[tuple[int, P]],
+    executor: Executor | None,
+    threads: int | None,
+) -> Iterator[tuple[int, R]]:
+    pool = executor or ThreadPoolExecutor(os.cpu_count() if threads is None else threads)
+    size = 1 if executor is None else max(1, -(-len(todo) // BATCHES))
+    waiting: dict[Future[list[R]], Sequence[tuple[int, P]]] = {}
+    lost: list[tuple[int, P]] = []
+    reason = ""
+    try:
+        for batch in (todo[first : first + size] for first in range(0, len(todo), size)):
+            try:
+                waiting[pool.submit(_each, function, [part for _, part in batch])] = batch
+            except Exception as error:
+                if executor is None:
+                    raise
+                lost, reason = [*lost, *batch], type(error).__name__
+        for future in as_completed(list(waiting)):
+            batch = waiting.pop(future)
+            try:
+                results = future.result()
+            except Exception as error:
+                if executor is None:
+                    raise
+                lost, reason = [*lost, *batch], type(error).__name__
+                continue
+            yield from zip((place for place, _ in batch), results, strict=True)
+    finally:
+        for future in waiting:
+            future.cancel()
+        if executor is None:
+            pool.shutdown(cancel_futures=True)
+    if lost:
+        warnings.warn(
+            f"the executor lost {len(lost)} of {len(todo)} parts ({reason}): they are run again here",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+        yield from _run(function, lost, None, threads)
+
+
+def _each(function: Callable[[P], R], parts: Sequence[P]) -> list[R]:
+    return [function(part) for part in parts]
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW, 0o600)
+
+
+def _checksum(lines: Sequence[bytes]) -> bytes:
+    return sha256(b"\n".join(lines)).hexdigest().encode()

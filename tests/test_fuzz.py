@@ -1,0 +1,191 @@
+"""Texts of strangers, whatever they hold, are taken, or refused in one line without a value of the data."""
+
+import pytest
+from fuzz import SCHEMA_TEXT, SEEDS, TARGETS, check
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from queries import DataError
+
+WORDS = {
+    "csv": [
+        '"',
+        ",",
+        "\n",
+        "\r",
+        "0",
+        "1",
+        "true",
+        "FALSE",
+        "a",
+        "b",
+        "\ufeff",
+        "\x00",
+        "7734",
+        " ",
+        "''",
+        "\udc80",
+    ],
+    "table": [
+        *SEEDS["table"][0].replace("\n", ",").split(","),
+        '"',
+        ",",
+        "\n",
+        "NaN",
+        "1e999",
+        "-0",
+        "99999999999999999999",
+    ],
+    "schema": [
+        *SCHEMA_TEXT.split(),
+        "\n",
+        "[",
+        "]",
+        "{",
+        "1e400",
+        "-1",
+        "nan",
+        "2020-01-01",
+        "dtype",
+        '"category"',
+        "=",
+        "'",
+    ],
+    "spec": [
+        "conjunctions",
+        "marginals",
+        ":",
+        "=",
+        "2",
+        "+",
+        "negations",
+        "predicates",
+        ";",
+        "`",
+        "a",
+        "&",
+        "9999",
+        "\u0662",
+    ],
+    "predicate": [
+        "a",
+        "b",
+        "`c d`",
+        "`",
+        "&",
+        "|",
+        "^",
+        "~",
+        "(",
+        ")",
+        " ",
+        "\u00e9",
+        "\x00",
+        "True",
+        "__import__",
+    ],
+    "record": [
+        *[
+            "{",
+            "}",
+            "[",
+            "]",
+            ":",
+            ",",
+            '"',
+            "epsilon",
+            "privacy",
+            "1/2",
+            "1e9",
+            "null",
+            "true",
+            "bounded_range",
+            "NaN",
+            "-1",
+            "0",
+            "1e999",
+        ],
+        "\\ud800",
+    ],
+}
+
+
+def mutated(name):
+    """Texts of the words of a language, and its seeds with a piece replaced."""
+    words = st.lists(st.sampled_from(WORDS[name]) | st.text(max_size=3), max_size=12).map("".join)
+
+    def replaced(seed, at, length, piece):
+        return seed[: at % (len(seed) + 1)] + piece + seed[at % (len(seed) + 1) + length :]
+
+    seeds = st.builds(replaced, st.sampled_from(SEEDS[name]), st.integers(0, 999), st.integers(0, 9), words)
+    return (words | seeds).map(lambda text: text.encode(errors="surrogatepass"))
+
+
+@pytest.mark.parametrize(
+    ("name", "examples"), [("csv", 120), ("table", 120), ("schema", 120), ("record", 60)]
+)
+def test_files(name, examples):
+    @settings(max_examples=examples, suppress_health_check=[HealthCheck.too_slow])
+    @given(mutated(name) | st.binary(max_size=60))
+    def run(raw):
+        TARGETS[name](raw)
+
+    run()
+
+
+@pytest.mark.parametrize("name", ["spec", "predicate"])
+def test_texts(name):
+    @settings(max_examples=400)
+    @given(mutated(name))
+    def run(raw):
+        TARGETS[name](raw)
+
+    run()
+
+
+@pytest.mark.parametrize("name", SEEDS)
+def test_seeds_reach_what_is_behind_the_parser(name):
+    assert TARGETS[name](SEEDS[name][0].encode())
+
+
+@pytest.mark.parametrize(
+    ("error", "data"),
+    [
+        (KeyError("a"), ""),
+        (UnicodeDecodeError("utf-8", b"a", 0, 1, "bad"), ""),
+        (ValueError("two\nlines"), ""),
+        (ValueError(""), ""),
+        (DataError("column 'a' holds 7734"), "a\n7734\n"),
+        (ValueError("bad"), "a\n7734\n"),
+    ],
+    ids=str,
+)
+def test_the_check_sees_what_it_is_for(error, data):
+    if str(error) == "bad":
+        error.__context__ = KeyError("7734")
+    with pytest.raises(AssertionError):
+        check(error, data)
+
+
+DEEP = {
+    "schema": ("x = " + "[" * 100_000, "x" + ".a" * 2000 + " = 1", "a = " + "9" * 5000),
+    "spec": ("+".join(["parities:1"] * 9000), "predicates:" + "~" * 9000 + "a", "marginals:" + "9" * 99),
+    "predicate": (
+        "(" * 5000 + "a" + ")" * 4000,
+        "~" * 9999 + "a",
+        "a & " * 2499 + "a",
+        "`" + "a" * 9000 + "`",
+    ),
+    "csv": ('"' * 100_001, "a" * 200_000 + "\n0\n", "a,b\n" * 3000, "a\n" + "0" * 200_000),
+    "table": (
+        "id,age,job,smoker,born\n" + "," * 200_000,
+        "age,job,smoker,born\n" + "9" * 9999 + ",none,1,\n",
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [(name, text) for name in DEEP for text in DEEP[name]], ids=lambda t: t[:9]
+)
+def test_long_and_deep_texts(name, text):
+    TARGETS[name](text.encode())
