@@ -8,6 +8,7 @@ if not hasattr(queries, "Workload"):  # another package of this import name exis
 from smalldb import accounting, bounds
 from smalldb.auditing import Audit, audit
 from smalldb.counting import Census, Law, census
+from smalldb.ledger import Ledger
 from smalldb.planning import Neighbours, Plan, plan
 from smalldb.randomness import BitSource
 from smalldb.releasing import Release, generate, release
@@ -19,6 +20,7 @@ __all__ = [
     "BitSource",
     "Census",
     "Law",
+    "Ledger",
     "Neighbours",
     "Plan",
     "Release",

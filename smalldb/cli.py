@@ -72,5 +72,5 @@ def run() -> NoReturn:
 def stop(*_: object) -> NoReturn:
     """Leave at Ctrl-C with nothing behind, at once: an exception can drown in compiled code."""
     abandon()
-    os.write(2, b"smalldb: interrupted, nothing was written\n")
+    os.write(2, b"smalldb: interrupted, no output was written\n")
     os._exit(INTERRUPTED)

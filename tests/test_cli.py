@@ -320,7 +320,7 @@ def test_ctrl_c_leaves_nothing_behind(examples, tmp_path):
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130, errors
-    assert errors == "smalldb: interrupted, nothing was written\n"
+    assert errors == "smalldb: interrupted, no output was written\n"
     assert os.listdir(tmp_path) == []
 
 

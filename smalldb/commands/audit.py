@@ -28,14 +28,15 @@ def add(commands: Commands) -> None:
     command.add_argument("--rows", type=whole_number, metavar="M", help="rows of a small database (census)")
     command.add_argument(
         "--mechanism",
-        choices=("census", "select"),
+        choices=("census", "answers", "select"),
         default="census",
-        help="the census (default), or the selection of the query with the largest count",
+        help="the census (default), released answers, or the selection of the query with the largest count",
     )
     command.add_argument(
         "--method",
-        choices=("exponential", "permute-and-flip", "noisy-max", "top-k"),
-        help="of a selection: exponential (default), permute-and-flip, noisy-max or top-k",
+        choices=("exponential", "permute-and-flip", "noisy-max", "top-k", "cube", "cells"),
+        help="of a selection: exponential (default), permute-and-flip, noisy-max or top-k; of answers: cube "
+        "or cells, instead of what a release would measure",
     )
     command.add_argument("--k", type=whole_number, metavar="K", help="how many are selected by top-k")
     command.add_argument("--neighbours", metavar="RELATION", help="replace-one or add-remove (default: both)")

@@ -104,9 +104,12 @@ class Plan:
 
     @property
     def expected_error(self) -> float | None:
-        """A bound on the mean error, for answers an estimate of it; None where n is private."""
+        """A bound on the mean error, for answers an estimate of it; None where n is private.
+
+        The estimate is that of the answers, and half a row more: so much rounding alone takes.
+        """
         if self.answers is not None:
-            return None if self.n is None else self.answers.expected_error
+            return None if self.n is None else min(1.0, self.answers.expected_error + 0.5 / self.rows)
         return self._promise(bounds.expected, rows=self.rows, candidates=self.candidates)
 
     @property

@@ -1,0 +1,69 @@
+"""The audit of released answers: integers with noise whose law is known in closed form."""
+
+from fractions import Fraction
+
+from queries import Rows, Workload
+from smalldb.answers import AnswersPlan, loss, plan_answers
+from smalldb.answers.measuring import counts
+from smalldb.answers.shares import alternatives
+from smalldb.auditing.databases import check_budget, databases, neighbours_of
+from smalldb.auditing.loss import Audit
+from smalldb.planning import Neighbours
+
+MOST_PAIRS = 20_000  # of neighbours, each less than a millisecond
+
+
+def audit_answers(
+    workload: Workload, epsilon: Fraction, n: int, relation: Neighbours, method: str | None
+) -> Audit:
+    """
+    Return the worst loss of the integers that a release of answers measures, exactly.
+
+    The log-probability of z is -rate |z - counts| plus what no database changes, in the norm of each part. So
+    the loss of a pair is the distance of its counts, at z = counts of the first; and the other way round.
+
+    Parameters
+    ----------
+    method
+        "cube" or "cells", as `AnswersPlan.method`; None: what a release would measure.
+
+    Raises
+    ------
+    ValueError
+        Too many databases; a method that this workload is not measured by; Wishart noise, whose loss is
+        proved and not computed.
+    """
+    domain = workload.domain
+    plan = _plan(workload, epsilon, n, relation, method)
+    check_budget(domain.size, n, relation, lambda _, pairs: pairs <= MOST_PAIRS)
+    frame = domain.decode(domain.table())
+    tables = {x: Rows.from_counts(domain, frame, x) for x in databases(domain.size, n, relation)}
+    losses = {
+        (x, other): loss(plan, tables[x], tables[other])
+        for x in tables
+        for other in neighbours_of(x, n, relation)
+    }
+    if not losses:
+        raise ValueError("domain: one cell alone has no neighbours to compare")
+    pair = max(losses, key=losses.__getitem__)
+    worst, released = losses[pair], tuple(counts(plan, tables[pair[0]]).tolist())
+    return Audit((worst, worst), (*pair, released), (2 * worst, 2 * worst), epsilon, len(tables), len(losses))
+
+
+def _plan(
+    workload: Workload, epsilon: Fraction, n: int, relation: Neighbours, method: str | None
+) -> AnswersPlan:
+    given = {"n": n, "epsilon": epsilon, "neighbours": relation.value}
+    if method is None:
+        plan = plan_answers(workload, **given)
+    else:
+        plans = [plan for plan in alternatives(workload, **given) if plan.method == method]
+        if not plans:
+            raise ValueError("method must be 'cube' or 'cells' for an audit of these answers")
+        plan = min(plans, key=lambda plan: plan.expected_error)
+    if any(part.law == "wishart" for part in plan.parts):
+        raise ValueError(
+            "these answers get Wishart noise, whose loss is proved and not computed: "
+            "name method 'cube' or 'cells' to audit"
+        )
+    return plan
