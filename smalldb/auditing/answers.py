@@ -3,7 +3,7 @@
 from fractions import Fraction
 
 from queries import Rows, Workload
-from smalldb.answers import AnswersPlan, loss, plan_answers
+from smalldb.answers import AnswersPlan, loss
 from smalldb.answers.measuring import counts
 from smalldb.answers.shares import alternatives
 from smalldb.auditing.databases import check_budget, databases, neighbours_of
@@ -53,14 +53,12 @@ def audit_answers(
 def _plan(
     workload: Workload, epsilon: Fraction, n: int, relation: Neighbours, method: str | None
 ) -> AnswersPlan:
-    given = {"n": n, "epsilon": epsilon, "neighbours": relation.value}
-    if method is None:
-        plan = plan_answers(workload, **given)
-    else:
-        plans = [plan for plan in alternatives(workload, **given) if plan.method == method]
-        if not plans:
-            raise ValueError("method must be 'cube' or 'cells' for an audit of these answers")
-        plan = min(plans, key=lambda plan: plan.expected_error)
+    plans = alternatives(workload, n=n, epsilon=epsilon, neighbours=relation.value)
+    if method is not None:
+        plans = [plan for plan in plans if plan.method == method]
+    if not plans:
+        raise ValueError("method must be 'cube' or 'cells' for an audit of these answers")
+    plan = min(plans, key=lambda plan: plan.expected_error)
     if any(part.law == "wishart" for part in plan.parts):
         raise ValueError(
             "these answers get Wishart noise, whose loss is proved and not computed: "
