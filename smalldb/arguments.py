@@ -1,8 +1,9 @@
-"""Reading the public numbers that a user gives: exact, in range, refused by name."""
+"""Reading what a user gives: numbers, exact, in range, refused by name; and tables."""
 
 from fractions import Fraction
 
 import numpy as np
+import pandas as pd
 
 from smalldb.exact import as_fraction
 
@@ -31,3 +32,12 @@ def whole(value: object, name: str, least: int = 1) -> int:
     if value < least:
         raise ValueError(expected)
     return int(value)
+
+
+def as_frame(table: object) -> pd.DataFrame:
+    """Return a table of pandas as it is, another library's by its ``to_pandas()``."""
+    found = table if isinstance(table, pd.DataFrame) or not hasattr(table, "to_pandas") else table.to_pandas()
+    if not isinstance(found, pd.DataFrame):
+        expected = "a pandas DataFrame, a table with to_pandas(), or queries.Rows"
+        raise TypeError(f"expected {expected}, not {type(table).__name__}")
+    return found

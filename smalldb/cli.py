@@ -4,6 +4,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import NoReturn
 
 from smalldb.commands import account, audit, bounds, census, evaluate, generate, ledger, plan, schema
@@ -34,6 +35,10 @@ def parser() -> Parser:
     commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for command in (generate, plan, bounds, account, census, evaluate, audit, schema, ledger):
         command.add(commands)
+    with suppress(ImportError):
+        import shtab  # of the extra "completion"
+
+        shtab.add_argument_to(top, "--print-completion", help="shell completion: bash, zsh or tcsh")
     return top
 
 

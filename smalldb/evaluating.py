@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from queries import DataError, Domain, QueryClass, Rows, Workload
+from smalldb.arguments import as_frame
 from smalldb.counting.census import rows_of, universe_of
 from smalldb.planning import workload_of
 
@@ -92,6 +93,7 @@ def evaluate(
     >>> evaluate(real, made, "conjunctions:2").max_error
     Fraction(1, 3)
     """
+    real, synthetic = (table if isinstance(table, Rows) else as_frame(table) for table in (real, synthetic))
     universe = universe_of(real, domain)
     if universe_of(synthetic, universe) != universe:
         raise ValueError("the two tables are over different domains")

@@ -10,6 +10,7 @@ import pandas as pd
 from queries import DataError, Domain, QueryClass, Rows, Workload
 from queries.domain import Bits
 from smalldb.answers import bound, measure, synthesise
+from smalldb.arguments import as_frame
 from smalldb.counting.census import Census, count_candidates, rows_of, universe_of
 from smalldb.counting.scores import Integers
 from smalldb.exact import draw_level, uniform_below
@@ -125,7 +126,8 @@ def release(
     Parameters
     ----------
     data
-        The table: bool or 0/1 integer columns (no gaps, no floats), or already counted rows.
+        The table: bool or 0/1 integer columns (no gaps, no floats), of pandas or of a library whose tables
+        have ``to_pandas()`` (Polars, Arrow); or already counted rows.
     queries
         What the synthetic table shall answer well: a query class such as ``Marginals(2)``, its text
         ("marginals:2"), or a workload; by default all cells of 1- and 2-way tables.
@@ -179,6 +181,7 @@ def release(
     ((3, 2), ['int64', 'bool'], False)
     """
     source = bit_source(rng)
+    data = data if isinstance(data, Rows) else as_frame(data)
     universe = universe_of(data, domain)
     n = (data.n if isinstance(data, Rows) else len(data)) if neighbours == "replace-one" else None
     if n == 0:

@@ -129,6 +129,29 @@ def test_the_account_for_people_is_marked_and_names_the_bound(folder, capfd):
     assert (code, "promises" in out) == (0, False)
 
 
+@pytest.mark.parametrize(
+    ("bounds", "told"),
+    [
+        ({"beta": "0.05", "released": 0.25}, 0.25),
+        ({"beta": "0.05", "sharp": 0.5}, 0.5),
+        ([1, 2], None),
+        (None, None),
+        ({"released": "0.1"}, None),
+    ],
+)
+def test_the_bound_of_any_record_is_shown(folder, capfd, bounds, told):
+    record = {"queries": {"text": "parities:2"}, "bounds": bounds}
+    (folder / "out.json").write_text(json.dumps(record))
+    code, out, _ = called(capfd, "data.csv", "out.csv", "--record", "out.json", "--json")
+    assert (code, json.loads(out)["bound"]) == (0, told)
+
+
+def test_a_record_that_is_nested_too_deeply_is_refused(folder, capfd):
+    (folder / "out.json").write_text("[" * 100_000)
+    code, _, err = called(capfd, "data.csv", "out.csv", "--record", "out.json")
+    assert (code, err) == (2, "smalldb: 'out.json' is not a record: expected JSON\n")
+
+
 def test_real_columns_and_counts(folder, capfd):
     (folder / "people.toml").write_text(
         'queries = "conjunctions:1"\ncolumns.age = { kind = "cuts", cuts = [18, 65], range = [0, 99] }\n'

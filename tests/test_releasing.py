@@ -396,6 +396,19 @@ def test_a_universe_of_one_cell():
     assert made.record["bounds"]["sharp"] == 0
 
 
+def test_tables_of_other_libraries_are_taken():
+    class Other:
+        def to_pandas(self):
+            return FRAME
+
+    def made(data):
+        return smalldb.release(data, Conjunctions(2), epsilon=1, rows=2, rng=1)
+
+    assert made(Other()).data.equals(made(FRAME).data)
+    arrow = pytest.importorskip("pyarrow")
+    assert made(arrow.table({"a": [1, 0, 1], "b": [True, False, True]})).data.dtypes.tolist() == [int, bool]
+
+
 def test_neither_rows_nor_alpha_plans_the_rows():
     made = smalldb.release(FRAME, Conjunctions(2), epsilon=1, mechanism="census")
     plan = smalldb.plan(Domain(["a", "b"]), Conjunctions(2), n=6, epsilon=1, mechanism="census")

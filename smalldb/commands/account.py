@@ -69,7 +69,7 @@ def read_record(path: str) -> dict[str, Any]:
     """Read a public record."""
     try:
         record = json.loads(Path(path).read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{path!r} is not a record: expected JSON") from error
     if not isinstance(record, dict):
         raise ValueError(f"{path!r} is not a record: expected an object")

@@ -66,7 +66,7 @@ def run_evaluate(arguments: argparse.Namespace) -> None:
             outputs.write(arguments.plot, plot_evaluation(real, synthetic, form))
     bound = None
     if record is not None and workload.text in _stated(record):
-        bound = (record.get("bounds") or {}).get("sharp")
+        bound = _bound(record)
     if arguments.json:
         print(json.dumps(evaluation_json(made, bound)))
     else:
@@ -111,3 +111,10 @@ def _stated(record: Record | None) -> list[str | None]:
     """Return the queries that a record states, if it does."""
     queries = {} if record is None else record.get("queries")
     return [queries.get("text")] if isinstance(queries, dict) else []
+
+
+def _bound(record: Record) -> float | None:
+    """Return the error that a record promises, if it does."""
+    bounds = record.get("bounds")
+    found = bounds.get("released", bounds.get("sharp")) if isinstance(bounds, dict) else None
+    return float(found) if isinstance(found, int | float) else None

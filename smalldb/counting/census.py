@@ -10,7 +10,7 @@ import pandas as pd
 
 from queries import Domain, QueryClass, Rows, Workload
 from smalldb import multisets
-from smalldb.arguments import positive, whole
+from smalldb.arguments import as_frame, positive, whole
 from smalldb.checkpoints import Folder, check_running
 from smalldb.counting.cost import work
 from smalldb.counting.dynamic import count_scores
@@ -175,6 +175,7 @@ def census(
     threads = None if threads is None else whole(threads, "threads")
     shards = None if shards is None else whole(shards, "shards")
     check_running(executor, checkpoint)
+    data = data if isinstance(data, Rows) else as_frame(data)
     table = rows_of(data, universe_of(data, domain))
     workload = queries if isinstance(queries, Workload) else queries.workload(table.domain)
     if engine == "auto":
@@ -254,8 +255,6 @@ def universe_of(data: pd.DataFrame | Rows, domain: Domain | None) -> Domain:
         if domain not in (None, data.domain):
             raise ValueError("domain is not the domain of the given rows")
         return data.domain
-    if not isinstance(data, pd.DataFrame):
-        raise TypeError(f"expected a pandas DataFrame or queries.Rows, not {type(data).__name__}")
     return Domain(data.columns) if domain is None else domain
 
 

@@ -66,11 +66,3 @@ def read_counts(fields: Fields, name: str) -> list[int]:
     if not all(map(_COUNT.fullmatch, spelled)):
         raise DataError(f"column {name!r} must hold counts: whole numbers, none negative")
     return [int(text) for text in spelled]
-
-
-def as_frame(table: object) -> pd.DataFrame:
-    """Return a table of pandas as it is, another library's by its ``to_pandas()``."""
-    found = table if isinstance(table, pd.DataFrame) or not hasattr(table, "to_pandas") else table.to_pandas()
-    if not isinstance(found, pd.DataFrame):
-        raise TypeError(f"expected a DataFrame, or a table with to_pandas(), not {type(table).__name__}")
-    return found
