@@ -2,7 +2,7 @@
 
 How long a draw takes depends on the data, and most of all on c = epsilon n / (2 m), the nats that a unit of
 answer count costs. The guarantee is for the output alone: nothing is refused once the data were seen, and
-there is no time limit. What is accepted was therefore measured on tables of many shapes, with a margin.
+there is no time limit. What is accepted was therefore measured on tables of many kinds.
 """
 
 from bisect import bisect_left
@@ -25,7 +25,7 @@ PAIRS = {
     24: {20: (5, 10), 40: (3, 6), 64: (2, 3)},
     48: {20: (5, 8), 40: (2, 4), 64: (2, 4)},
 }
-WIDER = Fraction(1, 2)  # of that, where queries look at more than two attributes
+WIDER = Fraction(1, 4)  # of that where queries look at more than two attributes
 
 
 def refusal(

@@ -22,7 +22,7 @@ import pandas as pd
 
 from queries import Conjunctions, Domain, Rows
 from smalldb.randomness import SeededBits
-from smalldb.rejection.sampler import Sampler, prepare
+from smalldb.rejection.sampler import prepare
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "examples" / "autoworkers.csv"
@@ -60,7 +60,7 @@ def measure(name, attributes, n, epsilon, rows, seed, draws, data):
     answers = workload.answers(Rows.from_frame(domain, frame))
     arguments = workload, answers, len(frame), rows, Fraction(epsilon)
     source = SeededBits(seed)
-    Sampler.draw(prepare(workload, answers, len(frame), rows, Fraction(1, len(frame))), source)  # compiles
+    prepare(workload, answers, len(frame), rows, Fraction(4, len(frame))).draw(source)  # compiles
     start = time.process_time()
     made = prepare(*arguments)
     built = time.process_time() - start
