@@ -19,7 +19,7 @@ MOST_COLUMNS = 50_000  # kinds of columns of a workload that factors: attributes
 # attributes -> rows -> the largest c: where every kind of table that was tried was quick, and where most were
 PAIRS = {
     6: {20: (150, 250), 40: (100, 250), 64: (50, 100)},
-    8: {20: (100, 250), 40: (30, 100), 64: (8, 30)},
+    8: {20: (100, 250), 40: (20, 100), 64: (8, 30)},
     10: {20: (20, 30), 40: (10, 20), 64: (5, 10)},
     14: {20: (12, 25), 40: (5, 15), 64: (3, 6)},
     24: {20: (5, 10), 40: (3, 6), 64: (2, 3)},
