@@ -3,7 +3,7 @@
 from collections import Counter
 from fractions import Fraction
 from itertools import accumulate, combinations, product
-from math import exp
+from math import exp, sqrt
 
 import naive
 import numpy as np
@@ -16,6 +16,7 @@ from scipy.linalg import hadamard
 from queries import Conjunctions, Domain, Halfspaces, Intervals, Linear, Marginals, Parities, Rows
 from smalldb.answers import drawing as drawing_module
 from smalldb.answers import loss, measure, radius_quantile
+from smalldb.answers import measuring as measuring_module
 from smalldb.answers.drawing import coins, cube_noise, radii, two_sided_geometric, uniform_integers
 from smalldb.answers.measuring import counts
 from smalldb.answers.parities import odd_counts, spectrum
@@ -179,6 +180,61 @@ def test_noise_that_does_not_fit_is_cut_off(monkeypatch):
     assert set(found) == {-2, -1, 0, 1, 2}
     expected = np.array([float(p) for p in law.values()])
     assert stats.chisquare([found[v] for v in law], expected * (trials / expected.sum())).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("odds", [0, 1, 4])
+def test_what_is_cut_off_is_the_sum_with_the_whole_noise(odds, monkeypatch):
+    """Noise that was cut off before the sum would tell neighbours apart with certainty."""
+    monkeypatch.setattr(drawing_module, "CLIP", 8)
+    monkeypatch.setattr(measuring_module, "LIMIT", 4)
+    domain, n, rate, trials = Domain(["a"]), 4, Fraction(1, 2), 800
+    plans = alternatives(Conjunctions(1).workload(domain), n=n, epsilon=rate, neighbours="replace-one")
+    plan = next(plan for plan in plans if plan.method == "cube")
+    law = Counter()
+    for v, p in cube_law(1, rate, 80).items():
+        law[max(-4, min(4, odds + v[0]))] += p
+    rows, source = table(domain, (n - odds, odds)), SeededBits(3)
+    found = Counter(int(measure(plan, rows, source).values[0]) for _ in range(trials))
+    assert set(law) == set(range(-4, 5))
+    expected = np.array([float(law[v]) for v in law])
+    assert stats.chisquare([found[v] for v in law], expected * (trials / expected.sum())).pvalue > 1e-3
+
+
+def test_geometric_noise_beyond_64_bits_is_whole_until_the_difference(monkeypatch):
+    """Two halves that are both large must not cancel to 0 by being cut off alike."""
+    monkeypatch.setattr(drawing_module, "CLIP", 4)
+    source, trials, rate = SeededBits(4), 4000, Fraction(1, 8)
+    found = Counter(two_sided_geometric(rate, trials, source).tolist())
+    law = Counter()
+    for x in range(-400, 401):
+        law[max(-4, min(4, x))] += exp(-abs(x) / 8)
+    total = sum(law.values())
+    pairs = [(found[x], trials * p / total) for x, p in law.items()]
+    assert stats.chisquare(*np.array(pairs).T).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
+def test_each_part_gets_the_noise_of_its_share(relation):
+    """What `measure` adds has the deviation that the plan states, part by part."""
+    domain, trials = Domain([*"abc"]), 150
+    rows, source = table(domain, (5, 3, 0, 2, 1, 1, 4, 4)), SeededBits(6)
+    seen = set()
+    for queries in (Conjunctions(2), Marginals(3)):
+        for plan in alternatives(queries.workload(domain), n=20, epsilon=Fraction(3, 4), neighbours=relation):
+            truth = counts(plan, rows)
+            noise = np.array([measure(plan, rows, source).values - truth for _ in range(trials)])
+            places = np.cumsum([0, *(len(part.sets) or domain.size for part in plan.parts)])
+            for part, first, last in zip(plan.parts, places[:-1], places[1:], strict=True):
+                seen.add((part.law, len(plan.parts) > 1))
+                if part.law == "cells":
+                    rate = float(plan.epsilon * part.share) / (2 if relation == "replace-one" else 1)
+                    stated = [sqrt(2 * exp(-rate)) / (1 - exp(-rate))] * domain.size
+                else:
+                    halved = 2 if relation == "replace-one" else 1  # odd rows are half of a sum of signs
+                    stated = [part.deviations[len(some)] / halved for some in part.sets]
+                found = noise[:, first:last].std(axis=0)
+                assert found == pytest.approx(stated, rel=0.45)
+    assert {("cube", True), ("cells", False), ("wishart", True), ("cells", True)} <= seen
 
 
 @pytest.mark.parametrize("bound", [1, 2, 3, 7, 8])

@@ -14,6 +14,7 @@ from queries import Conjunctions, Domain, Marginals, Parities, Predicates, Rows
 from smalldb.answers import bound, measure, plan_answers, synthesise
 from smalldb.answers import fitting as fitting_module
 from smalldb.answers import parities as parities_module
+from smalldb.answers import searching as searching_module
 from smalldb.answers.drawing import two_sided_geometric
 from smalldb.answers.fitting import estimates, fit, masks
 from smalldb.answers.histogram import read
@@ -166,6 +167,18 @@ def test_synthetic_rows_answer_well_and_are_a_function_of_what_was_released(quer
         assert bits.tolist() == sorted(bits.tolist())
     assert max_error(plan, rows, bits) < 0.02
     assert max_error(plan, rows, synthesise(plan, measured, 60)) < 0.05
+
+
+def test_of_a_large_table_some_rows_are_moved(monkeypatch):
+    workload = Conjunctions(2).workload(Domain([*"abc"]))
+    touched = sum(len(query.attributes) for query in workload.queries)
+    monkeypatch.setattr(searching_module, "BUDGET", 500 * touched * searching_module.SWEEPS)
+    monkeypatch.setattr(searching_module, "FEWEST", 10)
+    start, wanted = np.zeros((5000, 3), dtype=np.uint8), np.full(workload.size, 0.02)
+    made = search(workload, start, wanted)
+    assert 0 < (made != start).any(axis=1).sum() <= 500
+    found = [made[:, list(query.attributes)].all(axis=1).mean() for query in workload.queries]
+    assert np.abs(np.array(found) - wanted).max() < 0.01
 
 
 def test_no_row_is_made_that_cannot_exist():

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import smalldb
-from queries import Conjunctions, Domain, Marginals
+from queries import Conjunctions, Domain, Linear, Marginals, Rows
 from smalldb.planning import Plan
 from smalldb.recording import record_schema
 from smalldb.rejection.capability import largest_c
@@ -192,3 +192,59 @@ def test_a_larger_table_than_n_max_is_not_refused():
             mechanism=mechanism,
         )
         assert len(made.data) == 4
+
+
+@pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
+@pytest.mark.parametrize("mechanism", ["answers", "rejection", "census"])
+def test_denominators_that_pass_64_bits_are_refused_whatever_the_data(mechanism, neighbours):
+    """Refused with the data in hand, n = 1 and n = 2 could be told apart with certainty."""
+    queries = Linear([[0, f"1/{2**61}", 1, 1]])
+    public = {"n_max": 1000} if neighbours == "add-remove" else {}
+    n = 2 if neighbours == "replace-one" else 1
+    frame = pd.DataFrame({"a": [1] * n, "b": [0] * n})
+    with pytest.raises(ValueError, match=r"would reach 2\^62"):
+        smalldb.release(
+            frame, queries, epsilon=1, rows=2, neighbours=neighbours, mechanism=mechanism, **public
+        )
+
+
+@pytest.mark.parametrize("n_max", [2**60 + 1, 10**300, 10**400])
+def test_a_guess_beyond_all_tables_is_refused(n_max):
+    with pytest.raises(ValueError, match=r"at most 2\^60 rows"):
+        smalldb.plan(
+            domain(3),
+            Conjunctions(2),
+            epsilon=1,
+            rows=5,
+            neighbours="add-remove",
+            n_max=n_max,
+            mechanism="answers",
+        )
+
+
+@pytest.mark.parametrize("epsilon", [1, 10, 40])
+@pytest.mark.parametrize("attributes", [1, 3])
+def test_an_empty_table_has_answers_under_add_remove(attributes, epsilon):
+    made = smalldb.release(
+        table(attributes, 0),
+        epsilon=epsilon,
+        rows=5,
+        neighbours="add-remove",
+        n_max=1000,
+        mechanism="answers",
+    )
+    assert made.data.shape == (5, attributes)
+    assert made.confidential.max_error == 0
+
+
+@pytest.mark.parametrize("n", [10**7, 10**9, 10**12])
+@pytest.mark.parametrize(("epsilon", "error"), [("1e-7", 1), (1, 0.01)])
+def test_counts_of_any_size_are_answered(n, epsilon, error):
+    universe = domain(3)
+    counts = [n // 8 + place for place in range(8)]
+    rows = Rows.from_counts(universe, universe.decode(universe.table()), counts)
+    made = smalldb.release(rows, Marginals(3), epsilon=epsilon, rows=1000, mechanism="answers")
+    assert made.data.shape == (1000, 3)
+    assert made.confidential.max_error <= (
+        0.01 if n * float(epsilon if epsilon == 1 else 1e-7) > 10**4 else 1
+    )

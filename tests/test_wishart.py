@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from queries import Conjunctions, Domain, Marginals, Rows
+from smalldb.answers import drawing as drawing_module
 from smalldb.answers import measure, plan_answers
 from smalldb.answers import wishart as wishart_module
 from smalldb.answers.normals import Normal, Uniform, _below_line, _less, normals
@@ -76,7 +77,7 @@ def test_entries_are_rounded_as_by_definition(p, seed, size, bits):
 
 
 def test_noise_that_does_not_fit_is_cut_off(monkeypatch):
-    monkeypatch.setattr(wishart_module, "CLIP", 5)
+    monkeypatch.setattr(drawing_module, "CLIP", 5)
     drawn = wishart_noise(Fraction(1000), [ONE] * 3, PAIRS3, SeededBits(1))
     assert set(np.abs(drawn)) <= set(range(6))
     assert 5 in np.abs(drawn)

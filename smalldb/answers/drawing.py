@@ -1,6 +1,6 @@
 """Exact noise in bulk: integers from random bits, and no float anywhere."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import TypeAlias
 
@@ -14,7 +14,7 @@ from smalldb.randomness import BitSource
 # precision to integers (lo, hi) with lo <= 2^precision p <= hi, as narrow as wanted
 Enclosure: TypeAlias = Callable[[int], tuple[int, int]]
 
-CLIP = 1 << 61  # noise is cut off there: post-processing, so that it fits 64 bits
+CLIP = 1 << 61  # noise is cut off there, and sums with it at half of that: see `measuring.measure`
 DIGIT = 8  # bits of a coin that are revealed at a time
 
 
@@ -28,15 +28,14 @@ def radii(count: int) -> LogConcave:
 
 def cube_noise(count: int, rate: Fraction, source: BitSource) -> Integers:
     """
-    Draw V of Z^count with probability proportional to exp(-rate max |V_i|), exactly; int64.
+    Draw V of Z^count with probability proportional to exp(-rate max |V_i|), exactly; int64, cut at `CLIP`.
 
     R is drawn with weight (2R + 1)^count exp(-rate R), and V is uniform on {-R..R}^count: P(V = v) is the
     sum over R >= max |v_i| of C exp(-rate R), a geometric series. R is not returned, and must not be.
     """
     radius = draw_level(radii(count), rate, source)
     if radius >= CLIP:
-        drawn = [uniform_below(_side(radius), source) - radius for _ in range(count)]
-        return np.array([max(-CLIP, min(CLIP, v)) for v in drawn], dtype=np.int64)
+        return clipped([uniform_below(_side(radius), source) - radius for _ in range(count)])
     return uniform_integers(_side(radius), count, source) - radius
 
 
@@ -58,22 +57,31 @@ def uniform_integers(bound: int, count: int, source: BitSource) -> Integers:
 
 def two_sided_geometric(rate: Fraction, count: int, source: BitSource) -> Integers:
     """
-    Draw independent X with P(X = x) proportional to exp(-rate |x|), exactly; int64, shape (count,).
+    Draw independent X with P(X = x) proportional to exp(-rate |x|), exactly; int64, cut off at `CLIP`.
 
     The difference of two geometric variables. The binary digits of a geometric variable of ratio q are
     independent: digit i is 1 with probability q^(2^i) / (1 + q^(2^i)); what stands above the digits is
     geometric of ratio q^(2^digits), and counts the heads before the first tail.
     """
     digits = max(0, (1 / rate).__ceil__().bit_length())
-    ones = np.zeros((2, count), dtype=np.int64)
+    ones, heads = np.zeros((2, 2 * count), dtype=np.int64)
     for i in range(digits):
-        ones += coins(_digit(rate * (1 << i)), 2 * count, source).reshape(2, count).astype(np.int64) << i
-    flat, running = ones.reshape(-1), np.arange(2 * count)
+        ones += coins(_digit(rate * (1 << i)), 2 * count, source).astype(np.int64) << i
+    running = np.arange(2 * count)
     while len(running):
         running = running[coins(decay(rate * (1 << digits)), len(running), source)]
-        flat[running] = np.minimum(flat[running] + (1 << digits), CLIP)
-    difference: Integers = ones[0] - ones[1]
+        heads[running] += 1
+    if heads.max(initial=0) >= CLIP >> digits:  # beyond 64 bits, perhaps
+        exact = [one + (head << digits) for one, head in zip(ones.tolist(), heads.tolist(), strict=True)]
+        return clipped([up - down for up, down in zip(exact[:count], exact[count:], strict=True)])
+    ones += heads << digits
+    difference: Integers = ones[:count] - ones[count:]
     return difference
+
+
+def clipped(values: Sequence[int]) -> Integers:
+    """Move what lies beyond -CLIP or CLIP there: int64."""
+    return np.array([max(-CLIP, min(CLIP, value)) for value in values], dtype=np.int64)
 
 
 def coins(probability: Enclosure, count: int, source: BitSource) -> npt.NDArray[np.bool_]:

@@ -36,6 +36,7 @@ def read(plan: AnswersPlan, measured: Measured) -> Floats:
     for _ in range(ROUNDS):
         expected = np.maximum(fit(plan, found)[cells] * total, _LEAST)
         shape, means, variances = _likeliest(counts, expected, rate, shape)
+        means = np.maximum(means, _LEAST)
         table = np.zeros(1 << len(plan.workload.domain.attributes))
         table[cells] = means / means.sum()
         chi = table.copy()

@@ -7,12 +7,14 @@ import numpy as np
 
 from queries import Rows
 from queries.domain import Integers
-from smalldb.answers.drawing import cube_noise, two_sided_geometric
+from smalldb.answers.drawing import CLIP, cube_noise, two_sided_geometric
 from smalldb.answers.parities import odd_counts
 from smalldb.answers.parts import Measurement
 from smalldb.answers.shares import AnswersPlan
 from smalldb.answers.wishart import scale, wishart_noise
 from smalldb.randomness import BitSource
+
+LIMIT = CLIP // 2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,7 +60,9 @@ def measure(plan: AnswersPlan, rows: Rows, source: BitSource) -> Measured:
     if plan.replaced and rows.n != plan.n:
         raise ValueError("the plan was made for another n")
     noise = [_noise(plan, part, source) for part in plan.parts]
-    values = counts(plan, rows) + np.concatenate(noise)
+    # what is released is a function of the sum with the whole noise: no count passes LIMIT, and noise that is
+    # cut off at CLIP = 2 LIMIT is beyond it with any count
+    values = np.clip(counts(plan, rows) + np.concatenate(noise), -LIMIT, LIMIT)
     values.setflags(write=False)
     return Measured(values)
 

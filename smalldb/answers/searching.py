@@ -19,6 +19,7 @@ Move: TypeAlias = tuple[Integers, Integers, Integers]
 BUDGET = 3 * 10**8  # of queries looked at; beyond, no new sweep begins
 SQUARINGS = (0, 1, 2, 3)  # error^2, ^4, ^8, ^16: towards the largest error
 SWEEPS = 6  # of each
+FEWEST = 1000  # rows that are moved
 CHEAP = 10**7  # queries looked at in a sweep over pairs that is always made
 
 
@@ -30,7 +31,7 @@ def search(
 
     Attributes are flipped one at a time; where that is cheap, or some cells cannot exist, in pairs too. The
     sum of squared errors falls first, then that of higher powers; the best table seen is returned. Rows that
-    cannot exist are never made.
+    cannot exist are never made. Of a large table some rows are moved, evenly spread: few suffice.
 
     Parameters
     ----------
@@ -43,19 +44,22 @@ def search(
 
     Cost
     ----
-    One sweep takes rows times, for each attribute, the queries that look at it; as many sweeps as a
-    budget allows, at least one.
+    One sweep takes the rows that are moved times, for each attribute, the queries that look at it; as many
+    sweeps as a budget allows, at least one, and as many rows as one sweep in `SWEEPS` budgets does.
     """
     from tqdm import tqdm
 
     from smalldb.kernels.flipping import add_up, flip
 
-    domain, rows, bits = workload.domain, len(start), start.copy()
+    domain, rows, made = workload.domain, len(start), start.copy()
     if rows * max(query.denominator for query in workload.queries) >= MAX_TOTAL:
         raise ValueError("rows times the common denominator of the queries reach 2^62: use fewer rows")
     tables = _tables(workload, rows, wanted)
     moves = _moves(tables, len(domain.attributes), rows, domain.valid is not None)
-    totals = add_up(bits, tables)
+    totals = add_up(made, tables)
+    some = min(rows, max(FEWEST, BUDGET // SWEEPS // sum(len(queries) for _, queries, _ in moves)))
+    moving = np.arange(some) * rows // some
+    bits = made[moving]
 
     def error() -> float:
         return float(np.abs(totals * tables.scales - wanted).max())
@@ -69,20 +73,21 @@ def search(
                 break
             for flips, queries, toggles in moves:
                 if domain.valid is None:
-                    allowed = np.ones(rows, dtype=bool)
+                    allowed = np.ones(some, dtype=bool)
                 else:
                     moved = bits.copy()
                     moved[:, flips] ^= 1
                     allowed = domain.contains(moved)
                 flipped += flip(bits, flips, allowed, queries, toggles, tables, totals, unit, squarings)
-                left -= rows * len(queries)
+                left -= some * len(queries)
                 bar.update()
             if error() < least:
                 best, least = bits.copy(), error()
             if not flipped:
                 break
     bar.close()
-    return best
+    made[moving] = best
+    return made
 
 
 def _tables(workload: Workload, rows: int, wanted: Floats) -> "Tables":

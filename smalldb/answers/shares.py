@@ -17,6 +17,8 @@ from smalldb.arguments import positive, whole
 Method: TypeAlias = Law | Literal["both"]
 
 MAX_ATTRIBUTES = 256
+MOST_ROWS = 1 << 60  # so that a sum with noise fits 64 bits
+READING = 1 << 28  # steps of a reading of cells
 LEAST_EPSILON, MOST_EPSILON = Fraction(1, 1 << 40), 1 << 20
 WISHART_SHARES = tuple(Fraction(part, 16) for part in (1, 4, 8, 11))  # beside cells
 
@@ -110,8 +112,8 @@ def plan_answers(workload: Workload, *, n: int, epsilon: object, neighbours: str
     Raises
     ------
     ValueError
-        More than 256 attributes, or more than 20 of which not all rows can exist; queries too many or too
-        wide; epsilon out of range. Says what would do.
+        More than 2^60 rows; more than 256 attributes, or more than 20 of which not all rows can exist;
+        queries too many or too wide; epsilon out of range. Says what would do.
     """
     plans = alternatives(workload, n=n, epsilon=epsilon, neighbours=neighbours)
     return min(plans, key=lambda plan: plan.expected_error)
@@ -133,11 +135,14 @@ def alternatives(workload: Workload, *, n: int, epsilon: object, neighbours: str
     n, exact = whole(n, "n"), positive(epsilon, "epsilon")
     if not LEAST_EPSILON <= exact <= MOST_EPSILON:
         raise ValueError("answers are released for an epsilon of 2^-40 to 2^20")
+    if n > MOST_ROWS:
+        raise ValueError("answers are released for at most 2^60 rows")
     series, replaced = spectrum(workload), neighbours == "replace-one"
     made = [cubes(series, exact, replaced, highest) for highest in sorted({*series.orders.tolist()})]
     first = wishart_part(series, exact, replaced, Fraction(1))
     made.append(None if first is None else (first,))
-    if d <= MAX_TABLE_ATTRIBUTES:
+    # what reading a cell takes grows with the rows and with the noise
+    if d <= MAX_TABLE_ATTRIBUTES and n + 100 * domain.size / (exact / 2) <= READING:
         made.append((cells_part(series, domain.size, exact, replaced, Fraction(1)),))
         for share in WISHART_SHARES:
             low = wishart_part(series, exact, replaced, share)

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from queries.domain import Integers
-from smalldb.answers.drawing import CLIP
+from smalldb.answers.drawing import clipped
 from smalldb.answers.normals import Normal, normals
 from smalldb.randomness import BitSource
 
@@ -70,7 +70,7 @@ def rounded_entries(
             for pair, factor in zip(pairs, factors, strict=True)
         ]
         if all(below == above for below, above in ends):
-            return np.array([max(-CLIP, min(CLIP, value)) for value, _ in ends], dtype=np.int64)
+            return clipped([value for value, _ in ends])
         bits *= 2
 
 

@@ -1,5 +1,7 @@
 """Counts behind two-sided geometric noise: their posterior under a negative binomial prior."""
 
+from math import lgamma
+
 import numpy as np
 import numpy.typing as npt
 from numba import njit
@@ -30,8 +32,7 @@ def posterior(
         decay = mean / (mean + shape)
         h = max(0, min(y, int(mean)) - reach)  # below both, weights fall by exp(-rate) at least
         logarithm = shape * np.log(shape / (mean + shape)) + h * np.log(decay) - rate * abs(y - h)
-        for step in range(h):
-            logarithm += np.log((step + shape) / (step + 1.0))
+        logarithm += lgamma(h + shape) - lgamma(shape) - lgamma(h + 1.0)
         weight, mass, first, second = 1.0, 0.0, 0.0, 0.0
         while True:
             mass += weight

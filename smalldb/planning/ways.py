@@ -120,6 +120,8 @@ def _by_answers(request: Request, plan: Plan) -> Plan | str:
         return f"at most {most} rows of {d} attributes are made from answers, not {plan.rows}"
     if n is None:
         return "answers under add-remove need n_max, a public guess of the rows"
+    if max(plan.rows, _largest_n(request)) * request.workload.denominator >= MAX_SCORE:
+        return f"answers would reach 2^62: {_cap(request)} or rows x the common denominator of the queries"
     try:
         answers = plan_answers(
             request.workload, n=n, epsilon=request.epsilon, neighbours=request.neighbours.value
@@ -134,11 +136,17 @@ def _most_answer_rows(request: Request) -> int:
 
 
 def _too_large_scores(request: Request, rows: int) -> str | None:
-    n = MAX_N if request.n is None else request.n
-    if rows * n * request.workload.denominator < MAX_SCORE:
+    if rows * _largest_n(request) * request.workload.denominator < MAX_SCORE:
         return None
-    cap = "2^40 (the cap on n under add-remove)" if request.n is None else "n"
-    return f"scores would reach 2^62: {cap} x {rows} rows x the common denominator of the queries"
+    return f"scores would reach 2^62: {_cap(request)} x {rows} rows x the common denominator of the queries"
+
+
+def _largest_n(request: Request) -> int:
+    return MAX_N if request.n is None else request.n
+
+
+def _cap(request: Request) -> str:
+    return "2^40 (the cap on n under add-remove)" if request.n is None else "n"
 
 
 def _census_work(request: Request, rows: int, candidates: Candidates) -> Work | str:

@@ -32,7 +32,9 @@ LINES = [  # table, attributes, n, epsilon, rows
     *(("data", d, 1000, "1", 30) for d in (8, 10, 12, 14)),
     ("autoworkers", 6, None, "1", 20),
     ("autoworkers", 6, None, "1", 30),
-    *(("latent", d, 1000, "1", 20) for d in (16, 24, 48)),
+    ("latent", 16, 1000, "3/5", 20),
+    ("latent", 24, 1000, "2/5", 20),
+    ("latent", 48, 1000, "1/5", 20),
 ]
 
 
