@@ -12,8 +12,8 @@ from smalldb.answers.measuring import Measured, pieces
 from smalldb.answers.parities import Floats
 from smalldb.answers.parts import Measurement
 from smalldb.answers.shares import AnswersPlan
-from smalldb.answers.tails import laplace_sum_quantile, noise_quantile, radius_quantile
-from smalldb.answers.wishart import scale
+from smalldb.answers.tails import entry_quantile, laplace_sum_quantile, noise_quantile, radius_quantile
+from smalldb.answers.wishart import degrees, rates
 from smalldb.arguments import between_0_and_1
 
 _UNIT = 2.0**-52
@@ -24,11 +24,11 @@ def bound(plan: AnswersPlan, measured: Measured, bits: Bits, beta: object) -> fl
     Return an error that max_f |f(x) - f(y)| does not exceed with probability 1 - beta over the noise.
 
     Parts share the failure evenly. The noise of a cube lies within the exact quantile of its radius, that
-    of a Wishart difference within exact quantiles of its entries, and of cells what adds up to a parity or a
-    query within a Chernoff bound. So the true sum of each parity lies that near to the released one, and
-    between -n and n; one that was not measured, between -n and n. A query lies between the sums of the ends,
-    and between 0 and 1. Under add-remove n is private: it lies near to the released n, and if it could be
-    0, the bound is 1. Rounded up.
+    of a Wishart difference within what its moments say of each entry, and of cells what adds up to a parity
+    or a query within a Chernoff bound. So the true sum of each parity lies that near to the released one,
+    and between -n and n; one that was not measured, between -n and n. A query lies between the sums of the
+    ends, and between 0 and 1. Under add-remove n is private: it lies near to the released n, and if it could
+    be 0, the bound is 1. Rounded up.
 
     Parameters
     ----------
@@ -98,13 +98,15 @@ def _margins(plan: AnswersPlan, part: Measurement, failure: Fraction) -> Integer
     if part.law == "cube":
         return np.full(len(part.sets), radius_quantile(len(part.sets), rate, each))
     d, each = len(part.attributes), each / len(part.sets)
-    unit, root = scale(d, part.root, rate), part.root
-    # an entry beside the diagonal is a sum of d + 2 Laplace numbers; one on it has half their gamma shape,
-    # and a whole shape above it spreads further (a symmetric unimodal number was added)
-    laws = {0: (-(-(d + 2) // 2), 2 * unit * root**2), 1: (d + 2, unit * root), 2: (d + 2, unit)}
-    margins = {
-        order: laplace_sum_quantile(*laws[order], each) for order in {len(places) for places in part.sets}
-    }
+    margins = {}
+    for order in {len(places) for places in part.sets}:
+        if order:
+            margins[order] = entry_quantile(d, order, *rates(rate, part.tilt), each)
+        else:
+            # a difference of gammas: a whole shape above theirs spreads further (a symmetric unimodal
+            # number was added)
+            shape = -(-degrees(d)[0] // 2)
+            margins[0] = laplace_sum_quantile(shape, 1 / rates(rate, part.tilt)[0], each)
     return np.array([margins[len(places)] for places in part.sets])
 
 

@@ -11,7 +11,7 @@ from smalldb.answers.drawing import CLIP, cube_noise, two_sided_geometric
 from smalldb.answers.parities import odd_counts
 from smalldb.answers.parts import Measurement
 from smalldb.answers.shares import AnswersPlan
-from smalldb.answers.wishart import scale, wishart_noise
+from smalldb.answers.wishart import rates, wishart_noise
 from smalldb.randomness import BitSource
 
 LIMIT = CLIP // 2
@@ -107,5 +107,4 @@ def _noise(plan: AnswersPlan, part: Measurement, source: BitSource) -> Integers:
     ranks = {attribute: rank for rank, attribute in enumerate(part.attributes, start=1)}
     indices = [[0, 0, *(ranks[i] for i in places)] for places in part.sets]
     pairs = [(some[-2], some[-1]) for some in indices]
-    roots = [part.root] + [Fraction(1)] * len(ranks)
-    return wishart_noise(scale(len(ranks), part.root, rate), roots, pairs, source)
+    return wishart_noise(len(ranks), *rates(rate, part.tilt), pairs, source)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from math import exp, expm1, sqrt
 from typing import Literal, TypeAlias
 
@@ -15,7 +16,7 @@ Law: TypeAlias = Literal["cube", "wishart", "cells"]
 
 MAX_LEVELS = 1 << 22  # that the exact draw of a radius may enclose
 SHARES = 64  # shares are multiples of 1/64
-ROOTS = tuple(Fraction(*ratio) for ratio in ((1, 1), (2, 3), (1, 2), (1, 3), (1, 4), (1, 6), (1, 8)))
+TILTS = tuple(Fraction(part, 32) for part in range(1, 32))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,15 +36,15 @@ class Measurement:
     deviations
         The standard deviation of the noise in the sum of chi_S over the rows, for sets of each order; for 0,
         in the number of rows, where the part counts these (under replace-one they are public).
-    root
-        Of a Wishart difference: the noise of order 1 over that of order 2.
+    tilt
+        Of a Wishart difference: what order 1 has of its epsilon.
     """
 
     law: Law
     sets: tuple[Places, ...]
     share: Fraction
     deviations: Mapping[int, float]
-    root: Fraction = Fraction(1)
+    tilt: Fraction = Fraction(0)
 
     @property
     def attributes(self) -> tuple[int, ...]:
@@ -83,7 +84,8 @@ def cubes(
 def wishart_part(series: Spectrum, epsilon: Fraction, replaced: bool, share: Fraction) -> Measurement | None:
     """Measure all parities of order 1 and 2 at once; None where a workload has none of order 2.
 
-    The root that weighs order 1 against order 2 is the one with the least noise in the worst query.
+    The tilt that weighs order 1 against order 2 is the one with the least noise in the worst query; under
+    add-remove the number of rows, on which order 1 depends too, counts as often as a query counts it at most.
     """
     sets = _sets(series, 1, 2)
     if not any(len(places) == 2 for places in sets):
@@ -91,17 +93,25 @@ def wishart_part(series: Spectrum, epsilon: Fraction, replaced: bool, share: Fra
     sets = sets if replaced else ((), *sets)
     d = len({i for places in sets for i in places})
 
-    def noise(root: Fraction) -> float:
-        weights = {1: float(root) ** 2, 2: 1.0}
-        return float(wishart.trace(d, root)) ** 2 * _worst(series, weights)
+    constant = 0.0 if replaced else float(np.abs(series.constants).max())
 
-    root = min(ROOTS, key=noise)
-    scale = float(wishart.scale(d, root, epsilon * share)) * (2 if replaced else 1)
-    second = scale * sqrt(2 * (d + 2))
-    deviations = {1: second * float(root), 2: second}
-    if not replaced:
-        deviations[0] = second * float(root) ** 2 * sqrt(2)
-    return Measurement("wishart", sets, share, deviations, root)
+    def noise(tilt: Fraction) -> float:
+        variances = _variances(d, tilt)
+        return _worst(series, variances) + constant**2 * variances[0]
+
+    tilt = min(TILTS, key=noise)
+    unit = (2 if replaced else 1) / float(epsilon * share)
+    orders = {len(places) for places in sets}
+    deviations = {o: unit * sqrt(variance) for o, variance in _variances(d, tilt).items() if o in orders}
+    return Measurement("wishart", sets, share, deviations, tilt)
+
+
+@lru_cache(maxsize=1024)
+def _variances(attributes: int, tilt: Fraction) -> dict[int, float]:
+    """Return the variance of a Wishart difference for epsilon 1: of n, and of entries of order 1 and 2."""
+    x, y = wishart.rates(Fraction(1), tilt)
+    moments = {order: wishart.even_moments(attributes, order, x, y, 2)[1] for order in (1, 2)}
+    return {0: wishart.degrees(attributes)[0] / float(x) ** 2, **{o: float(m) for o, m in moments.items()}}
 
 
 def cells_part(

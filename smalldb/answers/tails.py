@@ -8,9 +8,10 @@ from typing import final
 
 import numpy as np
 
-from smalldb.answers.drawing import CLIP, radii
+from smalldb.answers.drawing import CLIP
+from smalldb.answers.wishart import even_moments
 from smalldb.enclosures import Log, Real, round_up
-from smalldb.exact import draw_level
+from smalldb.exact import LogConcave, draw_level
 
 _DIGITS = 50
 _GRID = 1024  # rates that Chernoff's bound is tried with
@@ -19,11 +20,16 @@ _GRID = 1024  # rates that Chernoff's bound is tried with
 @lru_cache(maxsize=256)
 def radius_quantile(count: int, rate: Fraction, failure: Fraction) -> int:
     """
-    Return the least r for which the radius of a cube of `count` counts exceeds r with probability < failure.
+    Return an r that the radius of a cube of `count` counts exceeds with probability < failure.
 
-    Exact: `draw_level` inverts the distribution function at the number whose bits it reads.
+    The least one where the rate is above 1/32: `draw_level` inverts the distribution function at the number
+    whose bits it reads. For less, levels are taken in blocks of up to 1 / (16 rate), each level of a block
+    with the count of its first. That makes no block lighter in comparison with those before it, so it errs
+    upwards, by less than 1 / (6 rate).
     """
-    return draw_level(radii(count), rate, _Digits(1 - failure))
+    width = max(1, (1 / (16 * rate)).__floor__())
+    blocks = LogConcave(lambda block: 2 * block * width + 1, power=count)
+    return (draw_level(blocks, rate * width, _Digits(1 - failure)) + 1) * width - 1
 
 
 @lru_cache(maxsize=256)
@@ -62,6 +68,25 @@ def laplace_sum_quantile(count: int, factor: Fraction, failure: Fraction) -> int
     while reach < CLIP and not rare(reach):
         reach *= 2
     return bisect_left(range(reach), True, key=rare)
+
+
+@lru_cache(maxsize=256)
+def entry_quantile(attributes: int, order: int, x: Fraction, y: Fraction, failure: Fraction) -> int:
+    """
+    Return an r that a rounded entry of a Wishart difference exceeds with probability at most `failure`.
+
+    In absolute value: P(|V| >= r + 1/2) <= E V^2m / (r + 1/2)^2m, exactly, for the best m. That is never
+    worse than Chernoff's bound.
+    """
+    tried = max(8, 2 * (1 / failure).__ceil__().bit_length())
+    moments = even_moments(attributes, order, x, y, tried)
+
+    def least(m: int) -> int:
+        return bisect_left(
+            range(CLIP), True, key=lambda r: moments[m] <= failure * Fraction(2 * r + 1, 2) ** (2 * m)
+        )
+
+    return min(map(least, range(1, tried)))
 
 
 def laplace_sum_tail(count: int, x: Fraction) -> Real:

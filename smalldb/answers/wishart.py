@@ -1,13 +1,17 @@
 """Wishart-difference noise: one symmetric matrix for all 1- and 2-way answers at once.
 
 A row with signs u = (1, chi_1, ..., chi_d) adds u u^T to a matrix, p x p, whose entries are the sums of all
-parities of order 1 and 2. The noise is V = W - W', two Wishart matrices of p + 1 degrees of freedom. Their
-density is exp(-tr(S^-1 W) / (2 scale)) on a cone, so moving the matrix by a semidefinite D changes the law of
-V by at most exp(tr(S^-1 D) / (2 scale)): the decision record has the proof.
+parities of order 1 and 2. All these lie in the cone of semidefinite matrices A whose diagonal is
+(b, a, ..., a). The noise is the difference of two that are drawn from that cone with density
+exp(-x b - y a): moving the matrix by D of the cone changes its law by at most exp(x D_00 + y D_11). The
+decision record has the proof.
 """
 
 from collections.abc import Sequence
 from fractions import Fraction
+from itertools import islice
+from math import comb, isqrt
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -17,80 +21,137 @@ from smalldb.answers.drawing import clipped
 from smalldb.answers.normals import Normal, normals
 from smalldb.randomness import BitSource
 
+Objects: TypeAlias = npt.NDArray[np.object_]
+
 _BITS = 64  # of each normal number that are looked at first
 
 
-def trace(attributes: int, root: Fraction) -> Fraction:
-    """Return tr(S^-1 u u^T), the same for all rows; S = diag(root^2, 1, ..., 1)."""
-    return 1 / root**2 + attributes
+class Drawn(NamedTuple):
+    """The normal numbers behind one A: the rows of G, and those whose squares give b and a."""
+
+    rows: Sequence[Sequence[Normal]]
+    first: Sequence[Normal]
+    rest: Sequence[Normal]
 
 
-def scale(attributes: int, root: Fraction, epsilon: Fraction) -> Fraction:
+def degrees(attributes: int) -> tuple[int, int]:
+    """Return twice the gamma shapes of b and of a: the cone has d (d + 1) / 2 + 2 dimensions."""
+    return attributes + 2, attributes**2 + 2
+
+
+def rates(epsilon: Fraction, tilt: Fraction) -> tuple[Fraction, Fraction]:
     """
-    Return the scale s of noise that is epsilon-DP: trace / (2 epsilon), under either relation.
+    Return x and y, which add up to epsilon: noise that is epsilon-DP, under either relation.
 
     Replace-one, where odd rows are counted (half of a sum of signs): the matrix moves by u u^T / 2 up and
-    v v^T / 2 down. Add-remove, where signs are summed: by u u^T. The traces come to the same.
+    v v^T / 2 down, each for (x + y) / 2. Add-remove, where signs are summed: by u u^T, for x + y.
     """
-    return trace(attributes, root) / (2 * epsilon)
+    return tilt * epsilon, (1 - tilt) * epsilon
+
+
+def even_moments(attributes: int, order: int, x: Fraction, y: Fraction, count: int) -> list[Fraction]:
+    """
+    Return E V^0, E V^2, ..., `count` of them, of an entry V that belongs to parities of order 1 or 2.
+
+    V is a difference of two sqrt(a_i a_j) cos, independent, cos between two directions in d + 2 dimensions:
+    E cos^2m = 1 3 ... (2m - 1) / ((d + 2) (d + 4) ... (d + 2m)), and E a^m = k (k + 1) ... (k + m - 1) / y^m.
+    """
+    low, high = (Fraction(degree, 2) for degree in degrees(attributes))
+    parts = [Fraction(1)]
+    for m in range(1, count):
+        cosine = Fraction(2 * m - 1, attributes + 2 * m)
+        if order == 1:
+            size = (low + m - 1) * (high + m - 1) / (x * y)
+        else:
+            size = (high + 2 * m - 2) * (high + 2 * m - 1) / y**2
+        parts.append(parts[-1] * cosine * size)
+    return [
+        sum((comb(2 * m, 2 * i) * parts[i] * parts[m - i] for i in range(m + 1)), Fraction(0))
+        for m in range(count)
+    ]
 
 
 def wishart_noise(
-    scale: Fraction, roots: Sequence[Fraction], pairs: Sequence[tuple[int, int]], source: BitSource
+    attributes: int, x: Fraction, y: Fraction, pairs: Sequence[tuple[int, int]], source: BitSource
 ) -> Integers:
     """
     Draw the entries of V at the pairs, rounded to nearest, exactly; int64, shape (len(pairs),).
 
-    V = scale R (G G^T - H H^T) R with R = diag(roots), and G and H of independent standard normal numbers,
-    shape (p, p + 1). As many digits of these are drawn as it takes to know every rounded entry, so what
-    is returned is a function of the ideal V. Cost: 2 p (p + 1) normal numbers, 2 p^2 (p + 1) products.
+    V = A - A', independent. A = R G G^T R, where G holds independent standard normal numbers, shape
+    (p, p + 1), and the diagonal R gives it the diagonal (b, a, ..., a): G G^T made a correlation matrix is
+    uniform. 2 x b and 2 y a are sums of squares of as many more. As many digits of these are drawn as it
+    takes to know every rounded entry, so what is returned is a function of the ideal V.
+
+    Cost: 4 p^2 + O(p) normal numbers, 2 p^2 (p + 1) products.
     """
-    p = len(roots)
-    drawn, width = normals(2 * p * (p + 1), source), 2 * (p + 1)
-    numbers = [drawn[row * width : (row + 1) * width] for row in range(p)]
-    return rounded_entries(numbers, [scale * roots[i] * roots[j] for i, j in pairs], pairs)
+    p, (low, high) = attributes + 1, degrees(attributes)
+    drawn = iter(normals(2 * (p * (p + 1) + low + high), source))
+
+    def some(count: int) -> list[Normal]:
+        return list(islice(drawn, count))
+
+    both = [Drawn([some(p + 1) for _ in range(p)], some(low), some(high)) for _ in range(2)]
+    return rounded_entries(both, [1 / (2 * x), 1 / (2 * y)], pairs)
 
 
 def rounded_entries(
-    numbers: Sequence[Sequence[Normal]], factors: Sequence[Fraction], pairs: Sequence[tuple[int, int]]
+    both: Sequence[Drawn], factors: Sequence[Fraction], pairs: Sequence[tuple[int, int]]
 ) -> Integers:
     """
-    Return the entries of G G^T - H H^T at the pairs, times factors, rounded to nearest: exact; int64.
+    Return the entries of A - A' at the pairs, rounded to nearest: exact; int64.
 
     Parameters
     ----------
-    numbers
-        The rows of G, each continued by the same row of H.
+    both
+        The numbers behind A and behind A'.
+    factors
+        What the sums of squares are multiplied by to give b and a.
     """
     bits = _BITS
     while True:
-        low, high = _products(numbers, bits)
-        ends = [
-            [_nearest(int(end[pair]), factor, 2 * bits + 2) for end in (low, high)]
-            for pair, factor in zip(pairs, factors, strict=True)
-        ]
-        if all(below == above for below, above in ends):
-            return clipped([value for value, _ in ends])
+        one, other = (_enclosed(drawn, factors, bits) for drawn in both)
+        if one is not None and other is not None:
+            shift = 4 * (bits + 1)
+            ends = [
+                [
+                    int(end[pair]) + (1 << (shift - 1)) >> shift
+                    for end in (one[0] - other[1], one[1] - other[0])
+                ]
+                for pair in pairs
+            ]
+            if all(below == above for below, above in ends):
+                return clipped([value for value, _ in ends])
         bits *= 2
 
 
-def _products(
-    numbers: Sequence[Sequence[Normal]], bits: int
-) -> tuple[npt.NDArray[np.object_], npt.NDArray[np.object_]]:
-    """Enclose G G^T - H H^T, in units of 4^-(bits + 1).
+def _enclosed(drawn: Drawn, factors: Sequence[Fraction], bits: int) -> tuple[Objects, Objects] | None:
+    """Enclose A in units of 16^-(bits + 1), or return None where a row of G may still be 0."""
+    g = _middles(drawn.rows, bits)
+    sizes, count = np.abs(g).sum(axis=1), g.shape[1]
+    # a number lies within 1 of the middle m, so a product of two within |m| + |m'| + 1
+    squares, margins = (g * g).sum(axis=1), 2 * sizes + count
+    if min(squares - margins) <= 0:
+        return None
+    ends = []
+    for numbers, factor in zip((drawn.first, drawn.rest), factors, strict=True):
+        m = _middles([numbers], bits)[0]
+        total, margin = int((m * m).sum()), int(2 * np.abs(m).sum()) + len(m)
+        ends.append((factor * (total - margin), factor * (total + margin)))
+    ends += [ends[1]] * (len(g) - 2)
+    unit = 4 ** (bits + 1)
+    low = [_root(end * unit / square) for (end, _), square in zip(ends, squares + margins, strict=True)]
+    high = [_root(end * unit / square) + 1 for (_, end), square in zip(ends, squares - margins, strict=True)]
+    dots, margins = g @ g.T, sizes[:, None] + sizes + count
+    least, most = (np.outer(np.array(some, dtype=object), some) for some in (low, high))
+    below, above = dots - margins, dots + margins
+    return below * np.where(below < 0, most, least), above * np.where(above < 0, least, most)
 
-    A number lies within 1 of an odd whole number of half units a, so a product of two within
-    |a| + |b| + 1 of a b.
-    """
-    middles = np.array([[2 * x.floor(bits) + 1 for x in row] for row in numbers], dtype=object)
-    half = middles.shape[1] // 2
-    products = middles[:, :half] @ middles[:, :half].T - middles[:, half:] @ middles[:, half:].T
-    sizes = np.abs(middles).sum(axis=1)
-    margins = sizes[:, None] + sizes + 2 * half
-    return products - margins, products + margins
+
+def _middles(numbers: Sequence[Sequence[Normal]], bits: int) -> Objects:
+    """Return the numbers as odd multiples of 2^-(bits + 1), within one of these units."""
+    return np.array([[2 * x.floor(bits) + 1 for x in row] for row in numbers], dtype=object)
 
 
-def _nearest(value: int, factor: Fraction, shift: int) -> int:
-    """Return floor(value factor / 2^shift + 1/2)."""
-    below = factor.denominator << (shift + 1)
-    return ((value * factor.numerator << 1) + (factor.denominator << shift)) // below
+def _root(square: Fraction) -> int:
+    """Return the floor of the square root, 0 where that is not real."""
+    return isqrt(max(0, square.__floor__()))
