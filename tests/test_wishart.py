@@ -325,3 +325,23 @@ def test_many_attributes_in_a_release():
     assert plan.method in ("wishart", "cube")
     measured = measure(plan, Rows.from_frame(domain, domain.decode(bits.astype(np.uint8))), SeededBits(1))
     assert len(measured.values) == sum(len(part.sets) for part in plan.parts)
+
+
+def test_no_end_of_an_entry_is_a_float():
+    """With roots on both sides of 2^63, numpy would make a list of whole numbers into floats."""
+    factors = [Fraction(1, 10), Fraction(1, 40)]
+    sides = set()
+    for seed in range(60):
+        source = SeededBits(seed)
+        drawn = Drawn([normals(4, source) for _ in range(3)], normals(4, source), normals(6, source))
+        found = wishart_module._enclosed(drawn, factors, 64)
+        assert found is not None
+        assert {type(end) for table in found for end in table.ravel()} == {int}
+        roots = [
+            (factor * sum(x.floor(64) ** 2 for x in numbers) / sum(x.floor(64) ** 2 for x in row))
+            for row, numbers, factor in zip(
+                drawn.rows, (drawn.first, drawn.rest, drawn.rest), factors + factors[1:], strict=True
+            )
+        ]
+        sides.add(min(roots) < Fraction(1, 4) <= max(roots) < 1)
+    assert True in sides

@@ -142,7 +142,9 @@ def _enclosed(drawn: Drawn, factors: Sequence[Fraction], bits: int) -> tuple[Obj
     low = [_root(end * unit / square) for (end, _), square in zip(ends, squares + margins, strict=True)]
     high = [_root(end * unit / square) + 1 for (_, end), square in zip(ends, squares - margins, strict=True)]
     dots, margins = g @ g.T, sizes[:, None] + sizes + count
-    least, most = (np.outer(np.array(some, dtype=object), some) for some in (low, high))
+    # numpy would take a list with numbers from 2^63 on for floats
+    low_roots, high_roots = np.array(low, dtype=object), np.array(high, dtype=object)
+    least, most = np.outer(low_roots, low_roots), np.outer(high_roots, high_roots)
     below, above = dots - margins, dots + margins
     return below * np.where(below < 0, most, least), above * np.where(above < 0, least, most)
 
