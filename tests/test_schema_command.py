@@ -30,7 +30,7 @@ def test_a_draft_of_a_csv_file_depends_on_its_first_line_alone(tmp_path, capfd):
     assert len(set(drafts)) == 1
     assert "public knowledge" in drafts[0]
     assert '[columns.age]\nkind = ""\n\n[columns."over 40"]\nkind = ""\n' in drafts[0]
-    with pytest.raises(ValueError, match="kind must be one of"):
+    with pytest.raises(ValueError, match="fill in the draft: kind must be one of"):
         parse_schema(drafts[0])
 
 
