@@ -214,7 +214,8 @@ def test_every_command_has_help_with_an_example():
     assert set(commands.choices) == named
     assert "example: smalldb generate" in parser().format_help()
     for name, command in commands.choices.items():
-        assert f"example: smalldb {name}" in " ".join(command.format_help().split())
+        assert re.search(rf"^example: smalldb {name} .*[^\\s]$", command.format_help(), re.M)
+        assert command.epilog in command.format_help()
         assert f"smalldb {name}" in README
 
 
