@@ -171,6 +171,7 @@ def test_real_columns_and_counts(folder, capfd):
     ("arguments", "message"),
     [
         (("data.csv", "none.csv"), "none.csv: no such file"),
+        (("data.csv", "other.csv"), "other.csv has no column 'a'"),
         (("data.csv", "out.csv", "--columns", "a,d"), "no column 'd'"),
         (("data.csv", "out.csv", "--columns", "a", "--schema", "s"), "not allowed with"),
         (("data.csv", "out.csv", "--counts", "a"), "--counts needs --schema"),

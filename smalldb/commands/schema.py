@@ -29,7 +29,9 @@ def add(commands: Commands) -> None:
         epilog="example: smalldb schema init people.csv -o people.toml",
     )
     init.add_argument("data", metavar="DATA", help="a CSV file, or a Parquet file (.parquet)")
-    init.add_argument("-o", "--output", metavar="SCHEMA.toml", help="where it goes, a new file (default: stdout)")
+    init.add_argument(
+        "-o", "--output", metavar="SCHEMA.toml", help="where it goes, a new file (default: stdout)"
+    )
     init.set_defaults(run=run_init)
     show = actions.add_parser(
         "show",
