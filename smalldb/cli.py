@@ -5,14 +5,15 @@ import signal
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
-from smalldb.commands import account, audit, bounds, census, evaluate, generate, ledger, plan, schema
-from smalldb.commands.options import REFUSED, Parser
 from smalldb.files import abandon
 from smalldb.version import __version__
 
-DONE, INTERRUPTED = 0, 130
+if TYPE_CHECKING:
+    from smalldb.commands.options import Parser
+
+DONE, REFUSED, INTERRUPTED = 0, 2, 130
 WELCOME = """\
 smalldb: synthetic tables under pure differential privacy. Three commands to begin with:
 
@@ -24,8 +25,11 @@ All commands: smalldb --help
 """
 
 
-def parser() -> Parser:
-    """Build the parser of all commands."""
+def parser() -> "Parser":
+    """Build the parser of all commands; these are imported here, where Ctrl-C is taken care of already."""
+    from smalldb.commands import account, audit, bounds, census, evaluate, generate, ledger, plan, schema
+    from smalldb.commands.options import Parser
+
     top = Parser(
         prog="smalldb",
         description="Synthetic tables under pure differential privacy.",
@@ -56,15 +60,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return REFUSED
     except OSError as error:
-        print(
-            f"smalldb: {error.filename or 'output'}: {(error.strerror or str(error)).lower()}",
-            file=sys.stderr,
-        )
+        print(f"smalldb: {error.filename or 'output'}: {_reason(error)}", file=sys.stderr)
         return REFUSED
     except (ValueError, TypeError) as error:
         print(f"smalldb: {error}", file=sys.stderr)
         return REFUSED
     return DONE
+
+
+def _reason(error: OSError) -> str:
+    """Say what the operating system has against a file."""
+    if isinstance(error, FileNotFoundError) and isinstance(error.filename, str):
+        folder = os.path.dirname(error.filename)
+        if folder and not os.path.isdir(folder):
+            return f"no such folder: {folder}"
+    return (error.strerror or str(error)).lower()
 
 
 def run() -> NoReturn:

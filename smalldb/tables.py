@@ -2,11 +2,12 @@
 
 import csv
 import io
+import json
 import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import TextIO
 
@@ -47,6 +48,8 @@ def read_domain(path: str, columns: Sequence[str] | None = None, valid: str | No
     ValueError
         Empty, no CSV in UTF-8, bad column names, an unknown column.
     """
+    if is_parquet(path) or is_json_lines(path):
+        raise ValueError(f"{path}: tables in .parquet and .jsonl need a schema (--schema)")
     with _open(path) as file:
         header = _header(_records(file), path)
     if columns is None:
@@ -64,7 +67,7 @@ def read_domain(path: str, columns: Sequence[str] | None = None, valid: str | No
 
 
 def read_csv(path: str, domain: Domain) -> Rows:
-    """Count the rows of a CSV file of 0/1 or true/false columns.
+    """Count the rows of a CSV or JSON lines file (``.jsonl``) of 0/1 or true/false columns.
 
     Columns that the domain lacks are passed over.
     A column is spelled 0/1 or true/false (in any case) throughout. Memory grows with the distinct rows.
@@ -79,7 +82,8 @@ def read_csv(path: str, domain: Domain) -> Rows:
     seen: list[set[str]] = [set() for _ in domain.attributes]
 
     def encoded() -> Iterator[tuple[Bits, Sequence[int]]]:
-        for columns, _ in _pieces(path, lambda header: [header.index(name) for name in domain.attributes]):
+        pieces = _json_pieces if is_json_lines(path) else _pieces
+        for columns, _ in pieces(path, lambda header: _places(path, header, domain.attributes)):
             bits = np.empty((len(columns[0]), len(columns)), dtype=np.uint8)
             for j, (name, column) in enumerate(zip(domain.attributes, columns, strict=True)):
                 codes, fields = pd.factorize(column)
@@ -91,14 +95,14 @@ def read_csv(path: str, domain: Domain) -> Rows:
 
 
 def read_table(path: str, schema: Schema, counts: str | None = None, progress: bool = False) -> Rows:
-    """Count the rows of a CSV or Parquet file (``.parquet``, by pyarrow), in pieces.
+    """Count the rows of a CSV, JSON lines (``.jsonl``) or Parquet file (``.parquet``, by pyarrow), in pieces.
 
     Memory grows with the distinct rows of attributes only.
 
     Parameters
     ----------
     path
-        The file; CSV in UTF-8 with column names in the first line.
+        The file; CSV in UTF-8 with column names in the first line; JSON lines with the same keys in each.
     schema
         What its columns can hold.
     counts
@@ -113,12 +117,18 @@ def read_table(path: str, schema: Schema, counts: str | None = None, progress: b
     ValueError
         No such file as is expected, other columns than the schema's, a file that changed meanwhile.
     DataError
-        As `Schema.encode`; a line that is no CSV or of another length.
+        As `Schema.encode`; a line that is no CSV or of another length; bytes that are not UTF-8.
     """
+
+    def choose(names: Sequence[str]) -> list[int]:
+        return chosen(path, names, schema, counts)
+
     with unchanged(path):
         if is_parquet(path):
-            return schema.count(parquet_pieces(path, lambda names: schema.chosen(names, counts)), counts)
-        return schema.count(_pieces(path, lambda names: schema.chosen(names, counts), progress), counts)
+            return schema.count(parquet_pieces(path, choose), counts)
+        if is_json_lines(path):
+            return schema.count(_json_pieces(path, choose), counts)
+        return schema.count(_pieces(path, choose, progress), counts)
 
 
 def read_by_duckdb(path: str, schema: Schema, counts: str | None = None, table: str | None = None) -> Rows:
@@ -151,8 +161,24 @@ def is_parquet(path: str) -> bool:
     return path.lower().endswith((".parquet", ".pq"))
 
 
+def is_json_lines(path: str) -> bool:
+    """Tell whether a file is one of JSON lines, by its name."""
+    return path.lower().endswith(".jsonl")
+
+
+def chosen(path: str, names: Sequence[str], schema: Schema, counts: str | None = None) -> list[int]:
+    """Tell where the schema's columns stand in a file; errors as `Schema.chosen`, with the file."""
+    try:
+        return schema.chosen(names, counts)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
+
+
 def read_names(path: str) -> list[str]:
-    """Read the column names of a CSV file from its first line; errors as `read_domain`."""
+    """Read the column names of a CSV or JSON lines file from its first line; errors as `read_domain`."""
+    if is_json_lines(path):
+        with _open(path) as file:
+            return _json_names(_json_records(file), path)[0]
     with _open(path) as file:
         return [name.strip() for name in _header(_records(file), path)]
 
@@ -246,9 +272,70 @@ def _pieces(path: str, choose: Callable[[list[str]], list[int]], progress: bool 
             if len(fields) < len(piece) or {*map(len, fields)} != {width}:
                 raise DataError(f"{path} is not a CSV file with as many fields in every line")
             columns = list(zip(*fields, strict=True))
+            if not all(_is_text("".join(columns[i])) for i in places):
+                raise DataError(f"{path} is not a CSV file in UTF-8")
             yield [np.array(columns[i], dtype=object) for i in places], None
             if shown:
                 bar.update(file.buffer.tell() - bar.n)
+
+
+def _places(path: str, header: Sequence[str], names: Sequence[str]) -> list[int]:
+    """Tell where columns stand in a file."""
+    stripped = [name.strip() for name in header]
+    for name in names:
+        if name.strip() not in stripped:
+            raise ValueError(f"{path} has no column {name!r}{suggestion(name, stripped)}")
+    return [stripped.index(name.strip()) for name in names]
+
+
+def _is_text(text: str) -> bool:
+    """Tell whether a text was UTF-8: see `_open`."""
+    return text.isascii() or re.search("[\udc80-\udcff]", text) is None
+
+
+def _json_records(file: Iterable[str]) -> Iterator[dict[str, str] | None]:
+    """Yield the records, spelled as in a CSV file; None for what is no record, and then no more."""
+    broken = False
+    try:
+        for line in file:
+            if line.strip():
+                record = json.loads(line, parse_int=str, parse_float=str, parse_constant=str)
+                yield {name.strip(): _field(value) for name, value in record.items()}
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        broken = True
+    if broken:  # not chained: nothing of the data may travel in an error
+        yield None
+
+
+def _field(value: object) -> str:
+    """Spell a value of JSON, whose numbers are texts already, as CSV does; TypeError: no single value."""
+    if value is None or isinstance(value, bool):
+        return {None: "", False: "false", True: "true"}[value]
+    if not isinstance(value, str) or not _is_text(value):
+        raise TypeError("no single value")
+    return value
+
+
+def _json_names(records: Iterator[dict[str, str] | None], path: str) -> tuple[list[str], dict[str, str]]:
+    """Return the names in the first record, and that record."""
+    first = next(records, None)
+    if not first:
+        raise ValueError(f"{path} is empty, or is not JSON lines in UTF-8: an object in each line")
+    return list(first), first
+
+
+def _json_pieces(path: str, choose: Callable[[list[str]], list[int]]) -> Iterator[Piece]:
+    """Yield the chosen columns of a file of JSON lines."""
+    with _open(path) as file:
+        records = _json_records(file)
+        names, first = _json_names(records, path)
+        wanted = [names[i] for i in choose(names)]
+        rest: Iterator[dict[str, str] | None] = chain([first], records)
+        while piece := list(islice(rest, CHUNK)):
+            fields = [record for record in piece if record is not None]
+            if len(fields) < len(piece) or any(record.keys() != first.keys() for record in fields):
+                raise DataError(f"{path} is not a file of JSON lines with the same keys in each")
+            yield [np.array([record[name] for record in fields], dtype=object) for name in wanted], None
 
 
 def _column(fields: list[str], seen: set[str], name: str) -> list[int]:
@@ -257,5 +344,8 @@ def _column(fields: list[str], seen: set[str], name: str) -> list[int]:
         raise DataError(f"column {name!r} has missing values: expected 0/1 or true/false throughout")
     seen.update(fields)
     if not _FIELDS.keys() >= seen or len({_FIELDS[field][1] for field in seen}) > 1:
-        raise DataError(f"column {name!r} is not spelled 0/1 or true/false throughout")
+        raise DataError(
+            f"column {name!r} is not spelled 0/1 or true/false throughout: for other columns generate and "
+            "evaluate take --schema"
+        )
     return [_FIELDS[field][0] for field in fields]

@@ -88,7 +88,7 @@ BAD = [
     (["--rows", "2", "--epsilon", "0"], "epsilon must be above 0"),
     (["--rows", "2", "--plot", "law.png"], "a picture needs --epsilon"),
     (["--rows", "2", "--epsilon", "1", "--plot", "law.gif"], "must be named .png, .svg, .pdf"),
-    (["--rows", "2", "--epsilon", "1", "--plot", "no/law.png"], "no/law.png: no such file"),
+    (["--rows", "2", "--epsilon", "1", "--plot", "no/law.png"], "no/law.png: no such folder"),
     (["--rows", "0"], "whole number of at least 1"),
     ([], "required: --rows"),
     (["--rows", "1000000"], "beyond the budget"),

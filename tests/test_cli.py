@@ -178,7 +178,7 @@ BAD = [
     (["data.csv", "--rows", "1000000", "--mechanism", "census"], "beyond the budget"),
     (["data.csv", "--seed", "x"], "expected a whole number"),
     (["data.csv", "--beta", "2"], "beta must lie strictly between 0 and 1"),
-    (["data.csv", "-o", "no/such/out.csv"], "no/such/out.csv: no such file"),
+    (["data.csv", "-o", "no/such/out.csv"], "no/such/out.csv: no such folder: no/such"),
     (["data.csv", "-o", "."], ".: is a directory"),
     (["data.csv", "-o", "data.csv"], "an output would replace an input"),
     (["data.csv", "-o", "x", "--record", "./x"], "two outputs cannot go to one file"),
@@ -200,6 +200,7 @@ BAD = [
     (["data.csv", "--mechanism", "answer"], "invalid choice: 'answer'; did you mean 'answers'?"),
     (["data.csv", "-o", "out.json"], "written as .csv, .jsonl or .parquet, not 'out.json'"),
     (["data.csv", "--confidential"], "--confidential needs --report"),
+    (["data.csv", "--report", "page.txt"], "its name must end in .html, not 'page.txt'"),
     (["data.csv", "--counts", "a"], "--counts needs --schema"),
     (["data.csv", "--spelling", "yes/no"], "invalid choice"),
     (["folder"], "folder: is a directory"),
@@ -322,6 +323,29 @@ def test_ctrl_c_leaves_nothing_behind(examples, tmp_path):
     assert process.returncode == 130, errors
     assert errors == "smalldb: interrupted, no output was written\n"
     assert os.listdir(tmp_path) == []
+
+
+def test_an_interrupt_while_the_commands_are_imported_leaves_one_line(tmp_path):
+    (tmp_path / "interrupted.py").write_text(
+        "import os, runpy, signal, sys\n"
+        "class Finder:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name == 'smalldb.commands':\n"
+        "            os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Finder())\n"
+        "sys.argv = ['smalldb', 'plan']\n"
+        "runpy.run_module('smalldb', run_name='__main__')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "interrupted.py"], cwd=tmp_path, capture_output=True, text=True, timeout=120
+    )
+    assert (done.returncode, done.stderr) == (130, "smalldb: interrupted, no output was written\n")
+
+
+@pytest.mark.parametrize(("epsilon", "said"), [("1000", False), ("1001", True)])
+def test_the_account_says_when_epsilon_leaves_little(folder, capsys, epsilon, said):
+    assert main(["generate", str(folder / "data.csv"), "--epsilon", epsilon, "--rows", "2"]) == 0
+    assert ("so large an epsilon leaves little" in capsys.readouterr().err) == said
 
 
 def test_a_closed_pipe_is_no_traceback(folder):

@@ -83,6 +83,18 @@ def test_the_commands_of_the_readme_are_ones():
         assert parser().parse_args(shlex.split(command, comments=True)).run
 
 
+@pytest.mark.slow
+def test_the_commands_for_real_tables_run_as_printed(folder):
+    (session,) = re.findall(r"^```sh-session\n(\$ python .*?)^```", README, re.M | re.S)
+    for line in session.splitlines():
+        subprocess.run(["bash", "-c", line.removeprefix("$ ")], check=True, capture_output=True)
+    header = (folder / "synthetic.csv").read_text().split("\n")[0]
+    assert header == "age,sex,employment,smoker,joined"
+    assert (folder / "report.html").read_text().startswith("<!doctype html>")
+    with pytest.raises(ValueError, match="fill in the draft"):
+        read_schema("draft.toml")
+
+
 def test_what_the_readme_says_of_the_people():
     schema = read_schema(str(ROOT / "examples" / "people.toml"))
     made = smalldb.plan(schema.domain, schema.queries, n=50_000, epsilon=1)
@@ -202,7 +214,8 @@ def test_every_command_has_help_with_an_example():
     assert set(commands.choices) == named
     assert "example: smalldb generate" in parser().format_help()
     for name, command in commands.choices.items():
-        assert f"example: smalldb {name}" in " ".join(command.format_help().split())
+        assert re.search(rf"^example: smalldb {name} .*[^\\s]$", command.format_help(), re.M)
+        assert command.epilog in command.format_help()
         assert f"smalldb {name}" in README
 
 

@@ -15,6 +15,7 @@ from queries import Conjunctions, DataError, Domain, Halfspaces, Marginals, Pari
 from smalldb.cli import main
 from smalldb.evaluating import evaluate, joint_shares
 from smalldb.report import plot_evaluation
+from smalldb.tables import written
 
 
 def table(seed, rows, attributes=3):
@@ -167,10 +168,17 @@ def test_real_columns_and_counts(folder, capfd):
     ]
 
 
+def test_json_lines_are_taken_as_the_same_csv(folder, capfd):
+    made = pd.read_csv(folder / "out.csv")
+    (folder / "out.jsonl").write_bytes(written(made, "jsonl"))
+    assert called(capfd, "data.csv", "out.jsonl", "--json") == called(capfd, "data.csv", "out.csv", "--json")
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (("data.csv", "none.csv"), "none.csv: no such file"),
+        (("data.csv", "other.csv"), "other.csv has no column 'a'"),
         (("data.csv", "out.csv", "--columns", "a,d"), "no column 'd'"),
         (("data.csv", "out.csv", "--columns", "a", "--schema", "s"), "not allowed with"),
         (("data.csv", "out.csv", "--counts", "a"), "--counts needs --schema"),
@@ -180,6 +188,7 @@ def test_real_columns_and_counts(folder, capfd):
     ],
 )
 def test_refusals_are_one_line(folder, capfd, arguments, message):
+    (folder / "other.csv").write_text("x,y\n0,1\n")
     code, out, err = called(capfd, *arguments)
     assert (code, out) == (2, "")
     assert message in err

@@ -180,7 +180,7 @@ def test_places_that_cannot_be(data, capsys, monkeypatch):
     monkeypatch.chdir(data)
     before = content(data)
     for place, said in (
-        ("none/l", "no such file"),
+        ("none/l", "no such folder"),
         ("data.csv/l", "not a directory"),
         (".", "is a directory"),
         ("x" * 300, "name too long"),

@@ -36,13 +36,14 @@ def generate(folder, capsys):
 
 
 def test_releases_spend_until_nothing_is_left(generate, folder, capsys):
-    for i, (spent, left) in enumerate([("0.4", "0.6"), ("0.8", "0.2")], 1):
+    spendings = [("0.4", "0.6", "release"), ("0.8", "0.2", "releases")]
+    for i, (spent, left, name) in enumerate(spendings, 1):
         code, out, err = generate("--budget", "1")
         assert (code, out[:4]) == (0, "a,b\n")
         assert err.startswith(f"ledger:    {spent} of 1 spent, with this release, number {i}\n")
         assert main(["ledger", "l"]) == 0
         shown = (
-            f"budget:    1, replace-one neighbours\nspent:     {spent}, by {i} releases\nleft:      {left}\n"
+            f"budget:    1, replace-one neighbours\nspent:     {spent}, by {i} {name}\nleft:      {left}\n"
         )
         assert capsys.readouterr().out == shown
     refused = "smalldb: epsilon: the release needs 0.4, and 0.2 of the budget of 1 is left\n"
@@ -105,7 +106,7 @@ def test_what_is_refused_spends_nothing(generate, folder, changes, arguments, sp
 def test_options_that_do_not_go_together(generate, folder, capsys):
     assert main(["generate", "data.csv", "--epsilon", "1", "--rows", "2", "--budget", "1"]) == 2
     assert capsys.readouterr().err == "smalldb: --budget needs --ledger\n"
-    assert "l: no such file" in generate()[2]
+    assert generate()[2] == "smalldb: l: no ledger yet: add --budget E to make it\n"
     for name in ("-o", "--record"):
         assert "would replace" in generate("--budget", "1", name, "l")[2]
     assert Ledger("l").read().records == ()

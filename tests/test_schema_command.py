@@ -30,7 +30,7 @@ def test_a_draft_of_a_csv_file_depends_on_its_first_line_alone(tmp_path, capfd):
     assert len(set(drafts)) == 1
     assert "public knowledge" in drafts[0]
     assert '[columns.age]\nkind = ""\n\n[columns."over 40"]\nkind = ""\n' in drafts[0]
-    with pytest.raises(ValueError, match="kind must be one of"):
+    with pytest.raises(ValueError, match="fill in the draft: kind must be one of"):
         parse_schema(drafts[0])
 
 
@@ -50,6 +50,17 @@ def test_a_draft_of_a_parquet_file_reads_declared_types(tmp_path, capfd):
     path.write_bytes(b"secret")
     code, _, err = called(capfd, "init", path)
     assert (code, err) == (2, f"smalldb: {path} is not a Parquet file that can be read\n")
+
+
+def test_a_draft_replaces_nothing(tmp_path, capfd):
+    data, out = tmp_path / "data.csv", tmp_path / "draft.toml"
+    data.write_text("a,b\n0,1\n")
+    assert called(capfd, "init", data, "-o", data) == (2, "", "smalldb: an output would replace an input\n")
+    assert called(capfd, "init", data, "-o", out) == (0, "", "")
+    out.write_text("filled in")
+    refused = f"smalldb: {out} exists already: name another file\n"
+    assert called(capfd, "init", data, "-o", out) == (2, "", refused)
+    assert (data.read_text(), out.read_text()) == ("a,b\n0,1\n", "filled in")
 
 
 def test_the_example_is_shown(examples, capfd):

@@ -37,11 +37,18 @@ COLUMN = "[columns.x]\n"
         (COLUMN + "kind = 'categories'\nvalues = ['a', '`']", "'x=`': .* without backticks"),
         (COLUMN + "kind = 'categories'\nvalues = ['a', 'b']\ncoding = 'bins'", "column 'x': coding must be"),
         (
+            COLUMN + "kind = 'categories'\nvalues = ['a', 'b']\ncoding = 'onehot'",
+            "column 'x': coding must be .*; did you mean 'one-hot'",
+        ),
+        (
             COLUMN + "kind = 'categories'\nvalues = ['missing', 'b']\nmissing = true",
             "'x=missing' stands more",
         ),
         (COLUMN + "kind = 'cuts'\ncuts = [1]", "column 'x': range is missing"),
-        (COLUMN + "kind = 'cuts'\ncuts = []\nrange = [0, 9]", "column 'x': cuts must be 1 to 4095"),
+        (COLUMN + "kind = 'cuts'\ncuts = []\nrange = [0, 9]", "column 'x': fill in the draft: cuts is empty"),
+        (COLUMN + "kind = 'categories'\nvalues = []", "column 'x': fill in the draft: values is empty"),
+        (COLUMN + "kind = ''", "column 'x': fill in the draft: kind must be one of bool"),
+        (COLUMN + "knd = 'bool'", "column 'x': unknown key 'knd'; did you mean 'kind'"),
         (COLUMN + "kind = 'cuts'\ncuts = [2, 1]\nrange = [0, 9]", "column 'x': cuts must ascend"),
         (COLUMN + "kind = 'cuts'\ncuts = [1, 1.0]\nrange = [0, 9]", "column 'x': cuts must ascend"),
         (COLUMN + "kind = 'cuts'\ncuts = [nan]\nrange = [0, 9]", "column 'x': cuts must be a finite number"),
@@ -102,7 +109,7 @@ def test_a_draft_knows_names_and_declared_types_and_no_value():
         *("[columns.small]", 'kind = "cuts"', 'dtype = "Int8"', "[columns.share]", 'kind = "cuts"'),
     ]
     assert kinds[-2:] == [r'[columns."a \"quoted\" name"]', 'kind = ""']
-    with pytest.raises(ValueError, match=r"^column 'small': range must be a list of two"):
+    with pytest.raises(ValueError, match=r"^column 'small': fill in the draft: cuts is empty"):
         parse_schema(text)
-    with pytest.raises(ValueError, match=r"^column 'x': kind must be one of"):
+    with pytest.raises(ValueError, match=r"^column 'x': fill in the draft: kind must be one of"):
         parse_schema(draft_schema(["x"]))

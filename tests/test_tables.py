@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from queries import DataError, Domain, Rows
-from smalldb.tables import read_csv, read_domain, to_csv
+from smalldb.schema import parse_schema
+from smalldb.tables import read_csv, read_domain, read_table, to_csv
 
 
 def read(tmp_path, text, *arguments):
@@ -77,7 +78,7 @@ def test_valid_reaches_the_domain(tmp_path):
         ("a,\n0,1\n", "column name in the first line is empty"),
         ('a,b\n0,"1\n', "not a CSV file"),
         ('a,b\n0,"1"x\n', "not a CSV file"),
-        (b"a,b\n0,\xff\n", "'b' is not spelled"),
+        (b"a,b\n0,\xff\n", "not a CSV file in UTF-8"),
         (b"a,\xff\n0,1\n", "not a CSV file in UTF-8"),
         ("a,b\n0\n", "as many fields in every line"),
         ("a,b\n0,1,1\n", "as many fields in every line"),
@@ -114,3 +115,64 @@ def test_memory_follows_the_distinct_rows(tmp_path):
     table = read(tmp_path, text.getvalue())
     assert len(table.counts) == 8
     assert table.n == 20_000
+
+
+SCHEMA = parse_schema(
+    'ignore = ["z"]\ncolumns.x = {kind = "cuts", cuts = [2], range = [0, 9]}\n'
+    'columns.j = {kind = "categories", values = ["a"], unknown = "other", missing = true}\n'
+    'columns.f = {kind = "bool"}'
+)
+
+
+def test_json_lines_are_read_as_the_same_csv(tmp_path):
+    lines, table = tmp_path / "data.jsonl", tmp_path / "data.csv"
+    table.write_text("x,j,f,z\n1,a,true,1\n2.50,b,false,2\n3,,0,3\n")
+    lines.write_text(
+        '{"x": 1, "j": "a", "f": true, "z": 1}\n\n{"j": "b", "x": 2.50, "f": false, "z": 2}\n'
+        '{"x": 3, "j": null, "f": 0, "z": 3}\n'
+    )
+    found, expected = (read_table(str(path), SCHEMA) for path in (lines, table))
+    assert found.bits().tolist() == expected.bits().tolist()
+    assert found.counts.tolist() == expected.counts.tolist()
+
+
+@pytest.mark.parametrize(
+    ("line", "error"),
+    [
+        (b'{"x": 1, "j": "a"}', DataError),
+        (b'{"x": [1], "j": "a", "f": 1}', DataError),
+        (b'{"x": 1, "j": "secret', DataError),
+        (b'{"x": 1, "j": "\xff", "f": 1}', DataError),
+        (b"[1]", DataError),
+    ],
+)
+def test_what_is_no_json_lines_is_refused(tmp_path, line, error):
+    path = tmp_path / "data.jsonl"
+    path.write_bytes(b'{"x": 1, "j": "a", "f": 1}\n' + line + b"\n")
+    with pytest.raises(error, match="with the same keys in each") as caught:
+        read_table(str(path), SCHEMA)
+    assert caught.value.__context__ is None
+    path.write_bytes(b"[1]\n")
+    with pytest.raises(ValueError, match="is not JSON lines"):
+        read_table(str(path), SCHEMA)
+
+
+def test_a_file_that_is_not_utf_8_is_refused_under_a_schema(tmp_path):
+    path = tmp_path / "data.csv"
+    path.write_bytes(b"x,j,f\n1,a,0\n1,\xe9,0\n")
+    with pytest.raises(DataError, match="is not a CSV file in UTF-8"):
+        read_table(str(path), SCHEMA)
+
+
+def test_other_columns_are_named_with_their_file(tmp_path):
+    path = tmp_path / "data.csv"
+    path.write_text("ab,c\n0,1\n")
+    with pytest.raises(ValueError, match=r"data\.csv has no column 'abc'; did you mean 'ab'"):
+        read_csv(str(path), Domain(["abc", "c"]))
+    with pytest.raises(ValueError, match=r"data\.csv: the table has no column 'x'"):
+        read_table(str(path), SCHEMA)
+    for name in ("data.parquet", "data.jsonl"):
+        with pytest.raises(ValueError, match="need a schema"):
+            read_domain(str(tmp_path / name))
+    (tmp_path / "made.jsonl").write_text('{"abc": 0, "c": 1}\n')
+    assert read_csv(str(tmp_path / "made.jsonl"), Domain(["abc", "c"])).bits().tolist() == [[0, 1]]

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Sequence
 
@@ -29,7 +30,7 @@ def add(commands: Commands) -> None:
         "by the SmallDB mechanism or by its relatives (--mechanism).",
         epilog="example: smalldb generate data.csv --epsilon 1 --queries conjunctions:2 --rows 6 -o out.csv",
     )
-    add_table(command)
+    add_table(command, "the schema's, or marginals:2")
     add_schema(command)
     command.add_argument(
         "--epsilon", required=True, metavar="E", help="privacy parameter, exact: 1, 0.1 or 1/3"
@@ -65,6 +66,8 @@ def run_generate(arguments: argparse.Namespace) -> None:
         raise ValueError("standard output is closed: name a file with -o")
     if arguments.confidential and arguments.report is None:
         raise ValueError("--confidential needs --report")
+    if arguments.report is not None and not arguments.report.lower().endswith((".html", ".htm")):
+        raise ValueError(f"the report is a page: its name must end in .html, not {arguments.report!r}")
     if arguments.spelling is not None and arguments.schema is not None:
         raise ValueError("--spelling is for tables without --schema: the schema says it")
     form, progress = form_of(arguments.output), sys.stderr.isatty() and not arguments.quiet
@@ -113,6 +116,8 @@ def _ledger(arguments: argparse.Namespace, targets: Sequence[str]) -> Ledger | N
         return None
     if arguments.seed is not None:
         raise ValueError("--ledger is for private releases: what --seed makes is not private at any epsilon")
+    if arguments.budget is None and not os.path.exists(arguments.ledger):
+        raise ValueError(f"{arguments.ledger}: no ledger yet: add --budget E to make it")
     ledger = Ledger(arguments.ledger, arguments.budget)
     keep_inputs([arguments.ledger], targets)
     return ledger

@@ -51,9 +51,10 @@ def ledger_json(account: Account, delta: str | None) -> dict[str, object]:
 def ledger_text(account: Account, delta: str | None) -> str:
     """Tell what a ledger says, for people."""
     relations = {record["neighbours"] for record in account.records}
+    made = len(account.records)
     lines = [
         f"budget:    {brief(account.budget)}" + "".join(f", {name} neighbours" for name in relations),
-        f"spent:     {brief(account.spent)}, by {len(account.records)} releases",
+        f"spent:     {brief(account.spent)}, by {made} release{'' if made == 1 else 's'}",
         f"left:      {brief(account.left)}",
     ]
     if account.torn:

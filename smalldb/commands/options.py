@@ -17,11 +17,18 @@ from smalldb.tables import read_domain
 REFUSED = 2  # exit code
 
 
+class Help(argparse.HelpFormatter):
+    """Help whose examples stay on one line, as they are typed."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return text if text.startswith("example: ") else super()._fill_text(text, width, indent)
+
+
 class Parser(argparse.ArgumentParser):
     """A parser that refuses in one line, knows no abbreviations, and says what may have been meant."""
 
     def __init__(self, **keywords: Any) -> None:
-        super().__init__(allow_abbrev=False, **keywords)
+        super().__init__(allow_abbrev=False, formatter_class=Help, **keywords)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse what is known; what is not is refused here, where the options of the command are known."""
@@ -46,13 +53,13 @@ class Parser(argparse.ArgumentParser):
 Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
 
 
-def add_table(command: Parser) -> None:
+def add_table(command: Parser, default: str = "marginals:2") -> None:
     """Add what says which table, which part of it and which queries."""
     command.add_argument(
         "data", metavar="DATA.csv", help="0/1 or true/false columns; names in the first line"
     )
     command.add_argument("--columns", metavar="A,B,...", help="which columns to take (default: all)")
-    _add_workload(command)
+    _add_workload(command, default)
 
 
 def add_universe(command: Parser) -> None:
@@ -60,17 +67,17 @@ def add_universe(command: Parser) -> None:
     command.add_argument(
         "--attributes", required=True, metavar="D|A,B,...", help="how many yes/no attributes, or their names"
     )
-    _add_workload(command)
+    _add_workload(command, "marginals:2")
 
 
-def _add_workload(command: Parser) -> None:
+def _add_workload(command: Parser, default: str) -> None:
     command.add_argument(
         "--valid", metavar="PREDICATE", help="which rows can exist at all, from public knowledge"
     )
     command.add_argument(
         "--queries",
         metavar="SPEC",
-        help=f"what to answer well, such as 'conjunctions:2 + parities:3' (default: marginals:2); "
+        help=f"what to answer well, such as 'conjunctions:2 + parities:3' (default: {default}); "
         f"classes: {', '.join(spec.NAMES)}",
     )
     command.add_argument(

@@ -1,9 +1,10 @@
 """`schema`: draft what the columns of a table can hold, and show what a schema makes of them."""
 
 import argparse
+import os
 import sys
 
-from smalldb.commands.options import Commands
+from smalldb.commands.options import Commands, keep_inputs
 from smalldb.files import Outputs
 from smalldb.schema import Schema, draft_schema, read_schema
 from smalldb.schema.sources import declared_dtypes
@@ -28,7 +29,9 @@ def add(commands: Commands) -> None:
         epilog="example: smalldb schema init people.csv -o people.toml",
     )
     init.add_argument("data", metavar="DATA", help="a CSV file, or a Parquet file (.parquet)")
-    init.add_argument("-o", "--output", metavar="SCHEMA.toml", help="where it goes (default: stdout)")
+    init.add_argument(
+        "-o", "--output", metavar="SCHEMA.toml", help="where it goes, a new file (default: stdout)"
+    )
     init.set_defaults(run=run_init)
     show = actions.add_parser(
         "show",
@@ -43,6 +46,10 @@ def add(commands: Commands) -> None:
 def run_init(arguments: argparse.Namespace) -> None:
     """Draft a schema."""
     targets = [] if arguments.output is None else [arguments.output]
+    keep_inputs([arguments.data], targets)
+    for target in targets:
+        if os.path.isfile(target):  # perhaps a schema that was filled in
+            raise ValueError(f"{target} exists already: name another file")
     with Outputs(targets) as outputs:
         read = declared_dtypes if is_parquet(arguments.data) else read_names
         text = draft_schema(read(arguments.data))

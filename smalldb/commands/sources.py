@@ -12,7 +12,7 @@ from queries import Domain, Rows
 from smalldb.commands.options import Parser, split_names
 from smalldb.schema import Schema, read_schema
 from smalldb.schema.sources import declared_dtypes
-from smalldb.tables import is_parquet, read_csv, read_domain, read_names, read_table, to_csv, written
+from smalldb.tables import chosen, is_parquet, read_csv, read_domain, read_names, read_table, to_csv, written
 
 FORMS = {"": "csv", ".csv": "csv", ".jsonl": "jsonl", ".parquet": "parquet", ".pq": "parquet"}
 
@@ -62,7 +62,7 @@ def add_schema(command: Parser) -> None:
     command.add_argument(
         "--schema",
         metavar="SCHEMA.toml",
-        help="what the columns hold (see smalldb schema); CSV or Parquet then",
+        help="what the columns hold (see smalldb schema); CSV, JSON lines or Parquet then",
     )
     command.add_argument(
         "--counts", metavar="COLUMN", help="with --schema: says how often each row of DATA occurs"
@@ -89,10 +89,10 @@ def source_of(arguments: argparse.Namespace) -> Source:
             raise ValueError(f"{option} is for tables without --schema: the schema says it")
     schema = read_schema(arguments.schema)
     names = list((declared_dtypes if is_parquet(arguments.data) else read_names)(arguments.data))
-    order = sorted(schema.chosen(names, arguments.counts))
+    order = sorted(chosen(arguments.data, names, schema, arguments.counts))
     columns = [names[i].strip() for i in order]
-    chosen = tuple(name for name in columns if name != arguments.counts)
-    return Source(arguments.data, schema.domain, schema, arguments.counts, chosen)
+    kept = tuple(name for name in columns if name != arguments.counts)
+    return Source(arguments.data, schema.domain, schema, arguments.counts, kept)
 
 
 def form_of(path: str | None) -> str:

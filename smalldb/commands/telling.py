@@ -10,13 +10,14 @@ from smalldb.exact import as_fraction, as_text
 from smalldb.planning import Plan
 from smalldb.recording import Record
 
+LARGE = 1000  # an epsilon
 LONG = 20  # characters of a number; beyond, it is written with an exponent
 
 
 def tell(record: Record, plan: Plan, planned: bool) -> str:
     """Tell a release in a few lines; public numbers only."""
     n, queries, bounds = record.get("n"), record["queries"], record.get("bounds")
-    guarantee = brief(as_fraction(record["privacy"]["epsilon"], "epsilon"))
+    epsilon = as_fraction(record["privacy"]["epsilon"], "epsilon")
     cells = Domain(record["universe"]["attributes"], record["universe"]["valid"]).size
     rows = f"{record['rows']} rows over {_size(cells)} cells"
     if plan.candidate_count is None:
@@ -28,9 +29,11 @@ def tell(record: Record, plan: Plan, planned: bool) -> str:
         f"mechanism: {drawn}",
         *([] if plan.why is None else [f"           ({plan.why})"]),
         f"queries:   {queries['text']} ({queries['stated']} stated, {queries['reduced']} after reduction)",
-        f"guarantee: {guarantee}-differential privacy, {record['neighbours']} neighbours, "
+        f"guarantee: {brief(epsilon)}-differential privacy, {record['neighbours']} neighbours, "
         + ("n is private" if n is None else f"n = {n} is public"),
     ]
+    if epsilon > LARGE:
+        lines.append("           (of which so large an epsilon leaves little: 1 or less is usual)")
     if bounds is None:
         lines.append("error:     a provable bound would depend on n, which is private")
     elif plan.answers is None:

@@ -10,8 +10,9 @@ import pandas as pd
 
 from queries import DataError
 from queries.domain import Bits
+from queries.expressions import suggestion
 from smalldb.schema.codings import Coding, binary, one_hot, thermometer
-from smalldb.schema.kinds import Categories, Kind
+from smalldb.schema.kinds import Categories, Cuts, Kind
 from smalldb.schema.pieces import Fields
 
 _PLAIN = {"boolean": "bool", "Int64": "int64"}  # for columns without gaps
@@ -64,7 +65,8 @@ class Column:
             )
         codings, spelled = self.kind.codings, {as_field(value) for value in self.kind.values()}
         if self.coding is not None and self.coding not in codings:
-            raise ValueError(f"column {self.name!r}: coding must be one of {', '.join(codings)}")
+            near = suggestion(self.coding, codings)
+            raise ValueError(f"column {self.name!r}: coding must be one of {', '.join(codings)}{near}")
         if self.unknown and not self.missing:
             raise ValueError(f'column {self.name!r}: unknown = "missing" needs missing = true')
         if self.gaps and (not self.missing or spelled & {*self.gaps}):
@@ -93,9 +95,10 @@ class Column:
             if place is None:
                 if not self.unknown:
                     others = '"other" or ' if isinstance(self.kind, Categories) else ""
+                    plain = "; a number is written plainly, as 1234.5: no spaces or commas between digits"
                     raise DataError(
                         f"column {self.name!r} has values that its schema gives no place: "
-                        f'unknown = {others}"missing" would'
+                        f'unknown = {others}"missing" would{plain if isinstance(self.kind, Cuts) else ""}'
                     )
                 place = size
             found[i] = place

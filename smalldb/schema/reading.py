@@ -79,11 +79,16 @@ def parse_schema(text: str) -> Schema:
 def _column(name: str, given: object) -> Column:
     if not isinstance(given, dict):
         raise ValueError("expected a table of what it can hold")
+    _check(given, _SHARED | {key: form for keys in _KEYS.values() for key, form in keys.items()}, ())
     kind = given.get("kind")
     if kind not in _KEYS:
+        draft = "fill in the draft: " if kind == "" else ""
         near = suggestion(kind, _KEYS) if isinstance(kind, str) else ""
-        raise ValueError(f"kind must be one of {', '.join(_KEYS)}{near}")
+        raise ValueError(f"{draft}kind must be one of {', '.join(_KEYS)}{near}")
     keys = _KEYS[kind]
+    for key in keys:
+        if given.get(key) == []:
+            raise ValueError(f"fill in the draft: {key} is empty")
     _check(given, _SHARED | keys, [key for key in keys if key not in _OPTIONAL])
     choices = ("missing", "other") if kind == "categories" else ("missing",)
     unknown = given.get("unknown")
