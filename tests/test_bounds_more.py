@@ -315,6 +315,7 @@ def test_laplace_noise_by_simulation():
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("candidates", ["multisets", "tuples"])
 def test_exact_laws_never_exceed_the_bounds(candidates):
     """300 random instances: failure probabilities and means, from the exact census."""

@@ -469,6 +469,7 @@ def test_a_dimension_says_whether_it_is_known():
 # The example
 
 
+@pytest.mark.long
 def test_a_halfspace_is_learnt_from_the_synthetic_table(examples, tmp_path):
     picture = tmp_path / "halfspaces.png"
     done = subprocess.run(

@@ -272,5 +272,10 @@ def test_a_table_of_people_goes_to_a_page_that_a_browser_reads(examples, tmp_pat
         },
     }
     for column, expected in shares.items():
-        listed = "; ".join(f"{label}: {100 * share:.1f} %" for label, share in expected.items())
-        assert f"{column}, share of rows (synthetic): {listed}" in found["pictures"]
+        (shown,) = (text for text in found["pictures"] if text.startswith(f"{column}, share of rows"))
+        listed = [
+            part.rsplit(": ", 1) for part in shown.removesuffix(" %").split("(synthetic): ")[1].split(" %; ")
+        ]
+        assert [label for label, _ in listed] == list(expected)
+        told = [float(number) / 100 for _, number in listed]
+        assert told == pytest.approx(list(expected.values()), abs=0.00051)

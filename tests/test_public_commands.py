@@ -71,7 +71,7 @@ def test_a_plan_of_answers_says_why_and_what_it_expects(capfd):
 
 
 def test_a_plan_of_rejection_says_that_its_time_depends_on_the_data(capfd):
-    given = ("plan", "--attributes", 12, "--n", 800, "--epsilon", 1, "--rows", 20)
+    given = ("plan", "--attributes", 12, "--n", 400, "--epsilon", 1, "--rows", 20)
     code, out, _ = called(capfd, *given, "--queries", "conjunctions:2")
     assert code == 0
     assert "SmallDB by rejection, drawn exactly from all about 10^72 tuples of 20 rows" in out

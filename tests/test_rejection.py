@@ -268,8 +268,12 @@ def forced(case):
     made = prepare(workload, answers, n, rows, epsilon)
     builder = made._builder
     thresholds = [layer.threshold for layer in builder._layers]
-    tree = greedy(pair_gains(builder._relaxer, thresholds[len(thresholds) // 2]), width)
-    assert max(map(len, tree.parents)) == width
+    middle = len(thresholds) // 2
+    trees = (
+        greedy(pair_gains(builder._relaxer, threshold), width)
+        for threshold in (*thresholds[middle:], *thresholds[:middle][::-1])
+    )
+    tree = next(tree for tree in trees if max(map(len, tree.parents)) == width)
     recounted = [builder._relaxer.count(tree, threshold, 1 << 40) for threshold in thresholds]
     builder._layers[:] = recounted[sum(not layer.size for layer in recounted) :]
     builder._lowest = max([builder._lowest, *(layer.threshold + 1 for layer in recounted if not layer.size)])
