@@ -250,7 +250,7 @@ def test_geometric_noise_beyond_64_bits_is_whole_until_the_difference(monkeypatc
 @pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
 def test_each_part_gets_the_noise_of_its_share(relation):
     """What `measure` adds has the deviation that the plan states, part by part."""
-    domain, trials = Domain([*"abc"]), 150
+    domain, trials = Domain([*"abc"]), 80
     rows, source = table(domain, (5, 3, 0, 2, 1, 1, 4, 4)), SeededBits(6)
     seen = set()
     for queries in (Conjunctions(2), Marginals(3)):
@@ -267,7 +267,8 @@ def test_each_part_gets_the_noise_of_its_share(relation):
                     halved = 2 if relation == "replace-one" else 1  # odd rows are half of a sum of signs
                     stated = [part.deviations[len(some)] / halved for some in part.sets]
                 found = noise[:, first:last].std(axis=0)
-                assert found == pytest.approx(stated, rel=0.45)
+                ratios = found / np.array(stated)
+                assert 0.6 < ratios.min() <= ratios.max() < 1.7  # half or twice the rate would be seen
     assert {("cube", True), ("cells", False), ("wishart", True), ("cells", True)} <= seen
 
 
