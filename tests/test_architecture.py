@@ -28,7 +28,7 @@ FLOORS = [  # those of the design, each from its lowest module up
     {"selection.law"},
     {"selection"},
     {"answers.parities", "answers.drawing"},
-    {"answers.normals", "answers.priors"},
+    {"answers.newton", "answers.normals", "answers.priors"},
     {"answers.wishart"},
     {"answers.tails"},
     {"answers.parts"},
