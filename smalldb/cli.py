@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NoReturn
 
 from smalldb.commands import REFUSED
-from smalldb.files import abandon
+from smalldb.unfinished import abandon
 from smalldb.version import __version__
 
 if TYPE_CHECKING:
