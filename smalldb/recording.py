@@ -28,14 +28,16 @@ def make_record(plan: Plan, *, private: bool, bound: float | None = None) -> Rec
     """
     domain = plan.workload.domain
     bounded_range = None if plan.bounded_range is None else as_text(plan.bounded_range)
+    delta = None if plan.delta is None else as_text(plan.delta)
+    spent = {} if delta is None else {"delta": delta}
     record: Record = {
         "schema": 1,
         "mechanism": plan.mechanism,
         "candidates": plan.candidates,
         "epsilon": as_text(plan.epsilon),
-        "delta": None,
+        "delta": delta,
         "neighbours": plan.neighbours.value,
-        "privacy": {"epsilon": as_text(plan.privacy), "bounded_range": bounded_range},
+        "privacy": {"epsilon": as_text(plan.privacy), **spent, "bounded_range": bounded_range},
         "rows": plan.rows,
         "n": plan.n,
         "queries": {

@@ -106,6 +106,7 @@ def release(
     queries: QueryClass | Workload | str | None = None,
     *,
     epsilon: object,
+    delta: object = None,
     alpha: object = None,
     rows: int | None = None,
     domain: Domain | None = None,
@@ -133,6 +134,9 @@ def release(
     epsilon
         The privacy parameter, exact: an int, Fraction, Decimal, text such as "1/2", or a float,
         which is read through its shortest decimal text.
+    delta
+        Exact, between 0 and 1: answers may get Gaussian noise, and the guarantee may be (epsilon, delta): the
+        record says it. None: pure epsilon-differential privacy.
     alpha, rows
         The size of the synthetic table: `rows`, or ``ceil(ln max(2, |Q|) / alpha^2)``. Neither: the
         mechanism and rows of least public expected error (replace-one only).
@@ -145,8 +149,9 @@ def release(
         depend on it, and a larger table is not refused.
     mechanism
         "census" or "rejection": SmallDB, drawn exactly from counted candidates or by rejection.
-        "answers": the exponential mechanism over answers, and the nearest table to those. "auto": with
-        the size given, SmallDB if it can be done, else answers; without, what `plan` expects to err least.
+        "answers": the exponential mechanism over answers, or Gaussian noise, and the nearest table to those.
+        "auto": with the size given, SmallDB if it can be done, else answers; without, what `plan` expects to
+        err least.
     candidates
         The base measure: "multisets" (Algorithm 4, the default of a census), or "tuples": ordered rows, as
         in the encyclopaedia's account (the default of rejection); the rows of the table then come in the
@@ -190,6 +195,7 @@ def release(
         queries,
         n=n,
         epsilon=epsilon,
+        delta=delta,
         alpha=alpha,
         rows=rows,
         neighbours=neighbours,
@@ -283,6 +289,7 @@ def generate(
     queries: QueryClass | Workload | str | None = None,
     *,
     epsilon: object,
+    delta: object = None,
     alpha: object = None,
     rows: int | None = None,
     domain: Domain | None = None,
@@ -306,6 +313,7 @@ def generate(
         data,
         queries,
         epsilon=epsilon,
+        delta=delta,
         alpha=alpha,
         rows=rows,
         domain=domain,

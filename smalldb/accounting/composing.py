@@ -118,6 +118,10 @@ def compose_records(
     delta, adaptive
         As for `compose`; the deltas of the records are added to it.
 
+    A release with a delta of its own behaves, but for an event of that probability, as one of pure epsilon
+    (Kairouz, Oh and Viswanath 2015: for any two neighbours, it can be simulated from randomised response that
+    fails so often). So it counts as that, and its delta is added.
+
     Raises
     ------
     ValueError, TypeError
@@ -138,6 +142,8 @@ def compose_records(
             raise ValueError("records must be those of releases: neighbours must be a text")
         if private is not True:
             raise ValueError("records: a seeded release is not private, whatever its epsilon")
+        if own is not None and parameter is not None:
+            raise ValueError("records: a release with a delta has no bounded range")
         exact = positive(epsilon, "privacy.epsilon")
         items[exact, None if parameter is None else positive(parameter, "privacy.bounded_range")] += 1
         relations.add(relation)

@@ -3,7 +3,7 @@
 from smalldb.answers.bounding import bound
 from smalldb.answers.measuring import Measured, loss, measure
 from smalldb.answers.parts import Measurement
-from smalldb.answers.shares import AnswersPlan, plan_answers
+from smalldb.answers.shares import AnswersPlan, plan_answers, read_delta
 from smalldb.answers.synthesising import synthesise
 from smalldb.answers.tails import radius_quantile
 
@@ -16,5 +16,6 @@ __all__ = [
     "measure",
     "plan_answers",
     "radius_quantile",
+    "read_delta",
     "synthesise",
 ]

@@ -12,7 +12,13 @@ from smalldb.answers.measuring import Measured, pieces
 from smalldb.answers.parities import Floats
 from smalldb.answers.parts import Measurement
 from smalldb.answers.shares import AnswersPlan
-from smalldb.answers.tails import entry_quantile, laplace_sum_quantile, noise_quantile, radius_quantile
+from smalldb.answers.tails import (
+    entry_quantile,
+    gaussian_quantile,
+    laplace_sum_quantile,
+    noise_quantile,
+    radius_quantile,
+)
 from smalldb.answers.wishart import degrees, rates
 from smalldb.arguments import between_0_and_1
 
@@ -24,11 +30,11 @@ def bound(plan: AnswersPlan, measured: Measured, bits: Bits, beta: object) -> fl
     Return an error that max_f |f(x) - f(y)| does not exceed with probability 1 - beta over the noise.
 
     Parts share the failure evenly. The noise of a cube lies within the exact quantile of its radius, that
-    of a Wishart difference within what its moments say of each entry, and of cells what adds up to a parity
-    or a query within a Chernoff bound. So the true sum of each parity lies that near to the released one,
-    and between -n and n; one that was not measured, between -n and n. A query lies between the sums of the
-    ends, and between 0 and 1. Under add-remove n is private: it lies near to the released n, and if it could
-    be 0, the bound is 1. Rounded up.
+    of a Wishart difference within what its moments say of each entry, that of a Gaussian within its tail, and
+    of cells what adds up to a parity or a query within a Chernoff bound. So the true sum of each parity lies
+    that near to the released one, and between -n and n; one that was not measured, between -n and n. A query
+    lies between the sums of the ends, and between 0 and 1. Under add-remove n is private: it lies near to the
+    released n, and if it could be 0, the bound is 1. Rounded up.
 
     Parameters
     ----------
@@ -100,7 +106,9 @@ def _margins(plan: AnswersPlan, part: Measurement, failure: Fraction) -> Integer
     d, each = len(part.attributes), each / len(part.sets)
     margins = {}
     for order in {len(places) for places in part.sets}:
-        if order:
+        if part.law == "gaussian":
+            margins[order] = gaussian_quantile(part.variances[order], each)
+        elif order:
             margins[order] = entry_quantile(d, order, *rates(rate, part.tilt), each)
         else:
             # a difference of gammas: a whole shape above theirs spreads further (a symmetric unimodal

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -79,8 +79,14 @@ def uniform_integers(bound: int, count: int, source: BitSource) -> Integers:
 
 
 def two_sided_geometric(rate: Fraction, count: int, source: BitSource) -> Integers:
+    """Draw independent X with P(X = x) proportional to exp(-rate |x|), exactly; int64, cut off at `CLIP`."""
+    whole = whole_geometric(rate, count, source)
+    return clipped(whole.tolist()) if whole.dtype == object else whole
+
+
+def whole_geometric(rate: Fraction, count: int, source: BitSource) -> npt.NDArray[Any]:
     """
-    Draw independent X with P(X = x) proportional to exp(-rate |x|), exactly; int64, cut off at `CLIP`.
+    Draw the same, not cut off: int64, or Python ints where some may need more; rate at least 2^-60.
 
     The difference of two geometric variables. The binary digits of a geometric variable of ratio q are
     independent: digit i is 1 with probability q^(2^i) / (1 + q^(2^i)); what stands above the digits is
@@ -95,10 +101,10 @@ def two_sided_geometric(rate: Fraction, count: int, source: BitSource) -> Intege
         running = running[coins(decay(rate * (1 << digits)), len(running), source)]
         heads[running] += 1
     if heads.max(initial=0) >= CLIP >> digits:  # beyond 64 bits, perhaps
-        exact = [one + (head << digits) for one, head in zip(ones.tolist(), heads.tolist(), strict=True)]
-        return clipped([up - down for up, down in zip(exact[:count], exact[count:], strict=True)])
-    ones += heads << digits
-    difference: Integers = ones[:count] - ones[count:]
+        both = ones.astype(object) + (heads.astype(object) << digits)
+    else:
+        both = ones + (heads << digits)
+    difference: npt.NDArray[Any] = both[:count] - both[count:]
     return difference
 
 

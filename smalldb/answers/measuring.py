@@ -1,5 +1,6 @@
 """The one step that sees the data: exact counts, exact noise, integers out."""
 
+from collections import Counter
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -8,6 +9,7 @@ import numpy as np
 from queries import Rows
 from queries.domain import Integers
 from smalldb.answers.drawing import CLIP, cube_noise, two_sided_geometric
+from smalldb.answers.gaussian import gaussian_noise
 from smalldb.answers.parities import odd_counts
 from smalldb.answers.parts import Measurement
 from smalldb.answers.shares import AnswersPlan
@@ -19,7 +21,7 @@ LIMIT = CLIP // 2
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Measured:
-    """What was released: integers with exact noise, epsilon-DP as a whole. May be published.
+    """What was released: integers with exact noise, as private as the plan says. May be published.
 
     Attributes
     ----------
@@ -34,12 +36,13 @@ class Measured:
 
 def measure(plan: AnswersPlan, rows: Rows, source: BitSource) -> Measured:
     """
-    Release the counts of a plan by the exponential mechanism over answers, exactly.
+    Release the counts of a plan with exact noise: by the exponential mechanism over answers, or Gaussian.
 
     Each count moves by at most 1 between neighbours, so max |V| of a part moves by at most 1, the part's law
     by at most exp(epsilon share), and all of it by at most exp(epsilon). (Cells: the sum of all moves is at
     most 2 under replace-one, at most 1 under add-remove.) The normaliser does not depend on the data, hence
-    no factor 1/2; but the mechanism is not epsilon-bounded-range.
+    no factor 1/2; but the mechanism is not epsilon-bounded-range. Gaussian noise is (epsilon, delta)-DP: see
+    `gaussian.least_variances` and `accounting.concentrated`.
 
     Parameters
     ----------
@@ -88,7 +91,14 @@ def loss(plan: AnswersPlan, one: Rows, other: Rows) -> Fraction:
     changes, in the norm of each part, so the ratio is largest at z = counts. For a Wishart difference what is
     proved: its share of epsilon for each row that was replaced, added or removed. Private, and for audits of
     tiny instances.
+
+    Raises
+    ------
+    ValueError
+        Gaussian noise: no ratio is the largest.
     """
+    if plan.delta is not None:
+        raise ValueError("answers with Gaussian noise have no largest loss: the plan was made with delta")
     gaps = pieces(plan, np.abs(counts(plan, one) - counts(plan, other)))
     moved = int(np.abs(one.histogram() - other.histogram()).sum())
     total = Fraction(0)
@@ -104,6 +114,9 @@ def _noise(plan: AnswersPlan, part: Measurement, source: BitSource) -> Integers:
         return two_sided_geometric(rate, plan.workload.domain.size, source)
     if part.law == "cube":
         return cube_noise(len(part.sets), rate, source)
+    if part.law == "gaussian":
+        sizes = Counter(map(len, part.sets))
+        return np.concatenate([gaussian_noise(part.variances[o], sizes[o], source) for o in sorted(sizes)])
     ranks = {attribute: rank for rank, attribute in enumerate(part.attributes, start=1)}
     indices = [[0, 0, *(ranks[i] for i in places)] for places in part.sets]
     pairs = [(some[-2], some[-1]) for some in indices]

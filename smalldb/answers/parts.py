@@ -1,7 +1,8 @@
 """The parts that a plan may measure, with the public noise of each."""
 
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
 from math import exp, expm1, sqrt
@@ -10,9 +11,10 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from smalldb.answers import wishart
+from smalldb.answers.gaussian import least_variances
 from smalldb.answers.parities import Places, Spectrum
 
-Law: TypeAlias = Literal["cube", "wishart", "cells"]
+Law: TypeAlias = Literal["cube", "wishart", "cells", "gaussian"]
 
 MAX_LEVELS = 1 << 22  # that the exact draw of a radius may enclose
 SHARES = 64  # shares are multiples of 1/64
@@ -28,7 +30,8 @@ class Measurement:
     law
         "cube": sums of parities of one order, noise exp(-epsilon share max |V|). "wishart": of order 1 and
         2, noise of a Wishart difference. "cells": the count of each cell, noise exp(-epsilon share |V|_1 / 2)
-        or, under add-remove, exp(-epsilon share |V|_1).
+        or, under add-remove, exp(-epsilon share |V|_1). "gaussian": sums of parities of some
+        orders, discrete Gaussian noise with a variance for each order: the one law that is not pure.
     sets
         The parities (under add-remove, the first part counts the rows too: the empty set). Empty for cells.
     share
@@ -38,6 +41,8 @@ class Measurement:
         in the number of rows, where the part counts these (under replace-one they are public).
     tilt
         Of a Wishart difference: what order 1 has of its epsilon.
+    variances
+        Of Gaussian noise: sigma^2 of the counts of sets of each order.
     """
 
     law: Law
@@ -45,6 +50,7 @@ class Measurement:
     share: Fraction
     deviations: Mapping[int, float]
     tilt: Fraction = Fraction(0)
+    variances: Mapping[int, Fraction] = field(default_factory=dict)
 
     @property
     def attributes(self) -> tuple[int, ...]:
@@ -112,6 +118,23 @@ def _variances(attributes: int, tilt: Fraction) -> dict[int, float]:
     x, y = wishart.rates(Fraction(1), tilt)
     moments = {order: wishart.even_moments(attributes, order, x, y, 2)[1] for order in (1, 2)}
     return {0: wishart.degrees(attributes)[0] / float(x) ** 2, **{o: float(m) for o, m in moments.items()}}
+
+
+def gaussian_part(series: Spectrum, rho: Fraction, replaced: bool, highest: int) -> Measurement:
+    """Measure the parities of all orders up to one with Gaussian noise, rho-zCDP; least in the worst query.
+
+    Under add-remove the number of rows counts as often as a query counts it at most.
+    """
+    sets = _sets(series, 1, highest)
+    sizes = Counter(map(len, sets))
+    needs = {order: _worst(series, {order: 1.0}) for order in sizes}
+    if not replaced:
+        sets, sizes[0], needs[0] = ((), *sets), 1, float(np.abs(series.constants).max()) ** 2
+    d = len({i for places in sets for i in places})
+    variances = least_variances(d, sizes, needs, rho, replaced)
+    unit = 2 if replaced else 1
+    deviations = {order: unit * sqrt(variance) for order, variance in variances.items()}
+    return Measurement("gaussian", sets, Fraction(1), deviations, variances=variances)
 
 
 def cells_part(

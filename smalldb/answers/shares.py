@@ -9,10 +9,11 @@ import numpy as np
 
 from queries import Workload
 from queries.domain import MAX_TABLE_ATTRIBUTES
+from smalldb.accounting.concentrated import rho_of
 from smalldb.answers.parities import Floats, Spectrum, spectrum
-from smalldb.answers.parts import Law, Measurement, cells_part, cubes, wishart_part
+from smalldb.answers.parts import Law, Measurement, cells_part, cubes, gaussian_part, wishart_part
 from smalldb.answers.priors import prior, read_deviation
-from smalldb.arguments import positive, whole
+from smalldb.arguments import between_0_and_1, positive, whole
 
 Method: TypeAlias = Law | Literal["both"]
 
@@ -20,6 +21,7 @@ MAX_ATTRIBUTES = 256
 MOST_ROWS = 1 << 60  # so that a sum with noise fits 64 bits
 MOST_STEPS = 1 << 28  # of reading cells once
 LEAST_EPSILON, MOST_EPSILON = Fraction(1, 1 << 40), 1 << 20
+LEAST_DELTA = Fraction(1, 10**300)
 WISHART_SHARES = tuple(Fraction(part, 16) for part in (1, 4, 10, 13))  # beside cells
 
 
@@ -39,6 +41,8 @@ class AnswersPlan:
         What is measured; the shares sum to 1.
     spectrum
         The queries as sums of parities.
+    delta
+        The release is (epsilon, delta)-DP; None: it is purely epsilon-DP.
     """
 
     workload: Workload
@@ -47,6 +51,7 @@ class AnswersPlan:
     neighbours: str
     parts: tuple[Measurement, ...]
     spectrum: Spectrum
+    delta: Fraction | None = None
 
     @property
     def method(self) -> Method:
@@ -103,25 +108,40 @@ class AnswersPlan:
         return epsilon / 2 if part.law == "cells" and self.replaced else epsilon
 
 
-def plan_answers(workload: Workload, *, n: int, epsilon: object, neighbours: str) -> AnswersPlan:
+def plan_answers(
+    workload: Workload, *, n: int, epsilon: object, neighbours: str, delta: object = None
+) -> AnswersPlan:
     """
     Decide what to measure, by the least expected error.
 
     Candidates: the parities of all orders up to some order that the workload needs, with noise from a cube
     for each order; those of order 1 and 2 with a Wishart difference; up to 20 attributes, the cells, or
-    both. The decision records derive the estimate of the error.
+    both. If `delta` is given, also the parities up to each such order with Gaussian noise; what is chosen may
+    be pure all the same. The decision records derive the estimate of the error.
 
     Raises
     ------
     ValueError
         More than 2^60 rows; more than 256 attributes, or more than 20 of which not all rows can exist;
-        queries too many or too wide; epsilon out of range. Says what would do.
+        queries too many or too wide; epsilon or delta out of range. Says what would do.
     """
-    plans = alternatives(workload, n=n, epsilon=epsilon, neighbours=neighbours)
+    plans = alternatives(workload, n=n, epsilon=epsilon, neighbours=neighbours, delta=delta)
     return min(plans, key=lambda plan: plan.expected_error)
 
 
-def alternatives(workload: Workload, *, n: int, epsilon: object, neighbours: str) -> list[AnswersPlan]:
+def read_delta(value: object) -> Fraction | None:
+    """Read a delta that a release may have; None stands for itself."""
+    if value is None:
+        return None
+    delta = between_0_and_1(value, "delta")
+    if delta < LEAST_DELTA:
+        raise ValueError("delta must be at least 1e-300: leave it out for pure privacy")
+    return delta
+
+
+def alternatives(
+    workload: Workload, *, n: int, epsilon: object, neighbours: str, delta: object = None
+) -> list[AnswersPlan]:
     """Return the plans that `plan_answers` chooses from; the same arguments and errors."""
     domain = workload.domain
     d = len(domain.attributes)
@@ -134,13 +154,14 @@ def alternatives(workload: Workload, *, n: int, epsilon: object, neighbours: str
         )
     if neighbours not in ("replace-one", "add-remove"):
         raise ValueError("neighbours must be 'replace-one' or 'add-remove'")
-    n, exact = whole(n, "n"), positive(epsilon, "epsilon")
+    n, exact, allowed = whole(n, "n"), positive(epsilon, "epsilon"), read_delta(delta)
     if not LEAST_EPSILON <= exact <= MOST_EPSILON:
         raise ValueError("answers are released for an epsilon of 2^-40 to 2^20")
     if n > MOST_ROWS:
         raise ValueError("answers are released for at most 2^60 rows")
     series, replaced = spectrum(workload), neighbours == "replace-one"
-    made = [cubes(series, exact, replaced, highest) for highest in sorted({*series.orders.tolist()})]
+    orders = sorted({*series.orders.tolist()})
+    made = [cubes(series, exact, replaced, highest) for highest in orders]
     first = wishart_part(series, exact, replaced, Fraction(1))
     made.append(None if first is None else (first,))
     # what reading a cell takes grows with the rows and with the noise
@@ -151,6 +172,10 @@ def alternatives(workload: Workload, *, n: int, epsilon: object, neighbours: str
             if low is not None:
                 made.append((low, cells_part(series, domain.size, exact, replaced, 1 - share)))
     plans = [AnswersPlan(workload, n, exact, neighbours, parts, series) for parts in made if parts]
+    if allowed is not None:
+        rho = rho_of(exact, allowed)
+        noisy = [gaussian_part(series, rho, replaced, highest) for highest in orders]
+        plans += [AnswersPlan(workload, n, exact, neighbours, (part,), series, allowed) for part in noisy]
     if not plans:
         raise ValueError("epsilon is too small for so many attributes: use more epsilon or fewer attributes")
     return plans

@@ -89,6 +89,31 @@ def entry_quantile(attributes: int, order: int, x: Fraction, y: Fraction, failur
     return min(map(least, range(1, tried)))
 
 
+@lru_cache(maxsize=256)
+def gaussian_quantile(variance: Fraction, failure: Fraction) -> int:
+    """
+    Return an r that |X| exceeds with probability at most `failure`, X discrete Gaussian of that sigma^2.
+
+    The least r = x - 1 where one of two bounds on P(|X| >= x) says so. X is subgaussian: 2 exp(-x^2 / (2
+    variance)). And 2 P(N >= x - 1), N normal: the weights of all k >= x add up to less than the integral from
+    x - 1, and those of all k to more than sigma sqrt(2 pi) (Canonne, Kamath and Steinke 2020). There
+    P(N >= t) <= sigma / (sqrt(2 pi) t) exp(-t^2 / (2 variance)), and sqrt(2 pi) > 5/2.
+    """
+    odds = Log(_DIGITS)(2 / failure)
+
+    def rare(x: int) -> bool:
+        squares = [Fraction(end * end) / (2 * variance) for end in (x, x - 1)]
+        bounds = [squares[0] - odds]
+        if x > 1:
+            bounds.append(squares[1] + Log(_DIGITS)(squares[1] * Fraction(25, 2)) / 2 - odds)
+        return max(bound.low for bound in bounds) >= 0
+
+    reach = 1
+    while not rare(reach):
+        reach *= 2
+    return bisect_left(range(1, reach + 1), True, key=rare)
+
+
 def laplace_sum_tail(count: int, x: Fraction) -> Real:
     """
     Enclose P(X >= x), x >= 0, where X is the sum of `count` standard Laplace numbers.

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from queries import Rows
-from smalldb.commands.options import Commands, add_beta, add_size, add_table, integer, keep_inputs
+from smalldb.commands.options import Commands, add_beta, add_delta, add_size, add_table, integer, keep_inputs
 from smalldb.commands.sources import Source, add_schema, form_of, source_of
 from smalldb.commands.telling import brief, tell
 from smalldb.evaluating import evaluate
@@ -18,7 +18,7 @@ from smalldb.planning import plan
 from smalldb.recording import make_record
 from smalldb.releasing import Release, release
 
-CHOICES = ("epsilon", "alpha", "rows", "neighbours", "n_max", "mechanism", "candidates", "beta")
+CHOICES = ("epsilon", "delta", "alpha", "rows", "neighbours", "n_max", "mechanism", "candidates", "beta")
 
 
 def add(commands: Commands) -> None:
@@ -35,6 +35,7 @@ def add(commands: Commands) -> None:
     command.add_argument(
         "--epsilon", required=True, metavar="E", help="privacy parameter, exact: 1, 0.1 or 1/3"
     )
+    add_delta(command)
     add_size(command)
     add_beta(command)
     command.add_argument(
@@ -114,6 +115,8 @@ def _ledger(arguments: argparse.Namespace, targets: Sequence[str]) -> Ledger | N
         if arguments.budget is not None:
             raise ValueError("--budget needs --ledger")
         return None
+    if arguments.delta is not None:
+        raise ValueError("--ledger counts pure privacy: leave out --delta")
     if arguments.seed is not None:
         raise ValueError("--ledger is for private releases: what --seed makes is not private at any epsilon")
     if arguments.budget is None and not os.path.exists(arguments.ledger):

@@ -94,6 +94,15 @@ def add_beta(command: Parser) -> None:
     )
 
 
+def add_delta(command: Parser) -> None:
+    """Add the delta that answers may have."""
+    command.add_argument(
+        "--delta",
+        metavar="D",
+        help="let answers have Gaussian noise, and the guarantee be (E, D): 1e-9 (default: pure)",
+    )
+
+
 def add_size(command: Parser) -> None:
     """Add what says how many rows the small database has, and who is whose neighbour."""
     size = command.add_mutually_exclusive_group()

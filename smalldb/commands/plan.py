@@ -3,7 +3,15 @@
 import argparse
 from typing import Any
 
-from smalldb.commands.options import Commands, add_beta, add_size, add_universe, universe, whole_number
+from smalldb.commands.options import (
+    Commands,
+    add_beta,
+    add_delta,
+    add_size,
+    add_universe,
+    universe,
+    whole_number,
+)
 from smalldb.commands.telling import as_json, promised, rounded_up, tell
 from smalldb.planning import Neighbours, Plan, plan
 from smalldb.recording import make_record
@@ -23,6 +31,7 @@ def add(commands: Commands) -> None:
     command.add_argument(
         "--epsilon", required=True, metavar="E", help="privacy parameter, exact: 1, 0.1 or 1/3"
     )
+    add_delta(command)
     add_size(command)
     add_beta(command)
     command.add_argument("--json", action="store_true", help="everything, for machines")
@@ -33,7 +42,7 @@ def run_plan(arguments: argparse.Namespace) -> None:
     """Say what a release would do."""
     if arguments.n is None and arguments.neighbours == Neighbours.REPLACE_ONE.value:
         raise ValueError("give --n (public under replace-one)")
-    chosen = ["queries", "n", "epsilon", "alpha", "rows", "neighbours", "n_max", "mechanism"]
+    chosen = ["queries", "n", "epsilon", "delta", "alpha", "rows", "neighbours", "n_max", "mechanism"]
     chosen += ["candidates", "beta"]
     made = plan(universe(arguments), **{name: getattr(arguments, name) for name in chosen})
     if arguments.json:

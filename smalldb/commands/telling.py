@@ -19,7 +19,7 @@ def tell(record: Record, plan: Plan, planned: bool) -> str:
     epsilon = as_fraction(record["privacy"]["epsilon"], "epsilon")
     rows = f"{record['rows']} rows over {_size(plan.workload.domain.size)} cells"
     if plan.candidate_count is None:
-        drawn = f"the exponential mechanism over answers, and the nearest table of {rows}"
+        drawn = f"{over_answers(plan)}, and the nearest table of {rows}"
     else:
         candidates = f"{_size(plan.candidate_count)} {record['candidates']}"
         drawn = f"SmallDB by {record['mechanism']}, drawn exactly from all {candidates} of {rows}"
@@ -27,11 +27,13 @@ def tell(record: Record, plan: Plan, planned: bool) -> str:
         f"mechanism: {drawn}",
         *([] if plan.why is None else [f"           ({plan.why})"]),
         f"queries:   {queries['text']} ({queries['stated']} stated, {queries['reduced']} after reduction)",
-        f"guarantee: {brief(epsilon)}-differential privacy, {record['neighbours']} neighbours, "
+        f"guarantee: {privacy(plan)}, {record['neighbours']} neighbours, "
         + ("n is private" if n is None else f"n = {n} is public"),
     ]
     if epsilon > LARGE:
         lines.append("           (of which so large an epsilon leaves little: 1 or less is usual)")
+    if n is not None and plan.delta is not None and plan.delta * n >= 1:
+        lines.append("           (a delta of 1/n allows to publish somebody's row: one far below is usual)")
     if bounds is None:
         lines.append("error:     a provable bound would depend on n, which is private")
     elif plan.answers is None:
@@ -44,6 +46,17 @@ def tell(record: Record, plan: Plan, planned: bool) -> str:
             f"with probability 1 - {bounds['beta']}"
         )
     return "\n".join(lines)
+
+
+def over_answers(plan: Plan) -> str:
+    """Name what a release of answers does to them."""
+    return "the exponential mechanism over answers" if plan.delta is None else "Gaussian noise on answers"
+
+
+def privacy(plan: Plan) -> str:
+    """Write the guarantee."""
+    spent = brief(plan.privacy) if plan.delta is None else f"({brief(plan.privacy)}, {brief(plan.delta)})"
+    return f"{spent}-differential privacy"
 
 
 def _small_database_errors(record: Record, planned: bool) -> list[str]:

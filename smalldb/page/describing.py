@@ -9,7 +9,7 @@ from math import exp
 import pandas as pd
 
 from queries import Rows
-from smalldb.commands.telling import brief, promised, rounded_up
+from smalldb.commands.telling import brief, over_answers, privacy, promised, rounded_up
 from smalldb.evaluating import joint_shares
 from smalldb.page.markup import element, facts, folded, paragraph, section, table, text
 from smalldb.page.pictures import bars, pairs
@@ -30,7 +30,7 @@ def what(plan: Plan, record: Record, schema: Schema | None) -> str:
     drawn = {
         "census": "SmallDB: one of all small tables, drawn by the exponential mechanism from exact counts",
         "rejection": "SmallDB: one of all small tables, drawn by the exponential mechanism by rejection",
-        "answers": "the exponential mechanism over the answers, then the nearest table to them",
+        "answers": f"{over_answers(plan)}, then the nearest table to them",
     }[plan.mechanism]
     chosen = [] if plan.why is None else [("Why this mechanism", plan.why)]
     return section(
@@ -58,7 +58,10 @@ def guarantee(plan: Plan, record: Record) -> str:
     factor = rounded_up(exp(min(MOST, float(plan.privacy))) * (1 + 1e-12))
     replaced = plan.neighbours is Neighbours.REPLACE_ONE
     change = "was exchanged for any other" if replaced else "was added or left out"
-    public = "the columns and what they can hold, the queries, the number of synthetic rows and epsilon"
+    public = "the columns and what they can hold, the queries, the number of synthetic rows and "
+    public += "epsilon" if plan.delta is None else "epsilon and delta"
+    save = "" if plan.delta is None else f", save for a failure of probability {brief(plan.delta)} at most"
+    also = "" if plan.delta is None else ", and to its delta"
     claim = "something of this person" if replaced else "that this person is in the data at all"
     known = f", and the number of rows of the data, {plan.n:,}" if replaced else ""
     seeded = "This release is NOT private: its randomness came from a seed. Without one, this would hold:"
@@ -68,16 +71,16 @@ def guarantee(plan: Plan, record: Record) -> str:
         *([] if record["private"] else [paragraph(seeded)]),
         element(
             "p",
-            element("strong", text(f"{brief(plan.privacy)}-differential privacy. ")),
+            element("strong", text(f"{privacy(plan)}. ")),
             text(
                 f"If any one person's row {change}, the probability of every possible synthetic table would "
-                f"change by a factor of at most {factor}. This holds whatever else is known, and for "
+                f"change by a factor of at most {factor}{save}. This holds whatever else is known, and for "
                 "whatever is later computed from the table."
             ),
         ),
         paragraph(
             f"What this means for one person: somebody may know every other row, and believe {claim} with "
-            "some probability. Having seen the table, they can believe it at most so much more:"
+            "some probability. Having seen the table, they can believe it at most so much more{save}:"
         ),
         table(
             "How far a belief about one person can move",
@@ -86,7 +89,7 @@ def guarantee(plan: Plan, record: Record) -> str:
         ),
         paragraph(
             f"Public, and not protected: {public}{known}. Each further release from the same data adds "
-            "to the epsilon of this one."
+            f"to the epsilon of this one{also}."
         ),
     )
 

@@ -6,6 +6,7 @@ from math import inf
 
 from queries import Domain, QueryClass, Workload
 from smalldb import bounds
+from smalldb.answers import read_delta
 from smalldb.arguments import between_0_and_1, positive, whole
 from smalldb.counting.scores import base_measure
 from smalldb.planning.plans import Plan
@@ -21,6 +22,7 @@ def plan(
     *,
     n: int | None = None,
     epsilon: object,
+    delta: object = None,
     alpha: object = None,
     rows: int | None = None,
     neighbours: str = "replace-one",
@@ -43,6 +45,9 @@ def plan(
     epsilon, beta
         Exact numbers: an int, Fraction, Decimal, text such as "1/2", or a float, which is read
         through its shortest decimal text.
+    delta
+        Exact, between 0 and 1: answers get Gaussian noise where that is expected to err least; the guarantee
+        is then (epsilon, delta), see `Plan.delta`. None: everything is pure.
     alpha, rows
         The size of the synthetic table: `rows`, or ``ceil(ln max(2, |Q|) / alpha^2)``. Neither: the
         mechanism and rows of least public expected error (replace-one only).
@@ -70,7 +75,10 @@ def plan(
     relation = relation_of(neighbours)
     exact_epsilon = positive(epsilon, "epsilon")
     exact_beta = between_0_and_1(beta, "beta")
+    allowed = read_delta(delta)
     ways = _ways(mechanism, candidates)
+    if allowed is not None and all(way.mechanism != "answers" for way in ways):
+        raise ValueError("delta is for answers: SmallDB itself is purely epsilon-private; leave it out")
     if relation is Neighbours.REPLACE_ONE:
         n = whole(n, "n")
         if n_max is not None:
@@ -84,7 +92,7 @@ def plan(
     if rows is not None:
         rows = whole(rows, "rows")
     size = None if alpha is None else between_0_and_1(alpha, "alpha")
-    request = Request(workload_of(queries, domain), n, n_max, exact_epsilon, exact_beta, relation)
+    request = Request(workload_of(queries, domain), n, n_max, exact_epsilon, exact_beta, relation, allowed)
     if rows is None and size is not None:
         rows = bounds.rows_for(alpha=size, queries=max(1, request.workload.size))
     return _of_this_size(request, ways, rows) if rows is not None else _least_error(request, ways)

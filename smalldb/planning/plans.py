@@ -34,7 +34,7 @@ class Plan:
         m, the rows of the synthetic table.
     mechanism
         "census": exact counts of all candidates by score. "rejection": the same law, drawn from what can be
-        counted. "answers": the exponential mechanism over answers, then the nearest table.
+        counted. "answers": the exponential mechanism over answers, or Gaussian noise, then the nearest table.
     candidates
         The base measure: "multisets" (Algorithm 4), or "tuples" (ordered rows). Answers have none.
     work
@@ -74,8 +74,13 @@ class Plan:
         return None if self.candidates is None else count(self._cells, self.rows, self.candidates)
 
     @property
+    def delta(self) -> Fraction | None:
+        """The delta of the guarantee; None: it is pure, also where a delta was allowed."""
+        return None if self.answers is None else self.answers.delta
+
+    @property
     def privacy(self) -> Fraction:
-        """The exact guarantee: epsilon, or a little less under add-remove.
+        """The exact epsilon of the guarantee: that asked for, or a little less under add-remove.
 
         Adding or removing a row changes max_f |f(x) - f(y)| n by at most 1 upwards but only by
         1 - 1/(m D) downwards, so the range of the exponent is epsilon (1 - 1/(2 m D)).

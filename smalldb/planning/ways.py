@@ -30,6 +30,8 @@ class Request:
         Rows of the data; None where it is private.
     n_max
         Then, about how many there are at most, if the user says so.
+    delta
+        What answers may have; None: all must be pure.
     """
 
     workload: Workload
@@ -38,6 +40,7 @@ class Request:
     epsilon: Fraction
     beta: Fraction
     neighbours: Neighbours
+    delta: Fraction | None = None
 
     @property
     def rows_hint(self) -> int | None:
@@ -124,7 +127,11 @@ def _by_answers(request: Request, plan: Plan) -> Plan | str:
         return f"answers would reach 2^62: {_cap(request)} or rows x the common denominator of the queries"
     try:
         answers = plan_answers(
-            request.workload, n=n, epsilon=request.epsilon, neighbours=request.neighbours.value
+            request.workload,
+            n=n,
+            epsilon=request.epsilon,
+            neighbours=request.neighbours.value,
+            delta=request.delta,
         )
     except ValueError as error:
         return str(error)

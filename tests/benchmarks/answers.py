@@ -3,7 +3,8 @@
 FILE is a CSV (.gz) of 0 and 1; its first 8 and 14 columns, and samples of 1,000 rows and all of them, are
 released over several seeds. Max error over all 1- and 2-way conjunctions and over all cells of 3-way tables,
 mean over the seeds; median CPU seconds of a release, and the peak memory of a process with its libraries.
-"histogram" is Laplace noise on every cell, negative ones cut off. With ``--peer-python PYTHON`` also MWEM,
+"histogram" is Laplace noise on every cell, negative ones cut off. With ``--delta 1e-9`` also "gaussian", this
+package's release with that delta allowed (pure where that is expected to err less). With ``--peer-python PYTHON`` also MWEM,
 and AIM and MST at delta = 1e-9, of smartnoise-synth in that interpreter's environment:
 
     python -m venv peers
@@ -28,6 +29,7 @@ WORKLOADS = ("conjunctions:2", "marginals:=3")
 ATTRIBUTES = (8, 14)
 ROWS = (1_000, None)
 EPSILONS = ("0.1", "1")
+OURS = ("smalldb", "gaussian")
 PEERS = ("mwem", "aim", "mst")
 DELTA = 1e-9
 SECONDS = 600
@@ -58,7 +60,9 @@ def histogram_of(bits: np.ndarray) -> np.ndarray:
     )
 
 
-def smalldb(frame: pd.DataFrame, workload: str, epsilon: str, seed: int) -> np.ndarray:
+def smalldb(
+    frame: pd.DataFrame, workload: str, epsilon: str, seed: int, delta: str | None = None
+) -> np.ndarray:
     """Release by this package."""
     from queries import Domain, Rows
     from queries.spec import parse
@@ -66,9 +70,8 @@ def smalldb(frame: pd.DataFrame, workload: str, epsilon: str, seed: int) -> np.n
     from smalldb.randomness import SeededBits
 
     domain = Domain(frame.columns)
-    plan = plan_answers(
-        parse(workload).workload(domain), n=len(frame), epsilon=epsilon, neighbours="replace-one"
-    )
+    asked = parse(workload).workload(domain)
+    plan = plan_answers(asked, n=len(frame), epsilon=epsilon, neighbours="replace-one", delta=delta)
     measured = measure(plan, Rows.from_frame(domain, frame), SeededBits(seed))
     return histogram_of(synthesise(plan, measured, len(frame)))
 
@@ -99,10 +102,12 @@ def one(arguments: argparse.Namespace) -> dict[str, float]:
     for seed in range(arguments.seeds):
         frame = sample(arguments.data, arguments.attributes, arguments.rows, seed)
         truth = histogram_of(frame.to_numpy())
-        for workload in WORKLOADS if arguments.step == "smalldb" else ("all",):
+        for workload in WORKLOADS if arguments.step in OURS else ("all",):
             start = process_time()
             if arguments.step == "smalldb":
                 found = smalldb(frame, workload, arguments.epsilon, seed)
+            elif arguments.step == "gaussian":
+                found = smalldb(frame, workload, arguments.epsilon, seed, arguments.delta)
             elif arguments.step == "histogram":
                 found = histogram(frame, workload, arguments.epsilon, seed)
             else:
@@ -130,6 +135,7 @@ def main() -> None:
     )
     parser.add_argument("--data", required=True, help="a CSV of 0 and 1")
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--delta", help="also release with this delta allowed, such as 1e-9")
     parser.add_argument("--peer-python", help="interpreter of an environment with smartnoise-synth")
     for hidden, kind in (("step", str), ("attributes", int), ("rows", int), ("epsilon", str)):
         parser.add_argument(f"--{hidden}", type=kind, help=argparse.SUPPRESS)
@@ -137,7 +143,8 @@ def main() -> None:
     if arguments.step:
         print(json.dumps(one(arguments)))
         return
-    steps = ["smalldb", "histogram", *(PEERS if arguments.peer_python else ())]
+    steps = ["smalldb", *(["gaussian"] if arguments.delta else []), "histogram"]
+    steps += PEERS if arguments.peer_python else ()
     print(GOAL)
     print("| d | n | epsilon | by |", " | ".join(WORKLOADS), "| s | MB |")
     print("|" + "---|" * 8)
@@ -147,6 +154,7 @@ def main() -> None:
             command = [python, __file__, "--data", arguments.data, "--seeds", str(arguments.seeds)]
             command += ["--step", step, "--attributes", str(d), "--epsilon", epsilon]
             command += [] if n is None else ["--rows", str(n)]
+            command += [] if arguments.delta is None else ["--delta", arguments.delta]
             done = subprocess.run(command, capture_output=True, text=True, preexec_fn=limit)
             label = f"| {d} | {n or 'all'} | {epsilon} | {step} |"
             if done.returncode:

@@ -1,0 +1,91 @@
+"""The discrete Gaussian: exact noise of integers, and how many parities move between neighbours.
+
+Canonne, Kamath and Steinke, "The discrete Gaussian for differential privacy" (2020), CKS below. Integers
+that move by Delta_j between neighbours, each with noise of its own sigma_j^2, are released under rho-zCDP,
+where rho is the largest sum of Delta_j^2 / (2 sigma_j^2) (CKS, Theorem 14).
+"""
+
+from collections.abc import Mapping
+from fractions import Fraction
+from math import comb, isqrt
+
+import numpy as np
+
+from queries.domain import Integers
+from smalldb.answers.drawing import clipped, whole_geometric
+from smalldb.randomness import BitSource
+from smalldb.sampling import bernoulli_exp
+
+BITS = 24  # of a weight
+
+
+def gaussian_noise(variance: Fraction, count: int, source: BitSource) -> Integers:
+    """
+    Draw independent X, P(X = x) proportional to exp(-x^2 / (2 variance)), exactly; int64, cut at `CLIP`.
+
+    By rejection from the two-sided geometric law of scale t = floor(sigma) + 1, kept with probability
+    exp(-(|x| - variance / t)^2 / (2 variance)) (CKS, Algorithm 3): about three in four are.
+
+    Parameters
+    ----------
+    variance
+        Above 0 and below 2^120: sigma^2. The variance of X is no larger, and hardly smaller from 1 on.
+    """
+    t = isqrt(variance.__floor__()) + 1
+    middle = variance / t
+    drawn, pending = np.zeros(count, dtype=object), np.arange(count)
+    while len(pending):
+        tried = whole_geometric(Fraction(1, t), len(pending), source).tolist()
+        kept = [bernoulli_exp((abs(x) - middle) ** 2 / (2 * variance), source) for x in tried]
+        drawn[pending] = tried
+        pending = pending[np.logical_not(kept)]
+    return clipped(drawn.tolist())
+
+
+def moving(attributes: int, order: int, distance: int) -> int:
+    """
+    Return how many sets of an order hold an odd number of `distance` given attributes of so many.
+
+    Their parities, and no other, differ between two rows that differ in just these attributes.
+    """
+    return sum(comb(distance, j) * comb(attributes - distance, order - j) for j in range(1, order + 1, 2))
+
+
+def least_variances(
+    attributes: int, sizes: Mapping[int, int], needs: Mapping[int, float], rho: Fraction, replaced: bool
+) -> dict[int, Fraction]:
+    """
+    Return sigma^2 for the counts of each order: rho-zCDP together, for any two neighbours.
+
+    Replace-one: rows that differ in h attributes move, by 1 each, the odd counts of no more sets than there
+    are, nor than `moving(attributes, order, h)`. So weights w_o = 1 / (2 sigma_o^2) are rho-zCDP if the sum
+    of moved_o(h) w_o is at most rho for every h; they are scaled by the largest, exactly. Add-remove: every
+    sum moves by 1.
+
+    The sum of needs_o / w_o is least, for given numbers that move, at w_o proportional to
+    sqrt(needs_o / moved_o). The numbers are taken of each h in turn, and the best weights kept.
+
+    Parameters
+    ----------
+    sizes
+        How many sets of each order are counted (order 0: the rows).
+    needs
+        What the variance of each order counts in the worst query, above 0.
+    """
+    orders = sorted(sizes)
+    if replaced:
+        moves = [[min(sizes[o], moving(attributes, o, h)) for o in orders] for h in range(1, attributes + 1)]
+    else:
+        moves = [[sizes[o] for o in orders]]
+    needed = np.array([needs[o] for o in orders])
+    best: tuple[float, list[Fraction]] | None = None
+    for moved in moves:
+        floats = np.sqrt(needed / np.maximum(moved, 0.5))
+        weights = [Fraction(max(1, round(w))) for w in (floats / floats.max() * (1 << BITS)).tolist()]
+        most = max(sum((m * w for m, w in zip(some, weights, strict=True)), Fraction(0)) for some in moves)
+        variances = [most / (2 * rho * w) for w in weights]
+        noise = float(needed @ np.array([float(v) for v in variances]))
+        if best is None or noise < best[0]:
+            best = noise, variances
+    assert best is not None
+    return dict(zip(orders, best[1], strict=True))

@@ -1,0 +1,346 @@
+"""Releases with a delta: what is measured, bounded, recorded, counted; and that without one all is pure."""
+
+import json
+from fractions import Fraction
+from math import exp, sqrt
+
+import jsonschema
+import numpy as np
+import pandas as pd
+import pytest
+
+import smalldb
+from queries import Conjunctions, Domain, Marginals, Parities, Rows
+from smalldb.accounting import compose, compose_records
+from smalldb.accounting.concentrated import rho_of
+from smalldb.answers import bound, loss, measure, plan_answers, synthesise
+from smalldb.answers import measuring as measuring_module
+from smalldb.answers.bounding import _parity_intervals
+from smalldb.answers.measuring import Measured, counts
+from smalldb.answers.parities import odd_counts
+from smalldb.answers.shares import alternatives
+from smalldb.answers.tails import gaussian_quantile
+from smalldb.cli import main
+from smalldb.ledger import Ledger
+from smalldb.page import page
+from smalldb.randomness import SeededBits
+from smalldb.recording import make_record, record_schema
+
+RELATIONS = ["replace-one", "add-remove"]
+
+
+def latent(d, n, seed):
+    """Rows of four classes, attributes independent within each."""
+    generator = np.random.default_rng(seed)
+    rates = generator.beta(1, 1, (4, d))[generator.integers(0, 4, n)]
+    return pd.DataFrame((generator.random((n, d)) < rates).astype(int), columns=[f"a{i}" for i in range(d)])
+
+
+def gaussian(frame, queries, *, epsilon=1, delta="0.01", relation="replace-one"):
+    """The plan that measures all orders with Gaussian noise, and the rows."""
+    domain = Domain(frame.columns)
+    numbers = {"n": len(frame), "epsilon": epsilon, "neighbours": relation}
+    plans = alternatives(queries.workload(domain), **numbers, delta=delta)
+    return plans[-1], Rows.from_frame(domain, frame)
+
+
+def max_error(plan, rows, bits):
+    workload = plan.workload
+    synthetic = Rows.from_frame(workload.domain, workload.domain.decode(bits))
+    one, other = workload.answers(rows) / rows.n, workload.answers(synthetic) / len(bits)
+    return np.abs(one - other).max() / workload.denominator
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("queries", [Conjunctions(2), Marginals(3, exactly=True), Parities(3, exactly=True)])
+def test_pure_alternatives_are_what_they_were_and_one_is_added_for_each_order(relation, queries):
+    workload = queries.workload(Domain([*"abcdef"]))
+    numbers = {"n": 900, "epsilon": "0.7", "neighbours": relation}
+    pure, more = alternatives(workload, **numbers), alternatives(workload, **numbers, delta="1e-9")
+    added = more[len(pure) :]
+    assert all(plan.delta is None for plan in pure)
+    for one, other in zip(pure, more, strict=False):
+        assert other.delta is None
+        assert [(p.law, p.sets, p.share, p.tilt, p.deviations) for p in one.parts] == [
+            (p.law, p.sets, p.share, p.tilt, p.deviations) for p in other.parts
+        ]
+    orders = sorted({*added[-1].spectrum.orders.tolist()})
+    assert [max(map(len, plan.parts[0].sets)) for plan in added] == orders
+    assert {plan.delta for plan in added} == {Fraction(1, 10**9)}
+    assert plan_answers(workload, **numbers).delta is None
+
+
+def test_a_pure_choice_draws_the_same_bits_and_says_that_it_is_pure():
+    frame = latent(4, 200, 1)
+    given = {"epsilon": 1, "mechanism": "answers", "rows": 9, "rng": 3}
+    one, other = smalldb.release(frame, **given), smalldb.release(frame, **given, delta="1e-30")
+    pd.testing.assert_frame_equal(one.data, other.data)
+    assert one.record == other.record
+    assert other.record["delta"] is None is other.plan.delta
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_the_part_is_private_as_the_plan_says(relation):
+    """From its variances alone: squared moves of all pairs of rows; replace-one counts odd rows."""
+    frame = latent(5, 300, 2)
+    plan, _ = gaussian(frame, Marginals(3, exactly=True), relation=relation)
+    part, rho = plan.parts[0], rho_of(Fraction(1), Fraction(1, 100))
+    cells = plan.workload.domain.table()
+    odd = np.array([[sum(row[i] for i in s) % 2 for s in part.sets] for row in cells.astype(int)])
+    weights = np.array([1 / (2 * float(part.variances[len(s)])) for s in part.sets])
+    if relation == "replace-one":
+        losses = [(odd != row) @ weights for row in odd]
+        assert np.max(losses) == pytest.approx(float(rho))
+    else:  # a row adds 1 or -1 to each sum, and 1 to the number of rows
+        assert part.sets[0] == ()
+        assert weights.sum() == pytest.approx(float(rho))
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_released_is_the_count_with_noise_of_the_stated_deviation(relation, monkeypatch):
+    plan, rows = gaussian(latent(4, 80, 3), Marginals(2), relation=relation)
+    part, source = plan.parts[0], SeededBits(1)
+    noise = np.array([measure(plan, rows, source).values - counts(plan, rows) for _ in range(400)])
+    unit = 2 if relation == "replace-one" else 1
+    stated = np.array([part.deviations[len(places)] for places in part.sets]) / unit
+    squares = (noise / stated) ** 2
+    assert squares.mean() == pytest.approx(1, abs=6 * sqrt(2 / squares.size))
+    for order in part.variances:
+        some = squares[:, [len(places) == order for places in part.sets]]
+        assert some.mean() == pytest.approx(1, abs=6 * sqrt(2 / some.size))
+    monkeypatch.setattr(measuring_module, "gaussian_noise", lambda _, count, __: np.zeros(count, np.int64))
+    assert measure(plan, rows, source).values.tolist() == counts(plan, rows).tolist()
+
+
+@pytest.mark.parametrize("variance", [Fraction(1, 30), Fraction(1, 2), Fraction(7), Fraction(5000, 3)])
+@pytest.mark.parametrize(
+    "failure", [Fraction(99, 100), Fraction(1, 20), Fraction(1, 10**5), Fraction(1, 10**12)]
+)
+def test_the_quantile_holds_and_is_near_the_least(variance, failure):
+    """By the series. One less, and of more than a few units a tenth less, is too little."""
+    x = np.arange(1, 1000)
+    weights = np.exp(-(x.astype(float) ** 2) / (2 * float(variance)))
+    tails = 2 * np.cumsum(weights[::-1])[::-1] / (1 + 2 * weights.sum())  # of |X| >= 1, 2, ...
+    found = gaussian_quantile(variance, failure)
+    assert tails[found] <= failure
+    least = int(np.argmax(tails <= float(failure)))
+    assert least <= found
+    if failure < Fraction(1, 2):
+        assert found <= max(1.12 * least, least + 1)
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("queries", [Conjunctions(2), Marginals(3, exactly=True)])
+def test_the_bound_holds_as_often_as_it_says(relation, queries):
+    """So do the intervals of all parities that it is made of; with 1.6 times the noise they do not."""
+    frame = latent(5, 4000, 7)
+    plan, rows = gaussian(frame, queries, relation=relation)
+    bits = np.random.default_rng(2).integers(0, 2, (7, 5)).astype(np.uint8)
+    exact, odd = counts(plan, rows), odd_counts(rows, plan.spectrum.sets)
+    true, failure = rows.n - 2 * odd, Fraction(1, 5)
+
+    def inside(values):
+        low, high = _parity_intervals(plan, Measured(values), failure, rows.n)
+        return ((low <= true) & (true <= high)).all()
+
+    held = within = wider = 0
+    for seed in range(30):
+        measured = measure(plan, rows, SeededBits(seed))
+        held += max_error(plan, rows, bits) <= bound(plan, measured, bits, failure) < 1
+        within += inside(measured.values)
+        wider += inside(exact + (measured.values - exact) * 8 // 5)
+    assert held >= within >= 30 - 13  # Binomial(30, 0.2) exceeds 13 with probability 0.001
+    assert wider < 30 - 13
+
+
+@pytest.mark.parametrize("d", [5, 21])
+def test_a_release_without_noise_to_speak_of_is_right(d):
+    frame = latent(d, 4000, 8)
+    plan, rows = gaussian(frame, Conjunctions(2), epsilon=2**20)
+    measured = measure(plan, rows, SeededBits(1))
+    bits = synthesise(plan, measured, 200)
+    error = max_error(plan, rows, bits)
+    assert error <= bound(plan, measured, bits, 0.01) <= error + 1e-9
+    assert error < 0.01
+
+
+def test_orders_that_need_less_noise_than_pure_ones_are_taken():
+    """The released error is as expected, and below that of the best pure plan."""
+    frame = latent(10, 20_000, 9)
+    workload = Marginals(3, exactly=True).workload(Domain(frame.columns))
+    rows = Rows.from_frame(workload.domain, frame)
+    numbers = {"n": len(frame), "epsilon": "0.1", "neighbours": "replace-one"}
+    errors = []
+    for delta in (None, "1e-5"):
+        plan = plan_answers(workload, **numbers, delta=delta)
+        found = [
+            max_error(plan, rows, synthesise(plan, measure(plan, rows, SeededBits(s)), 20_000))
+            for s in (1, 2)
+        ]
+        assert plan.expected_error / 2.5 < np.mean(found) < 2.5 * plan.expected_error
+        errors.append(np.mean(found))
+    assert plan.method == "gaussian"
+    assert errors[1] < errors[0]
+
+
+def test_no_largest_loss_is_stated():
+    plan, rows = gaussian(latent(4, 50, 1), Marginals(2))
+    with pytest.raises(ValueError, match="no largest loss"):
+        loss(plan, rows, rows)
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_the_record_says_epsilon_and_delta(relation):
+    frame = latent(6, 500, 4)
+    public = {"n_max": 500} if relation == "add-remove" else {}
+    delta = "0.05" if relation == "add-remove" else "0.01"
+    made = smalldb.release(
+        frame,
+        "conjunctions:2",
+        epsilon=1,
+        delta=delta,
+        mechanism="answers",
+        rows=40,
+        neighbours=relation,
+        **public,
+    )
+    assert made.plan.answers.method == "gaussian"
+    assert made.plan.delta == Fraction(delta)
+    assert made.record["delta"] == delta
+    assert made.record["privacy"] == {"epsilon": "1", "delta": delta, "bounded_range": None}
+    jsonschema.validate(made.record, record_schema())
+    assert f"(1, {delta})-differential privacy" in page(made)
+    for wrong in (
+        {"delta": None},
+        {"privacy": {"epsilon": "1", "bounded_range": None}},
+        {"mechanism": "census"},
+    ):
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(made.record | wrong, record_schema())
+
+
+def record_of(delta, epsilon="1/2"):
+    frame = latent(6, 500, 4)
+    plan = smalldb.plan(
+        Domain(frame.columns),
+        "conjunctions:2",
+        n=500,
+        epsilon=epsilon,
+        delta=delta,
+        mechanism="answers",
+        rows=9,
+    )
+    return make_record(plan, private=True)
+
+
+def test_records_with_a_delta_count_as_pure_ones_that_fail_so_often():
+    """Three of them: epsilons as of pure ones, and the deltas added."""
+    records = [record_of("0.01"), record_of("0.02"), record_of(None)]
+    assert [record["delta"] for record in records] == ["0.01", "0.02", None]
+    total = compose_records(records, delta="1e-6")
+    assert total.epsilon == compose(epsilon="1/2", releases=3, delta="1e-6").epsilon
+    assert total.delta == Fraction("0.030001")
+    ranged = records[0] | {"privacy": records[0]["privacy"] | {"bounded_range": "1/2"}}
+    with pytest.raises(ValueError, match="no bounded range"):
+        compose_records([ranged], delta="1e-6")
+
+
+def test_composed_releases_lose_no_more_than_is_counted():
+    """Two Gaussian releases of rho together are of 2 rho: their own profile stays below what is composed."""
+    from scipy.stats import norm
+
+    epsilon, delta = Fraction(1), Fraction(1, 100)
+    mu = sqrt(4 * rho_of(epsilon, delta))  # of a normal number with the same 2 rho
+    total = float(2 * epsilon)
+    lost = norm.cdf(mu / 2 - total / mu) - exp(total) * norm.cdf(-mu / 2 - total / mu)
+    assert 0 < lost < 2 * delta
+
+
+def test_a_ledger_takes_no_delta(tmp_path):
+    ledger = Ledger(tmp_path / "l", budget=2)
+    before = (tmp_path / "l").read_bytes()
+    with pytest.raises(ValueError, match="a ledger counts pure privacy"):
+        ledger.spend(record_of("0.01"))
+    assert (tmp_path / "l").read_bytes() == before
+    assert ledger.spend(record_of("1e-30")).spent == Fraction(1, 2)  # a pure plan was best
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"delta": 0}, "delta must lie strictly between 0 and 1"),
+        ({"delta": 1}, "delta must lie strictly between 0 and 1"),
+        ({"delta": "1e-301"}, "delta must be at least 1e-300"),
+        ({"delta": "1e-9", "mechanism": "census"}, "delta is for answers"),
+        ({"delta": "1e-9", "mechanism": "rejection"}, "delta is for answers"),
+        ({"delta": "1e-9", "candidates": "tuples"}, "delta is for answers"),
+    ],
+)
+def test_a_delta_without_meaning_is_refused(given, said):
+    with pytest.raises(ValueError, match=said) as caught:
+        smalldb.plan(Domain([*"abc"]), n=100, epsilon=1, rows=4, **given)
+    assert "\n" not in str(caught.value)
+    with pytest.raises(TypeError, match="delta must be a finite number"):
+        smalldb.plan(Domain([*"abc"]), n=100, epsilon=1, rows=4, delta=True)
+
+
+def test_smalldb_stays_pure_where_a_delta_is_allowed():
+    made = smalldb.plan(Domain([*"abc"]), n=100, epsilon=1, rows=4, delta="0.1")
+    assert (made.mechanism, made.delta, made.bounded_range) == ("census", None, 1)
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("epsilon", [Fraction(1, 2**40), Fraction(2**20)])
+def test_plans_at_the_ends_of_the_range(relation, epsilon):
+    domain = Domain([f"a{i}" for i in range(100)])
+    plans = alternatives(
+        Conjunctions(2).workload(domain), n=10, epsilon=epsilon, neighbours=relation, delta="1e-300"
+    )
+    part = plans[-1].parts[0]
+    assert part.law == "gaussian"
+    assert all(0 < variance < 2**120 for variance in part.variances.values())
+    rows = Rows.from_frame(domain, latent(100, 10, 1))
+    released = measure(plans[-1], rows, SeededBits(1)).values
+    if epsilon > 1:
+        assert released.tolist() == counts(plans[-1], rows).tolist()
+    else:
+        assert np.abs(released).max() > 10**9
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    latent(6, 500, 4).to_csv("data.csv", index=False)
+    return tmp_path
+
+
+def test_the_commands_take_a_delta(folder, capsys):
+    common = ["--epsilon", "1", "--delta", "0.01", "--mechanism", "answers", "--rows", "20"]
+    common += ["--queries", "conjunctions:2"]
+    assert main(["generate", "data.csv", *common, "--record", "r.json", "--report", "r.html"]) == 0
+    out, err = capsys.readouterr()
+    assert out.count("\n") == 21
+    assert "mechanism: Gaussian noise on answers, and the nearest table" in err
+    assert "guarantee: (1, 0.01)-differential privacy, replace-one neighbours" in err
+    assert "a delta of 1/n" in err
+    assert json.loads((folder / "r.json").read_text())["delta"] == "0.01"
+    assert "save for a failure of probability 0.01" in (folder / "r.html").read_text()
+    assert main(["plan", "--attributes", "6", "--n", "500", "--json", *common]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["privacy"] == {"epsilon": "1", "delta": "0.01", "bounded_range": None}
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (["--mechanism", "census"], "smalldb: delta is for answers"),
+        (["--ledger", "l", "--budget", "3"], "smalldb: --ledger counts pure privacy: leave out --delta"),
+    ],
+)
+def test_the_command_refuses_a_delta_in_one_line(folder, capsys, more, said):
+    assert main(["generate", "data.csv", "--epsilon", "1", "--delta", "1e-6", "--rows", "3", *more]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith(said)
+    assert err.count("\n") == 1
+    assert sorted(path.name for path in folder.iterdir()) == ["data.csv"]
