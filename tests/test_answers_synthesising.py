@@ -16,9 +16,10 @@ from smalldb.answers import fitting as fitting_module
 from smalldb.answers import parities as parities_module
 from smalldb.answers import searching as searching_module
 from smalldb.answers.drawing import two_sided_geometric
-from smalldb.answers.fitting import estimates, fit, masks
+from smalldb.answers.fitting import fit
 from smalldb.answers.histogram import read
 from smalldb.answers.priors import prior
+from smalldb.answers.released import estimates, masks
 from smalldb.answers.rounding import rounded
 from smalldb.answers.searching import search
 from smalldb.answers.shares import alternatives

@@ -16,8 +16,9 @@ from smalldb.accounting.concentrated import rho_of
 from smalldb.answers import bound, loss, measure, plan_answers, synthesise
 from smalldb.answers import measuring as measuring_module
 from smalldb.answers.bounding import _parity_intervals
-from smalldb.answers.measuring import Measured, counts
+from smalldb.answers.measuring import counts
 from smalldb.answers.parities import odd_counts
+from smalldb.answers.released import Measured
 from smalldb.answers.shares import alternatives
 from smalldb.answers.tails import gaussian_quantile
 from smalldb.cli import main

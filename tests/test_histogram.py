@@ -9,9 +9,10 @@ from scipy.special import gammaln, logsumexp
 from queries import Conjunctions, Domain, Marginals, Rows
 from smalldb.answers import histogram as histogram_module
 from smalldb.answers import measure
-from smalldb.answers.fitting import Estimates, combined, estimates, fit
+from smalldb.answers.fitting import fit
 from smalldb.answers.histogram import Model, read
 from smalldb.answers.newton import newton
+from smalldb.answers.released import Estimates, combined, estimates
 from smalldb.answers.shares import alternatives
 from smalldb.kernels.posterior import posterior
 from smalldb.randomness import SeededBits

@@ -7,10 +7,16 @@ import numpy as np
 
 from queries import Rows
 from queries.domain import Bits, Integers
-from smalldb.answers.fitting import masks, released_counts, released_sums, transformed
-from smalldb.answers.measuring import Measured, pieces
 from smalldb.answers.parities import Floats
 from smalldb.answers.parts import Measurement
+from smalldb.answers.released import (
+    Measured,
+    masks,
+    pieces,
+    released_counts,
+    released_sums,
+    transformed,
+)
 from smalldb.answers.shares import AnswersPlan
 from smalldb.answers.tails import (
     entry_quantile,

@@ -8,19 +8,19 @@ import numpy as np
 
 from queries import Domain
 from queries.domain import Integers
-from smalldb.answers.fitting import (
-    NEWTON,
+from smalldb.answers.fitting import NEWTON, fit
+from smalldb.answers.newton import Point, newton
+from smalldb.answers.parities import Floats
+from smalldb.answers.priors import prior
+from smalldb.answers.released import (
+    Measured,
     estimates,
-    fit,
     masks,
+    pieces,
     released_counts,
     released_total,
     transformed,
 )
-from smalldb.answers.measuring import Measured, pieces
-from smalldb.answers.newton import Point, newton
-from smalldb.answers.parities import Floats
-from smalldb.answers.priors import prior
 from smalldb.answers.shares import AnswersPlan
 
 SHAPES = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 100.0)  # of the negative binomial

@@ -1,7 +1,6 @@
 """The one step that sees the data: exact counts, exact noise, integers out."""
 
 from collections import Counter
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -12,26 +11,12 @@ from smalldb.answers.drawing import CLIP, cube_noise, two_sided_geometric
 from smalldb.answers.gaussian import gaussian_noise
 from smalldb.answers.parities import odd_counts
 from smalldb.answers.parts import Measurement
+from smalldb.answers.released import Measured, pieces
 from smalldb.answers.shares import AnswersPlan
 from smalldb.answers.wishart import rates, wishart_noise
 from smalldb.randomness import BitSource
 
 LIMIT = CLIP // 2
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Measured:
-    """What was released: integers with exact noise, as private as the plan says. May be published.
-
-    Attributes
-    ----------
-    values
-        int64 (read-only): for each part of the plan one entry a set: the rows with odd parity on it under
-        replace-one, the sum of chi_S over the rows under add-remove (the empty set: the rows); or one entry
-        a cell.
-    """
-
-    values: Integers
 
 
 def measure(plan: AnswersPlan, rows: Rows, source: BitSource) -> Measured:
@@ -76,11 +61,6 @@ def counts(plan: AnswersPlan, rows: Rows) -> Integers:
     summed = odd if plan.replaced else rows.n - 2 * odd
     cells = [rows.histogram() for part in plan.parts if part.law == "cells"]
     return np.concatenate([summed, *cells])
-
-
-def pieces(plan: AnswersPlan, values: Integers) -> list[Integers]:
-    """Split what is measured into the parts of the plan, of which cells stand last."""
-    return np.split(values, np.cumsum([len(part.sets) for part in plan.parts])[: len(plan.parts) - 1])
 
 
 def loss(plan: AnswersPlan, one: Rows, other: Rows) -> Fraction:

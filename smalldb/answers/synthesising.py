@@ -4,11 +4,11 @@ import numpy as np
 
 from queries.domain import MAX_TABLE_ATTRIBUTES, Bits
 from queries.rows import pack
-from smalldb.answers.fitting import Estimates, estimates, fit, masks
+from smalldb.answers.fitting import fit
 from smalldb.answers.histogram import read
-from smalldb.answers.measuring import Measured
 from smalldb.answers.parities import Floats
 from smalldb.answers.priors import prior
+from smalldb.answers.released import Estimates, Measured, estimates, masks
 from smalldb.answers.rounding import rounded, scattered
 from smalldb.answers.searching import search
 from smalldb.answers.shares import AnswersPlan
