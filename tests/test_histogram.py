@@ -161,7 +161,7 @@ def three_way_errors(method, valid=None):
     truth, found = rows.histogram() / rows.n, []
     for seed in range(3):
         measured = measure(plan, rows, SeededBits(seed))
-        both = [fit(plan, estimates(plan, measured)).q]
+        both = [fit(plan, estimates(plan, measured, plan.unguarded)).q]
         both += [read(plan, measured)] if plan.parts[-1].law == "cells" else []
         matrix = workload.matrix() / workload.denominator
         found.append([np.abs(matrix @ (q[domain.cells()] - truth)).max() for q in both])

@@ -35,12 +35,12 @@ def bound(plan: AnswersPlan, measured: Measured, bits: Bits, beta: object) -> fl
     """
     Return an error that max_f |f(x) - f(y)| does not exceed with probability 1 - beta over the noise.
 
-    Parts share the failure evenly. The noise of a cube lies within the exact quantile of its radius, that
-    of a Wishart difference within what its moments say of each entry, that of a Gaussian within its tail, and
-    of cells what adds up to a parity or a query within a Chernoff bound. So the true sum of each parity lies
-    that near to the released one, and between -n and n; one that was not measured, between -n and n. A query
-    lies between the sums of the ends, and between 0 and 1. Under add-remove n is private: it lies near to the
-    released n, and if it could be 0, the bound is 1. Rounded up.
+    Parts share the failure evenly. The noise of a cube or a safeguard lies within the exact quantile of
+    its radius, that of a Wishart difference within what its moments say of each entry, that of a Gaussian
+    within its tail, and of cells what adds up to a parity or a query within a Chernoff bound. So the true sum
+    of each parity lies that near to the released one, and between -n and n; one that was not measured,
+    between -n and n. A query lies between the sums of the ends, and between 0 and 1. Under add-remove n is
+    private: it lies near to the released n, and if it could be 0, the bound is 1. Rounded up.
 
     Parameters
     ----------
@@ -107,6 +107,8 @@ def _parity_intervals(
 def _margins(plan: AnswersPlan, part: Measurement, failure: Fraction) -> Integers:
     """Return what the noise of each entry of a part does not exceed, all at once."""
     rate, each = plan.rate(part), failure / len(plan.parts)
+    if part.law == "safeguard":
+        return np.array([radius_quantile(1, rate, each)])
     if part.law == "cube":
         return np.full(len(part.sets), radius_quantile(len(part.sets), rate, each))
     d, each = len(part.attributes), each / len(part.sets)

@@ -1,28 +1,63 @@
 """From parities with public noise to a distribution over the cells."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
+from queries.domain import Integers
 from smalldb.answers.newton import Point, newton
-from smalldb.answers.parities import Floats
+from smalldb.answers.parities import Floats, mask
 from smalldb.answers.priors import prior
-from smalldb.answers.released import Estimates, masks
+from smalldb.answers.released import Estimates, Measured, estimates, masks, released_total
 from smalldb.answers.shares import AnswersPlan
 
 NEWTON = 2048  # parities up to which second derivatives are formed
+SURPRISE = 3.0  # deviations that a safeguard's parity is from what was predicted, to count
+SURPRISING = 1.0  # deviation of its coefficient then, whatever its order
+Found = TypeVar("Found")
 _SLOPE = 1e-6  # of a mean: what is left there does not matter
 
 
 class Fitted(NamedTuple):
-    """A distribution q over all 2^d cells, and the log-linear coefficients theta of the parities measured."""
+    """A log-linear distribution.
+
+    Attributes
+    ----------
+    theta
+        The coefficients of the parities that were measured.
+    q, chi
+        Shape (2^d,): the distribution over the cells, and the means of all parities.
+    """
 
     theta: Floats
     q: Floats
+    chi: Floats
 
 
-def fit(plan: AnswersPlan, found: Estimates) -> Fitted:
+def guarded_fit(plan: AnswersPlan, measured: Measured) -> Fitted:
+    """Fit to what was measured; what a safeguard measured counts only if all else predicts it badly."""
+    fitted = fit(plan, estimates(plan, measured, plan.unguarded))
+    if plan.safeguard is None:
+        return fitted
+    found, everything = estimates(plan, measured, (plan.safeguard,)), estimates(plan, measured)
+    surprising = np.abs(found.chi - fitted.chi[masks(plan)]) > SURPRISE * found.deviations
+    if not surprising.any():
+        return fitted
+    return fit(plan, everything, np.where(surprising, SURPRISING, prior(plan.spectrum.orders)))
+
+
+def predicted(plan: AnswersPlan, measured: Measured) -> Integers:
+    """Predict the counts of a safeguard's sets from the parts before it, rounded: int64, a set each."""
+    assert plan.safeguard is not None
+    fitted, total = fit(plan, estimates(plan, measured, plan.unguarded)), released_total(plan, measured)
+    d = len(plan.workload.domain.attributes)
+    chi = fitted.chi[[mask(places, d) for places in plan.safeguard.sets]]
+    counts: Integers = np.rint(total * ((1 - chi) / 2 if plan.replaced else chi)).astype(np.int64)
+    return counts
+
+
+def fit(plan: AnswersPlan, found: Estimates, sizes: Floats | None = None) -> Fitted:
     """
     Fit a distribution over all 2^d cells (0 on those that cannot exist), up to 20 attributes.
 
@@ -31,20 +66,21 @@ def fit(plan: AnswersPlan, found: Estimates) -> Fitted:
 
         ln Z(theta) - sum of theta_S z_S + sum of (sd_S / prior_S)^2 theta_S^2 / 2,
 
-    over the parities that were measured as z_S with noise sd_S. What is left of each answer is
-    z_S - chi_S(q) = (sd_S / prior_S)^2 theta_S. Cost: some
-    ten Walsh-Hadamard transforms and systems of equations, or some hundred transforms if they are many.
+    over the parities that were measured as z_S with noise sd_S; priors may be given as `sizes`, shape (K,).
+    What is left of each answer is z_S - chi_S(q) = (sd_S / prior_S)^2 theta_S. Cost: some ten
+    Walsh-Hadamard transforms and systems of equations, or some hundred transforms if they are many.
     """
     from smalldb.kernels.walsh import walsh
 
     domain = plan.workload.domain
     known = np.isfinite(found.deviations)
     codes, z, noise = masks(plan)[known], found.chi[known], found.deviations[known]
-    ridge = (noise / prior(plan.spectrum.orders[known])) ** 2
+    sizes = prior(plan.spectrum.orders) if sizes is None else sizes
+    ridge = (noise / sizes[known]) ** 2
     exists = np.zeros(1 << len(domain.attributes), dtype=bool)
     exists[domain.cells()] = True
 
-    def model(theta: Floats) -> Point[Floats]:
+    def model(theta: Floats) -> Point[tuple[Floats, Floats]]:
         log_q = np.zeros(len(exists))
         log_q[codes] = theta
         walsh(log_q)
@@ -61,7 +97,7 @@ def fit(plan: AnswersPlan, found: Estimates) -> Fitted:
             return products - np.outer(means, means) + np.diag(ridge + _SLOPE**2)
 
         value = float(top + np.log(total) - theta @ z + ridge @ theta**2 / 2)
-        return Point(theta, value, means - z + ridge * theta, curvature, q / total)
+        return Point(theta, value, means - z + ridge * theta, curvature, (q / total, chi))
 
     enough = max(_SLOPE, float(noise.min()) / 100)
     start = np.zeros(len(codes))
@@ -69,10 +105,10 @@ def fit(plan: AnswersPlan, found: Estimates) -> Fitted:
         best = newton(model, model(start), enough)
     else:
         best = _quasi_newton(model, start, enough)
-    return Fitted(best.place, best.found)
+    return Fitted(best.place, *best.found)
 
 
-def _quasi_newton(model: Callable[[Floats], Point[Floats]], start: Floats, enough: float) -> Point[Floats]:
+def _quasi_newton(model: Callable[[Floats], Point[Found]], start: Floats, enough: float) -> Point[Found]:
     """Minimise without second derivatives."""
     from scipy.optimize import minimize
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
-from math import exp, expm1, sqrt
+from math import exp, expm1, log, sqrt
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -14,10 +14,12 @@ from smalldb.answers import wishart
 from smalldb.answers.gaussian import least_variances
 from smalldb.answers.parities import Places, Spectrum
 
-Law: TypeAlias = Literal["cube", "wishart", "cells", "gaussian"]
+Law: TypeAlias = Literal["cube", "wishart", "cells", "gaussian", "safeguard"]
 
 MAX_LEVELS = 1 << 22  # that the exact draw of a radius may enclose
 SHARES = 64  # shares are multiples of 1/64
+SAFEGUARD = Fraction(1, 10)
+NOTICED = 0.5  # mean of a parity that a safeguard chooses almost surely, if it is predicted as 0
 TILTS = tuple(Fraction(part, 32) for part in range(1, 32))
 
 
@@ -32,6 +34,8 @@ class Measurement:
         2, noise of a Wishart difference. "cells": the count of each cell, noise exp(-epsilon share |V|_1 / 2)
         or, under add-remove, exp(-epsilon share |V|_1). "gaussian": sums of parities of some
         orders, discrete Gaussian noise with a variance for each order: the one law that is not pure.
+        "safeguard": of `sets` the one that what was released before predicts worst is chosen, and measured,
+        each for half the share.
     sets
         The parities (under add-remove, the first part counts the rows too: the empty set). Empty for cells.
     share
@@ -120,6 +124,18 @@ def _variances(attributes: int, tilt: Fraction) -> dict[int, float]:
     return {0: wishart.degrees(attributes)[0] / float(x) ** 2, **{o: float(m) for o, m in moments.items()}}
 
 
+def safeguard_part(series: Spectrum, n: int, epsilon: Fraction, replaced: bool) -> Measurement | None:
+    """Measure the parity of order 3 that was predicted worst; None: there is none, or it would be missed.
+
+    The odd chance of each other set is exp(-rate / 2 times how much better it was predicted).
+    """
+    sets, rate = _sets(series, 3, 3), epsilon * SAFEGUARD / 2
+    unit = 2 if replaced else 1
+    if not sets or float(rate / 2) * NOTICED * n / unit < log(len(sets)) + 2:
+        return None
+    return Measurement("safeguard", sets, SAFEGUARD, {3: unit * _geometric_deviation(float(rate))})
+
+
 def gaussian_part(series: Spectrum, rho: Fraction, replaced: bool, highest: int) -> Measurement:
     """Measure the parities of all orders up to one with Gaussian noise, rho-zCDP; least in the worst query.
 
@@ -142,8 +158,13 @@ def cells_part(
 ) -> Measurement:
     """Measure the count of each cell."""
     rate = float(epsilon * share / 2 if replaced else epsilon * share)
-    deviation = sqrt(2 * cells * exp(-rate)) / -expm1(-rate)
+    deviation = sqrt(cells) * _geometric_deviation(rate)
     return Measurement("cells", (), share, dict.fromkeys([0, *series.orders.tolist()], deviation))
+
+
+def _geometric_deviation(rate: float) -> float:
+    """Return the standard deviation of two-sided geometric noise."""
+    return sqrt(2 * exp(-rate)) / -expm1(-rate)
 
 
 def _sets(series: Spectrum, lowest: int, highest: int) -> tuple[Places, ...]:

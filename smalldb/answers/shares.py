@@ -11,7 +11,16 @@ from queries import Workload
 from queries.domain import MAX_TABLE_ATTRIBUTES
 from smalldb.accounting.concentrated import rho_of
 from smalldb.answers.parities import Floats, Spectrum, spectrum
-from smalldb.answers.parts import Law, Measurement, cells_part, cubes, gaussian_part, wishart_part
+from smalldb.answers.parts import (
+    NOTICED,
+    Law,
+    Measurement,
+    cells_part,
+    cubes,
+    gaussian_part,
+    safeguard_part,
+    wishart_part,
+)
 from smalldb.answers.priors import prior, read_deviation
 from smalldb.arguments import between_0_and_1, positive, whole
 
@@ -22,6 +31,7 @@ MOST_ROWS = 1 << 60  # so that a sum with noise fits 64 bits
 MOST_STEPS = 1 << 28  # of reading cells once
 LEAST_EPSILON, MOST_EPSILON = Fraction(1, 1 << 40), 1 << 20
 LEAST_DELTA = Fraction(1, 10**300)
+CLEAR = NOTICED / 5  # noise of a mean beside which a parity is seen that a safeguard would choose
 WISHART_SHARES = tuple(Fraction(part, 16) for part in (1, 4, 10, 13))  # beside cells
 
 
@@ -56,8 +66,18 @@ class AnswersPlan:
     @property
     def method(self) -> Method:
         """The law of the noise; "both": a Wishart difference and cells."""
-        laws = {part.law for part in self.parts}
+        laws = {part.law for part in self.unguarded}
         return self.parts[0].law if len(laws) == 1 else "both"
+
+    @property
+    def safeguard(self) -> Measurement | None:
+        """The part that is measured last and chosen by what was released before, if there is one."""
+        return self.parts[-1] if self.parts[-1].law == "safeguard" else None
+
+    @property
+    def unguarded(self) -> tuple[Measurement, ...]:
+        """The parts but for the safeguard."""
+        return tuple(part for part in self.parts if part.law != "safeguard")
 
     @property
     def expected_error(self) -> float:
@@ -98,14 +118,18 @@ class AnswersPlan:
             sd = read_deviation(domain.size, self.n, float(self.rate(last)), beside, modelled)
             precision = np.maximum(released(self.parts), beside + max(sd, 1e-100) ** -2.0)
         else:
-            precision = released(self.parts)
+            precision = released(self.unguarded)  # of one set that is chosen later nothing is expected
         found: Floats = precision[self.spectrum.orders - 1]
         return found
 
     def rate(self, part: Measurement) -> Fraction:
-        """Return the epsilon in the exponent of a part, a unit of its noise: of its counts, or of a cell."""
+        """Return the epsilon in the exponent of a part, a unit of its noise: of its counts, or of a cell.
+
+        Of a safeguard: of its noise; its choice has as much.
+        """
         epsilon = self.epsilon * part.share
-        return epsilon / 2 if part.law == "cells" and self.replaced else epsilon
+        halved = part.law == "safeguard" or (part.law == "cells" and self.replaced)
+        return epsilon / 2 if halved else epsilon
 
 
 def plan_answers(
@@ -115,9 +139,10 @@ def plan_answers(
     Decide what to measure, by the least expected error.
 
     Candidates: the parities of all orders up to some order that the workload needs, with noise from a cube
-    for each order; those of order 1 and 2 with a Wishart difference; up to 20 attributes, the cells, or
-    both. If `delta` is given, also the parities up to each such order with Gaussian noise; what is chosen may
-    be pure all the same. The decision records derive the estimate of the error.
+    for each order; those of order 1 and 2 with a Wishart difference, and a safeguard if the workload has
+    order 3; up to 20 attributes, the cells, or both. If `delta` is given, also the parities up to each such
+    order with Gaussian noise; what is chosen may be pure all the same. The decision records derive the
+    estimate of the error.
 
     Raises
     ------
@@ -162,15 +187,17 @@ def alternatives(
     series, replaced = spectrum(workload), neighbours == "replace-one"
     orders = sorted({*series.orders.tolist()})
     made = [cubes(series, exact, replaced, highest) for highest in orders]
-    first = wishart_part(series, exact, replaced, Fraction(1))
-    made.append(None if first is None else (first,))
+    guard = safeguard_part(series, n, exact, replaced) if d <= MAX_TABLE_ATTRIBUTES else None
+    first = wishart_part(series, exact, replaced, Fraction(1) if guard is None else 1 - guard.share)
+    made.append(None if first is None else (first,) if guard is None else (first, guard))
     # what reading a cell takes grows with the rows and with the noise
     if d <= MAX_TABLE_ATTRIBUTES and n + 100 * domain.size / (exact / 2) <= MOST_STEPS:
-        made.append((cells_part(series, domain.size, exact, replaced, Fraction(1)),))
-        for share in WISHART_SHARES:
-            low = wishart_part(series, exact, replaced, share)
-            if low is not None:
-                made.append((low, cells_part(series, domain.size, exact, replaced, 1 - share)))
+        for share in (Fraction(0), *WISHART_SHARES):
+            low = wishart_part(series, exact, replaced, share) if share else None
+            cells = cells_part(series, domain.size, exact, replaced, 1 - share)
+            # cells in which a large parity is not seen do not stand for the safeguard that they would replace
+            if (low or not share) and (guard is None or cells.deviations[3] <= CLEAR * n):
+                made.append((cells,) if low is None else (low, cells))
     plans = [AnswersPlan(workload, n, exact, neighbours, parts, series) for parts in made if parts]
     if allowed is not None:
         rho = rho_of(exact, allowed)

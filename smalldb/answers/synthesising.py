@@ -4,7 +4,7 @@ import numpy as np
 
 from queries.domain import MAX_TABLE_ATTRIBUTES, Bits
 from queries.rows import pack
-from smalldb.answers.fitting import fit
+from smalldb.answers.fitting import guarded_fit
 from smalldb.answers.histogram import read
 from smalldb.answers.parities import Floats
 from smalldb.answers.priors import prior
@@ -30,17 +30,19 @@ def synthesise(plan: AnswersPlan, measured: Measured, rows: int, *, progress: bo
     The same released integers give the same rows. No row is made that `domain.valid` rules out.
     """
     rows = whole(rows, "rows")
-    found, series = estimates(plan, measured), plan.spectrum
+    series = plan.spectrum
     enough = plan.expected_error / PRECISION
     if len(plan.workload.domain.attributes) <= MAX_TABLE_ATTRIBUTES:
         from smalldb.kernels.walsh import walsh
 
-        distribution = read(plan, measured) if plan.parts[-1].law == "cells" else fit(plan, found).q
+        cells = plan.parts[-1].law == "cells"
+        distribution = read(plan, measured) if cells else guarded_fit(plan, measured).q
         start = rounded(plan.workload.domain, distribution, rows)
         walsh(distribution)
         wanted = series.answers(distribution[masks(plan)])
         bits = search(plan.workload, start, wanted, enough=enough, progress=progress)
     else:
+        found = estimates(plan, measured)
         ones = _ones(plan, found)
         wanted = series.answers(_shrunk(plan, found, 1 - 2 * ones))
         copies = -(-rows // SEARCHED)
