@@ -296,6 +296,9 @@ def test_the_commands(tmp_path, monkeypatch, capfd):
         assert main([*arguments, "--checkpoint", "audits"]) == 0
         assert capfd.readouterr().out == plain
     assert sorted(os.listdir("audits")) == ["add-remove", "replace-one"]
+    for command in arguments, ["census", "data.csv", "--rows", "4"]:
+        assert main([*command, "--checkpoint", ""]) == 2
+        assert capfd.readouterr().err == "smalldb: checkpoint needs a folder's name\n"
 
 
 def test_killed_again_and_again(tmp_path):
