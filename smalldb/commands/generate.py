@@ -16,7 +16,7 @@ from smalldb.ledger import Account, Ledger
 from smalldb.page import Comparison, page
 from smalldb.planning import plan
 from smalldb.recording import make_record
-from smalldb.releasing import Release, release
+from smalldb.releasing import Release, check_size, release
 
 CHOICES = ("epsilon", "alpha", "rows", "neighbours", "n_max", "mechanism", "candidates", "beta")
 
@@ -85,6 +85,7 @@ def run_generate(arguments: argparse.Namespace) -> None:
         if ledger is not None:
             ledger.read().after(make_record(foreseen, private=True))
         table = source.read(progress)
+        check_size(table, foreseen.neighbours)
         n = table.n if arguments.neighbours == "replace-one" else None
         if ledger is not None and n != 0:
             account = ledger.spend(make_record(plan(source.domain, **choices, n=n), private=True))
