@@ -6,11 +6,13 @@ import re
 import stat
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, Future, ThreadPoolExecutor, as_completed
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
+from queue import SimpleQueue
+from threading import Lock
 from typing import Any, Generic, TypeAlias, TypeVar, final
 
 import numpy as np
@@ -24,7 +26,9 @@ Folder: TypeAlias = str | os.PathLike[str]
 MARK = "smalldb checkpoint 1. CONFIDENTIAL: computed from the data, not for publication"
 BATCHES = 64  # that an executor is sent at most: what a part needs is sent with each
 
-_NAMES = re.compile(r"lock|[0-9]{6,}\.(part|shard)")
+_NAMES = re.compile(r"lock|([0-9]{6}|[1-9][0-9]{6,})\.(part|shard)")
+_busy: set[tuple[int, int, int]] = set()  # process, and device and number of the folder
+_guard = Lock()
 
 
 @final
@@ -52,14 +56,14 @@ class Checkpoint(Generic[R]):
 
     @contextmanager
     def opened(self) -> Iterator[None]:
-        """Prepare the folder, and keep it from other processes inside the ``with`` block.
+        """Prepare the folder, and keep it to this call inside the ``with`` block.
 
         Raises
         ------
         OSError
             It cannot be made, read or written.
         ValueError
-            Others may read it, it holds other things, or another process works with it.
+            Others may read it, it is another user's, it holds other things, or another call works with it.
         """
         try:
             import fcntl
@@ -69,12 +73,18 @@ class Checkpoint(Generic[R]):
         folder = os.fspath(self.folder)
         if not os.path.isdir(folder):
             os.mkdir(folder, 0o700)
-        if stat.S_IMODE(os.stat(folder).st_mode) & 0o077:
+        found = os.stat(folder)
+        if found.st_uid != os.geteuid():
+            raise ValueError(f"checkpoint: {folder} is another user's: name a new folder")
+        if stat.S_IMODE(found.st_mode) & 0o077:
             raise ValueError(f"checkpoint: others may enter {folder}: chmod 700 it, or name a new folder")
         if not all(map(_NAMES.fullmatch, os.listdir(folder))):
             raise ValueError(f"checkpoint: {folder} holds other things: name a new folder")
         # a lock of this process, not of its children, which may outlive it
-        with open(os.path.join(folder, "lock"), "a", opener=_private) as lock:
+        with (
+            _alone((os.getpid(), found.st_dev, found.st_ino), folder),
+            open(os.path.join(folder, "lock"), "a", opener=_private) as lock,
+        ):
             try:
                 fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except (BlockingIOError, PermissionError) as error:
@@ -111,8 +121,9 @@ class Checkpoint(Generic[R]):
         packed = json.dumps(self.pack(result), allow_nan=False)
         lines = [MARK.encode(), self.run.encode(), b"%d" % place, packed.encode()]
         begun = self._path(place, "part")
+        begun.unlink(missing_ok=True)  # of a run that was killed; whatever it is, it is not written to
         try:
-            with open(begun, "wb", opener=_private) as file:
+            with open(begun, "xb", opener=_private) as file:
                 file.write(b"\n".join([*lines, _checksum(lines), b""]))
                 file.flush()
                 os.fsync(file.fileno())
@@ -192,20 +203,28 @@ def _run(
     executor: Executor | None,
     threads: int | None,
 ) -> Iterator[tuple[int, R]]:
-    pool = executor or ThreadPoolExecutor(os.cpu_count() if threads is None else threads)
+    if executor is None:
+        pool: Executor = ThreadPoolExecutor(os.cpu_count() if threads is None else threads)
+    else:
+        pool = executor
     size = 1 if executor is None else max(1, -(-len(todo) // BATCHES))
     waiting: dict[Future[list[R]], Sequence[tuple[int, P]]] = {}
+    done = SimpleQueue[Future[list[R]]]()  # `as_completed` never hears of a future that a shutdown cancels
     lost: list[tuple[int, P]] = []
     reason = ""
     try:
         for batch in (todo[first : first + size] for first in range(0, len(todo), size)):
             try:
-                waiting[pool.submit(_each, function, [part for _, part in batch])] = batch
+                future = pool.submit(_each, function, [part for _, part in batch])
             except Exception as error:
                 if executor is None:
                     raise
                 lost, reason = [*lost, *batch], type(error).__name__
-        for future in as_completed(list(waiting)):
+                continue
+            waiting[future] = batch
+            future.add_done_callback(done.put)
+        while waiting:
+            future = done.get()
             batch = waiting.pop(future)
             try:
                 results = future.result()
@@ -231,6 +250,19 @@ def _run(
 
 def _each(function: Callable[[P], R], parts: Sequence[P]) -> list[R]:
     return [function(part) for part in parts]
+
+
+@contextmanager
+def _alone(key: tuple[int, int, int], folder: str) -> Iterator[None]:
+    """Keep other calls of this process out: they would share its lock, and drop it when they close it."""
+    with _guard:
+        if key in _busy:
+            raise ValueError(f"checkpoint: another call works in {folder}")
+        _busy.add(key)
+    try:
+        yield
+    finally:
+        _busy.discard(key)
 
 
 def _private(path: str, flags: int) -> int:

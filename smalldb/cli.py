@@ -5,6 +5,7 @@ import signal
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from traceback import walk_tb
 from typing import TYPE_CHECKING, NoReturn
 
 from smalldb.commands import REFUSED
@@ -61,12 +62,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return REFUSED
     except OSError as error:
-        print(f"smalldb: {error.filename or 'output'}: {_reason(error)}", file=sys.stderr)
+        print(f"smalldb: {_place(error)}: {_reason(error)}", file=sys.stderr)
         return REFUSED
     except (ValueError, TypeError) as error:
         print(f"smalldb: {error}", file=sys.stderr)
         return REFUSED
     return DONE
+
+
+def _place(error: OSError) -> str:
+    """Say where the operating system refuses."""
+    modules = {frame.f_globals.get("__name__") for frame, _ in walk_tb(error.__traceback__)}
+    if "numba.core.caching" in modules:
+        return "the cache of compiled code (NUMBA_CACHE_DIR names another place)"
+    return error.filename or "output"
 
 
 def _reason(error: OSError) -> str:
@@ -88,5 +97,5 @@ def run() -> NoReturn:
 def stop(*_: object) -> NoReturn:
     """Leave at Ctrl-C with nothing behind, at once: an exception can drown in compiled code."""
     abandon()
-    os.write(2, b"smalldb: interrupted, no output was written\n")
+    os.write(2, b"smalldb: interrupted; unfinished files were removed\n")
     os._exit(INTERRUPTED)

@@ -57,7 +57,8 @@ class Outputs:
     ) -> None:
         try:
             if kind is None:
-                for path, begun in self._begun.items():
+                # what is written into a pipe cannot be taken back
+                for path, begun in sorted(self._begun.items(), key=lambda item: item[1] is None):
                     if begun is None:
                         with Path(path).open("ab") as file:
                             file.write(self._kept[path])
@@ -90,14 +91,19 @@ def create(path: str, content: bytes) -> None:
         _fill(begun, content, path)
         with suppress(FileExistsError), _named(path):
             os.link(begun, os.path.realpath(path))
-        folder = os.open(begun.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        sync_folder(begun.parent)
     finally:
         begun.unlink(missing_ok=True)
         unfinished.discard(begun)
+
+
+def sync_folder(folder: str | os.PathLike[str]) -> None:
+    """Wait until the disk has the names of the files in a folder."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple, final
 from smalldb.accounting import Composition, compose_records
 from smalldb.arguments import positive
 from smalldb.exact import as_fraction, as_text
-from smalldb.files import create
+from smalldb.files import create, sync_folder
 from smalldb.planning.reading import relation_of
 
 FORMAT = 1
@@ -63,7 +63,8 @@ class Account:
         OutOfBudget
             More than is left.
         ValueError, TypeError
-            Not the record of a private release, of another neighbouring relation, or with a delta.
+            Not the record of a private release, of another neighbouring relation, or with a delta; a sum of
+            more than 10,000 bits above or below the line.
         """
         if compose_records([*self.records, record], delta=0).delta:
             raise ValueError("a ledger counts pure privacy: delta of the record must be null")
@@ -74,6 +75,8 @@ class Account:
                 f"epsilon: the release needs {needed}, and {as_text(self.left)} of the budget of "
                 f"{as_text(self.budget)} is left"
             )
+        for total in (made.spent, made.left):  # Python writes no longer numbers
+            as_fraction(total, "epsilon, added up with all before it,")
         return made
 
     def composed(self, delta: object) -> Composition:
@@ -169,6 +172,7 @@ class Ledger:
                 os.ftruncate(handle, end)
                 _write(handle, line if raw[end - 1 : end] == b"\n" else b"\n" + line)
                 os.fsync(handle)
+                sync_folder(os.path.dirname(os.path.realpath(self._path)))  # who made it may have been killed
             except BaseException as error:
                 with suppress(OSError):
                     os.ftruncate(handle, end)
@@ -191,6 +195,7 @@ class Ledger:
                 raise ValueError(f"{self._path} was replaced while it was opened: nothing was spent")
             yield handle
         finally:
+            fcntl.flock(handle, fcntl.LOCK_UN)  # a process that was forked meanwhile has the file open, too
             os.close(handle)
 
 

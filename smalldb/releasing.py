@@ -205,8 +205,7 @@ def release(
         beta=beta,
     )
     table = rows_of(data, universe)
-    if table.n > MAX_N and planned.neighbours is Neighbours.ADD_REMOVE:
-        raise DataError("the table has more than 2^40 rows")
+    check_size(table, planned.neighbours)
 
     made = _DRAW[planned.mechanism](planned, table, source, progress)
     synthetic = universe.decode(made.bits, like=data if isinstance(data, pd.DataFrame) else None)
@@ -273,6 +272,12 @@ def _by_answers(plan: Plan, table: Rows, source: BitSource, progress: bool) -> _
 
 
 _DRAW = {"census": _by_census, "rejection": _by_rejection, "answers": _by_answers}
+
+
+def check_size(table: Rows, relation: Neighbours) -> None:
+    """Refuse a table larger than any that a plan is made for where n is private: `queries.DataError`."""
+    if table.n > MAX_N and relation is Neighbours.ADD_REMOVE:
+        raise DataError("the table has more than 2^40 rows")
 
 
 def arranged(places: Integers, source: BitSource) -> Integers:

@@ -158,25 +158,62 @@ def test_folders_that_are_refused(tmp_path, monkeypatch):
     assert not (tmp_path / "kept").exists()
 
 
-def test_two_processes_do_not_share_a_folder(tmp_path):
+def test_two_calls_do_not_share_a_folder(tmp_path):
     folder = tmp_path / "kept"
     code = "import smalldb.checkpoints as c, sys\nwith c.Checkpoint(sys.argv[1], 'run').opened(): pass"
     with Checkpoint(folder, "run").opened():
         done = subprocess.run(
             [sys.executable, "-c", code, folder], capture_output=True, text=True, check=False
         )
-    assert "another process works in" in done.stderr
+        assert "another process works in" in done.stderr
+        with pytest.raises(ValueError, match="another call works in"):
+            census(folder)
+        done = subprocess.run(
+            [sys.executable, "-c", code, folder], capture_output=True, text=True, check=False
+        )
+        assert "another process works in" in done.stderr
     subprocess.run([sys.executable, "-c", code, folder], check=True)
 
 
-def test_a_link_is_not_followed(tmp_path):
+@pytest.mark.parametrize("link", [os.symlink, os.link])
+def test_a_link_in_place_of_a_part_is_not_written_through(link, tmp_path):
     folder, target = tmp_path / "kept", tmp_path / "precious"
     folder.mkdir(mode=0o700)
     target.write_text("precious")
-    (folder / "000000.part").symlink_to(target)
+    link(target, folder / "000000.part")
+    census(folder)
+    assert target.read_text() == "precious"
+
+
+def test_a_lock_that_is_a_link_is_refused(tmp_path):
+    folder = tmp_path / "kept"
+    folder.mkdir(mode=0o700)
+    (folder / "lock").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(OSError, match="symbolic link"):
         census(folder)
-    assert target.read_text() == "precious"
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_an_old_part_does_not_open_what_replaces_it(tmp_path):
+    folder = tmp_path / "kept"
+    folder.mkdir(mode=0o700)
+    (folder / "000000.part").touch(mode=0o644)
+    census(folder)
+    assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {0o600}
+
+
+def test_a_part_has_one_name(tmp_path):
+    kept = Checkpoint(tmp_path / "kept", "run")
+    list(finished(twice, [3, 4], checkpoint=kept))
+    os.link(tmp_path / "kept" / "000001.shard", tmp_path / "kept" / "0000001.shard")
+    with pytest.raises(ValueError, match="holds other things"):
+        list(finished(twice, [3, 4], checkpoint=kept))
+
+
+def test_a_folder_of_another_user_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: tmp_path.stat().st_uid + 1)
+    with pytest.raises(ValueError, match="another user's"):
+        census(tmp_path / "kept")
 
 
 def test_a_full_disk_leaves_nothing_half_written(tmp_path, monkeypatch):
@@ -259,6 +296,9 @@ def test_the_commands(tmp_path, monkeypatch, capfd):
         assert main([*arguments, "--checkpoint", "audits"]) == 0
         assert capfd.readouterr().out == plain
     assert sorted(os.listdir("audits")) == ["add-remove", "replace-one"]
+    for command in arguments, ["census", "data.csv", "--rows", "4"]:
+        assert main([*command, "--checkpoint", ""]) == 2
+        assert capfd.readouterr().err == "smalldb: checkpoint needs a folder's name\n"
 
 
 def test_killed_again_and_again(tmp_path):

@@ -321,8 +321,26 @@ def test_ctrl_c_leaves_nothing_behind(examples, tmp_path):
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130, errors
-    assert errors == "smalldb: interrupted, no output was written\n"
+    assert errors == "smalldb: interrupted; unfinished files were removed\n"
     assert os.listdir(tmp_path) == []
+
+
+def test_an_interrupt_after_the_table_is_written_does_not_deny_it(tmp_path):
+    (tmp_path / "data.csv").write_text("a,b\n0,1\n1,1\n")
+    (tmp_path / "interrupted.py").write_text(
+        "import os, signal, sys\n"
+        "import smalldb.commands.generate as generate\n"
+        "from smalldb.cli import run\n"
+        "generate.tell = lambda *_: os.kill(os.getpid(), signal.SIGINT)\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "sys.argv = 'smalldb generate data.csv --epsilon 1 --rows 2 -o out.csv'.split()\n"
+        "run()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "interrupted.py"], cwd=tmp_path, capture_output=True, text=True, timeout=120
+    )
+    assert (done.returncode, done.stderr) == (130, "smalldb: interrupted; unfinished files were removed\n")
+    assert sorted(os.listdir(tmp_path)) == ["data.csv", "interrupted.py", "out.csv"]
 
 
 @pytest.mark.parametrize(("epsilon", "said"), [("1000", False), ("1001", True)])

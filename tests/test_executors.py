@@ -105,6 +105,46 @@ def test_each_part_comes_exactly_once():
     assert sorted(found) == [(place, abs(part)) for place, part in enumerate(range(-100, 100))]
 
 
+def test_parts_that_a_shutdown_cancels_are_run_again():
+    begun, go, found = threading.Event(), threading.Event(), []
+
+    def work(part):
+        begun.set()
+        go.wait()
+        return part
+
+    class Stopped(ThreadPoolExecutor):
+        sent = 0
+
+        def submit(self, function, /, *arguments, **named):
+            future = super().submit(function, *arguments, **named)
+            self.sent += 1
+            if self.sent == 6:
+                begun.wait()
+                self.shutdown(wait=False, cancel_futures=True)
+                go.set()
+            return future
+
+    def count():
+        found.extend(finished(work, range(6), executor=Stopped(1)))
+
+    with pytest.warns(RuntimeWarning, match="lost 5 of 6 parts .CancelledError."):
+        counting = threading.Thread(target=count, daemon=True)
+        counting.start()
+        counting.join(20)
+    assert sorted(found) == [(part, part) for part in range(6)]
+
+
+def test_an_executor_that_is_empty_is_used():
+    class Empty(ThreadPoolExecutor):
+        def __len__(self):
+            return 0
+
+    with Empty(1, "mine") as executor:
+        names = finished(lambda _: threading.current_thread().name, range(3), executor=executor)
+        assert {name for _, name in names} == {"mine_0"}
+
+
 def test_an_error_of_the_work_is_an_error():
     with (
         ThreadPoolExecutor(2) as executor,

@@ -74,3 +74,20 @@ def test_a_pipe_is_written_in_place(tmp_path):
     reader.join(timeout=10)
     assert read == ["text"]
     assert os.listdir(tmp_path) == ["pipe"]
+
+
+def test_a_pipe_is_written_after_all_files_are_in_place(tmp_path, monkeypatch):
+    pipe, file = tmp_path / "pipe", tmp_path / "file"
+    os.mkfifo(pipe)
+    handle = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("pathlib.Path.replace", full)
+    with pytest.raises(OSError, match="No space"), Outputs([str(pipe), str(file)]) as outputs:
+        outputs.write(str(pipe), "released")
+        outputs.write(str(file), "record")
+    assert os.read(handle, 100) == b""
+    os.close(handle)
+    assert os.listdir(tmp_path) == ["pipe"]

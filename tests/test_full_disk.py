@@ -207,3 +207,12 @@ def test_places_without_permission(data, capsys, monkeypatch):
         assert capsys.readouterr() == ("", f"smalldb: {place}: permission denied\n")
     assert Ledger("l").read().records == ()
     assert os.listdir(locked) == []
+
+
+def test_a_cache_of_compiled_code_that_cannot_grow_is_named(data, monkeypatch):
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(data / "cache"))
+    done = generate(data, "--rows", 2, "-o", "out.csv", preexec_fn=limited(3000))
+    assert (done.returncode, done.stdout) == (2, "")
+    told = "the cache of compiled code (NUMBA_CACHE_DIR names another place)"
+    assert done.stderr == f"smalldb: {told}: file too large\n"
+    assert sorted(os.listdir(data)) == ["cache", "data.csv"]

@@ -14,7 +14,7 @@ import pytest
 
 import smalldb
 
-INTERRUPTED = (130, "smalldb: interrupted, no output was written\n")
+INTERRUPTED = (130, "smalldb: interrupted; unfinished files were removed\n")
 
 
 def shown():

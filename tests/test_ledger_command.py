@@ -103,6 +103,15 @@ def test_what_is_refused_spends_nothing(generate, folder, changes, arguments, sp
         assert "is left" in err
 
 
+def test_a_table_that_is_too_large_is_refused_before_anything_is_spent(generate, folder):
+    (folder / "s.toml").write_text("[columns]\na = { kind = 'bool' }\nb = { kind = 'bool' }\n")
+    (folder / "large.csv").write_text(f"a,b,n\n0,1,{2**40}\n1,1,1\n")
+    arguments = ("--schema", "s.toml", "--counts", "n", "--neighbours", "add-remove", "--budget", "1")
+    code, out, err = generate(*arguments, data="large.csv")
+    assert (code, out, "more than 2^40 rows" in err) == (2, "", True)
+    assert Ledger("l").read().records == ()
+
+
 def test_options_that_do_not_go_together(generate, folder, capsys):
     assert main(["generate", "data.csv", "--epsilon", "1", "--rows", "2", "--budget", "1"]) == 2
     assert capsys.readouterr().err == "smalldb: --budget needs --ledger\n"

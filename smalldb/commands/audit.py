@@ -6,6 +6,7 @@ import sys
 from typing import Any
 
 from smalldb.auditing import Audit, audit
+from smalldb.checkpoints import check_running
 from smalldb.commands.options import Commands, add_universe, universe, whole_number
 from smalldb.commands.telling import as_json, brief
 from smalldb.planning import Neighbours
@@ -51,6 +52,7 @@ def add(commands: Commands) -> None:
 
 def run_audit(arguments: argparse.Namespace) -> None:
     """Audit under one relation or both."""
+    check_running(None, arguments.checkpoint)
     relations = [relation.value for relation in Neighbours]
     if arguments.neighbours is not None:
         relations = [arguments.neighbours]

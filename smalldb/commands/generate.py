@@ -16,7 +16,7 @@ from smalldb.ledger import Account, Ledger
 from smalldb.page import Comparison, page
 from smalldb.planning import plan
 from smalldb.recording import make_record
-from smalldb.releasing import Release, release
+from smalldb.releasing import Release, check_size, release
 
 CHOICES = ("epsilon", "delta", "alpha", "rows", "neighbours", "n_max", "mechanism", "candidates", "beta")
 
@@ -86,6 +86,7 @@ def run_generate(arguments: argparse.Namespace) -> None:
         if ledger is not None:
             ledger.read().after(make_record(foreseen, private=True))
         table = source.read(progress)
+        check_size(table, foreseen.neighbours)
         n = table.n if arguments.neighbours == "replace-one" else None
         if ledger is not None and n != 0:
             account = ledger.spend(make_record(plan(source.domain, **choices, n=n), private=True))
@@ -140,4 +141,6 @@ def _report(made: Release, source: Source, real: Rows | None) -> str:
     if real is None:
         return page(made, source.schema)
     synthetic = Rows.from_frame(source.domain, made.data)
-    return page(made, source.schema, Comparison(real, evaluate(real, synthetic, made.plan.workload)))
+    # an empty table is a neighbour of one that can be compared: neither may be refused
+    found = evaluate(real, synthetic, made.plan.workload) if real.n else None
+    return page(made, source.schema, Comparison(real, found))

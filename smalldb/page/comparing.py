@@ -20,13 +20,13 @@ class Comparison:
     Attributes
     ----------
     real
-        The rows of the data, at least one.
+        The rows of the data.
     evaluation
-        The answers of the release's queries on both tables.
+        The answers of the release's queries on both tables; None where the data have no rows.
     """
 
     real: Rows
-    evaluation: Evaluation
+    evaluation: Evaluation | None
 
     def __repr__(self) -> str:
         return "<Comparison: computed from the data>"
@@ -38,6 +38,10 @@ BANNER = "CONFIDENTIAL: a part of this page was computed from the data. Not for 
 def compared(comparison: Comparison, synthetic: Rows, schema: Schema | None) -> str:
     """Show the release beside the data."""
     real, made = comparison.real, comparison.evaluation
+    title, lead = "Beside the data", element("strong", text("CONFIDENTIAL. "))
+    if made is None:
+        none = text("The data have no rows: there is nothing to compare.")
+        return section(title, "compared", element("p", lead, none))
     names = real.domain.attributes
     worst = [
         (row.query, f"{row.real:.4f}", f"{row.synthetic:.4f}", f"{row.error:.4f}")
@@ -45,9 +49,9 @@ def compared(comparison: Comparison, synthetic: Rows, schema: Schema | None) -> 
     ]
     key = [element("span", text(name), class_=f"key{i}") for i, name in enumerate(("real", "synthetic"))]
     return section(
-        "Beside the data",
+        title,
         "compared",
-        element("p", element("strong", text("CONFIDENTIAL. ")), text("This section shows the data.")),
+        element("p", lead, text("This section shows the data.")),
         facts(
             [
                 ("Largest error", f"{float(made.max_error):.4f}"),

@@ -2,6 +2,7 @@
 
 import re
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import date
@@ -94,14 +95,14 @@ class Categories:
             values = [*map(str, values), "other"]
         if len({type(v) for v in values}) > 1:
             raise TypeError("values must be all texts or all whole numbers")
-        spelled = [str(v) for v in values]
-        for text in spelled:
-            if not text or text != text.strip():
-                raise ValueError(f"values: {text!r} is empty, or has spaces at its ends")
-            if spelled.count(text) > 1:
-                raise ValueError(f"values: {text!r} stands more than once")
         if not 2 <= len(values) <= MAX_PLACES:
             raise ValueError(f"values must be 2 to {MAX_PLACES}, with 'other'")
+        spelled = [str(v) for v in values]
+        for text, times in Counter(spelled).items():
+            if not text or text != text.strip():
+                raise ValueError(f"values: {text!r} is empty, or has spaces at its ends")
+            if times > 1:
+                raise ValueError(f"values: {text!r} stands more than once")
         object.__setattr__(self, "listed", tuple(values))
         object.__setattr__(self, "other", other)
         object.__setattr__(self, "_places", {text: place for place, text in enumerate(spelled)})

@@ -1,5 +1,6 @@
 """A schema: the public columns of a table, the universe that they make, and the way there and back."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import final
@@ -54,8 +55,8 @@ class Schema:
         object.__setattr__(self, "ignored", tuple(self.ignored))
         if not self.columns:
             raise ValueError("a schema needs at least one column")
-        for name in self.names:
-            if self.names.count(name) > 1:
+        for name, times in Counter(self.names).items():
+            if times > 1:
                 raise ValueError(f"column {name!r} stands more than once")
             if name in self.ignored:
                 raise ValueError(f"column {name!r} is described and ignored")
@@ -78,21 +79,23 @@ class Schema:
         """
         stripped = [str(name).strip() for name in given]
         wanted = [*self.names, *([] if counts is None else [counts])]
+        places, times = {name: i for i, name in enumerate(stripped)}, Counter(stripped)
         if counts in self.names:
             raise ValueError(f"column {counts!r} cannot hold counts: it is in the schema")
         for name in wanted:
-            if name not in stripped:
+            if name not in places:
                 raise ValueError(f"the table has no column {name!r}{suggestion(name, stripped)}")
-            if stripped.count(name) > 1:
+            if times[name] > 1:
                 raise ValueError(f"the table has two columns {name!r}")
         if "*" not in self.ignored:
+            known = {*wanted, *self.ignored}
             for name in stripped:
-                if name not in wanted and name not in self.ignored:
+                if name not in known:
                     raise ValueError(
                         f"the schema has no column {name!r}{suggestion(name, self.names)}: "
                         "describe it, or list it under ignore"
                     )
-        return [stripped.index(name) for name in wanted]
+        return [places[name] for name in wanted]
 
     def encode(self, frame: pd.DataFrame, counts: str | None = None) -> Rows:
         """Count the rows of a table.

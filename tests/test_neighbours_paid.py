@@ -1,0 +1,128 @@
+"""What is public beside the table, as in `test_neighbours`, of releases that are private, paid and described.
+
+A ledger refuses a seed, so here the system's entropy is what is repeated from run to run.
+"""
+
+import json
+import os
+import random
+import warnings
+from hashlib import shake_256
+
+import pytest
+from test_neighbours import Shown, neighbour
+
+import smalldb.releasing
+from smalldb.cli import main
+
+SCHEMA = """
+columns.age = { kind = "cuts", cuts = [18, 40], range = [0, 99], missing = ["NA"] }
+columns.job = { kind = "categories", values = ["none", "part"], unknown = "other", coding = "bits" }
+"""
+TABLES = {  # what makes a field, which options tell how it is read, and where it is read from
+    "spelled": (("a", "b"), (("0", "1"), ("true", "False")), ["--spelling", "true/false"], "csv"),
+    "schema": (("age", "job"), (("3", "18.0", "4e1", "NA"), ("none", "x")), ["--schema", "s.toml"], "csv"),
+    "lines": (("age", "job"), (("3", "55", "NA"), ("none", "part")), ["--schema", "s.toml"], "jsonl"),
+    "counts": (("age", "job"), (("3", "55"), ("none", "y")), ["--schema", "s.toml", "--counts", "n"], "csv"),
+}
+OUTPUTS = ("out.csv", "out.jsonl", "out.json", "out.html", "l")
+WALKS = {"census": 5, "answers": 1, "rejection": 1}  # of each kind of table and relation
+STEPS = 5  # neighbours in a walk
+
+
+def content(rows, names, form):
+    """A table as a file; those with counts have each row once, and one row that nobody has."""
+    if "n" in names:
+        rows = [(*row, rows.count(row)) for row in sorted({*rows})] + [("3", "none", 0)]
+    if form == "jsonl":
+        return "".join(json.dumps(dict(zip(names, row, strict=True))) + "\n" for row in rows)
+    return "".join(",".join(map(str, row)) + "\n" for row in (names, *rows))
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch, capsys):
+    """Run `generate` with the same entropy each time; returns what it shows and the integers it released."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "s.toml").write_text(SCHEMA)
+    measure, released = smalldb.releasing.measure, []
+
+    def noted(*arguments):
+        released.append(measure(*arguments))
+        return released[-1]
+
+    def shown(text, form, arguments):
+        (tmp_path / f"data.{form}").write_text(text)
+        released.clear()
+        calls = iter(range(10**6))
+
+        def repeated(count):
+            return shake_256(f"{arguments} {next(calls)}".encode()).digest(count)
+
+        with monkeypatch.context() as patched, warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            patched.setattr(smalldb.releasing, "measure", noted)
+            patched.setattr(os, "urandom", repeated)
+            code = main(["generate", f"data.{form}", "--ledger", "l", "--budget", "3", *arguments])
+        made = {}
+        for name in OUTPUTS:
+            place = tmp_path / name
+            made[name] = place.read_text() if place.exists() else None
+            place.unlink(missing_ok=True)
+        assert sorted(os.listdir(tmp_path)) == sorted([f"data.{form}", "s.toml"])
+        (tmp_path / f"data.{form}").unlink()
+        out, err = capsys.readouterr()
+        record = made["out.json"] and json.loads(made["out.json"])
+        table = made["out.csv"] or made["out.jsonl"] or out
+        report = "CONFIDENTIAL" if "--confidential" in arguments else made["out.html"]
+        said = Shown(code, out, err, table, record, report)
+        return (
+            said,
+            (made["l"], [str(each.message) for each in warned]),
+            [m.values.tolist() for m in released],
+        )
+
+    return shown
+
+
+def walk(kind, relation, mechanism, number):
+    """Tables, each a neighbour of the one before, their format, and the arguments of all their runs."""
+    chance = random.Random(f"{kind} {relation} {mechanism} {number}")
+    names, fields, options, form = TABLES[kind]
+    cells = [(a, b) for a in fields[0] for b in fields[1]]
+    rows = chance.choices(cells, k=chance.randint(1, 3))
+    tables = [rows]
+    for _ in range(STEPS):
+        tables.append(neighbour(tables[-1], cells, relation, chance))
+    tables = [rows for rows in tables if rows or form == "csv"]  # without a line there are no names
+    arguments = [*options, "--mechanism", mechanism, "--neighbours", relation, "--queries", "marginals:2"]
+    arguments += ["--epsilon", chance.choice(["1/100", "1/20", "1/3"]), "--rows", str(chance.randint(1, 2))]
+    arguments += ["--record", "out.json", "--report", "out.html"]
+    arguments += chance.choice([[], ["-o", "out.csv"], ["-o", "out.jsonl"]])
+    arguments += chance.choice([[], ["--confidential"], ["--quiet"]])
+    if relation == "add-remove":
+        arguments += ["--n-max", "9"]
+    names = (*names, "n") if kind == "counts" else names
+    return [content(rows, names, form) for rows in tables], form, arguments
+
+
+@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
+@pytest.mark.parametrize("kind", TABLES)
+def test_neighbours_show_the_same_and_pay_the_same(run, kind, relation):
+    pairs = alike = 0
+    for mechanism, walks in WALKS.items():
+        for number in range(walks):
+            before = None
+            texts, form, arguments = walk(kind, relation, mechanism, number)
+            for text in texts:
+                shown, known, integers = run(text, form, arguments)
+                if before is not None:
+                    earlier, paid, others = before
+                    assert known == paid
+                    assert shown.without_table() == earlier.without_table()
+                    if (shown.table, integers) == (earlier.table, others):
+                        assert shown == earlier
+                        alike += shown.code == 0
+                    pairs += 1
+                before = shown, known, integers
+    assert pairs >= 20
+    assert alike >= 3
