@@ -4,8 +4,9 @@ FILE is a CSV (.gz) of 0 and 1; its first 8 and 14 columns, and samples of 1,000
 released over several seeds. Max error over all 1- and 2-way conjunctions and over all cells of 3-way tables,
 mean over the seeds; median CPU seconds of a release, and the peak memory of a process with its libraries.
 "histogram" is Laplace noise on every cell, negative ones cut off. With ``--delta 1e-9`` also "gaussian", this
-package's release with that delta allowed (pure where that is expected to err less). With ``--peer-python PYTHON`` also MWEM,
-and AIM and MST at delta = 1e-9, of smartnoise-synth in that interpreter's environment:
+package's release with that delta allowed (pure where that is expected to err less). With
+``--peer-python PYTHON`` also MWEM, and AIM and MST at delta = 1e-9, of smartnoise-synth in that interpreter's
+environment:
 
     python -m venv peers
     peers/bin/pip install smartnoise-synth
