@@ -1,19 +1,16 @@
 """Synthetic tables under pure differential privacy: the SmallDB mechanism, exact to the last bit."""
 
-import queries
+from importlib import import_module
+from importlib.machinery import PathFinder
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
-if not hasattr(queries, "Workload"):  # another package of this import name exists
-    raise ImportError(f"smalldb needs its own package 'queries', but {queries.__file__} shadows it")
-
-from smalldb import accounting, bounds
-from smalldb.auditing import Audit, audit
-from smalldb.counting import Census, Law, census
-from smalldb.ledger import Ledger
-from smalldb.planning import Neighbours, Plan, plan
-from smalldb.randomness import BitSource
-from smalldb.releasing import Release, generate, release
-from smalldb.selection import Selection, select, selection_law
 from smalldb.version import __version__
+
+_queries = find_spec("queries")
+if _queries and not PathFinder.find_spec("queries.workload", _queries.submodule_search_locations or []):
+    # another package of this import name exists
+    raise ImportError(f"smalldb needs its own package 'queries', but {_queries.origin} shadows it")
 
 __all__ = [
     "Audit",
@@ -36,3 +33,38 @@ __all__ = [
     "select",
     "selection_law",
 ]
+
+if TYPE_CHECKING:
+    from smalldb import accounting, bounds
+    from smalldb.auditing import Audit, audit
+    from smalldb.counting.census import Census, census
+    from smalldb.counting.law import Law
+    from smalldb.ledger import Ledger
+    from smalldb.planning import Neighbours, Plan, plan
+    from smalldb.randomness import BitSource
+    from smalldb.releasing import Release, generate, release
+    from smalldb.selection import Selection, select, selection_law
+else:
+    # numpy and pandas take a second: they are imported with what needs them, after Ctrl-C is taken care of
+    _HOMES = {
+        "auditing": ("Audit", "audit"),
+        "counting": ("Census", "Law", "census"),
+        "ledger": ("Ledger",),
+        "planning": ("Neighbours", "Plan", "plan"),
+        "randomness": ("BitSource",),
+        "releasing": ("Release", "generate", "release"),
+        "selection": ("Selection", "select", "selection_law"),
+    }
+
+    def __getattr__(name: str) -> object:
+        """Import a public name when it is first used (PEP 562)."""
+        if name in ("accounting", "bounds"):
+            return import_module(f"smalldb.{name}")
+        for module, names in _HOMES.items():
+            if name in names:
+                globals()[name] = getattr(import_module(f"smalldb.{module}"), name)
+                return globals()[name]
+        raise AttributeError(f"module 'smalldb' has no attribute {name!r}")
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, NoReturn
 
-from smalldb.files import abandon
+from smalldb.commands import REFUSED
+from smalldb.unfinished import abandon
 from smalldb.version import __version__
 
 if TYPE_CHECKING:
     from smalldb.commands.options import Parser
 
-DONE, REFUSED, INTERRUPTED = 0, 2, 130
+DONE, INTERRUPTED = 0, 130  # exit codes
 WELCOME = """\
 smalldb: synthetic tables under pure differential privacy. Three commands to begin with:
 

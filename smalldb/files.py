@@ -7,6 +7,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 
+from smalldb.unfinished import unfinished
+
 
 class Outputs:
     """Files that are written beside their places and moved there together at the end.
@@ -68,7 +70,7 @@ class Outputs:
         for begun in self._begun.values():
             if begun is not None:
                 begun.unlink(missing_ok=True)
-                _unfinished.discard(begun)
+                unfinished.discard(begun)
 
 
 def create(path: str, content: bytes) -> None:
@@ -95,7 +97,7 @@ def create(path: str, content: bytes) -> None:
             os.close(folder)
     finally:
         begun.unlink(missing_ok=True)
-        _unfinished.discard(begun)
+        unfinished.discard(begun)
 
 
 @contextmanager
@@ -118,15 +120,6 @@ def unchanged(path: str) -> Iterator[None]:
         raise ValueError(f"{path} changed while it was read")
 
 
-_unfinished: set[Path] = set()
-
-
-def abandon() -> None:
-    """Remove what all open `Outputs` have begun: for a process that is about to end."""
-    for begun in _unfinished:
-        begun.unlink(missing_ok=True)
-
-
 def _begin(path: str) -> Path | None:
     """Make an empty file beside the place; None where the place is no regular file."""
     if not path:
@@ -143,7 +136,7 @@ def _begin(path: str) -> Path | None:
     with _named(path):
         mode = place.stat().st_mode & 0o777 if place.exists() else 0o666 & ~_umask()
         handle, begun = tempfile.mkstemp(prefix=f".{place.name}.", suffix=".part", dir=place.parent)
-    _unfinished.add(Path(begun))
+    unfinished.add(Path(begun))
     os.close(handle)
     os.chmod(begun, mode)
     return Path(begun)

@@ -13,6 +13,7 @@ from smalldb.answers import bound, measure, synthesise
 from smalldb.arguments import as_frame
 from smalldb.counting.census import Census, count_candidates, rows_of, universe_of
 from smalldb.counting.scores import Integers
+from smalldb.evaluating import evaluate
 from smalldb.exact import draw_level, uniform_below
 from smalldb.planning import MAX_N, Neighbours, Plan, plan
 from smalldb.randomness import BitSource, bit_source
@@ -36,8 +37,7 @@ class Confidential:
     census: Census | None
     trials: int | None
     _workload: Workload
-    _n: int
-    _answers: Integers
+    _real: Rows
     _synthetic: Rows
 
     def __repr__(self) -> str:
@@ -46,18 +46,17 @@ class Confidential:
     @property
     def max_error(self) -> float:
         """The error of the release: max over the queries of |f(x) - f(y)|."""
-        return float(max(self._gaps(), default=Fraction(0)))
+        return float(max(self._errors(), default=Fraction(0)))
 
     @property
     def errors(self) -> "pd.Series[float]":
         """|f(x) - f(y)| of each query kept, by its label (0 where n = 0)."""
-        return pd.Series([float(gap) for gap in self._gaps()], index=list(self._workload.labels), dtype=float)
+        return pd.Series(list(map(float, self._errors())), index=list(self._workload.labels), dtype=float)
 
-    def _gaps(self) -> list[Fraction]:
-        n, m, unit = self._n, self._synthetic.n, self._workload.denominator
-        synthetic = self._workload.answers(self._synthetic).tolist()
-        pairs = zip(self._answers.tolist(), synthetic, strict=True)
-        return [Fraction(abs(m * b - n * a), max(1, n) * m * unit) for b, a in pairs]
+    def _errors(self) -> tuple[Fraction, ...]:
+        if self._real.n == 0:  # such a table answers nothing
+            return (Fraction(0),) * self._workload.size
+        return evaluate(self._real, self._synthetic, self._workload).errors
 
 
 @final
@@ -215,8 +214,7 @@ def release(
         made.census,
         made.trials,
         planned.workload,
-        table.n,
-        planned.workload.answers(table),
+        table,
         Rows.from_bits(universe, made.bits),
     )
     record = make_record(planned, private=source.private, bound=made.bound)

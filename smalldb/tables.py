@@ -20,7 +20,7 @@ from queries.expressions import suggestion
 from smalldb.files import unchanged
 from smalldb.schema import Schema
 from smalldb.schema.pieces import Piece, distinct, tally
-from smalldb.schema.sources import duckdb_pieces, parquet_pieces
+from smalldb.schema.sources import declared_dtypes, duckdb_pieces, parquet_pieces
 
 FORMS = ("csv", "jsonl", "parquet")
 CHUNK = 1 << 13  # lines of a CSV file that are read at a time
@@ -174,12 +174,16 @@ def chosen(path: str, names: Sequence[str], schema: Schema, counts: str | None =
         raise ValueError(f"{path}: {error}") from error
 
 
-def read_names(path: str) -> list[str]:
-    """Read the column names of a CSV or JSON lines file from its first line; errors as `read_domain`."""
-    if is_json_lines(path):
-        with _open(path) as file:
-            return _json_names(_json_records(file), path)[0]
+def read_columns(path: str) -> list[str] | dict[str, object]:
+    """Read the column names of a table, with the dtypes that a Parquet file declares; no data.
+
+    Errors as `read_domain`.
+    """
+    if is_parquet(path):
+        return declared_dtypes(path)
     with _open(path) as file:
+        if is_json_lines(path):
+            return _json_names(_json_records(file), path)[0]
         return [name.strip() for name in _header(_records(file), path)]
 
 

@@ -71,14 +71,14 @@ def test_the_fit_is_the_ridge_maximum_entropy(newton, valid, method, monkeypatch
 
     theta = minimize(objective, np.zeros(len(chi)), method="BFGS", options={"gtol": 1e-8}).x
     wanted = np.where(exists, np.exp(theta @ chi), 0)
-    q = fit(plan, found)
+    q = fit(plan, found).q
     assert q[~exists].sum() == 0
     np.testing.assert_allclose(q, wanted / wanted.sum(), atol=found.deviations.min() / 20)
 
 
 def test_a_fit_of_nearly_exact_answers_is_nearly_exact():
     plan, rows, measured = released(latent(6, 5000, 2), Conjunctions(3), epsilon=5000)
-    q = fit(plan, estimates(plan, measured))
+    q = fit(plan, estimates(plan, measured)).q
     truth = rows.histogram() / rows.n
     sums = hadamard(64)[masks(plan)]
     assert np.abs(plan.spectrum.answers(sums @ (q - truth)) - plan.spectrum.constants).max() < 1e-3
@@ -269,7 +269,7 @@ def test_the_plan_is_near_the_best_of_its_alternatives(table, epsilon, queries, 
         for seed in range(2):
             measured = measure(plan, rows, SeededBits(seed))
             cells = plan.parts[-1].law == "cells"
-            q = read(plan, measured) if cells else fit(plan, estimates(plan, measured))
+            q = read(plan, measured) if cells else fit(plan, estimates(plan, measured)).q
             found.append(max_error(plan, rows, rounded(domain, q, 5000)))
         errors[plan.expected_error] = np.mean(found)
     chosen = min(errors)

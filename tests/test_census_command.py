@@ -6,10 +6,10 @@ from fractions import Fraction
 import matplotlib.image
 import pandas as pd
 import pytest
+from calling import called
 
 import smalldb
 from queries import Conjunctions, Domain
-from smalldb.cli import main
 
 
 @pytest.fixture
@@ -20,17 +20,9 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def called(capfd, *arguments):
-    try:
-        code = main(["census", *map(str, arguments)])
-    except SystemExit as stopped:
-        code = stopped.code
-    return code, *capfd.readouterr()
-
-
 def test_json_is_the_census(folder, capfd):
     arguments = ("data.csv", "--queries", "conjunctions:2", "--rows", 5, "--epsilon", "1/2", 3, "--json")
-    code, out, err = called(capfd, *arguments)
+    code, out, err = called(capfd, "census", *arguments)
     assert (code, err) == (0, "")
     said = json.loads(out)
     found = smalldb.census(pd.read_csv("data.csv"), Conjunctions(2), rows=5)
@@ -54,7 +46,7 @@ def test_json_is_the_census(folder, capfd):
 
 def test_the_table_for_people(folder, capfd):
     arguments = ("data.csv", "--queries", "conjunctions:2", "--rows", 4, "--epsilon", 1, "--beta", 0.1)
-    code, out, _ = called(capfd, *arguments)
+    code, out, _ = called(capfd, "census", *arguments)
     lines = out.splitlines()
     assert code == 0
     assert lines[0] == "CONFIDENTIAL: computed from the data, not for publication"
@@ -63,7 +55,7 @@ def test_the_table_for_people(folder, capfd):
     law = smalldb.census(pd.read_csv("data.csv"), Conjunctions(2), rows=4).law(1)
     figures = [f"{law.mean():.4f}", *(f"{law.quantile(q):.4f}" for q in ("0.5", "0.9", "0.99"))]
     assert lines[-1].split()[1:5] == figures
-    code, out, _ = called(capfd, "data.csv", "--rows", 4, "--candidates", "tuples")
+    code, out, _ = called(capfd, "census", "data.csv", "--rows", 4, "--candidates", "tuples")
     assert code == 0
     assert out.splitlines()[1].startswith("256 tuples of 4 rows")
     assert len(out.splitlines()) == 3
@@ -72,7 +64,7 @@ def test_the_table_for_people(folder, capfd):
 @pytest.mark.parametrize("form", ["png", "svg", "pdf"])
 def test_the_picture_is_written(folder, capfd, form):
     arguments = ("data.csv", "--rows", 4, "--epsilon", "0.1", 1, "--plot", f"law.{form}")
-    code, _, err = called(capfd, *arguments)
+    code, _, err = called(capfd, "census", *arguments)
     assert (code, err) == (0, "")
     raw = (folder / f"law.{form}").read_bytes()
     assert raw[:5] in (b"\x89PNG\r", b"<?xml", b"%PDF-")
@@ -98,7 +90,7 @@ BAD = [
 
 @pytest.mark.parametrize(("arguments", "message"), BAD)
 def test_bad_input_gets_one_clear_line(folder, capfd, arguments, message):
-    code, out, err = called(capfd, "data.csv", *arguments)
+    code, out, err = called(capfd, "census", "data.csv", *arguments)
     assert (code, out) == (2, "")
     assert message in err.lower() or message in err
     assert len(err.splitlines()) == 1
@@ -107,10 +99,10 @@ def test_bad_input_gets_one_clear_line(folder, capfd, arguments, message):
 
 def test_no_rows_and_no_matplotlib(folder, capfd, monkeypatch):
     (folder / "none.csv").write_text("a,b\n")
-    code, _, err = called(capfd, "none.csv", "--rows", 2)
+    code, _, err = called(capfd, "census", "none.csv", "--rows", 2)
     assert code == 2
     assert "the table has no rows" in err
     monkeypatch.setitem(__import__("sys").modules, "matplotlib", None)
-    code, _, err = called(capfd, "data.csv", "--rows", 2, "--epsilon", 1, "--plot", "law.png")
+    code, _, err = called(capfd, "census", "data.csv", "--rows", 2, "--epsilon", 1, "--plot", "law.png")
     assert code == 2
     assert "pip install 'smalldb[plot]'" in err

@@ -325,23 +325,6 @@ def test_ctrl_c_leaves_nothing_behind(examples, tmp_path):
     assert os.listdir(tmp_path) == []
 
 
-def test_an_interrupt_while_the_commands_are_imported_leaves_one_line(tmp_path):
-    (tmp_path / "interrupted.py").write_text(
-        "import os, runpy, signal, sys\n"
-        "class Finder:\n"
-        "    def find_spec(self, name, *_):\n"
-        "        if name == 'smalldb.commands':\n"
-        "            os.kill(os.getpid(), signal.SIGINT)\n"
-        "sys.meta_path.insert(0, Finder())\n"
-        "sys.argv = ['smalldb', 'plan']\n"
-        "runpy.run_module('smalldb', run_name='__main__')\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "interrupted.py"], cwd=tmp_path, capture_output=True, text=True, timeout=120
-    )
-    assert (done.returncode, done.stderr) == (130, "smalldb: interrupted, no output was written\n")
-
-
 @pytest.mark.parametrize(("epsilon", "said"), [("1000", False), ("1001", True)])
 def test_the_account_says_when_epsilon_leaves_little(folder, capsys, epsilon, said):
     assert main(["generate", str(folder / "data.csv"), "--epsilon", epsilon, "--rows", "2"]) == 0

@@ -6,13 +6,13 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
+from calling import called
 from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
 import smalldb
 from queries import Conjunctions, DataError, Domain, Halfspaces, Marginals, Parities, Rows
-from smalldb.cli import main
 from smalldb.evaluating import evaluate, joint_shares
 from smalldb.report import plot_evaluation
 from smalldb.tables import written
@@ -90,16 +90,8 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def called(capfd, *arguments):
-    try:
-        code = main(["evaluate", *map(str, arguments)])
-    except SystemExit as stopped:
-        code = stopped.code
-    return code, *capfd.readouterr()
-
-
 def test_json_is_the_evaluation(folder, capfd):
-    code, out, err = called(capfd, "data.csv", "out.csv", "--queries", "conjunctions:2", "--json")
+    code, out, err = called(capfd, "evaluate", "data.csv", "out.csv", "--queries", "conjunctions:2", "--json")
     assert (code, err) == (0, "")
     said, made = json.loads(out), evaluate(table(1, 50), table(2, 6), "conjunctions:2")
     assert (said["confidential"], said["queries"], said["bound"]) == (True, "conjunctions:2", None)
@@ -114,7 +106,9 @@ def test_json_is_the_evaluation(folder, capfd):
 def test_the_account_for_people_is_marked_and_names_the_bound(folder, capfd):
     record = smalldb.release(table(1, 50), "parities:2", epsilon=1, rows=6, rng=1).record
     (folder / "out.json").write_text(json.dumps(record))
-    code, out, _ = called(capfd, "data.csv", "out.csv", "--record", "out.json", "--plot", "compared.svg")
+    code, out, _ = called(
+        capfd, "evaluate", "data.csv", "out.csv", "--record", "out.json", "--plot", "compared.svg"
+    )
     lines, made = out.splitlines(), evaluate(table(1, 50), table(2, 6), "parities:2")
     assert code == 0
     assert lines[0] == "CONFIDENTIAL: computed from the data, not for publication"
@@ -126,7 +120,9 @@ def test_the_account_for_people_is_marked_and_names_the_bound(folder, capfd):
     assert [line.split()[-1] for line in lines[5:]] == [f"{error:.4f}" for error in made.worst()["error"]]
     assert (folder / "compared.svg").read_text().lstrip().startswith("<?xml")
     # of other queries the record promises nothing
-    code, out, _ = called(capfd, "data.csv", "out.csv", "--record", "out.json", "--queries", "marginals:1")
+    code, out, _ = called(
+        capfd, "evaluate", "data.csv", "out.csv", "--record", "out.json", "--queries", "marginals:1"
+    )
     assert (code, "promises" in out) == (0, False)
 
 
@@ -143,13 +139,13 @@ def test_the_account_for_people_is_marked_and_names_the_bound(folder, capfd):
 def test_the_bound_of_any_record_is_shown(folder, capfd, bounds, told):
     record = {"queries": {"text": "parities:2"}, "bounds": bounds}
     (folder / "out.json").write_text(json.dumps(record))
-    code, out, _ = called(capfd, "data.csv", "out.csv", "--record", "out.json", "--json")
+    code, out, _ = called(capfd, "evaluate", "data.csv", "out.csv", "--record", "out.json", "--json")
     assert (code, json.loads(out)["bound"]) == (0, told)
 
 
 def test_a_record_that_is_nested_too_deeply_is_refused(folder, capfd):
     (folder / "out.json").write_text("[" * 100_000)
-    code, _, err = called(capfd, "data.csv", "out.csv", "--record", "out.json")
+    code, _, err = called(capfd, "evaluate", "data.csv", "out.csv", "--record", "out.json")
     assert (code, err) == (2, "smalldb: 'out.json' is not a record: expected JSON\n")
 
 
@@ -160,7 +156,7 @@ def test_real_columns_and_counts(folder, capfd):
     (folder / "real.csv").write_text("age,times\n17,3\n40,1\n")
     (folder / "made.csv").write_text("age\n8\n82\n")
     arguments = ("real.csv", "made.csv", "--schema", "people.toml", "--counts", "times")
-    code, out, err = called(capfd, *arguments, "--json")
+    code, out, err = called(capfd, "evaluate", *arguments, "--json")
     assert (code, err) == (0, "")
     assert json.loads(out)["answers"] == [
         {"query": "`age>=18`", "real": 0.25, "synthetic": 0.5, "error": 0.25},
@@ -171,7 +167,9 @@ def test_real_columns_and_counts(folder, capfd):
 def test_json_lines_are_taken_as_the_same_csv(folder, capfd):
     made = pd.read_csv(folder / "out.csv")
     (folder / "out.jsonl").write_bytes(written(made, "jsonl"))
-    assert called(capfd, "data.csv", "out.jsonl", "--json") == called(capfd, "data.csv", "out.csv", "--json")
+    assert called(capfd, "evaluate", "data.csv", "out.jsonl", "--json") == called(
+        capfd, "evaluate", "data.csv", "out.csv", "--json"
+    )
 
 
 @pytest.mark.parametrize(
@@ -189,7 +187,7 @@ def test_json_lines_are_taken_as_the_same_csv(folder, capfd):
 )
 def test_refusals_are_one_line(folder, capfd, arguments, message):
     (folder / "other.csv").write_text("x,y\n0,1\n")
-    code, out, err = called(capfd, *arguments)
+    code, out, err = called(capfd, "evaluate", *arguments)
     assert (code, out) == (2, "")
     assert message in err
     assert err.count("\n") == 1

@@ -5,7 +5,8 @@ import threading
 
 import pytest
 
-from smalldb.files import Outputs, abandon
+from smalldb.files import Outputs
+from smalldb.unfinished import abandon
 
 
 def test_files_appear_together_at_the_end(tmp_path):

@@ -5,8 +5,7 @@ import re
 
 import pandas as pd
 import pytest
-
-from smalldb.cli import main
+from calling import called
 
 SCHEMA = """
 queries = "marginals:1"
@@ -35,16 +34,8 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def called(capfd, *arguments):
-    try:
-        code = main(["generate", *arguments])
-    except SystemExit as stopped:
-        code = stopped.code
-    return code, *capfd.readouterr()
-
-
 def generated(capfd, *arguments):
-    code, out, err = called(capfd, "people.csv", "--schema", "people.toml", *EPSILON, *arguments)
+    code, out, err = called(capfd, "generate", "people.csv", "--schema", "people.toml", *EPSILON, *arguments)
     assert code == 0, err
     return out
 
@@ -89,13 +80,15 @@ def test_parquet_keeps_the_dtypes(folder, capfd):
     assert list(made.columns) == ["age", "smoker", "job", "born"]
     assert (str(made["age"].dtype), str(made["smoker"].dtype)) == ("Int16", "bool")
     assert pd.api.types.is_datetime64_any_dtype(made["born"])
-    code, out, _ = called(capfd, "out.parquet", "--schema", "people.toml", *EPSILON)
+    code, out, _ = called(capfd, "generate", "out.parquet", "--schema", "people.toml", *EPSILON)
     assert (code, out.splitlines()[0]) == (0, "age,smoker,job,born")
 
 
 def test_parquet_is_refused_where_nothing_can_write_it(folder, capfd, monkeypatch):
     monkeypatch.setattr("smalldb.commands.sources.find_spec", lambda name: None)
-    code, _, err = called(capfd, "people.csv", "--schema", "people.toml", *EPSILON, "-o", "out.parquet")
+    code, _, err = called(
+        capfd, "generate", "people.csv", "--schema", "people.toml", *EPSILON, "-o", "out.parquet"
+    )
     assert (code, err) == (2, "smalldb: Parquet files need pyarrow: pip install 'smalldb[parquet]'\n")
 
 
@@ -108,7 +101,7 @@ def test_counts_stand_for_rows(folder, capfd):
     made = []
     for arguments in (("counted.csv", "--counts", "n"), ("repeated.csv",)):
         record = ("--record", "out.json", "--seed", "1")
-        code, out, err = called(capfd, *arguments, "--schema", "people.toml", *EPSILON, *record)
+        code, out, err = called(capfd, "generate", *arguments, "--schema", "people.toml", *EPSILON, *record)
         assert code == 0, err
         made.append((out, (folder / "out.json").read_text()))
     assert made[0] == made[1]
@@ -126,7 +119,7 @@ def test_the_queries_are_the_schemas_unless_named(folder, capfd):
 def test_yes_no_tables_have_the_other_formats_too(folder, capfd):
     (folder / "data.csv").write_text("a,b\n0,1\n1,1\n")
     for spelling, kind in (("0/1", int), ("true/false", bool)):
-        code, *_ = called(capfd, "data.csv", *EPSILON, "--spelling", spelling, "-o", "out.jsonl")
+        code, *_ = called(capfd, "generate", "data.csv", *EPSILON, "--spelling", spelling, "-o", "out.jsonl")
         assert code == 0
         lines = [json.loads(line) for line in (folder / "out.jsonl").read_text().splitlines()]
         assert len(lines) == 3
@@ -145,10 +138,10 @@ def test_the_report_is_public_unless_the_curator_asks(folder, capfd):
 def test_a_table_without_rows_cannot_be_compared(folder, capfd):
     (folder / "none.csv").write_text("id,age,smoker,job,born\n")
     options = ("--neighbours", "add-remove", "--report", "own.html", "--confidential")
-    code, _, err = called(capfd, "none.csv", "--schema", "people.toml", *EPSILON, *options)
+    code, _, err = called(capfd, "generate", "none.csv", "--schema", "people.toml", *EPSILON, *options)
     assert (code, (folder / "own.html").exists()) == (2, False)
     assert "a table has no rows" in err
-    code, _, err = called(capfd, "none.csv", "--schema", "people.toml", *EPSILON, *options[:-1])
+    code, _, err = called(capfd, "generate", "none.csv", "--schema", "people.toml", *EPSILON, *options[:-1])
     assert (code, (folder / "own.html").exists()) == (0, True)
 
 
@@ -175,7 +168,7 @@ def test_what_is_refused_is_refused_before_a_row_is_read(folder, capfd, argument
     for rows in ("".join(",".join(row) + "\n" for row in ROWS), "secret\n"):
         (folder / "people.csv").write_text(head + rows)
         (folder / "other.csv").write_text(head.replace("smoker", "smokers") + rows)
-        code, out, err = called(capfd, *arguments, "--schema", "people.toml", *EPSILON)
+        code, out, err = called(capfd, "generate", *arguments, "--schema", "people.toml", *EPSILON)
         assert (code, out) == (2, "")
         assert message in err
         assert err.count("\n") == 1
@@ -187,7 +180,9 @@ def test_what_is_refused_is_refused_before_a_row_is_read(folder, capfd, argument
 
 def test_a_field_without_a_place_names_the_column_alone(folder, capfd):
     (folder / "people.csv").write_text("id,age,smoker,job,born\n1,17,true,secret,1995-03-02\n")
-    code, out, err = called(capfd, "people.csv", "--schema", "people.toml", *EPSILON, "-o", "out.csv")
+    code, out, err = called(
+        capfd, "generate", "people.csv", "--schema", "people.toml", *EPSILON, "-o", "out.csv"
+    )
     assert (code, out) == (2, "")
     assert "column 'job' has values that its schema gives no place" in err
     assert "secret" not in err

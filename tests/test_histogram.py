@@ -3,29 +3,33 @@
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import nbinom
+from scipy.optimize import minimize
+from scipy.special import gammaln, logsumexp
 
 from queries import Conjunctions, Domain, Marginals, Rows
 from smalldb.answers import histogram as histogram_module
 from smalldb.answers import measure
 from smalldb.answers.fitting import Estimates, combined, estimates, fit
-from smalldb.answers.histogram import SHAPES, read
+from smalldb.answers.histogram import Model, read
+from smalldb.answers.newton import newton
 from smalldb.answers.shares import alternatives
+from smalldb.kernels.posterior import posterior
 from smalldb.randomness import SeededBits
 
 
 @pytest.mark.parametrize("rate", [0.05, 0.7, 40.0])
 @pytest.mark.parametrize("shape", [0.1, 1.0, 30.0])
 def test_the_posterior_is_the_definition(rate, shape):
-    from smalldb.kernels.posterior import posterior
-
-    observed = np.array([-200, -3, 0, 1, 2, 40, 333, 2500])
+    observed = np.array([-200, -3, 0, 1, 2, 40, 333, 2500, 12])
     expected = np.array([0.3, 1e-9, 4.0, 1e-9, 7.5, 30.0, 2.0, 2480.0])
-    means, variances = np.empty(8), np.empty(8)
-    found = posterior(observed, expected, shape, rate, means, variances)
+    # the last is tilted so far that without the noise there were no sum
+    log_decays = np.append(np.log(expected / (expected + shape)), rate / 2)
+    means, variances = np.empty(9), np.empty(9)
+    found = posterior(observed, log_decays, shape, rate, means, variances)
     h, total = np.arange(6000), 0.0
-    for y, mean, first, second in zip(observed, expected, means, variances, strict=True):
-        log_weights = nbinom.logpmf(h, shape, shape / (mean + shape)) - rate * np.abs(y - h)
+    ways = gammaln(h + shape) - gammaln(shape) - gammaln(h + 1)
+    for y, log_decay, first, second in zip(observed, log_decays, means, variances, strict=True):
+        log_weights = ways + h * log_decay - rate * np.abs(y - h)
         top = log_weights.max()
         weights = np.exp(log_weights - top)
         total += top + np.log(weights.sum())
@@ -36,13 +40,95 @@ def test_the_posterior_is_the_definition(rate, shape):
     assert abs(found - total) < 1e-6 * abs(total)
 
 
+def test_a_posterior_without_a_sum_is_infinite():
+    one = np.empty(1)
+    assert posterior(np.array([3]), np.array([0.5]), 1.0, 0.5, one, one.copy()) == np.inf
+    assert posterior(np.array([3]), np.array([np.nan]), 1.0, 0.5, one, one.copy()) == np.inf
+
+
 def test_the_likeliest_shape_is_climbed_to():
     generator = np.random.default_rng(1)
     expected = generator.gamma(1, 20, 3000)
-    counts = generator.poisson(expected * generator.gamma(2.0, 0.5, 3000)) + generator.geometric(0.4, 3000)
-    found = {histogram_module._likeliest(counts, expected, 0.5, start)[0] for start in (0, 4, 8)}
-    assert len(found) == 1
-    assert SHAPES[found.pop()] == 2.0
+    for shape in (0.2, 2.0, 100.0):
+        counts = generator.poisson(expected * generator.gamma(shape, 1 / shape, 3000))
+        counts += generator.geometric(0.4, 3000) - generator.geometric(0.4, 3000)
+        assert histogram_module._likeliest(counts, np.log(expected), -np.log(0.6)) == shape
+
+
+def small_model():
+    """Three attributes, cells and two parities beside them."""
+    return Model(
+        Domain(["a", "b", "c"], "a | b | c"),
+        counts=np.array([5, -2, 9, 0, 1, 14, 3]),
+        rate=0.4,
+        shape=2.0,
+        codes=np.array([0, 1, 2, 4, 3]),
+        spread=np.array([10.0, 0.6, 0.6, 0.6, 0.2]),
+        beside=np.array([0, 4, 3]),
+        sums=np.array([25.0, -3.0, 4.0]),
+        noise=np.array([0.25, 9.0, 16.0]),
+    )
+
+
+def signs(model, codes):
+    """chi_S of each cell that can exist, shape (N, K)."""
+    cells = model.domain.cells().tolist()
+    return np.array([[(-1) ** (x & code).bit_count() for code in codes.tolist()] for x in cells])
+
+
+def defined_tilt(model, log_decays, tilt):
+    """The objective of `tilted`, by its definition."""
+    h, value = np.arange(150), 0.0
+    for y, log_decay in zip(model.counts, log_decays + signs(model, model.beside) @ tilt, strict=True):
+        ways = gammaln(h + model.shape) - gammaln(model.shape) - gammaln(h + 1)
+        value += logsumexp(ways + h * log_decay - model.rate * np.abs(y - h))
+    return value - tilt @ model.sums + model.noise @ tilt**2 / 2
+
+
+def test_counts_are_tilted_towards_the_sums_beside_them():
+    model, generator = small_model(), np.random.default_rng(3)
+    log_decays = np.log(generator.uniform(0.3, 0.9, 7))
+    best = minimize(lambda tilt: defined_tilt(model, log_decays, tilt), np.zeros(3), tol=1e-12)
+    start = model.tilted(log_decays, np.zeros(3))
+    assert abs(start.value - defined_tilt(model, log_decays, np.zeros(3))) < 1e-9
+    found = newton(lambda tilt: model.tilted(log_decays, tilt), start, 1e-7)
+    np.testing.assert_allclose(found.place, best.x, atol=1e-4)
+    # what is left of a sum is its noise times the tilt
+    left = model.sums - signs(model, model.beside).T @ found.found[0]
+    np.testing.assert_allclose(left, model.noise * found.place, atol=1e-5)
+
+
+def test_slopes_and_curvatures_are_those_of_the_values():
+    model, generator = small_model(), np.random.default_rng(4)
+    theta, step = generator.normal(0, 0.3, 5), 1e-4
+    log_decays, tilt = np.log(generator.uniform(0.3, 0.9, 7)), generator.normal(0, 0.05, 3)
+    for function, place in ((model.expected, theta), (lambda t: model.tilted(log_decays, t), tilt)):
+        now, moves = function(place), np.eye(len(place)) * step
+        slope = [(function(place + m).value - function(place - m).value) / (2 * step) for m in moves]
+        np.testing.assert_allclose(now.slope, slope, rtol=1e-3, atol=1e-2)
+    curvature = [(function(place + m).slope - function(place - m).slope) / (2 * step) for m in moves]
+    np.testing.assert_allclose(now.curvature(), curvature, rtol=1e-5, atol=1e-5)
+    assert (np.linalg.eigvalsh(model.expected(theta).curvature()) > 0).all()
+
+
+def test_expected_counts_are_the_likeliest():
+    model = small_model()
+
+    def density(theta):
+        """Minus the logarithm of prior times what was seen, the counts integrated out, by definition."""
+        logs = signs(model, model.codes) @ theta
+        sizes = np.exp(logs)
+        log_decays = np.log(sizes / (sizes + model.shape))
+        seen = minimize(lambda tilt: defined_tilt(model, log_decays, tilt), np.zeros(3), tol=1e-10).fun
+        none = model.shape * np.log(model.shape / (sizes + model.shape)).sum()
+        return -seen - none + ((theta / model.spread) ** 2).sum() / 2
+
+    start = np.array([1.0, 0, 0, 0, 0])
+    assert abs(model.expected(start).value - density(start)) < 1e-4
+    found = newton(model.expected, model.expected(start), 1e-5)
+    assert np.abs(found.slope).max() < 1e-3
+    for move in np.eye(5)[[0, 2, 4]] * 0.02:
+        assert density(found.place + move) > density(found.place) < density(found.place - move)
 
 
 def test_estimates_are_averaged_by_their_precision():
@@ -74,7 +160,7 @@ def three_way_errors(method, valid=None):
     truth, found = rows.histogram() / rows.n, []
     for seed in range(3):
         measured = measure(plan, rows, SeededBits(seed))
-        both = [fit(plan, estimates(plan, measured))]
+        both = [fit(plan, estimates(plan, measured)).q]
         both += [read(plan, measured)] if plan.parts[-1].law == "cells" else []
         matrix = workload.matrix() / workload.denominator
         found.append([np.abs(matrix @ (q[domain.cells()] - truth)).max() for q in both])

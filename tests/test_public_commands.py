@@ -6,21 +6,13 @@ from fractions import Fraction
 import matplotlib.image
 import pandas as pd
 import pytest
+from calling import called
 
 import smalldb
 from queries import Domain, Marginals
 from smalldb import accounting, bounds
-from smalldb.cli import main
 from smalldb.commands.telling import brief, rounded_up
 from smalldb.exact import as_fraction
-
-
-def called(capfd, *arguments):
-    try:
-        code = main([*map(str, arguments)])
-    except SystemExit as stopped:
-        code = stopped.code
-    return code, *capfd.readouterr()
 
 
 def needed(said):

@@ -112,23 +112,25 @@ def exact_counts(relaxation, target):
 
     @cache
     def count(node, h):
-        parents = tree.parents[node]
-        total = 0
-        for u in ways_of(relaxation, tree.cliques[node], target, h):
-            ways = 1
-            for taken, of in zip(u, h, strict=True):
-                ways *= comb(of, taken)
-            for child in tree.children[node]:
-                state = [0] * (1 << len(tree.parents[child]))
-                for x, (taken, of) in enumerate(zip(u, h, strict=True)):
-                    for one, rows in ((0, of - taken), (1, taken)):
-                        bits = {p: x >> bit & 1 for bit, p in enumerate(parents)} | {node: one}
-                        state[sum(bits[p] << q for q, p in enumerate(tree.parents[child]))] += rows
-                ways *= count(child, tuple(state))
-            total += ways
-        return total
+        ways = ways_of(relaxation, tree.cliques[node], target, h)
+        return sum(completions(tree, node, h, u, count) for u in ways)
 
     return count
+
+
+def completions(tree, node, h, u, exactly):
+    """How many tables take the way u at a state h of a node; `exactly` counts those of each state below."""
+    ways = 1
+    for taken, of in zip(u, h, strict=True):
+        ways *= comb(of, taken)
+    for child in tree.children[node]:
+        state = [0] * (1 << len(tree.parents[child]))
+        for x, (taken, of) in enumerate(zip(u, h, strict=True)):
+            for one, rows in ((0, of - taken), (1, taken)):
+                bits = {p: x >> bit & 1 for bit, p in enumerate(tree.parents[node])} | {node: one}
+                state[sum(bits[p] << q for q, p in enumerate(tree.parents[child]))] += rows
+        ways *= exactly(child, tuple(state))
+    return ways
 
 
 @pytest.mark.parametrize("text", ["conjunctions:2", "marginals:2", "predicates:a0 & a1 | a2; a1 ^ a2"])
@@ -179,20 +181,6 @@ def test_shares_are_never_less_than_promised(text, tree):
 def depth(tree, node):
     """How many nodes lie below, itself included."""
     return 1 + sum(depth(tree, child) for child in tree.children[node])
-
-
-def completions(tree, node, h, u, exactly):
-    ways = 1
-    for taken, of in zip(u, h, strict=True):
-        ways *= comb(of, taken)
-    for child in tree.children[node]:
-        state = [0] * (1 << len(tree.parents[child]))
-        for x, (taken, of) in enumerate(zip(u, h, strict=True)):
-            for one, rows in ((0, of - taken), (1, taken)):
-                bits = {p: x >> bit & 1 for bit, p in enumerate(tree.parents[node])} | {node: one}
-                state[sum(bits[p] << q for q, p in enumerate(tree.parents[child]))] += rows
-        ways *= exactly(child, tuple(state))
-    return ways
 
 
 @pytest.mark.parametrize("size, taken", [(1, 0), (1, 1), (5, 2), (7, 7), (8, 3)])

@@ -5,18 +5,10 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from calling import called
 
-from smalldb.cli import main
 from smalldb.schema import parse_schema
 from smalldb.tables import written
-
-
-def called(capfd, *arguments):
-    try:
-        code = main(["schema", *map(str, arguments)])
-    except SystemExit as stopped:
-        code = stopped.code
-    return code, *capfd.readouterr()
 
 
 def test_a_draft_of_a_csv_file_depends_on_its_first_line_alone(tmp_path, capfd):
@@ -24,7 +16,7 @@ def test_a_draft_of_a_csv_file_depends_on_its_first_line_alone(tmp_path, capfd):
     drafts = []
     for data in ("1,true\n", "secret,31337\n", 'no CSV "', ""):
         path.write_text("age,over 40\n" + data)
-        code, out, err = called(capfd, "init", path)
+        code, out, err = called(capfd, "schema", "init", path)
         assert (code, err) == (0, "")
         drafts.append(out)
     assert len(set(drafts)) == 1
@@ -39,7 +31,7 @@ def test_a_draft_of_a_parquet_file_reads_declared_types(tmp_path, capfd):
     path, out = tmp_path / "data.parquet", tmp_path / "draft.toml"
     frame = pd.DataFrame({"flag": [True], "job": pd.Series(["secret"], dtype="category"), "age": [31337]})
     path.write_bytes(written(frame, "parquet"))
-    code, said, err = called(capfd, "init", path, "-o", out)
+    code, said, err = called(capfd, "schema", "init", path, "-o", out)
     assert (code, said, err) == (0, "", "")
     text = out.read_text()
     assert "secret" not in text
@@ -48,23 +40,27 @@ def test_a_draft_of_a_parquet_file_reads_declared_types(tmp_path, capfd):
     assert '[columns.job]\nkind = "categories"' in text
     assert '[columns.age]\nkind = "cuts"' in text
     path.write_bytes(b"secret")
-    code, _, err = called(capfd, "init", path)
+    code, _, err = called(capfd, "schema", "init", path)
     assert (code, err) == (2, f"smalldb: {path} is not a Parquet file that can be read\n")
 
 
 def test_a_draft_replaces_nothing(tmp_path, capfd):
     data, out = tmp_path / "data.csv", tmp_path / "draft.toml"
     data.write_text("a,b\n0,1\n")
-    assert called(capfd, "init", data, "-o", data) == (2, "", "smalldb: an output would replace an input\n")
-    assert called(capfd, "init", data, "-o", out) == (0, "", "")
+    assert called(capfd, "schema", "init", data, "-o", data) == (
+        2,
+        "",
+        "smalldb: an output would replace an input\n",
+    )
+    assert called(capfd, "schema", "init", data, "-o", out) == (0, "", "")
     out.write_text("filled in")
     refused = f"smalldb: {out} exists already: name another file\n"
-    assert called(capfd, "init", data, "-o", out) == (2, "", refused)
+    assert called(capfd, "schema", "init", data, "-o", out) == (2, "", refused)
     assert (data.read_text(), out.read_text()) == ("a,b\n0,1\n", "filled in")
 
 
 def test_the_example_is_shown(examples, capfd):
-    code, out, err = called(capfd, "show", examples / "people.toml")
+    code, out, err = called(capfd, "schema", "show", examples / "people.toml")
     assert (code, err) == (0, "")
     assert out.splitlines() == [
         "age         age>=25, age>=65",
@@ -102,7 +98,7 @@ def test_refusals_are_one_line(tmp_path, monkeypatch, capfd, arguments, message)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "bad.toml").write_text("[columns.x]")
     (tmp_path / "empty.csv").touch()
-    code, out, err = called(capfd, *arguments)
+    code, out, err = called(capfd, "schema", *arguments)
     assert (code, out) == (2, "")
     assert message in err
     assert err.count("\n") == 1

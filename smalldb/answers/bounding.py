@@ -45,7 +45,7 @@ def bound(plan: AnswersPlan, measured: Measured, bits: Bits, beta: object) -> fl
     """
     failure = between_0_and_1(beta, "beta")
     domain, series = plan.workload.domain, plan.spectrum
-    table = Rows.from_frame(domain, domain.decode(bits))
+    table = Rows.from_bits(domain, bits)
     answers = plan.workload.answers(table) / (plan.workload.denominator * len(bits))
     n = _count_interval(plan, measured, failure)
     if n[0] <= 0:

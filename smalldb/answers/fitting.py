@@ -3,20 +3,21 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import inf
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from queries import Domain
 from queries.domain import Integers
 from smalldb.answers.measuring import Measured, pieces
+from smalldb.answers.newton import Point, newton
 from smalldb.answers.parities import Floats, Places, mask
 from smalldb.answers.parts import Measurement
 from smalldb.answers.priors import prior
 from smalldb.answers.shares import AnswersPlan
 
 NEWTON = 2048  # parities up to which second derivatives are formed
-_STEPS = 100
+Values = TypeVar("Values", Floats, Integers)
 _SLOPE = 1e-6  # of a mean: what is left there does not matter
 
 
@@ -36,14 +37,11 @@ class Estimates:
     deviations: Floats
 
 
-class Model(NamedTuple):
-    """A distribution q over the cells with coefficients theta, the means chi of all parities, and the fit."""
+class Fitted(NamedTuple):
+    """A distribution q over all 2^d cells, and the log-linear coefficients theta of the parities measured."""
 
     theta: Floats
     q: Floats
-    chi: Floats
-    value: float
-    slope: Floats
 
 
 def estimates(
@@ -103,11 +101,11 @@ def released_sums(
     return part.sets[counted:], values[counted:]
 
 
-def transformed(domain: Domain, values: Integers) -> Integers:
+def transformed(domain: Domain, values: Values) -> Values:
     """Return the sum of chi_S over the cells, weighted, for all 2^d sets."""
     from smalldb.kernels.walsh import walsh
 
-    sums = np.zeros(1 << len(domain.attributes), dtype=np.int64)
+    sums = np.zeros(1 << len(domain.attributes), dtype=values.dtype)
     sums[domain.cells()] = values
     walsh(sums)
     return sums
@@ -119,12 +117,12 @@ def masks(plan: AnswersPlan) -> Integers:
     return np.array([mask(places, d) for places in plan.spectrum.sets], dtype=np.int64)
 
 
-def fit(plan: AnswersPlan, found: Estimates, base: Floats | None = None) -> Floats:
+def fit(plan: AnswersPlan, found: Estimates) -> Fitted:
     """
     Fit a distribution over all 2^d cells (0 on those that cannot exist), up to 20 attributes.
 
     Maximum entropy with a normal prior on the log-linear coefficients: q is proportional to
-    base exp(sum of theta_S chi_S), the base being 1 unless given, and theta minimises ::
+    exp(sum of theta_S chi_S) on the cells, and theta minimises ::
 
         ln Z(theta) - sum of theta_S z_S + sum of (sd_S / prior_S)^2 theta_S^2 / 2,
 
@@ -136,54 +134,40 @@ def fit(plan: AnswersPlan, found: Estimates, base: Floats | None = None) -> Floa
 
     domain = plan.workload.domain
     known = np.isfinite(found.deviations)
-    places, z, noise = masks(plan)[known], found.chi[known], found.deviations[known]
+    codes, z, noise = masks(plan)[known], found.chi[known], found.deviations[known]
     ridge = (noise / prior(plan.spectrum.orders[known])) ** 2
-    if base is None:
-        base = np.zeros(1 << len(domain.attributes))
-        base[domain.cells()] = 1.0
-    exists = base > 0
+    exists = np.zeros(1 << len(domain.attributes), dtype=bool)
+    exists[domain.cells()] = True
 
-    def model(theta: Floats) -> Model:
-        log_q = np.zeros(len(base))
-        log_q[places] = theta
+    def model(theta: Floats) -> Point[Floats]:
+        log_q = np.zeros(len(exists))
+        log_q[codes] = theta
         walsh(log_q)
         top = log_q[exists].max()
-        q = base * np.exp(np.minimum(log_q - top, 0.0))
+        q = exists * np.exp(np.minimum(log_q - top, 0.0))
         total = float(q.sum())
         chi = q / total
         walsh(chi)
+        means = chi[codes]
+
+        def curvature() -> Floats:
+            # covariances of parities, and a product of two parities is one: chi_S chi_T = chi_(S xor T)
+            products: Floats = chi[codes[:, None] ^ codes]
+            return products - np.outer(means, means) + np.diag(ridge + _SLOPE**2)
+
         value = float(top + np.log(total) - theta @ z + ridge @ theta**2 / 2)
-        return Model(theta, q / total, chi, value, chi[places] - z + ridge * theta)
+        return Point(theta, value, means - z + ridge * theta, curvature, q / total)
 
     enough = max(_SLOPE, float(noise.min()) / 100)
-    solve = _newton if len(places) <= NEWTON else _quasi_newton
-    return solve(model, places, ridge, enough).q
+    start = np.zeros(len(codes))
+    if len(codes) <= NEWTON:
+        best = newton(model, model(start), enough)
+    else:
+        best = _quasi_newton(model, start, enough)
+    return Fitted(best.place, best.found)
 
 
-def _newton(model: Callable[[Floats], Model], places: Integers, ridge: Floats, enough: float) -> Model:
-    """Minimise by Newton's steps, halved until they help.
-
-    The second derivatives are covariances of parities, and a product of two parities is one:
-    chi_S chi_T = chi_(S xor T).
-    """
-    now = model(np.zeros(len(places)))
-    products = places[:, None] ^ places
-    for _ in range(_STEPS):
-        if np.abs(now.slope).max() <= enough:
-            break
-        means = now.chi[places]
-        curvature = now.chi[products] - np.outer(means, means) + np.diag(ridge + _SLOPE**2)
-        step = np.linalg.solve(curvature, now.slope)
-        length = 1.0
-        while (new := model(now.theta - length * step)).value > now.value and length > _SLOPE:
-            length /= 2
-        if new.value >= now.value:
-            break
-        now = new
-    return now
-
-
-def _quasi_newton(model: Callable[[Floats], Model], places: Integers, ridge: Floats, enough: float) -> Model:
+def _quasi_newton(model: Callable[[Floats], Point[Floats]], start: Floats, enough: float) -> Point[Floats]:
     """Minimise without second derivatives."""
     from scipy.optimize import minimize
 
@@ -192,5 +176,4 @@ def _quasi_newton(model: Callable[[Floats], Model], places: Integers, ridge: Flo
         return now.value, now.slope
 
     options = {"maxiter": 500, "ftol": 1e-13, "gtol": enough}
-    start = np.zeros(len(places))
     return model(minimize(value_and_slope, start, jac=True, method="L-BFGS-B", options=options).x)

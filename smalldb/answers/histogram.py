@@ -1,64 +1,176 @@
 """An empirical-Bayes reading of released cells: between what was counted and what low orders say."""
 
-from functools import cache
-from math import inf
+from dataclasses import dataclass
+from functools import cache, partial
+from math import inf, log
 
 import numpy as np
 
+from queries import Domain
 from queries.domain import Integers
-from smalldb.answers.fitting import Estimates, combined, estimates, fit, masks, released_total
+from smalldb.answers.fitting import (
+    NEWTON,
+    estimates,
+    fit,
+    masks,
+    released_counts,
+    released_total,
+    transformed,
+)
 from smalldb.answers.measuring import Measured, pieces
+from smalldb.answers.newton import Point, newton
 from smalldb.answers.parities import Floats
+from smalldb.answers.priors import prior
 from smalldb.answers.shares import AnswersPlan
 
-ROUNDS = 3
-INFLATION = 2.0  # of the deviation of a parity of posterior means, for what the prior gets wrong
 SHAPES = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 100.0)  # of the negative binomial
+LEVEL = 10.0  # deviation of the logarithm of what all cells are expected to hold
+EXACTLY = 0.5  # deviation of a public n
 _CLEAR = 40.0  # a rate beyond which there is no noise to speak of
-_LEAST = 1e-9  # rows that a cell is expected to hold
+_MOST = 50.0  # logarithm of what a cell is expected to hold
+_HIDDEN = 0.9  # of what counts tell of the coefficients, what noise can hide
 
 
 def read(plan: AnswersPlan, measured: Measured) -> Floats:
     """
     Return a distribution over all 2^d cells, from a plan that measured cells, alone or beside low orders.
 
-    A cell's count is taken for negative binomial around n times a distribution fitted to the released
-    parities, and was seen with two-sided geometric noise. The posterior means are a better histogram. Its
-    parities, and those measured beside it, weighted by their precision, give the next fit, three times; at
-    last they tilt the posterior means themselves. The shape of the negative binomial is the likeliest.
+    Expected counts are log-linear in the parities of the spectrum, with normal priors. Counts are negative
+    binomial around them; they were seen with two-sided geometric noise, and their sums of parities with the
+    noise of what was measured beside them. Newton's method finds the likeliest coefficients; the posterior
+    means of the counts, divided by their sum, are returned. The shape of the negative binomial is the
+    likeliest for what is expected by a fit to the released parities alone.
     """
-    from smalldb.kernels.walsh import walsh
-
-    cells, places, total = plan.workload.domain.cells(), masks(plan), released_total(plan, measured)
+    domain, total = plan.workload.domain, max(1, released_total(plan, measured))
     counts, rate = pieces(plan, measured.values)[-1], min(float(plan.rate(plan.parts[-1])), _CLEAR)
-    found, beside = estimates(plan, measured), estimates(plan, measured, plan.parts[:-1])
-    shape = len(SHAPES) // 2
-    for _ in range(ROUNDS):
-        expected = np.maximum(fit(plan, found)[cells] * total, _LEAST)
-        shape, means, variances = _likeliest(counts, expected, rate, shape)
-        means = np.maximum(means, _LEAST)
-        table = np.zeros(1 << len(plan.workload.domain.attributes))
-        table[cells] = means / means.sum()
-        chi = table.copy()
-        walsh(chi)
-        deviation = INFLATION * np.sqrt(variances.sum()) / means.sum()
-        found = combined([beside, Estimates(chi[places], np.full(len(places), deviation))])
-    return fit(plan, found, table)
+    codes = np.concatenate([[0], masks(plan)[:NEWTON]])
+    theta = np.concatenate([[0.0], fit(plan, estimates(plan, measured)).theta[:NEWTON]])
+    theta[0] = log(total) - np.logaddexp.reduce(_over_cells(domain, codes, theta))
+    model = Model(
+        domain,
+        counts,
+        rate,
+        _likeliest(counts, _over_cells(domain, codes, theta), rate),
+        codes,
+        np.concatenate([[LEVEL], prior(plan.spectrum.orders[:NEWTON])]),
+        *_beside(plan, measured, total),
+    )
+    means = newton(model.expected, model.expected(theta), total**0.5 / 100).found
+    table = np.zeros(1 << len(domain.attributes))
+    table[domain.cells()] = means / means.sum()
+    return table
 
 
-def _likeliest(counts: Integers, expected: Floats, rate: float, start: int) -> tuple[int, Floats, Floats]:
-    """Climb from a shape to the likeliest one: its place, and the posterior means and variances."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Model:
+    """Expected counts, counts, and what was released of them.
+
+    Attributes
+    ----------
+    counts, rate
+        What was released of each cell, shape (N,), with noise of ratio exp(-rate).
+    shape
+        Of the negative binomial.
+    codes, spread
+        The sets of the log-linear coefficients, the empty one first, and their prior deviations, shape (K,).
+    beside, sums, noise
+        The sets that were measured beside the cells, their sums, and the noise of these as variances.
+    """
+
+    domain: Domain
+    counts: Integers
+    rate: float
+    shape: float
+    codes: Integers
+    spread: Floats
+    beside: Integers
+    sums: Floats
+    noise: Floats
+
+    def expected(self, theta: Floats) -> Point[Floats]:
+        """Return minus the logarithm of the posterior density of the coefficients, and the mean counts."""
+        logs = np.minimum(_over_cells(self.domain, self.codes, theta), _MOST)
+        heights = np.logaddexp(logs, log(self.shape))
+        tilt = partial(self.tilted, logs - heights)
+        best = newton(tilt, tilt(np.zeros(len(self.beside))), np.sqrt(self.noise) / 100)
+        means, variances = best.found
+        # of a step of a logarithm, what arrives at the counts
+        steps, sizes = np.exp(log(self.shape) - heights), np.exp(logs)
+        away = theta / self.spread
+
+        def curvature() -> Floats:
+            told = steps * sizes
+            hidden = np.minimum(steps**2 * variances, _HIDDEN * told)
+            across = self._products(steps * variances, self.beside, self.codes)
+            known: Floats = across.T @ np.linalg.solve(best.curvature(), across)
+            return self._products(told - hidden, self.codes, self.codes) + known + np.diag(self.spread**-2.0)
+
+        value = -best.value - self.shape * float((log(self.shape) - heights).sum()) + away @ away / 2
+        slope = away / self.spread - transformed(self.domain, steps * (means - sizes))[self.codes]
+        return Point(theta, float(value), slope, curvature, means)
+
+    def tilted(self, log_decays: Floats, tilt: Floats) -> Point[tuple[Floats, Floats]]:
+        """Tilt the counts towards the sums that were measured beside them; means and variances of counts."""
+        from smalldb.kernels.posterior import posterior
+
+        means, variances = np.empty(len(self.counts)), np.empty(len(self.counts))
+        tilts = _over_cells(self.domain, self.beside, tilt)
+        logarithm = posterior(self.counts, log_decays + tilts, self.shape, self.rate, means, variances)
+
+        def curvature() -> Floats:
+            return self._products(variances, self.beside, self.beside) + np.diag(self.noise)
+
+        value = logarithm - tilt @ self.sums + self.noise @ tilt**2 / 2
+        slope = transformed(self.domain, means)[self.beside] - self.sums + self.noise * tilt
+        return Point(tilt, float(value), slope, curvature, (means, variances))
+
+    def _products(self, weights: Floats, some: Integers, others: Integers) -> Floats:
+        """Return the sums over cells of weights times the products of two parities, one of each."""
+        products: Floats = transformed(self.domain, weights)[some[:, None] ^ others]
+        return products
+
+
+def _beside(plan: AnswersPlan, measured: Measured, total: int) -> tuple[Integers, Floats, Floats]:
+    """Return the sets that were measured beside the cells, the empty one among them, as in `Model`."""
+    found = estimates(plan, measured, plan.parts[:-1])
+    known = np.isfinite(found.deviations)
+    if plan.replaced:
+        rows = [(plan.n, EXACTLY)]
+    else:
+        counted = released_counts(plan, measured)
+        rows = [(n, part.deviations[0]) for part, n in counted if part.law != "cells"]
+    codes = np.concatenate([[0] * len(rows), masks(plan)[known]]).astype(np.int64)
+    sums = np.concatenate([[n for n, _ in rows], found.chi[known] * total])
+    deviations = np.concatenate([[deviation for _, deviation in rows], found.deviations[known] * total])
+    return codes, sums, deviations**2.0
+
+
+def _likeliest(counts: Integers, logs: Floats, rate: float) -> float:
+    """Climb to the likeliest shape for expected counts, given as logarithms."""
     from smalldb.kernels.posterior import posterior
 
-    means, variances = np.empty_like(expected), np.empty_like(expected)
+    means, variances = np.empty(len(logs)), np.empty(len(logs))
 
     @cache
     def likelihood(place: int) -> float:
         if not 0 <= place < len(SHAPES):
             return -inf
-        return posterior(counts, expected, SHAPES[place], rate, means, variances)
+        shape = SHAPES[place]
+        heights = np.logaddexp(logs, log(shape))
+        seen = posterior(counts, logs - heights, shape, rate, means, variances)
+        return float(seen + shape * (log(shape) - heights).sum())
 
-    while (best := max(start - 1, start, start + 1, key=likelihood)) != start:
-        start = best
-    posterior(counts, expected, SHAPES[start], rate, means, variances)
-    return start, means, variances
+    place = len(SHAPES) // 2
+    while (best := max(place - 1, place, place + 1, key=likelihood)) != place:
+        place = best
+    return SHAPES[place]
+
+
+def _over_cells(domain: Domain, codes: Integers, coefficients: Floats) -> Floats:
+    """Return, for each cell, the sum of the coefficients times the parities of their sets."""
+    from smalldb.kernels.walsh import walsh
+
+    table = np.zeros(1 << len(domain.attributes))
+    np.add.at(table, codes, coefficients)
+    walsh(table)
+    return table[domain.cells()]

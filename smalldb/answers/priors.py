@@ -1,6 +1,6 @@
 """What is expected before anything is measured: the public prior that steers choices and fits."""
 
-from math import comb, exp, expm1
+from math import comb, exp, expm1, inf
 from statistics import NormalDist
 
 import numpy as np
@@ -8,8 +8,8 @@ import numpy as np
 from queries.domain import Integers
 from smalldb.answers.parities import Floats
 
-READING = 2.0  # deviation of a parity that was read from cells, over that of independent posterior counts
-_QUANTILES, _MOST = 64, 100.0
+UNEVEN = 2.0  # deviation of a parity that was read from cells, in the worst query, over that of all cells
+_QUANTILES, _MOST, _ROUNDS = 64, 100.0, 10
 FIRST_DEVIATION, FACTOR = 0.6, 1 / 3  # what a parity of order o is expected to be: 0.6 / 3^(o - 1)
 
 
@@ -19,22 +19,34 @@ def prior(orders: Integers) -> Floats:
     return deviations
 
 
-def read_deviation(attributes: int, cells: int, n: int, rate: float, low: Floats) -> float:
+def read_deviation(cells: int, n: int, rate: float, precision: Floats, modelled: int) -> float:
     """
     Return the expected noise of the mean of a parity that is read from cells, with noise of ratio exp(-rate).
 
-    The prior of orders 1 and 2 as log-linear coefficients makes cells log-normal; a cell's count is taken for
-    negative binomial around what is known of these, `low` giving the variance of one parity of either
-    order; that and order 3 make the relative variance. What the noise leaves of it adds up over the cells.
+    The prior of orders 1 and 2 as log-linear coefficients makes expected counts log-normal; counts are taken
+    for negative binomial around them, with the relative variance that is left by what is not known of all
+    orders. What the noise leaves of it adds up over the cells. Orders that the reading models are known
+    through what it leaves, which is solved for.
+
+    Parameters
+    ----------
+    precision
+        Shape (d,), for orders 1 to d: 1 / variance of the mean of a parity beside the cells.
+    modelled
+        The highest order of the log-linear model.
     """
-    numbers = np.array([comb(attributes, order) for order in (1, 2, 3)])
-    variances = numbers * prior(np.array([1, 2, 3])) ** 2
-    spread = expm1(min(float(numbers[:2] @ low + variances[2]), _MOST))
+    orders = np.arange(1, len(precision) + 1)
+    numbers = np.array([comb(len(orders), order) for order in orders.tolist()])
     normal = NormalDist()
-    middles = [normal.inv_cdf((i + 0.5) / _QUANTILES) for i in range(_QUANTILES)]
-    sizes = np.exp(np.sqrt(variances[:2].sum()) * np.array(middles))
+    middles = np.array([normal.inv_cdf((i + 0.5) / _QUANTILES) for i in range(_QUANTILES)])
+    sizes = np.exp(np.sqrt((numbers * prior(orders) ** 2)[:2].sum()) * middles)
     sizes *= n / cells / sizes.mean()
-    counts = sizes + spread * sizes**2
     noise = 2 * exp(-rate) / expm1(-rate) ** 2
-    left = counts * noise / np.maximum(counts + noise, 1e-300)
-    return READING * float(np.sqrt(cells * left.mean())) / n
+    deviation = inf
+    for _ in range(_ROUNDS):
+        read = np.where(orders <= modelled, max(deviation, 1e-100) ** -2.0, 0.0)
+        unknown = numbers @ (1 / (prior(orders) ** -2 + precision + read))
+        counts = sizes + expm1(min(float(unknown), _MOST)) * sizes**2
+        left = counts * noise / np.maximum(counts + noise, 1e-300)
+        deviation = UNEVEN * float(np.sqrt(cells * left.mean())) / n
+    return deviation

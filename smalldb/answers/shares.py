@@ -19,10 +19,10 @@ Method: TypeAlias = Law | Literal["both"]
 
 MAX_ATTRIBUTES = 256
 MOST_ROWS = 1 << 60  # so that a sum with noise fits 64 bits
-READING = 1 << 28  # steps of a reading of cells
+MOST_STEPS = 1 << 28  # of reading cells once
 LEAST_EPSILON, MOST_EPSILON = Fraction(1, 1 << 40), 1 << 20
 LEAST_DELTA = Fraction(1, 10**300)
-WISHART_SHARES = tuple(Fraction(part, 16) for part in (1, 4, 8, 11))  # beside cells
+WISHART_SHARES = tuple(Fraction(part, 16) for part in (1, 4, 10, 13))  # beside cells
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,20 +85,22 @@ class AnswersPlan:
 
     def _precision(self, *, read: bool) -> Floats:
         """Return 1 / variance of the mean of each parity: as released, or as it is expected to be read."""
-        most = max(1, *self.spectrum.orders.tolist())
+        domain, last = self.workload.domain, self.parts[-1]
+        d = len(domain.attributes)
 
         def released(some: tuple[Measurement, ...]) -> Floats:
-            known = [[part.deviations.get(o, inf) / self.n for o in range(1, most + 1)] for part in some]
-            precision: Floats = (np.maximum(np.array(known).reshape(-1, most), 1e-100) ** -2.0).sum(axis=0)
+            known = [[part.deviations.get(o, inf) / self.n for o in range(1, d + 1)] for part in some]
+            precision: Floats = (np.maximum(np.array(known).reshape(-1, d), 1e-100) ** -2.0).sum(axis=0)
             return precision
 
-        precision, last = released(self.parts), self.parts[-1]
         if read and last.law == "cells":
-            domain, orders = self.workload.domain, np.array([1, 2])
-            low = 1 / (prior(orders) ** -2 + np.resize(precision, 2))
-            sd = read_deviation(len(domain.attributes), domain.size, self.n, float(self.rate(last)), low)
-            precision = np.maximum(precision, released(self.parts[:-1]) + max(sd, 1e-100) ** -2.0)
-        return precision[self.spectrum.orders - 1]
+            beside, modelled = released(self.parts[:-1]), max(self.spectrum.orders.tolist(), default=0)
+            sd = read_deviation(domain.size, self.n, float(self.rate(last)), beside, modelled)
+            precision = np.maximum(released(self.parts), beside + max(sd, 1e-100) ** -2.0)
+        else:
+            precision = released(self.parts)
+        found: Floats = precision[self.spectrum.orders - 1]
+        return found
 
     def rate(self, part: Measurement) -> Fraction:
         """Return the epsilon in the exponent of a part, a unit of its noise: of its counts, or of a cell."""
@@ -163,7 +165,7 @@ def alternatives(
     first = wishart_part(series, exact, replaced, Fraction(1))
     made.append(None if first is None else (first,))
     # what reading a cell takes grows with the rows and with the noise
-    if d <= MAX_TABLE_ATTRIBUTES and n + 100 * domain.size / (exact / 2) <= READING:
+    if d <= MAX_TABLE_ATTRIBUTES and n + 100 * domain.size / (exact / 2) <= MOST_STEPS:
         made.append((cells_part(series, domain.size, exact, replaced, Fraction(1)),))
         for share in WISHART_SHARES:
             low = wishart_part(series, exact, replaced, share)

@@ -35,7 +35,7 @@ def synthesise(plan: AnswersPlan, measured: Measured, rows: int, *, progress: bo
     if len(plan.workload.domain.attributes) <= MAX_TABLE_ATTRIBUTES:
         from smalldb.kernels.walsh import walsh
 
-        distribution = read(plan, measured) if plan.parts[-1].law == "cells" else fit(plan, found)
+        distribution = read(plan, measured) if plan.parts[-1].law == "cells" else fit(plan, found).q
         start = rounded(plan.workload.domain, distribution, rows)
         walsh(distribution)
         wanted = series.answers(distribution[masks(plan)])

@@ -1,7 +1,6 @@
 """`census`: the exact law of the error, for the curator."""
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,7 +10,7 @@ from typing import Any
 from queries import DataError
 from smalldb.arguments import positive
 from smalldb.commands.options import Commands, add_beta, add_table, table_choices, whole_number
-from smalldb.commands.telling import rounded_up
+from smalldb.commands.telling import as_json, rounded_up
 from smalldb.counting import Census, census
 from smalldb.exact import as_text
 from smalldb.files import Outputs
@@ -78,7 +77,7 @@ def run_census(arguments: argparse.Namespace) -> None:
             outputs.write(arguments.plot, plot_laws(found, planned, epsilons, form))
     plans = [replace(planned, epsilon=epsilon) for epsilon in epsilons]
     if arguments.json:
-        print(json.dumps(census_json(found, plans)))
+        print(as_json(census_json(found, plans)))
     else:
         print(census_account(found, plans))
 

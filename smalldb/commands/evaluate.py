@@ -1,13 +1,12 @@
 """`evaluate`: what a synthetic table answers beside the real one; confidential."""
 
 import argparse
-import json
 import sys
 from typing import Any
 
 from smalldb.commands.account import read_record
 from smalldb.commands.options import Commands, split_names
-from smalldb.commands.telling import rounded_up
+from smalldb.commands.telling import as_json, rounded_up
 from smalldb.evaluating import Evaluation, evaluate
 from smalldb.files import Outputs
 from smalldb.planning import workload_of
@@ -68,7 +67,7 @@ def run_evaluate(arguments: argparse.Namespace) -> None:
     if record is not None and workload.text in _stated(record):
         bound = _bound(record)
     if arguments.json:
-        print(json.dumps(evaluation_json(made, bound)))
+        print(as_json(evaluation_json(made, bound)))
     else:
         print(evaluation_account(made, bound))
 

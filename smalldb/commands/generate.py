@@ -139,5 +139,5 @@ def _report(made: Release, source: Source, real: Rows | None) -> str:
     """Write the page about a release; with the real rows it is confidential."""
     if real is None:
         return page(made, source.schema)
-    synthetic = Rows.from_bits(source.domain, source.domain.encode(made.data))
+    synthetic = Rows.from_frame(source.domain, made.data)
     return page(made, source.schema, Comparison(real, evaluate(real, synthetic, made.plan.workload)))

@@ -10,11 +10,10 @@ from typing import Any, NoReturn, TypeAlias
 from queries import Domain, spec
 from queries.expressions import suggestion
 from smalldb.arguments import whole
+from smalldb.commands import REFUSED
 from smalldb.exact import as_fraction
 from smalldb.planning.choosing import MECHANISMS
 from smalldb.tables import read_domain
-
-REFUSED = 2  # exit code
 
 
 class Help(argparse.HelpFormatter):

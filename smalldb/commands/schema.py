@@ -7,8 +7,7 @@ import sys
 from smalldb.commands.options import Commands, keep_inputs
 from smalldb.files import Outputs
 from smalldb.schema import Schema, draft_schema, read_schema
-from smalldb.schema.sources import declared_dtypes
-from smalldb.tables import is_parquet, read_names
+from smalldb.tables import read_columns
 
 
 def add(commands: Commands) -> None:
@@ -51,8 +50,7 @@ def run_init(arguments: argparse.Namespace) -> None:
         if os.path.isfile(target):  # perhaps a schema that was filled in
             raise ValueError(f"{target} exists already: name another file")
     with Outputs(targets) as outputs:
-        read = declared_dtypes if is_parquet(arguments.data) else read_names
-        text = draft_schema(read(arguments.data))
+        text = draft_schema(read_columns(arguments.data))
         for target in targets:
             outputs.write(target, text)
     if not targets:

@@ -11,8 +11,7 @@ import pandas as pd
 from queries import Domain, Rows
 from smalldb.commands.options import Parser, split_names
 from smalldb.schema import Schema, read_schema
-from smalldb.schema.sources import declared_dtypes
-from smalldb.tables import chosen, is_parquet, read_csv, read_domain, read_names, read_table, to_csv, written
+from smalldb.tables import chosen, read_columns, read_csv, read_domain, read_table, to_csv, written
 
 FORMS = {"": "csv", ".csv": "csv", ".jsonl": "jsonl", ".parquet": "parquet", ".pq": "parquet"}
 
@@ -88,7 +87,7 @@ def source_of(arguments: argparse.Namespace) -> Source:
         if given is not None:
             raise ValueError(f"{option} is for tables without --schema: the schema says it")
     schema = read_schema(arguments.schema)
-    names = list((declared_dtypes if is_parquet(arguments.data) else read_names)(arguments.data))
+    names = list(read_columns(arguments.data))
     order = sorted(chosen(arguments.data, names, schema, arguments.counts))
     columns = [names[i].strip() for i in order]
     kept = tuple(name for name in columns if name != arguments.counts)

@@ -5,7 +5,6 @@ from decimal import ROUND_CEILING, Context
 from fractions import Fraction
 from math import inf, isfinite
 
-from queries import Domain
 from smalldb.exact import as_fraction, as_text
 from smalldb.planning import Plan
 from smalldb.recording import Record
@@ -18,8 +17,7 @@ def tell(record: Record, plan: Plan, planned: bool) -> str:
     """Tell a release in a few lines; public numbers only."""
     n, queries, bounds = record.get("n"), record["queries"], record.get("bounds")
     epsilon = as_fraction(record["privacy"]["epsilon"], "epsilon")
-    cells = Domain(record["universe"]["attributes"], record["universe"]["valid"]).size
-    rows = f"{record['rows']} rows over {_size(cells)} cells"
+    rows = f"{record['rows']} rows over {_size(plan.workload.domain.size)} cells"
     if plan.candidate_count is None:
         drawn = f"{over_answers(plan)}, and the nearest table of {rows}"
     else:

@@ -12,26 +12,30 @@ Floats = npt.NDArray[np.float64]
 REACH = 40.0  # noise of probability exp(-40) is left out
 ENOUGH = 1e-12  # of the sum, where its tail is cut off
 HUGE = 1e200
+STEEPEST = 0.75  # of the rate: a logarithm of a decay beyond which sums take too long
 
 
 @njit(nogil=True, cache=True)
 def posterior(
-    observed: Integers, expected: Floats, shape: float, rate: float, means: Floats, variances: Floats
+    observed: Integers, log_decays: Floats, shape: float, rate: float, means: Floats, variances: Floats
 ) -> float:
-    """Write the posterior mean and variance of each count, and return the log-likelihood of them all.
+    """Write the mean and variance of each count, and return the logarithm of the sums of weights, added up.
 
-    Count h has the weight Gamma(h + shape) / h! (expected / (expected + shape))^h exp(-rate |observed - h|),
-    h at least 0. All arrays have shape (N,); expected, shape and rate are above 0. The log-likelihood lacks
-    what neither `shape` nor `expected` changes. Cost: 40 / rate + observed steps a cell at most.
+    Count h >= 0 has the weight Gamma(h + shape) / (Gamma(shape) h!) decay^h exp(-rate |observed - h|);
+    infinity is returned where that falls too slowly, or not at all. All arrays have shape (N,); shape and
+    rate are above 0. Cost: 40 / rate + observed steps a cell, up to four times that where decay is above 1.
     """
     total = 0.0
     reach = int(REACH / rate) + 1
     rise, fall = np.exp(rate), np.exp(-rate)
     for i in range(len(observed)):
-        y, mean = observed[i], expected[i]
-        decay = mean / (mean + shape)
-        h = max(0, min(y, int(mean)) - reach)  # below both, weights fall by exp(-rate) at least
-        logarithm = shape * np.log(shape / (mean + shape)) + h * np.log(decay) - rate * abs(y - h)
+        y, log_decay = observed[i], log_decays[i]
+        if not log_decay <= STEEPEST * rate:
+            return np.inf
+        decay = np.exp(log_decay)
+        peak = y if decay >= 1.0 else min(y, int(shape * decay / (1.0 - decay)))
+        h = max(0, peak - reach)  # below, weights fall by exp(-rate) at least
+        logarithm = (h * log_decay if h > 0 else 0.0) - rate * abs(y - h)
         logarithm += lgamma(h + shape) - lgamma(shape) - lgamma(h + 1.0)
         weight, mass, first, second = 1.0, 0.0, 0.0, 0.0
         while True:

@@ -1,0 +1,54 @@
+"""Newton's method for convex functions of a few thousand unknowns."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import numpy as np
+
+from smalldb.answers.parities import Floats
+
+_STEPS = 100
+_SHORTEST = 1e-6
+Found = TypeVar("Found")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Point(Generic[Found]):
+    """A function at one place.
+
+    Attributes
+    ----------
+    place
+        The K unknowns.
+    value
+        Infinite outside the domain.
+    slope
+        The first derivatives, shape (K,).
+    curvature
+        Makes the second derivatives, or a positive definite matrix that is near to them; shape (K, K).
+    found
+        What else was computed there.
+    """
+
+    place: Floats
+    value: float
+    slope: Floats
+    curvature: Callable[[], Floats]
+    found: Found
+
+
+def newton(function: Callable[[Floats], Point[Found]], start: Point[Found], enough: object) -> Point[Found]:
+    """Minimise by steps that are halved until they help; slopes up to `enough`, (K,) or one, are left."""
+    now = start
+    for _ in range(_STEPS):
+        if (np.abs(now.slope) <= enough).all():
+            break
+        step = np.linalg.solve(now.curvature(), now.slope)
+        length = 1.0
+        while not (new := function(now.place - length * step)).value <= now.value and length > _SHORTEST:
+            length /= 2
+        if not new.value < now.value:
+            break
+        now = new
+    return now

@@ -1,0 +1,106 @@
+"""The package is light until it is used, shows all its names, and can be left by Ctrl-C from the start."""
+
+import ast
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import time
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import smalldb
+
+INTERRUPTED = (130, "smalldb: interrupted, no output was written\n")
+
+
+def shown():
+    """The names that type checkers see, with their modules."""
+    for node in ast.walk(ast.parse(Path(smalldb.__file__).read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module.startswith("smalldb"):
+            yield from ((alias.name, node.module) for alias in node.names)
+
+
+def fresh(code):
+    """What a new process prints."""
+    return subprocess.check_output([sys.executable, "-c", code], text=True, timeout=120).strip()
+
+
+def test_names_are_found_where_type_checkers_see_them():
+    places = dict(shown())
+    assert sorted(places) == sorted(smalldb.__all__)
+    assert {*smalldb.__all__} <= {*dir(smalldb)}
+    for name, module in places.items():
+        assert getattr(smalldb, name) is getattr(import_module(module), name)
+    with pytest.raises(AttributeError, match="module 'smalldb' has no attribute 'plam'"):
+        _ = smalldb.plam
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import smalldb; print(smalldb.bounds.rows_for.__name__, smalldb.accounting.compose.__name__)",
+        "from smalldb import *; print(bounds.rows_for.__name__, accounting.compose.__name__)",
+        "import smalldb.bounds; from smalldb import accounting as a; "
+        "print(smalldb.bounds.rows_for.__name__, a.compose.__name__)",
+    ],
+)
+def test_names_are_found_however_they_are_imported(code):
+    assert fresh(code) == "rows_for compose"
+
+
+def test_what_is_sent_elsewhere_is_found_there():
+    sent = (smalldb.census, smalldb.Plan, smalldb.Neighbours.ADD_REMOVE)
+    code = f"import pickle; f, c, e = pickle.loads({pickle.dumps(sent)!r}); print(f.__name__, c.__name__, e)"
+    assert fresh(code) == "census Plan add-remove"
+
+
+def test_importing_loads_no_package_of_others():
+    code = "import smalldb.cli, sys; print(*{'numpy', 'pandas', 'scipy', 'queries'} & sys.modules.keys())"
+    assert fresh(code) == ""
+
+
+@pytest.mark.parametrize("name", ["smalldb.commands.account", "queries", "numpy", "pandas"])
+def test_an_interrupt_at_an_import_leaves_one_line(tmp_path, name):
+    (tmp_path / "interrupted.py").write_text(
+        "import os, runpy, signal, sys\n"
+        "class Finder:\n"
+        "    def find_spec(self, name, *_):\n"
+        f"        if name == {name!r} and 'smalldb.cli' in sys.modules:\n"
+        "            os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Finder())\n"
+        "sys.argv = ['smalldb', 'plan']\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "runpy.run_module('smalldb', run_name='__main__')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "interrupted.py"], cwd=tmp_path, capture_output=True, text=True, timeout=120
+    )
+    assert (done.returncode, done.stderr) == INTERRUPTED
+
+
+@pytest.mark.parametrize("seconds", [0.05, 0.1, 0.2, 0.3, 0.5])
+def test_an_interrupt_in_the_first_second_leaves_one_line(tmp_path, seconds):
+    os.mkfifo(tmp_path / "data.csv")  # nobody writes to it: the command waits
+    code = (
+        # the clock starts when Python itself is up: until then there is nothing to be done
+        "import contextlib, importlib.util, runpy, signal, typing\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)  # it may be ignored here\n"
+        "print(flush=True)\n"
+        "runpy.run_module('smalldb', run_name='__main__')\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, "generate", "data.csv", "--epsilon", "1"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    process.stdout.readline()
+    time.sleep(seconds)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert (process.returncode, errors) == INTERRUPTED
