@@ -501,9 +501,9 @@ def test_records_compose_as_they_say():
     mixed = compose_records([ours] * 5 + [pure] * 5, delta=delta)
     assert made.epsilon < mixed.epsilon <= 5
     assert "Azuma, bounded range" not in by_method(mixed)
-    with_delta = compose_records([ours, record(delta="1/1000")], delta=delta)
+    with_delta = compose_records([ours, pure | {"delta": "1/1000"}], delta=delta)
     assert with_delta.delta == Fraction(1, 1000) + Fraction(1, 10**6)
-    assert with_delta.epsilon == compose_records([ours, ours], delta=delta).epsilon
+    assert with_delta.epsilon == compose_records([ours, pure], delta=delta).epsilon
 
 
 @pytest.mark.parametrize(
