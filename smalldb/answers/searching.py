@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 # the attributes that are flipped, the queries that see it, and how their codes change
 Move: TypeAlias = tuple[Integers, Integers, Integers]
 
-BUDGET = 3 * 10**8  # of queries looked at; beyond, no new sweep begins
+BUDGET = 3 * 10**8  # of queries looked at
 SQUARINGS = (0, 1, 2, 3)  # error^2, ^4, ^8, ^16: towards the largest error
 SWEEPS = 6  # of each
 FEWEST = 1000  # rows that are moved
@@ -24,7 +24,13 @@ CHEAP = 10**7  # queries looked at in a sweep over pairs that is always made
 
 
 def search(
-    workload: Workload, start: Bits, wanted: Floats, *, enough: float = 0.0, progress: bool = False
+    workload: Workload,
+    start: Bits,
+    wanted: Floats,
+    *,
+    enough: float = 0.0,
+    budget: int = BUDGET,
+    progress: bool = False,
 ) -> Bits:
     """
     Flip attributes of rows as long as that brings the workload's answers nearer to the wanted ones.
@@ -41,6 +47,8 @@ def search(
         Shape (J,): an answer for each query.
     enough
         An error at which the search may end.
+    budget
+        How many times a query may be looked at; beyond, no new sweep begins.
 
     Cost
     ----
@@ -57,14 +65,14 @@ def search(
     tables = _tables(workload, rows, wanted)
     moves = _moves(tables, len(domain.attributes), rows, domain.valid is not None)
     totals = add_up(made, tables)
-    some = min(rows, max(FEWEST, BUDGET // SWEEPS // sum(len(queries) for _, queries, _ in moves)))
+    some = min(rows, max(FEWEST, budget // SWEEPS // sum(len(queries) for _, queries, _ in moves)))
     moving = np.arange(some) * rows // some
     bits = made[moving]
 
     def error() -> float:
         return float(np.abs(totals * tables.scales - wanted).max())
 
-    best, least, left = bits.copy(), error(), BUDGET
+    best, least, left = bits.copy(), error(), budget
     bar = tqdm(total=len(SQUARINGS) * SWEEPS * len(moves), desc="search", disable=not progress, delay=1)
     for squarings in SQUARINGS:
         for _ in range(SWEEPS):

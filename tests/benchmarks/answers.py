@@ -4,8 +4,8 @@ FILE is a CSV (.gz) of 0 and 1; its first 8 and 14 columns, and samples of 1,000
 released over several seeds. Max error over all 1- and 2-way conjunctions and over all cells of 3-way tables,
 mean over the seeds; median CPU seconds of a release, and the peak memory of a process with its libraries.
 "histogram" is Laplace noise on every cell, negative ones cut off. With ``--delta 1e-9`` also "gaussian", this
-package's release with that delta allowed (pure where that is expected to err less). With ``--peer-python
-PYTHON`` also MWEM, and AIM and MST at delta = 1e-9, of smartnoise-synth in that interpreter's environment:
+package's Gaussian noise with that delta. With ``--peer-python PYTHON`` also MWEM, and AIM and MST at delta =
+1e-9, of smartnoise-synth in that interpreter's environment:
 
     python -m venv peers
     peers/bin/pip install smartnoise-synth
@@ -63,15 +63,18 @@ def histogram_of(bits: np.ndarray) -> np.ndarray:
 def smalldb(
     frame: pd.DataFrame, workload: str, epsilon: str, seed: int, delta: str | None = None
 ) -> np.ndarray:
-    """Release by this package."""
+    """Release by this package; with a delta, Gaussian noise whether or not it is expected to err less."""
     from queries import Domain, Rows
     from queries.spec import parse
-    from smalldb.answers import measure, plan_answers, synthesise
+    from smalldb.answers import measure, synthesise
+    from smalldb.answers.shares import alternatives
     from smalldb.randomness import SeededBits
 
     domain = Domain(frame.columns)
     asked = parse(workload).workload(domain)
-    plan = plan_answers(asked, n=len(frame), epsilon=epsilon, neighbours="replace-one", delta=delta)
+    plans = alternatives(asked, n=len(frame), epsilon=epsilon, neighbours="replace-one", delta=delta)
+    kind = [plan for plan in plans if delta is None or plan.method == "gaussian"]
+    plan = min(kind, key=lambda plan: plan.expected_error)
     measured = measure(plan, Rows.from_frame(domain, frame), SeededBits(seed))
     return histogram_of(synthesise(plan, measured, len(frame)))
 
