@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.linalg import hadamard
 from scipy.optimize import minimize
+from scipy.stats import norm
 
 from queries import Conjunctions, Domain, Marginals, Parities, Predicates, Rows
 from smalldb.answers import bound, measure, plan_answers, synthesise
@@ -17,7 +18,7 @@ from smalldb.answers import fitting as fitting_module
 from smalldb.answers import parities as parities_module
 from smalldb.answers import searching as searching_module
 from smalldb.answers.drawing import two_sided_geometric
-from smalldb.answers.fitting import fit
+from smalldb.answers.fitting import fit, sizes_of
 from smalldb.answers.histogram import read
 from smalldb.answers.priors import prior
 from smalldb.answers.released import estimates, masks
@@ -74,9 +75,36 @@ def test_the_fit_is_the_ridge_maximum_entropy(newton, valid, method, monkeypatch
 
     theta = minimize(objective, np.zeros(len(chi)), method="BFGS", options={"gtol": 1e-8}).x
     wanted = np.where(exists, np.exp(theta @ chi), 0)
-    q = fit(plan, found).q
+    q = fit(plan, found, prior(plan.spectrum.orders)).q
     assert q[~exists].sum() == 0
     np.testing.assert_allclose(q, wanted / wanted.sum(), atol=found.deviations.min() / 20)
+
+
+def test_the_prior_of_pairs_is_the_likeliest_of_its_halvings():
+    generator = np.random.default_rng(2)
+    apart = pd.DataFrame((generator.random((20_000, 8)) < 0.3).astype(np.int64), columns=names(8))
+    together = apart.copy()
+    for i in range(1, 8, 2):
+        together[f"a{i}"] = np.where(generator.random(20_000) < 0.7, together[f"a{i - 1}"], apart[f"a{i}"])
+    for frame, halvings in ((apart, 5), (together, 0)):
+        plan, _, measured = released(frame, Conjunctions(2), epsilon=1)
+        found = estimates(plan, measured)
+        sizes, orders = sizes_of(plan, found), plan.spectrum.orders
+        assert (sizes[orders == 1] == prior(np.array([1]))).all()
+        singles, chi, deviations = found.chi[:8], found.chi[8:], found.deviations[8:]
+        pairs = np.array(plan.spectrum.sets[8:])
+        moved = (1 - singles[pairs[:, 0]] ** 2) * (1 - singles[pairs[:, 1]] ** 2)
+        mean = singles[pairs[:, 0]] * singles[pairs[:, 1]]
+        grid = [prior(np.array([2]))[0] / 2**k for k in range(6)]
+        scores = [norm.logpdf(chi, mean, np.hypot(deviations, size * moved)).sum() for size in grid]
+        assert (sizes[orders == 2] == grid[np.argmax(scores)]).all()
+        assert np.argmax(scores) == halvings
+
+
+def test_pairs_without_their_attributes_keep_the_prior():
+    plan, _, measured = released(latent(5, 900, 1), Parities(2, exactly=True), epsilon=1)
+    found = estimates(plan, measured)
+    np.testing.assert_array_equal(sizes_of(plan, found), prior(plan.spectrum.orders))
 
 
 def test_a_fit_of_nearly_exact_answers_is_nearly_exact():

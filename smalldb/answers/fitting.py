@@ -1,6 +1,7 @@
 """From parities with public noise to a distribution over the cells."""
 
 from collections.abc import Callable
+from math import nan
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -15,7 +16,9 @@ from smalldb.answers.shares import AnswersPlan
 NEWTON = 2048  # parities up to which second derivatives are formed
 SURPRISE = 3.0  # deviations that a safeguard's parity is from what was predicted, to count
 SURPRISING = 1.0  # deviation of its coefficient then, whatever its order
+PAIRS = tuple(float(prior(np.array([2]))[0]) / 2**halvings for halvings in range(6))
 Found = TypeVar("Found")
+_LEAST = 1e-200
 _SLOPE = 1e-6  # of a mean: what is left there does not matter
 
 
@@ -44,7 +47,7 @@ def guarded_fit(plan: AnswersPlan, measured: Measured) -> Fitted:
     surprising = np.abs(found.chi - fitted.chi[masks(plan)]) > SURPRISE * found.deviations
     if not surprising.any():
         return fitted
-    return fit(plan, everything, np.where(surprising, SURPRISING, prior(plan.spectrum.orders)))
+    return fit(plan, everything, np.where(surprising, SURPRISING, sizes_of(plan, everything)))
 
 
 def predicted(plan: AnswersPlan, measured: Measured) -> Integers:
@@ -57,6 +60,33 @@ def predicted(plan: AnswersPlan, measured: Measured) -> Integers:
     return counts
 
 
+def sizes_of(plan: AnswersPlan, found: Estimates) -> Floats:
+    """
+    Return how large coefficients seem to be, as standard deviations, shape (K,).
+
+    The prior; of order 2 the likeliest of its halvings. The parity of a pair that does not interact is the
+    product of its means, and a small coefficient moves it by that times the variances of both signs.
+    """
+    orders, known = plan.spectrum.orders, np.isfinite(found.deviations)
+    means = np.full(len(plan.workload.domain.attributes), nan)
+    for (i, *more), place in zip(plan.spectrum.sets, range(len(orders)), strict=True):
+        if not more and known[place]:
+            means[i] = found.chi[place]
+    places = np.flatnonzero((orders == 2) & known)
+    singles = means[np.array([plan.spectrum.sets[place] for place in places]).reshape(-1, 2).astype(int)]
+    sure = ~np.isnan(singles).any(axis=1)
+    places, singles = places[sure], singles[sure]
+    apart, moved = found.chi[places] - singles.prod(axis=1), (1 - singles**2).prod(axis=1)
+
+    def likelihood(size: float) -> float:
+        variances = np.maximum(found.deviations[places] ** 2 + (size * moved) ** 2, _LEAST)
+        return -float((np.log(variances) + apart**2 / variances).sum())
+
+    sizes = prior(orders)
+    sizes[orders == 2] = max(PAIRS, key=likelihood)
+    return sizes
+
+
 def fit(plan: AnswersPlan, found: Estimates, sizes: Floats | None = None) -> Fitted:
     """
     Fit a distribution over all 2^d cells (0 on those that cannot exist), up to 20 attributes.
@@ -66,7 +96,7 @@ def fit(plan: AnswersPlan, found: Estimates, sizes: Floats | None = None) -> Fit
 
         ln Z(theta) - sum of theta_S z_S + sum of (sd_S / prior_S)^2 theta_S^2 / 2,
 
-    over the parities that were measured as z_S with noise sd_S; priors may be given as `sizes`, shape (K,).
+    over the parities that were measured as z_S with noise sd_S; prior_S is `sizes`, (K,), or `sizes_of`.
     What is left of each answer is z_S - chi_S(q) = (sd_S / prior_S)^2 theta_S. Cost: some ten
     Walsh-Hadamard transforms and systems of equations, or some hundred transforms if they are many.
     """
@@ -75,7 +105,7 @@ def fit(plan: AnswersPlan, found: Estimates, sizes: Floats | None = None) -> Fit
     domain = plan.workload.domain
     known = np.isfinite(found.deviations)
     codes, z, noise = masks(plan)[known], found.chi[known], found.deviations[known]
-    sizes = prior(plan.spectrum.orders) if sizes is None else sizes
+    sizes = sizes_of(plan, found) if sizes is None else sizes
     ridge = (noise / sizes[known]) ** 2
     exists = np.zeros(1 << len(domain.attributes), dtype=bool)
     exists[domain.cells()] = True

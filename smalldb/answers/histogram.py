@@ -8,10 +8,9 @@ import numpy as np
 
 from queries import Domain
 from queries.domain import Integers
-from smalldb.answers.fitting import NEWTON, fit
+from smalldb.answers.fitting import NEWTON, fit, sizes_of
 from smalldb.answers.newton import Point, newton
 from smalldb.answers.parities import Floats
-from smalldb.answers.priors import prior
 from smalldb.answers.released import (
     Measured,
     estimates,
@@ -44,7 +43,9 @@ def read(plan: AnswersPlan, measured: Measured) -> Floats:
     domain, total = plan.workload.domain, max(1, released_total(plan, measured))
     counts, rate = pieces(plan, measured.values)[-1], min(float(plan.rate(plan.parts[-1])), _CLEAR)
     codes = np.concatenate([[0], masks(plan)[:NEWTON]])
-    theta = np.concatenate([[0.0], fit(plan, estimates(plan, measured)).theta[:NEWTON]])
+    found = estimates(plan, measured)
+    sizes = sizes_of(plan, found)
+    theta = np.concatenate([[0.0], fit(plan, found, sizes).theta[:NEWTON]])
     theta[0] = log(total) - np.logaddexp.reduce(_over_cells(domain, codes, theta))
     model = Model(
         domain,
@@ -52,7 +53,7 @@ def read(plan: AnswersPlan, measured: Measured) -> Floats:
         rate,
         _likeliest(counts, _over_cells(domain, codes, theta), rate),
         codes,
-        np.concatenate([[LEVEL], prior(plan.spectrum.orders[:NEWTON])]),
+        np.concatenate([[LEVEL], sizes[:NEWTON]]),
         *_beside(plan, measured, total),
     )
     means = newton(model.expected, model.expected(theta), total**0.5 / 100).found

@@ -8,7 +8,7 @@ import numpy as np
 from queries.domain import Integers
 from smalldb.answers.parities import Floats
 
-UNEVEN = 2.0  # deviation of a parity that was read from cells, in the worst query, over that of all cells
+UNEVEN = 1.7  # deviation of a parity that was read from cells, in the worst query, over that of all cells
 _QUANTILES, _MOST, _ROUNDS = 64, 100.0, 10
 FIRST_DEVIATION, FACTOR = 0.6, 1 / 3  # what a parity of order o is expected to be: 0.6 / 3^(o - 1)
 

@@ -6,10 +6,9 @@ import numpy as np
 
 from queries.domain import MAX_TABLE_ATTRIBUTES, Bits
 from queries.rows import pack
-from smalldb.answers.fitting import guarded_fit
+from smalldb.answers.fitting import guarded_fit, sizes_of
 from smalldb.answers.histogram import read
 from smalldb.answers.parities import Floats
-from smalldb.answers.priors import prior
 from smalldb.answers.released import Estimates, Measured, estimates, masks
 from smalldb.answers.rounding import rounded, scattered
 from smalldb.answers.searching import search
@@ -73,7 +72,7 @@ def _shrunk(plan: AnswersPlan, found: Estimates, means: Floats) -> Floats:
     """
     sets, orders = plan.spectrum.sets, plan.spectrum.orders
     said = np.array([means[list(places)].prod() for places in sets])
-    trust = 1 / (1 + (found.deviations / prior(orders)) ** 2)
+    trust = 1 / (1 + (found.deviations / sizes_of(plan, found)) ** 2)
     shrunk: Floats = np.where(orders == 1, said, said + trust * (found.chi - said))
     ranks = {places: rank for rank, places in enumerate(sets)}
     triples = [
