@@ -134,6 +134,8 @@ def test_the_account_for_people_is_marked_and_names_the_bound(folder, capfd):
         ([1, 2], None),
         (None, None),
         ({"released": "0.1"}, None),
+        ({"released": 10**400}, None),
+        ({"released": 1}, 1.0),
     ],
 )
 def test_the_bound_of_any_record_is_shown(folder, capfd, bounds, told):

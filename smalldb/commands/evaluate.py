@@ -116,4 +116,5 @@ def _bound(record: Record) -> float | None:
     """Return the error that a record promises, if it does."""
     bounds = record.get("bounds")
     found = bounds.get("released", bounds.get("sharp")) if isinstance(bounds, dict) else None
-    return float(found) if isinstance(found, int | float) else None
+    # of whole numbers no other is a promise, and no float may hold it
+    return float(found) if isinstance(found, float) or found in (0, 1) else None
