@@ -106,15 +106,20 @@ class Checkpoint(Generic[R]):
             The file is damaged, or of another run.
         """
         path = self._path(place, "shard")
+        damaged = ValueError(f"checkpoint: {path} is damaged: remove it, and its part is done again")
         *lines, last = path.read_bytes().split(b"\n")
         if last or len(lines) != 5 or lines.pop() != _checksum(lines):
-            raise ValueError(f"checkpoint: {path} is damaged: remove it, and its part is done again")
+            raise damaged
         if lines[:3] != [MARK.encode(), self.run.encode(), b"%d" % place]:
             raise ValueError(
                 f"checkpoint: {os.fspath(self.folder)} is of another run "
                 "(other data, parameters or version): name a new folder"
             )
-        return self.unpack(json.loads(lines[3]))
+        try:
+            packed = json.loads(lines[3])
+        except (ValueError, RecursionError):
+            raise damaged from None
+        return self.unpack(packed)
 
     def save(self, place: int, result: R) -> None:
         """Write a finished part: beside its place, to the disk, and then there."""
