@@ -17,6 +17,7 @@ from typing import Any, Generic, TypeAlias, TypeVar, final
 
 import numpy as np
 
+from smalldb.files import sync_folder
 from smalldb.version import __version__
 
 P = TypeVar("P")
@@ -136,11 +137,7 @@ class Checkpoint(Generic[R]):
         except OSError:
             begun.unlink(missing_ok=True)
             raise
-        folder = os.open(self.folder, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        sync_folder(self.folder)
 
     def _path(self, place: int, suffix: str) -> Path:
         return Path(self.folder, f"{place:06}.{suffix}")
