@@ -104,11 +104,12 @@ class Checkpoint(Generic[R]):
         Raises
         ------
         ValueError
-            The file is damaged, or of another run.
+            The file is damaged, of another run, or no regular file.
         """
         path = self._path(place, "shard")
         damaged = ValueError(f"checkpoint: {path} is damaged: remove it, and its part is done again")
-        *lines, last = path.read_bytes().split(b"\n")
+        with open(path, "rb", opener=_private) as file:
+            *lines, last = file.read().split(b"\n")
         if last or len(lines) != 5 or lines.pop() != _checksum(lines):
             raise damaged
         if lines[:3] != [MARK.encode(), self.run.encode(), b"%d" % place]:
@@ -268,7 +269,12 @@ def _alone(key: tuple[int, int, int], folder: str) -> Iterator[None]:
 
 
 def _private(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NOFOLLOW, 0o600)
+    """Open a regular file, made with mode 0600; what else stands there is neither followed nor waited for."""
+    handle = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise ValueError(f"checkpoint: {path} is no regular file: remove it")
+    return handle
 
 
 def _checksum(lines: Sequence[bytes]) -> bytes:

@@ -194,6 +194,28 @@ def test_a_lock_that_is_a_link_is_refused(tmp_path):
     assert not (tmp_path / "elsewhere").exists()
 
 
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
+def test_a_part_that_is_no_regular_file_is_refused(make, tmp_path):
+    kept = Checkpoint(tmp_path / "kept", "run")
+    list(finished(twice, [3, 4], checkpoint=kept))
+    (tmp_path / "kept" / "000001.shard").unlink()
+    make(tmp_path / "kept" / "000001.shard")
+    with pytest.raises(ValueError, match=r"000001\.shard is no regular file"):
+        list(finished(twice, [3, 4], checkpoint=kept))
+
+
+def test_a_lock_that_is_a_pipe_is_refused(tmp_path):
+    folder = tmp_path / "kept"
+    folder.mkdir(mode=0o700)
+    os.mkfifo(folder / "lock")
+    with pytest.raises(OSError, match="lock"):
+        census(folder)
+    reader = os.open(folder / "lock", os.O_RDONLY | os.O_NONBLOCK)
+    with pytest.raises(ValueError, match="lock is no regular file"):
+        census(folder)
+    os.close(reader)
+
+
 def test_an_old_part_does_not_open_what_replaces_it(tmp_path):
     folder = tmp_path / "kept"
     folder.mkdir(mode=0o700)
