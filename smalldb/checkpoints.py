@@ -43,7 +43,7 @@ class Checkpoint(Generic[R]):
     Parameters
     ----------
     folder
-        Made if it does not exist; otherwise empty, or from an earlier run of the same work.
+        Made if it does not exist, as are those above it; otherwise empty, or from an earlier run of the same work.
     run
         What tells this work from any other: see `identity`.
     pack, unpack
@@ -72,8 +72,7 @@ class Checkpoint(Generic[R]):
             raise ValueError("checkpoint: this system has no file locks and modes") from error
 
         folder = os.fspath(self.folder)
-        if not os.path.isdir(folder):
-            os.mkdir(folder, 0o700)
+        os.makedirs(folder, 0o700, exist_ok=True)
         found = os.stat(folder)
         if found.st_uid != os.geteuid():
             raise ValueError(f"checkpoint: {folder} is another user's: name a new folder")

@@ -70,7 +70,7 @@ def test_finished_parts_are_not_done_again(tmp_path):
 
 
 def test_modes_and_marks(tmp_path):
-    folder = tmp_path / "kept"
+    folder = tmp_path / "any" / "kept"
     mask = os.umask(0)
     try:
         census(folder)
@@ -147,8 +147,6 @@ def test_folders_that_are_refused(tmp_path, monkeypatch):
         census(other)
     with pytest.raises(FileExistsError):
         census(other / "notes.txt")
-    with pytest.raises(FileNotFoundError):
-        census(tmp_path / "no" / "where")
     for wrong, error in ((7, TypeError), ("", ValueError)):
         with pytest.raises(error, match="checkpoint"):
             census(wrong)
@@ -318,6 +316,10 @@ def test_the_commands(tmp_path, monkeypatch, capfd):
         assert main([*arguments, "--checkpoint", "audits"]) == 0
         assert capfd.readouterr().out == plain
     assert sorted(os.listdir("audits")) == ["add-remove", "replace-one"]
+    for refused in ("--n", "1000000"), ("--mechanism", "answers"), ("--neighbours", "none"):
+        assert main([*arguments, *refused, "--checkpoint", "unmade/audits"]) == 2
+        assert capfd.readouterr().out == ""
+        assert not os.path.exists("unmade")
     for command in arguments, ["census", "data.csv", "--rows", "4"]:
         assert main([*command, "--checkpoint", ""]) == 2
         assert capfd.readouterr().err == "smalldb: checkpoint needs a folder's name\n"
