@@ -43,7 +43,7 @@ class Checkpoint(Generic[R]):
     Parameters
     ----------
     folder
-        Made if it does not exist, as are those above it; otherwise empty, or from an earlier run of the same work.
+        Made if it does not exist, and those above it; otherwise empty, or of an earlier run of the same work.
     run
         What tells this work from any other: see `identity`.
     pack, unpack
