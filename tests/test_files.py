@@ -26,6 +26,24 @@ def test_files_appear_together_at_the_end(tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["one", "two"]
 
 
+def test_what_is_confidential_is_for_the_owner_alone(tmp_path):
+    paths = [str(tmp_path / name) for name in ("one", "two", "page", "old")]
+    (tmp_path / "old").write_text("old")
+    (tmp_path / "old").chmod(0o666)
+    mask = os.umask(0)
+    try:
+        with Outputs(paths, confidential=paths[2:]) as outputs:
+            assert (
+                sorted(path.stat().st_mode & 0o777 for path in tmp_path.glob(".*"))
+                == [0o600] * 2 + [0o666] * 2
+            )
+            for path in paths:
+                outputs.write(path, "new")
+    finally:
+        os.umask(mask)
+    assert [os.stat(path).st_mode & 0o777 for path in paths] == [0o666] * 2 + [0o600] * 2
+
+
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit])
 def test_an_error_leaves_everything_as_it_was(tmp_path, error):
     one = tmp_path / "one"
