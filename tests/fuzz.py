@@ -87,14 +87,14 @@ SEEDS = {
 }
 SHARES = {
     "spec": 38,
-    "predicate": 45,
+    "predicate": 41.5,
     "shard": 10,
     "record": 3,
-    "ledger": 2,
+    "ledger": 5,
     "schema": 0.5,
     "table": 0.5,
     "csv": 0.5,
-    "jsonl": 0.5,
+    "jsonl": 1,
 }  # percent, by speed
 CODE = """
 import sys, atheris
