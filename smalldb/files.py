@@ -1,6 +1,7 @@
 """Output files that appear whole or not at all; input files that stay as they are."""
 
 import os
+import re
 import tempfile
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -143,8 +144,8 @@ def _begin(path: str, *, confidential: bool = False) -> Path | None:
     if os.path.exists(path):
         if not os.access(path, os.W_OK):
             raise PermissionError(13, "cannot be written", path)
-        # what stands under /dev may be a link to a file that others write to as well
-        if not os.path.isfile(path) or os.path.abspath(path).startswith(("/dev/", "/proc/")):
+        # what stands under /dev may be a link to a file that others write to as well; /dev/shm is a disk
+        if not os.path.isfile(path) or re.match("/(dev/(?!shm/)|proc/)", os.path.abspath(path)):
             return None
     with _named(path):
         mode = place.stat().st_mode & 0o777 if place.exists() else 0o666 & ~_umask()

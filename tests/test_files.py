@@ -1,6 +1,7 @@
 """Output files appear whole or not at all."""
 
 import os
+import tempfile
 import threading
 
 import pytest
@@ -79,6 +80,19 @@ def test_places_that_cannot_be_written_are_found_at_once(tmp_path):
             Outputs([str(tmp_path / "fine"), str(place)])
         assert caught.value.filename == str(place)
         assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.skipif(not os.access("/dev/shm", os.W_OK), reason="no disk in memory")
+def test_a_file_on_a_disk_in_memory_is_replaced():
+    with tempfile.NamedTemporaryFile(dir="/dev/shm", delete=False) as file:
+        file.write(b"old")
+    try:
+        with Outputs([file.name], confidential=[file.name]) as outputs:
+            outputs.write(file.name, "new")
+        with open(file.name) as written:
+            assert written.read() == "new"
+    finally:
+        os.unlink(file.name)
 
 
 def test_a_pipe_is_written_in_place(tmp_path):
