@@ -324,7 +324,8 @@ def main(runs):
         begun = time.monotonic()
         with tempfile.TemporaryDirectory() as folder:
             command = [sys.executable, "-c", CODE, name, str(int(runs * share / 100)), folder]
-            environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+            here = Path(__file__).resolve().parent
+            environment = {**os.environ, "PYTHONPATH": f"{here.parent}{os.pathsep}{here}"}
             done = subprocess.run(
                 command, capture_output=True, text=True, errors="replace", env=environment, check=False
             )
