@@ -17,6 +17,7 @@ from typing import Any, Generic, TypeAlias, TypeVar, final
 
 import numpy as np
 
+from smalldb.files import sync_folder
 from smalldb.version import __version__
 
 P = TypeVar("P")
@@ -42,7 +43,7 @@ class Checkpoint(Generic[R]):
     Parameters
     ----------
     folder
-        Made if it does not exist; otherwise empty, or from an earlier run of the same work.
+        Made if it does not exist, and those above it; otherwise empty, or of an earlier run of the same work.
     run
         What tells this work from any other: see `identity`.
     pack, unpack
@@ -71,8 +72,7 @@ class Checkpoint(Generic[R]):
             raise ValueError("checkpoint: this system has no file locks and modes") from error
 
         folder = os.fspath(self.folder)
-        if not os.path.isdir(folder):
-            os.mkdir(folder, 0o700)
+        os.makedirs(folder, 0o700, exist_ok=True)
         found = os.stat(folder)
         if found.st_uid != os.geteuid():
             raise ValueError(f"checkpoint: {folder} is another user's: name a new folder")
@@ -103,18 +103,24 @@ class Checkpoint(Generic[R]):
         Raises
         ------
         ValueError
-            The file is damaged, or of another run.
+            The file is damaged, of another run, or no regular file.
         """
         path = self._path(place, "shard")
-        *lines, last = path.read_bytes().split(b"\n")
+        damaged = ValueError(f"checkpoint: {path} is damaged: remove it, and its part is done again")
+        with open(path, "rb", opener=_private) as file:
+            *lines, last = file.read().split(b"\n")
         if last or len(lines) != 5 or lines.pop() != _checksum(lines):
-            raise ValueError(f"checkpoint: {path} is damaged: remove it, and its part is done again")
+            raise damaged
         if lines[:3] != [MARK.encode(), self.run.encode(), b"%d" % place]:
             raise ValueError(
                 f"checkpoint: {os.fspath(self.folder)} is of another run "
                 "(other data, parameters or version): name a new folder"
             )
-        return self.unpack(json.loads(lines[3]))
+        try:
+            packed = json.loads(lines[3])
+        except (ValueError, RecursionError):
+            raise damaged from None
+        return self.unpack(packed)
 
     def save(self, place: int, result: R) -> None:
         """Write a finished part: beside its place, to the disk, and then there."""
@@ -131,11 +137,7 @@ class Checkpoint(Generic[R]):
         except OSError:
             begun.unlink(missing_ok=True)
             raise
-        folder = os.open(self.folder, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        sync_folder(self.folder)
 
     def _path(self, place: int, suffix: str) -> Path:
         return Path(self.folder, f"{place:06}.{suffix}")
@@ -266,7 +268,12 @@ def _alone(key: tuple[int, int, int], folder: str) -> Iterator[None]:
 
 
 def _private(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NOFOLLOW, 0o600)
+    """Open a regular file, made with mode 0600; what else stands there is neither followed nor waited for."""
+    handle = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise ValueError(f"checkpoint: {path} is no regular file: remove it")
+    return handle
 
 
 def _checksum(lines: Sequence[bytes]) -> bytes:

@@ -1,8 +1,9 @@
 """Output files that appear whole or not at all; input files that stay as they are."""
 
 import os
+import re
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
@@ -17,6 +18,13 @@ class Outputs:
     error (Ctrl-C too) removes what was begun; an existing file is replaced only on success. A place
     that is no regular file (a pipe, a device) is written at the end.
 
+    Parameters
+    ----------
+    paths
+        The places.
+    confidential
+        Those among them that get mode 0600, whatever stood there; others keep their mode, or the umask's.
+
     Raises
     ------
     OSError
@@ -25,14 +33,14 @@ class Outputs:
         From the constructor: an empty path, or two paths to one file.
     """
 
-    def __init__(self, paths: Iterable[str]) -> None:
+    def __init__(self, paths: Iterable[str], confidential: Collection[str] = ()) -> None:
         self._kept: dict[str, bytes] = {}
         self._begun: dict[str, Path | None] = {}
         try:
             for path in paths:
                 if path in self._begun:
                     raise ValueError(f"two outputs cannot go to one place, {path!r}")
-                self._begun[path] = _begin(path)
+                self._begun[path] = _begin(path, confidential=path in confidential)
             places = [os.path.realpath(path) for path, begun in self._begun.items() if begun is not None]
             if len(set(places)) < len(places):
                 raise ValueError("two outputs cannot go to one file")
@@ -126,7 +134,7 @@ def unchanged(path: str) -> Iterator[None]:
         raise ValueError(f"{path} changed while it was read")
 
 
-def _begin(path: str) -> Path | None:
+def _begin(path: str, *, confidential: bool = False) -> Path | None:
     """Make an empty file beside the place; None where the place is no regular file."""
     if not path:
         raise ValueError("an output needs a file name")
@@ -136,15 +144,16 @@ def _begin(path: str) -> Path | None:
     if os.path.exists(path):
         if not os.access(path, os.W_OK):
             raise PermissionError(13, "cannot be written", path)
-        # what stands under /dev may be a link to a file that others write to as well
-        if not os.path.isfile(path) or os.path.abspath(path).startswith(("/dev/", "/proc/")):
+        # what stands under /dev may be a link to a file that others write to as well; /dev/shm is a disk
+        if not os.path.isfile(path) or re.match("/(dev/(?!shm/)|proc/)", os.path.abspath(path)):
             return None
     with _named(path):
         mode = place.stat().st_mode & 0o777 if place.exists() else 0o666 & ~_umask()
         handle, begun = tempfile.mkstemp(prefix=f".{place.name}.", suffix=".part", dir=place.parent)
     unfinished.add(Path(begun))
     os.close(handle)
-    os.chmod(begun, mode)
+    if not confidential:  # as it was made: mode 0600
+        os.chmod(begun, mode)
     return Path(begun)
 
 

@@ -231,7 +231,7 @@ def _parsed(raw: bytes, path: str) -> _Parsed:
         account = Account(positive(head["budget"], "budget"), tuple(map(_record, entries)), bool(tail))
         if list(map(_entry, account.records)) != entries:
             raise ValueError("a line is not spelled as it would be written")
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ValueError(f"{path} is damaged, or no ledger: nothing can be spent from it") from error
     return _Parsed(account, len(raw) - len(tail), last)
 

@@ -243,7 +243,7 @@ def _records(file: Iterable[str]) -> Iterator[list[str] | None]:
 
 def _header(records: Iterator[list[str] | None], path: str) -> list[str]:
     header = next(records, [])
-    if header is None or re.search("[\udc80-\udcff\\x00-\\x08]", "".join(header)):
+    if header is None or not _are_names(header):
         raise ValueError(f"{path} is not a CSV file in UTF-8")
     if not header:
         raise ValueError(f"{path} is empty: expected a first line with column names")
@@ -293,8 +293,14 @@ def _places(path: str, header: Sequence[str], names: Sequence[str]) -> list[int]
 
 
 def _is_text(text: str) -> bool:
-    """Tell whether a text was UTF-8: see `_open`."""
-    return text.isascii() or re.search("[\udc80-\udcff]", text) is None
+    """Tell whether a text was UTF-8 (see `_open`), and holds no half of a character by an escape of JSON."""
+    return text.isascii() or re.search("[\ud800-\udfff]", text) is None
+
+
+def _are_names(names: Sequence[str]) -> bool:
+    """Tell whether column names can be shown."""
+    together = "".join(names)
+    return _is_text(together) and re.search(r"[\x00-\x08]", together) is None
 
 
 def _json_records(file: Iterable[str]) -> Iterator[dict[str, str] | None]:
@@ -303,9 +309,16 @@ def _json_records(file: Iterable[str]) -> Iterator[dict[str, str] | None]:
     try:
         for line in file:
             if line.strip():
-                record = json.loads(line, parse_int=str, parse_float=str, parse_constant=str)
-                yield {name.strip(): _field(value) for name, value in record.items()}
-    except (ValueError, TypeError, AttributeError, RecursionError):
+                pairs = json.loads(
+                    line, parse_int=str, parse_float=str, parse_constant=str, object_pairs_hook=tuple
+                )
+                if not isinstance(pairs, tuple):
+                    raise TypeError("no object")
+                record = {name.strip(): _field(value) for name, value in pairs}
+                if len(record) < len(pairs):
+                    raise ValueError("a name stands more than once")
+                yield record
+    except (ValueError, TypeError, RecursionError):
         broken = True
     if broken:  # not chained: nothing of the data may travel in an error
         yield None
@@ -323,8 +336,10 @@ def _field(value: object) -> str:
 def _json_names(records: Iterator[dict[str, str] | None], path: str) -> tuple[list[str], dict[str, str]]:
     """Return the names in the first record, and that record."""
     first = next(records, None)
-    if not first:
-        raise ValueError(f"{path} is empty, or is not JSON lines in UTF-8: an object in each line")
+    if not first or not _are_names(list(first)):
+        raise ValueError(
+            f"{path} is empty, or is not JSON lines in UTF-8: an object in each line, each name in it once"
+        )
     return list(first), first
 
 

@@ -5,23 +5,34 @@
 Not run in CI (tests/test_fuzz.py is); needs atheris (the extra ``fuzz``). Each target runs in a process of
 its own; an input that takes ten seconds, or ends in another error than the tool's own, stops it, and is
 shown.
+
+Ledgers and checkpoints hold checksums, which no fuzzer would guess: where an input has a # in the place of
+one, the right one is put there.
 """
 
 import csv
 import io
+import json
 import os
 import re
 import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import replace
+from fractions import Fraction
+from hashlib import sha256
 from pathlib import Path
 
 from queries import DataError, Domain, Predicates, spec
 from smalldb.accounting import compose_records
+from smalldb.checkpoints import MARK, Checkpoint
 from smalldb.commands.account import read_record
+from smalldb.commands.evaluate import _bound, _stated
+from smalldb.ledger import Ledger, OutOfBudget
+from smalldb.planning import workload_of
 from smalldb.schema import parse_schema, read_schema
-from smalldb.tables import read_csv, read_domain, read_table
+from smalldb.tables import read_columns, read_csv, read_domain, read_table
 
 ABC = Domain(["a", "b", "c d"])
 SCHEMA_TEXT = """
@@ -48,26 +59,42 @@ missing = true
 SCHEMA = parse_schema(SCHEMA_TEXT)
 RECORD = (
     '{"epsilon": "1/2", "delta": null, "neighbours": "replace-one", "private": true,'
-    ' "privacy": {"epsilon": "1/2", "bounded_range": "1/3"}}'
+    ' "privacy": {"epsilon": "1/2", "bounded_range": "1/3"}, "queries": {"text": "intervals"},'
+    ' "bounds": {"sharp": 0.25}}'
 )
+SPENT = '{"bounded_range": "1/3", "epsilon": "0.5", "neighbours": "replace-one"}'
 SEEDS = {
     "csv": ["a,b\n0,1\n1,1\n", "a\ntrue\nFalse\n", '"a ","b"\r\n"0","1"\r\n', "a,b\n0,7734\n"],
     "table": [
         "id,age,job,smoker,born,n\n1,17,none,true,1989-12-31,2\n2,NA,xq9,0,x,3\n",
         "age,job,smoker,born\n44.5,part,7734,\n",
     ],
+    "jsonl": [
+        '{"a": 0, "b": true}\n\n{"b": false, "a": "1"}\n',
+        '{"age": 17, "job": "none", "smoker": true, "born": "1989-12-31", "n": 2}\n'
+        '{"age": "NA", "job": "xq9", "smoker": 0, "born": null, "n": 3}\n',
+    ],
     "schema": [SCHEMA_TEXT, '[columns."a b"]\nkind = "categories"\nvalues = [1, 2]\ncoding = "bits"\n'],
     "spec": ["conjunctions:2:negations + marginals:=1", "predicates: a & `c d`; ~b", "intervals"],
     "predicate": ["a & ~(b | `c d`)", "a ^ b"],
     "record": [RECORD],
+    "ledger": [
+        f'# {{"budget": "2", "ledger": 1}}\n# {SPENT}\n# {SPENT}\n# {{"boun',
+        '# {"budget": "1/3", "ledger": 1}\n# {"bounded_range": null, "epsilon": "1e-20", '
+        '"neighbours": "add-remove"}',
+    ],
+    "shard": [f"{MARK}\nrun\n0\n[[1, 20], 3.5]\n#\n", f'{MARK}\nrun\n0\n{{"7": "{"9" * 99}"}}\n#\n'],
 }
 SHARES = {
-    "spec": 40,
-    "predicate": 55,
+    "spec": 38,
+    "predicate": 41.5,
+    "shard": 10,
     "record": 3,
-    "schema": 1,
+    "ledger": 5,
+    "schema": 0.5,
     "table": 0.5,
     "csv": 0.5,
+    "jsonl": 1,
 }  # percent, by speed
 CODE = """
 import sys, atheris
@@ -77,23 +104,29 @@ fuzz.run_one(*sys.argv[1:])
 """
 
 
-def check(error, data=""):
-    """The tool's own errors are of three kinds, one line each; neither they nor their causes name a value."""
-    assert type(error) in (ValueError, TypeError, DataError), type(error)
+def check(error, data="", path=""):
+    """The tool's own errors are of four kinds, one line each; neither they nor their causes name a value."""
+    assert type(error) in (ValueError, TypeError, DataError, OutOfBudget), type(error)
     assert "\n" not in str(error) and "\r" not in str(error)
     assert 0 < len(str(error)) < 2000
     header, body = split(data)
     said = ""
     while error is not None:
-        said, error = f"{said} {error}", error.__cause__ or error.__context__
-    for value in set(re.findall(r"[^\s,\"']{3,}", body)) - {"0/1"}:
+        said, error = f"{said} {error}".replace(path, ""), error.__cause__ or error.__context__
+    for value in set(re.findall(r"[^\s,\"':{}\[\]]{3,}", body)) - {"0/1"}:
         if re.search(r"[0-9]", value) and value not in header and value not in SCHEMA_TEXT:
             assert value not in said, "a value of the data stands in an error"
 
 
 def split(data):
-    """The names in the first record of a CSV text, which may have several lines, and all else."""
+    """The names in the first record of a CSV text, which may have several lines, or of JSON, and all else."""
     lines = io.StringIO(data, newline="")
+    if data.lstrip("\ufeff \r\n\t").startswith("{"):
+        first = next(filter(str.strip, lines)).strip("\ufeff \r\n\t")
+        try:
+            return "".join(json.loads(first, parse_int=str)), data
+        except (ValueError, RecursionError):
+            return data, ""
     try:
         names = "".join(next(filter(None, csv.reader(lines)), []))
     except csv.Error:
@@ -106,17 +139,27 @@ def tried(raw, work, data=""):
     try:
         work(raw)
     except (ValueError, TypeError) as error:
-        check(error, data)
+        check(error, data, raw)
         return False
     return True
 
 
-def on_file(work, raw):
-    """Do something with a file of this content."""
-    with tempfile.NamedTemporaryFile(prefix="fuzz") as file:
+def on_file(work, raw, suffix="", data=True):
+    """Do something with a file of this content, whose values no error may show where they are data."""
+    with tempfile.NamedTemporaryFile(prefix="fuzz", suffix=suffix) as file:
         file.write(raw)
         file.flush()
-        return tried(file.name, work, raw.decode(errors="replace"))
+        return tried(file.name, work, raw.decode(errors="replace") if data else "")
+
+
+def sealed(lines):
+    """The lines of a ledger; a # at the beginning of one gives way to the checksum of all up to it."""
+    last = b""
+    for line in lines:
+        if line.startswith(b"# "):
+            last = sha256(last + b" " + line[2:]).hexdigest().encode()
+            line = last + line[1:]
+        yield line
 
 
 def fuzz_csv(raw):
@@ -136,6 +179,20 @@ def fuzz_table(raw):
     return on_file(lambda path: read_table(path, SCHEMA, counts), raw)
 
 
+def fuzz_jsonl(raw):
+    """A file of JSON lines, of yes/no columns or with a schema; each line that is not blank is a row."""
+
+    def work(path):
+        names = read_columns(path)
+        if "age" in names:
+            return read_table(path, SCHEMA, "n" if "n" in names else None)
+        rows = read_csv(path, Domain(names))
+        with open(path, encoding="utf-8-sig", newline="") as file:
+            assert rows.n == sum(1 for line in file if line.strip())
+
+    return on_file(work, raw, ".jsonl")
+
+
 def fuzz_schema(raw):
     """A schema."""
 
@@ -143,10 +200,7 @@ def fuzz_schema(raw):
         schema = read_schema(path)
         assert schema.decode(schema.domain.table()[:4]).shape[1] == len(schema.columns)
 
-    with tempfile.NamedTemporaryFile(prefix="fuzz") as file:
-        file.write(raw)
-        file.flush()
-        return tried(file.name, work)
+    return on_file(work, raw, data=False)
 
 
 def fuzz_spec(raw):
@@ -172,25 +226,65 @@ def fuzz_predicate(raw):
 
 
 def fuzz_record(raw):
-    """A public record, and what it loses together with another."""
+    """A public record: its queries and its bound, and what it loses together with another."""
 
     def work(path):
         record = read_record(path)
+        for text in _stated(record):
+            tried(text, lambda text: workload_of(text, ABC))
+        assert isinstance(_bound(record), float | None)
         assert compose_records([record, record], delta="0").epsilon >= 0
 
-    with tempfile.NamedTemporaryFile(prefix="fuzz") as file:
-        file.write(raw)
-        file.flush()
-        return tried(file.name, work)
+    return on_file(work, raw, data=False)
+
+
+def fuzz_ledger(raw):
+    """A ledger: each line with a closing brace counts, or all is refused; one more release adds to it."""
+    raw = b"\n".join(sealed(raw.split(b"\n")))
+
+    def work(path):
+        account = Ledger(path).read()
+        head, *entries = (json.loads(line[65:]) for line in raw.split(b"\n") if b"}" in line)
+        assert account.budget == Fraction(head["budget"])
+        assert account.spent == sum(Fraction(entry["epsilon"]) for entry in entries)
+        assert len(account.records) == len(entries)
+        try:
+            made = Ledger(path).spend(json.loads(RECORD))
+        except (ValueError, TypeError):
+            assert Path(path).read_bytes() == raw
+            raise
+        assert made.spent == account.spent + Fraction(1, 2) <= account.budget
+        assert Ledger(path).read() == replace(made, torn=False)
+
+    return on_file(work, raw, data=False)
+
+
+def fuzz_shard(raw):
+    """A part in a checkpoint's folder: read as it was written for this run and place, or refused."""
+    *lines, last = raw.split(b"\n")
+    if last == b"" and lines and lines[-1] == b"#":
+        lines[-1] = sha256(b"\n".join(lines[:-1])).hexdigest().encode()
+
+    def work(folder):
+        Path(folder, "000000.shard").write_bytes(b"\n".join([*lines, last]))
+        found = Checkpoint(folder, "run").load(0)
+        assert raw == b"\n".join([MARK.encode(), b"run", b"0", lines[3], b"#", b""])
+        assert repr(found) == repr(json.loads(lines[3]))
+
+    with tempfile.TemporaryDirectory(prefix="fuzz") as folder:
+        return tried(folder, work, "000000.shard\n" + raw.decode(errors="replace"))
 
 
 TARGETS = {
     "csv": fuzz_csv,
     "table": fuzz_table,
+    "jsonl": fuzz_jsonl,
     "schema": fuzz_schema,
     "spec": fuzz_spec,
     "predicate": fuzz_predicate,
     "record": fuzz_record,
+    "ledger": fuzz_ledger,
+    "shard": fuzz_shard,
 }
 
 
@@ -204,12 +298,20 @@ def run_one(name, runs, folder):
         (corpus / str(i)).write_text(seed)
     options = [f"-runs={runs}", "-max_len=512", "-timeout=10", "-seed=1", "-print_final_stats=1"]
 
+    slowest = 0.0
+
     def run(raw):
+        nonlocal slowest
+        begun = time.perf_counter()
         try:
             TARGETS[name](raw)
         except BaseException:
             print(f"failed on {raw!r}", file=sys.stderr, flush=True)
             raise
+        took = time.perf_counter() - begun
+        if took > slowest:
+            slowest = took
+            print(f"slowest: {took:.3f} s on {raw!r}", file=sys.stderr, flush=True)
 
     atheris.Setup(["fuzz", *options, str(corpus)], run)
     atheris.Fuzz()
@@ -222,7 +324,8 @@ def main(runs):
         begun = time.monotonic()
         with tempfile.TemporaryDirectory() as folder:
             command = [sys.executable, "-c", CODE, name, str(int(runs * share / 100)), folder]
-            environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+            here = Path(__file__).resolve().parent
+            environment = {**os.environ, "PYTHONPATH": f"{here.parent}{os.pathsep}{here}"}
             done = subprocess.run(
                 command, capture_output=True, text=True, errors="replace", env=environment, check=False
             )
@@ -234,6 +337,7 @@ def main(runs):
         print(
             f"{name:10}{number:>10,} inputs, {found} kept, {took:.0f} s, exit {done.returncode}", flush=True
         )
+        print(*re.findall("^slowest: .*", done.stderr, re.MULTILINE)[-1:], flush=True)
         if done.returncode:
             failed.append(name)
             print(done.stdout[-3000:], done.stderr[-3000:], flush=True)

@@ -72,6 +72,7 @@ def test_the_picture_is_written(folder, capfd, form):
         picture = matplotlib.image.imread(folder / "law.png")
         assert picture.shape[:2] == (750, 1200)
         assert picture[..., :3].std() > 0.05
+    assert (folder / f"law.{form}").stat().st_mode & 0o777 == 0o600
     if form == "svg":
         assert b"CONFIDENTIAL" in raw or b"path" in raw
 

@@ -70,7 +70,7 @@ def test_finished_parts_are_not_done_again(tmp_path):
 
 
 def test_modes_and_marks(tmp_path):
-    folder = tmp_path / "kept"
+    folder = tmp_path / "any" / "kept"
     mask = os.umask(0)
     try:
         census(folder)
@@ -147,8 +147,6 @@ def test_folders_that_are_refused(tmp_path, monkeypatch):
         census(other)
     with pytest.raises(FileExistsError):
         census(other / "notes.txt")
-    with pytest.raises(FileNotFoundError):
-        census(tmp_path / "no" / "where")
     for wrong, error in ((7, TypeError), ("", ValueError)):
         with pytest.raises(error, match="checkpoint"):
             census(wrong)
@@ -192,6 +190,28 @@ def test_a_lock_that_is_a_link_is_refused(tmp_path):
     with pytest.raises(OSError, match="symbolic link"):
         census(folder)
     assert not (tmp_path / "elsewhere").exists()
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
+def test_a_part_that_is_no_regular_file_is_refused(make, tmp_path):
+    kept = Checkpoint(tmp_path / "kept", "run")
+    list(finished(twice, [3, 4], checkpoint=kept))
+    (tmp_path / "kept" / "000001.shard").unlink()
+    make(tmp_path / "kept" / "000001.shard")
+    with pytest.raises(ValueError, match=r"000001\.shard is no regular file"):
+        list(finished(twice, [3, 4], checkpoint=kept))
+
+
+def test_a_lock_that_is_a_pipe_is_refused(tmp_path):
+    folder = tmp_path / "kept"
+    folder.mkdir(mode=0o700)
+    os.mkfifo(folder / "lock")
+    with pytest.raises(OSError, match="lock"):
+        census(folder)
+    reader = os.open(folder / "lock", os.O_RDONLY | os.O_NONBLOCK)
+    with pytest.raises(ValueError, match="lock is no regular file"):
+        census(folder)
+    os.close(reader)
 
 
 def test_an_old_part_does_not_open_what_replaces_it(tmp_path):
@@ -296,6 +316,10 @@ def test_the_commands(tmp_path, monkeypatch, capfd):
         assert main([*arguments, "--checkpoint", "audits"]) == 0
         assert capfd.readouterr().out == plain
     assert sorted(os.listdir("audits")) == ["add-remove", "replace-one"]
+    for refused in ("--n", "1000000"), ("--mechanism", "answers"), ("--neighbours", "none"):
+        assert main([*arguments, *refused, "--checkpoint", "unmade/audits"]) == 2
+        assert capfd.readouterr().out == ""
+        assert not os.path.exists("unmade")
     for command in arguments, ["census", "data.csv", "--rows", "4"]:
         assert main([*command, "--checkpoint", ""]) == 2
         assert capfd.readouterr().err == "smalldb: checkpoint needs a folder's name\n"

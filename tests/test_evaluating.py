@@ -118,6 +118,7 @@ def test_the_account_for_people_is_marked_and_names_the_bound(folder, capfd):
     )
     assert lines[2].endswith(f"promises at most {record['bounds']['sharp']:.3f}"[:-1] + lines[2][-1])
     assert [line.split()[-1] for line in lines[5:]] == [f"{error:.4f}" for error in made.worst()["error"]]
+    assert (folder / "compared.svg").stat().st_mode & 0o777 == 0o600
     assert (folder / "compared.svg").read_text().lstrip().startswith("<?xml")
     # of other queries the record promises nothing
     code, out, _ = called(
@@ -134,6 +135,8 @@ def test_the_account_for_people_is_marked_and_names_the_bound(folder, capfd):
         ([1, 2], None),
         (None, None),
         ({"released": "0.1"}, None),
+        ({"released": 10**400}, None),
+        ({"released": 1}, 1.0),
     ],
 )
 def test_the_bound_of_any_record_is_shown(folder, capfd, bounds, told):

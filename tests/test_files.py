@@ -1,6 +1,7 @@
 """Output files appear whole or not at all."""
 
 import os
+import tempfile
 import threading
 
 import pytest
@@ -24,6 +25,24 @@ def test_files_appear_together_at_the_end(tmp_path):
     os.umask(mask)
     assert two.stat().st_mode & 0o777 == 0o666 & ~mask
     assert sorted(os.listdir(tmp_path)) == ["one", "two"]
+
+
+def test_what_is_confidential_is_for_the_owner_alone(tmp_path):
+    paths = [str(tmp_path / name) for name in ("one", "two", "page", "old")]
+    (tmp_path / "old").write_text("old")
+    (tmp_path / "old").chmod(0o666)
+    mask = os.umask(0)
+    try:
+        with Outputs(paths, confidential=paths[2:]) as outputs:
+            assert (
+                sorted(path.stat().st_mode & 0o777 for path in tmp_path.glob(".*"))
+                == [0o600] * 2 + [0o666] * 2
+            )
+            for path in paths:
+                outputs.write(path, "new")
+    finally:
+        os.umask(mask)
+    assert [os.stat(path).st_mode & 0o777 for path in paths] == [0o666] * 2 + [0o600] * 2
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit])
@@ -61,6 +80,19 @@ def test_places_that_cannot_be_written_are_found_at_once(tmp_path):
             Outputs([str(tmp_path / "fine"), str(place)])
         assert caught.value.filename == str(place)
         assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.skipif(not os.access("/dev/shm", os.W_OK), reason="no disk in memory")
+def test_a_file_on_a_disk_in_memory_is_replaced():
+    with tempfile.NamedTemporaryFile(dir="/dev/shm", delete=False) as file:
+        file.write(b"old")
+    try:
+        with Outputs([file.name], confidential=[file.name]) as outputs:
+            outputs.write(file.name, "new")
+        with open(file.name) as written:
+            assert written.read() == "new"
+    finally:
+        os.unlink(file.name)
 
 
 def test_a_pipe_is_written_in_place(tmp_path):

@@ -1,11 +1,13 @@
 """Texts of strangers, whatever they hold, are taken, or refused in one line without a value of the data."""
 
 import pytest
-from fuzz import SCHEMA_TEXT, SEEDS, TARGETS, check
+from fuzz import MARK, SCHEMA_TEXT, SEEDS, SPENT, TARGETS, check
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from queries import DataError
+from smalldb.checkpoints import Checkpoint
+from smalldb.ledger import Account, Ledger
 
 WORDS = {
     "csv": [
@@ -107,6 +109,41 @@ WORDS = {
         ],
         "\\ud800",
     ],
+    "jsonl": [
+        *SEEDS["jsonl"][1].replace("\n", " ").split(),
+        *["\n", "{", "}", '"', ":", ",", "[", "null", "NaN", "-0", "1e999", "\ufeff", "\x00", "\udc80"],
+        *["{}", '{"a": 7734}', '{"a": 1}', "\\ud800"],
+    ],
+    "ledger": [
+        *[
+            "# ",
+            "#",
+            "\n",
+            "{",
+            "}",
+            '"',
+            ":",
+            " ",
+            f"# {SPENT}\n",
+            SPENT,
+            '# {"budget": "1", "ledger": 1}\n',
+        ],
+        *[
+            "1/2",
+            "1e9",
+            "-1",
+            "0",
+            "null",
+            "add-remove",
+            "epsilon",
+            "ledger",
+            "2",
+            "\x00",
+            "\u00e9",
+            "\\ud800",
+        ],
+    ],
+    "shard": [MARK, "run", "0", "1", "\n", "#", "[", "]", ",", '"', "null", "NaN", "7734", "\r", "\x00", " "],
 }
 
 
@@ -122,7 +159,16 @@ def mutated(name):
 
 
 @pytest.mark.parametrize(
-    ("name", "examples"), [("csv", 120), ("table", 120), ("schema", 120), ("record", 60)]
+    ("name", "examples"),
+    [
+        ("csv", 120),
+        ("table", 120),
+        ("jsonl", 120),
+        ("schema", 120),
+        ("record", 60),
+        ("ledger", 200),
+        ("shard", 200),
+    ],
 )
 def test_files(name, examples):
     @settings(max_examples=examples, suppress_health_check=[HealthCheck.too_slow])
@@ -156,6 +202,7 @@ def test_seeds_reach_what_is_behind_the_parser(name):
         (ValueError("two\nlines"), ""),
         (ValueError(""), ""),
         (DataError("column 'a' holds 7734"), "a\n7734\n"),
+        (DataError("column 'a' holds 7734"), '{"a": 7734}\n'),
         (ValueError("bad"), "a\n7734\n"),
     ],
     ids=str,
@@ -165,6 +212,24 @@ def test_the_check_sees_what_it_is_for(error, data):
         error.__context__ = KeyError("7734")
     with pytest.raises(AssertionError):
         check(error, data)
+
+
+@pytest.mark.parametrize("kept", [0, 1])
+def test_a_ledger_that_says_less_than_was_spent_is_seen(kept, monkeypatch):
+    plain = Ledger.read
+    monkeypatch.setattr(
+        Ledger, "read", lambda self: Account((made := plain(self)).budget, made.records[:kept], made.torn)
+    )
+    with pytest.raises(AssertionError):
+        TARGETS["ledger"](SEEDS["ledger"][0].encode())
+
+
+def test_a_part_that_is_read_though_it_is_damaged_is_seen(monkeypatch):
+    damaged = SEEDS["shard"][0].replace("[1, 20]", "[1, 21]").replace("#", "0" * 64).encode()
+    assert not TARGETS["shard"](damaged)
+    monkeypatch.setattr(Checkpoint, "load", lambda *_: [[1, 21], 3.5])
+    with pytest.raises(AssertionError):
+        TARGETS["shard"](damaged)
 
 
 DEEP = {
@@ -180,6 +245,24 @@ DEEP = {
     "table": (
         "id,age,job,smoker,born\n" + "," * 200_000,
         "age,job,smoker,born\n" + "9" * 9999 + ",none,1,\n",
+    ),
+    "jsonl": ('{"a": ' + "[" * 100_000, '{"a": ' + "9" * 5000 + "}", '{"' + "a" * 200_000 + '": 0}\n'),
+    "record": (
+        '{"a": ' * 100_000,
+        '{"bounds": {"sharp": 1' + "0" * 400 + "}}",
+        '{"epsilon": ' + "9" * 5000 + "}",
+    ),
+    "ledger": (
+        "# " + '{"a": ' * 100_000 + "}",
+        '# {"budget": "' + "9" * 5000 + '", "ledger": 1}',
+        '# {"budget": "1", "ledger": ' + "9" * 5000 + "}",
+        "#" * 100_000,
+        "\n" * 100_000,
+    ),
+    "shard": (
+        f"{MARK}\nrun\n0\n" + "[" * 100_000 + "\n#\n",
+        f"{MARK}\nrun\n0\n" + "9" * 5000 + "\n#\n",
+        f"{MARK}\nrun\n0\n\n#\n",
     ),
 }
 

@@ -129,6 +129,8 @@ def test_yes_no_tables_have_the_other_formats_too(folder, capfd):
 def test_the_report_is_public_unless_the_curator_asks(folder, capfd):
     generated(capfd, "--report", "public.html")
     generated(capfd, "--report", "own.html", "--confidential")
+    assert (folder / "own.html").stat().st_mode & 0o777 == 0o600
+    assert (folder / "public.html").stat().st_mode == (folder / "people.csv").stat().st_mode
     public, own = ((folder / name).read_text() for name in ("public.html", "own.html"))
     assert ("CONFIDENTIAL" in public, "Largest error" in public) == (False, False)
     assert ("CONFIDENTIAL" in own, "Largest error" in own) == (True, True)

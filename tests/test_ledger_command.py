@@ -85,10 +85,14 @@ def test_what_was_spent_stays_spent_when_the_release_fails(generate, folder, mon
         ({"rows": "1000000"}, ["--mechanism", "census"], None),
         ({}, ["-o", "no/such/place"], None),
         ({}, ["--seed", "1"], None),
-        ({"epsilon": "2"}, [], 0),
+        ({"epsilon": "2"}, [], None),
+        ({}, ["-o", "l"], None),
+        ({}, ["-o", "L"], None),
+        ({}, ["--record", "no/../l"], None),
+        ({}, ["--report", "out.txt"], None),
         ({"data": "bad.csv"}, [], 0),
         ({"data": "empty.csv"}, [], 0),
-        ({"data": "bad.csv", "epsilon": "2"}, [], 0),
+        ({"data": "bad.csv", "epsilon": "2"}, [], None),
         ({"data": "empty.csv"}, ["--neighbours", "add-remove"], 1),
     ],
 )
@@ -116,9 +120,10 @@ def test_options_that_do_not_go_together(generate, folder, capsys):
     assert main(["generate", "data.csv", "--epsilon", "1", "--rows", "2", "--budget", "1"]) == 2
     assert capsys.readouterr().err == "smalldb: --budget needs --ledger\n"
     assert generate()[2] == "smalldb: l: no ledger yet: add --budget E to make it\n"
+    assert generate("--budget", "1")[0] == 0
     for name in ("-o", "--record"):
         assert "would replace" in generate("--budget", "1", name, "l")[2]
-    assert Ledger("l").read().records == ()
+    assert len(Ledger("l").read().records) == 1
     assert "data.csv is damaged, or no ledger" in generate("--budget", "1", ledger="data.csv")[2]
     assert "is 1, for good" in generate("--budget", "2")[2]
     assert (folder / "data.csv").read_text() == SMALL

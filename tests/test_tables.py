@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from queries import DataError, Domain, Rows
 from smalldb.schema import parse_schema
-from smalldb.tables import read_csv, read_domain, read_table, to_csv
+from smalldb.tables import read_columns, read_csv, read_domain, read_table, to_csv
 
 
 def read(tmp_path, text, *arguments):
@@ -143,7 +143,12 @@ def test_json_lines_are_read_as_the_same_csv(tmp_path):
         (b'{"x": [1], "j": "a", "f": 1}', DataError),
         (b'{"x": 1, "j": "secret', DataError),
         (b'{"x": 1, "j": "\xff", "f": 1}', DataError),
+        (b'{"x": 1, "j": "\\ud800", "f": 1}', DataError),
+        (b'{"x": 1, "j": "a", "f": 1, "x": 7}', DataError),
+        (b'{"x": 1, "j": "a", "f": 1, " x": 1}', DataError),
+        (b'[["x", 1], ["j", "a"], ["f", 1]]', DataError),
         (b"[1]", DataError),
+        (b"1", DataError),
     ],
 )
 def test_what_is_no_json_lines_is_refused(tmp_path, line, error):
@@ -155,6 +160,14 @@ def test_what_is_no_json_lines_is_refused(tmp_path, line, error):
     path.write_bytes(b"[1]\n")
     with pytest.raises(ValueError, match="is not JSON lines"):
         read_table(str(path), SCHEMA)
+
+
+@pytest.mark.parametrize("name", [b"\xff", b"\\ud800", b"\\u0000", b"x"])
+def test_names_of_json_lines_are_names(tmp_path, name):
+    path = tmp_path / "data.jsonl"
+    path.write_bytes(b'{"x": 1, "' + name + b'": 1}\n')
+    with pytest.raises(ValueError, match="each name in it once"):
+        read_columns(str(path))
 
 
 def test_a_file_that_is_not_utf_8_is_refused_under_a_schema(tmp_path):

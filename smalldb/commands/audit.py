@@ -64,7 +64,7 @@ def run_audit(arguments: argparse.Namespace) -> None:
             domain,
             **choices,
             neighbours=relation,
-            checkpoint=part_of(arguments.checkpoint, relation),
+            checkpoint=arguments.checkpoint and os.path.join(arguments.checkpoint, relation),
             progress=progress,
         )
         for relation in relations
@@ -82,14 +82,6 @@ def run_audit(arguments: argparse.Namespace) -> None:
     for relation, made in audits.items():
         x, other, outcome = made.pair
         print(f"worst under {relation}: {outcome} is drawn from {x} more often than from {other}")
-
-
-def part_of(checkpoint: str | None, relation: str) -> str | None:
-    """Return the folder in which the audit under a relation is kept."""
-    if checkpoint is None:
-        return None
-    os.makedirs(checkpoint, 0o700, exist_ok=True)
-    return os.path.join(checkpoint, relation)
 
 
 def audit_json(made: Audit) -> dict[str, Any]:

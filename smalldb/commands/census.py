@@ -56,7 +56,7 @@ def run_census(arguments: argparse.Namespace) -> None:
     if form is not None and not epsilons:
         raise ValueError("a picture needs --epsilon")
     domain, choices = table_choices(arguments, targets)
-    with Outputs(targets) as outputs:
+    with Outputs(targets, confidential=targets) as outputs:
         choices |= {"epsilon": 1}  # each one is put in its place below
         plan(domain, **choices, mechanism="census", n=1)
         table = read_csv(arguments.data, domain)

@@ -52,7 +52,8 @@ def run_evaluate(arguments: argparse.Namespace) -> None:
     columns = None if arguments.columns is None else split_names(arguments.columns)
     stated = [arguments.queries, *_stated(record), None if schema is None else schema.queries]
     queries = next((text for text in stated if text is not None), None)
-    with Outputs([] if arguments.plot is None else [arguments.plot]) as outputs:
+    plots = [] if arguments.plot is None else [arguments.plot]
+    with Outputs(plots, confidential=plots) as outputs:
         domain = read_domain(arguments.real, columns) if schema is None else schema.domain
         workload = workload_of(queries, domain)
         if schema is None:
@@ -116,4 +117,5 @@ def _bound(record: Record) -> float | None:
     """Return the error that a record promises, if it does."""
     bounds = record.get("bounds")
     found = bounds.get("released", bounds.get("sharp")) if isinstance(bounds, dict) else None
-    return float(found) if isinstance(found, int | float) else None
+    # of whole numbers no other is a promise, and no float may hold it
+    return float(found) if isinstance(found, float) or found in (0, 1) else None

@@ -4,9 +4,9 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Sequence
 
 from queries import Rows
+from smalldb.arguments import positive
 from smalldb.commands.options import Commands, add_beta, add_delta, add_size, add_table, integer, keep_inputs
 from smalldb.commands.sources import Source, add_schema, form_of, source_of
 from smalldb.commands.telling import brief, tell
@@ -15,7 +15,7 @@ from smalldb.files import Outputs
 from smalldb.ledger import Account, Ledger
 from smalldb.page import Comparison, page
 from smalldb.planning import plan
-from smalldb.recording import make_record
+from smalldb.recording import Record, make_record
 from smalldb.releasing import Release, check_size, release
 
 CHOICES = ("epsilon", "delta", "alpha", "rows", "neighbours", "n_max", "mechanism", "candidates", "beta")
@@ -74,17 +74,15 @@ def run_generate(arguments: argparse.Namespace) -> None:
     form, progress = form_of(arguments.output), sys.stderr.isatty() and not arguments.quiet
     named = (arguments.output, arguments.record, arguments.report)
     targets = [path for path in named if path is not None]
-    keep_inputs([arguments.data, arguments.schema], targets)
+    keep_inputs([arguments.data, arguments.schema, arguments.ledger], targets)
     source = source_of(arguments)
     choices = {name: getattr(arguments, name) for name in CHOICES}
     stated = None if source.schema is None else source.schema.queries
     choices["queries"] = stated if arguments.queries is None else arguments.queries
-    with Outputs(targets) as outputs:
+    with Outputs(targets, confidential=[arguments.report] if arguments.confidential else []) as outputs:
         # whatever can be refused without the data is refused before they are read; n is one of them
         foreseen = plan(source.domain, **choices, n=1 if arguments.neighbours == "replace-one" else None)
-        ledger = _ledger(arguments, targets)
-        if ledger is not None:
-            ledger.read().after(make_record(foreseen, private=True))
+        ledger = _ledger(arguments, make_record(foreseen, private=True))
         table = source.read(progress)
         check_size(table, foreseen.neighbours)
         n = table.n if arguments.neighbours == "replace-one" else None
@@ -110,8 +108,8 @@ def run_generate(arguments: argparse.Namespace) -> None:
         print("NOT PRIVATE: the randomness came from a seed; for experiments only", file=sys.stderr)
 
 
-def _ledger(arguments: argparse.Namespace, targets: Sequence[str]) -> Ledger | None:
-    """Return the ledger to spend from, if one is named."""
+def _ledger(arguments: argparse.Namespace, record: Record) -> Ledger | None:
+    """Return the ledger to spend from, if one is named; made only where its budget allows the release."""
     if arguments.ledger is None:
         if arguments.budget is not None:
             raise ValueError("--budget needs --ledger")
@@ -120,10 +118,12 @@ def _ledger(arguments: argparse.Namespace, targets: Sequence[str]) -> Ledger | N
         raise ValueError("--ledger counts pure privacy: leave out --delta")
     if arguments.seed is not None:
         raise ValueError("--ledger is for private releases: what --seed makes is not private at any epsilon")
-    if arguments.budget is None and not os.path.exists(arguments.ledger):
-        raise ValueError(f"{arguments.ledger}: no ledger yet: add --budget E to make it")
+    if not os.path.exists(arguments.ledger):
+        if arguments.budget is None:
+            raise ValueError(f"{arguments.ledger}: no ledger yet: add --budget E to make it")
+        Account(positive(arguments.budget, "budget")).after(record)
     ledger = Ledger(arguments.ledger, arguments.budget)
-    keep_inputs([arguments.ledger], targets)
+    ledger.read().after(record)
     return ledger
 
 

@@ -162,9 +162,15 @@ def table_choices(arguments: argparse.Namespace, targets: Sequence[str]) -> tupl
 
 
 def keep_inputs(inputs: Iterable[str | None], targets: Iterable[str]) -> None:
-    """Refuse outputs that would replace an input: ValueError."""
-    given = [path for path in inputs if path is not None and os.path.exists(path)]
-    if any(os.path.exists(path) and os.path.samefile(path, kept) for path in targets for kept in given):
+    """Refuse outputs that would replace an input, or what is yet to be made in its place: ValueError."""
+
+    def same(path: str, kept: str) -> bool:
+        if os.path.exists(path) and os.path.exists(kept):
+            return os.path.samefile(path, kept)
+        # there are systems on which case does not count
+        return os.path.realpath(path).casefold() == os.path.realpath(kept).casefold()
+
+    if any(same(path, kept) for path in targets for kept in inputs if kept is not None):
         raise ValueError("an output would replace an input")
 
 
