@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.linalg import hadamard
 
-from queries import Conjunctions, Domain, Halfspaces, Intervals, Linear, Marginals, Parities, Rows
+from queries import Conjunctions, Domain, Halfspaces, Intervals, Linear, Marginals, Parities, Predicates, Rows
 from smalldb.answers import drawing as drawing_module
 from smalldb.answers import loss, measure, radius_quantile
 from smalldb.answers import measuring as measuring_module
+from smalldb.answers import parts as parts_module
 from smalldb.answers.drawing import (
     _radius,
     coins,
@@ -24,6 +25,7 @@ from smalldb.answers.drawing import (
     radii,
     two_sided_geometric,
     uniform_integers,
+    whole_geometric,
 )
 from smalldb.answers.measuring import counts
 from smalldb.answers.parities import odd_counts, spectrum
@@ -315,6 +317,37 @@ def test_two_sided_geometric_has_its_law(rate):
 
     assert p_value(found, law(float(rate)), trials) > 1e-3
     assert p_value(found, law(0.9 * float(rate)), trials) < 1e-6
+
+
+@pytest.mark.parametrize("height", [60, 66, 200])
+def test_two_sided_geometric_of_a_tiny_rate_is_whole(height):
+    """Beyond the digits of a machine word: |X| rate is nearly exponential."""
+    drawn = whole_geometric(Fraction(3, 1 << height), 2000, SeededBits(6))
+    sizes = np.abs(drawn).astype(float) * 3 / 2.0**height
+    assert stats.kstest(sizes, stats.expon.cdf).pvalue > 1e-3
+    assert stats.kstest(1.2 * sizes, stats.expon.cdf).pvalue < 1e-3
+    assert stats.binomtest(int((drawn > 0).sum()), 2000).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("count", [*range(1, 45), 64, 65, 256])
+def test_shares_are_above_zero_and_add_up(count):
+    """Fourteen shares of a fourteenth are five 64ths each when they are rounded: six too many."""
+    for weights in ([1.0] * count, [1e9, *[1.0] * (count - 1)], [1 + i / count for i in range(count)]):
+        shares = parts_module._shares(weights)
+        assert sum(shares) == 1
+        assert min(shares) > 0
+
+
+def test_a_parity_of_each_order_is_measured():
+    """Shares of one plan once added up to 65/64, and one was -1/64."""
+    names = [f"a{i}" for i in range(14)]
+    domain = Domain(names)
+    workload = Predicates([" ^ ".join(names[:k]) for k in range(1, 15)]).workload(domain)
+    plan = plan_answers(workload, n=10**9, epsilon=1, neighbours="replace-one")
+    assert min(part.share for part in plan.parts) > 0
+    bits = np.zeros((1, 14), dtype=np.uint8)
+    rows = Rows.from_counts(domain, domain.decode(bits), [10**9])
+    assert np.abs(measure(plan, rows, SeededBits(1)).values).max() < 10**5
 
 
 def of_each_kind(plans):

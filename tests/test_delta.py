@@ -16,6 +16,7 @@ from smalldb.accounting.concentrated import rho_of
 from smalldb.answers import bound, loss, measure, plan_answers, synthesise
 from smalldb.answers import measuring as measuring_module
 from smalldb.answers.bounding import _parity_intervals
+from smalldb.answers.drawing import CLIP
 from smalldb.answers.measuring import counts
 from smalldb.answers.parities import odd_counts
 from smalldb.answers.released import Measured
@@ -128,6 +129,11 @@ def test_the_quantile_holds_and_is_near_the_least(variance, failure):
     assert least <= found
     if failure < Fraction(1, 2):
         assert found <= max(1.12 * least, least + 1)
+
+
+def test_the_quantile_ends_where_noise_is_cut_off():
+    """The plan with the widest noise: a query that hardly counts, beside all others at the least epsilon."""
+    assert gaussian_quantile(Fraction(2) ** 130, Fraction(1, 10**9)) == CLIP
 
 
 @pytest.mark.parametrize("relation", RELATIONS)

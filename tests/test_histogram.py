@@ -6,6 +6,7 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import gammaln, logsumexp
 
+import smalldb
 from queries import Conjunctions, Domain, Marginals, Rows
 from smalldb.answers import histogram as histogram_module
 from smalldb.answers import measure
@@ -197,3 +198,12 @@ def test_a_reading_without_noise_is_the_histogram():
     plan = next(p for p in plans if p.method == "cells")
     q = read(plan, measure(plan, rows, SeededBits(1)))
     np.testing.assert_allclose(q, rows.histogram() / 900, atol=1e-6)
+
+
+def test_a_table_without_rows_is_read():
+    """Under add-remove, and with noise that hides nothing: every posterior mean is 0."""
+    frame = pd.DataFrame(np.zeros((0, 4), dtype=np.int64), columns=[*"abcd"])
+    given = {"epsilon": 32, "rows": 16, "neighbours": "add-remove", "n_max": 256_611, "mechanism": "answers"}
+    made = smalldb.release(frame, Marginals(3), rng=1, **given)
+    assert made.plan.answers.method == "cells"
+    assert len(made.data.drop_duplicates()) == 16

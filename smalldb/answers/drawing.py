@@ -86,24 +86,23 @@ def two_sided_geometric(rate: Fraction, count: int, source: BitSource) -> Intege
 
 def whole_geometric(rate: Fraction, count: int, source: BitSource) -> npt.NDArray[Any]:
     """
-    Draw the same, not cut off: int64, or Python ints where some may need more; rate at least 2^-60.
+    Draw the same, not cut off: int64, or Python ints where some may need more.
 
     The difference of two geometric variables. The binary digits of a geometric variable of ratio q are
     independent: digit i is 1 with probability q^(2^i) / (1 + q^(2^i)); what stands above the digits is
     geometric of ratio q^(2^digits), and counts the heads before the first tail.
     """
     digits = max(0, (1 / rate).__ceil__().bit_length())
-    ones, heads = np.zeros((2, 2 * count), dtype=np.int64)
+    ones, heads = np.zeros((2, 2 * count), dtype=np.int64 if digits < 63 else object)
     for i in range(digits):
-        ones += coins(_digit(rate * (1 << i)), 2 * count, source).astype(np.int64) << i
+        ones += coins(_digit(rate * (1 << i)), 2 * count, source).astype(ones.dtype) << i
     running = np.arange(2 * count)
     while len(running):
         running = running[coins(decay(rate * (1 << digits)), len(running), source)]
         heads[running] += 1
     if heads.max(initial=0) >= CLIP >> digits:  # beyond 64 bits, perhaps
-        both = ones.astype(object) + (heads.astype(object) << digits)
-    else:
-        both = ones + (heads << digits)
+        ones, heads = ones.astype(object), heads.astype(object)
+    both = ones + (heads << digits)
     difference: npt.NDArray[Any] = both[:count] - both[count:]
     return difference
 

@@ -29,7 +29,7 @@ def gaussian_noise(variance: Fraction, count: int, source: BitSource) -> Integer
     Parameters
     ----------
     variance
-        Above 0 and below 2^120: sigma^2. The variance of X is no larger, and hardly smaller from 1 on.
+        Above 0: sigma^2. The variance of X is no larger, and hardly smaller from 1 on.
     """
     t = isqrt(variance.__floor__()) + 1
     middle = variance / t

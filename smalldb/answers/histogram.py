@@ -58,7 +58,8 @@ def read(plan: AnswersPlan, measured: Measured) -> Floats:
     )
     means = newton(model.expected, model.expected(theta), total**0.5 / 100).found
     table = np.zeros(1 << len(domain.attributes))
-    table[domain.cells()] = means / means.sum()
+    # where cells were seen to be empty, all of them, nothing is known of the distribution
+    table[domain.cells()] = means / means.sum() if means.sum() > 0 else 1 / domain.size
     return table
 
 

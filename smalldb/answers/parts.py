@@ -179,7 +179,12 @@ def _worst(series: Spectrum, weights: Mapping[int, float]) -> float:
 
 
 def _shares(weights: list[float]) -> list[Fraction]:
-    """Round shares that are proportional to the weights to multiples of 1 / SHARES, none 0."""
-    parts = [max(1, round(SHARES * weight / sum(weights))) for weight in weights]
-    parts[int(np.argmax(parts))] += SHARES - sum(parts)
-    return [Fraction(part, SHARES) for part in parts]
+    """Round shares that are proportional to the weights to multiples of 1 / SHARES, none 0.
+
+    Where there are more weights than that, to multiples of 1 / their number.
+    """
+    units = max(SHARES, len(weights))
+    parts = [max(1, round(units * weight / sum(weights))) for weight in weights]
+    while (left := units - sum(parts)) != 0:
+        parts[int(np.argmax(parts))] += 1 if left > 0 else -1
+    return [Fraction(part, units) for part in parts]

@@ -109,7 +109,7 @@ def gaussian_quantile(variance: Fraction, failure: Fraction) -> int:
         return max(bound.low for bound in bounds) >= 0
 
     reach = 1
-    while not rare(reach):
+    while reach < CLIP and not rare(reach):  # noise is cut off there
         reach *= 2
     return bisect_left(range(1, reach + 1), True, key=rare)
 
