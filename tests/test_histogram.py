@@ -42,6 +42,16 @@ def test_the_posterior_is_the_definition(rate, shape):
     assert abs(found - total) < 1e-6 * abs(total)
 
 
+@pytest.mark.parametrize("shape", [0.1, 2.0])
+def test_a_large_count_is_as_clear_as_its_noise(shape):
+    """Around 10^8 the prior is flat: what is left is the noise; 10^15 steps from 0 would not end."""
+    observed, rate = np.array([10**8, 10**15]), 0.4
+    means, variances = np.empty(2), np.empty(2)
+    posterior(observed, np.log(observed / (observed + shape)), shape, rate, means, variances)
+    np.testing.assert_allclose(means - observed, 0, atol=0.2)
+    np.testing.assert_allclose(variances, 2 * np.exp(-rate) / np.expm1(-rate) ** 2, rtol=1e-6)
+
+
 def test_a_posterior_without_a_sum_is_infinite():
     one = np.empty(1)
     assert posterior(np.array([3]), np.array([0.5]), 1.0, 0.5, one, one.copy()) == np.inf
