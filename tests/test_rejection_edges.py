@@ -88,7 +88,7 @@ def test_flat_draws_follow_the_law(monkeypatch):
     assert isinstance(made, Flat)
     assert abs(distance(made, workload, answers, 50, 2, epsilon, 3_000, seed=1)) < 4
     wrong = prepare(workload, answers, 50, 2, epsilon)
-    wrong._rate *= 16
+    wrong._rate *= 4
     assert distance(wrong, workload, answers, 50, 2, epsilon, 3_000, seed=1) > 4
 
 
