@@ -13,9 +13,10 @@ from scipy.stats import chisquare
 
 from queries import Conjunctions, Domain, Marginals, Rows
 from smalldb.answers import bound, loss, measure, measuring, plan_answers, synthesise
+from smalldb.answers.bounding import _parity_intervals
 from smalldb.answers.fitting import fit, guarded_fit, predicted
 from smalldb.answers.parts import wishart_part
-from smalldb.answers.released import estimates, pieces
+from smalldb.answers.released import Measured, estimates, pieces
 from smalldb.answers.shares import alternatives
 from smalldb.randomness import SeededBits
 
@@ -194,6 +195,21 @@ def test_the_bound_holds_and_knows_it(neighbours):
         found, measured = error(plan, rows, seed)
         bits = synthesise(plan, measured, rows.n)
         assert found <= bound(plan, measured, bits, Fraction(1, 20))
+
+
+@BOTH
+def test_its_margin_is_the_least_for_its_half_of_the_failure(neighbours):
+    """Of the radius behind it, of weights (2 R + 1) q^R; a sum of signs moves by 2 with an odd count."""
+    plan, rows = guarded(planted(7, 3000, 4), neighbours)
+    values = measure(plan, rows, SeededBits(1)).values
+    place = plan.spectrum.sets.index(plan.safeguard.sets[values[-2]])
+    low, high = _parity_intervals(plan, Measured(values), Fraction(1, 10), 10**6)
+    found = int(high[place] - low[place]) // 2
+    margin, odd = divmod(found, 2) if plan.replaced else (found, 0)
+    radii = np.arange(2000)
+    weights = (2 * radii + 1) * np.exp(-radii / 20)
+    assert odd == 0
+    assert weights[margin + 1 :].sum() < weights.sum() / 20 <= weights[margin:].sum()
 
 
 def test_a_plan_for_three_way_tables_has_it_by_default():
