@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from smalldb.accounting.concentrated import rho_of
+from smalldb.accounting.concentrated import _best_gap, rho_of
 from smalldb.answers import drawing as drawing_module
 from smalldb.answers.drawing import two_sided_geometric
 from smalldb.answers.gaussian import gaussian_noise, least_variances, moving
@@ -163,6 +163,24 @@ def test_rho_is_the_largest_that_some_order_proves(epsilon, delta):
     least = min(converted(rho, float(epsilon), order) for order in orders.tolist())
     assert least <= log(delta) + 1e-4
     assert all(converted(1.0001 * rho, float(epsilon), order) > log(delta) for order in orders.tolist())
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.parametrize("delta", DELTAS)
+def test_rho_is_rounded_down(epsilon, delta):
+    """Proved by the order that was found, to 60 digits; 2^-38 more is not."""
+    rho = rho_of(epsilon, delta)
+    with localcontext(prec=60):
+        gap = Decimal(_best_gap(float(epsilon), log(delta)))
+
+        def number(value):
+            return Decimal(value.numerator) / value.denominator
+
+        def exponent(some):
+            conversion = gap * (gap / (1 + gap)).ln() - (1 + gap).ln()
+            return gap * ((1 + gap) * number(some) - number(epsilon)) + conversion
+
+        assert exponent(rho) <= number(delta).ln() < exponent(rho * (1 + Fraction(1, 2**38)))
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)

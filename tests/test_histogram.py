@@ -13,7 +13,7 @@ from smalldb.answers import measure
 from smalldb.answers.fitting import fit
 from smalldb.answers.histogram import Model, read
 from smalldb.answers.newton import newton
-from smalldb.answers.released import Estimates, combined, estimates
+from smalldb.answers.released import Estimates, combined, estimates, pieces, released_total
 from smalldb.answers.shares import alternatives
 from smalldb.kernels.posterior import posterior
 from smalldb.randomness import SeededBits
@@ -141,6 +141,26 @@ def test_expected_counts_are_the_likeliest():
     assert np.abs(found.slope).max() < 1e-3
     for move in np.eye(5)[[0, 2, 4]] * 0.02:
         assert density(found.place + move) > density(found.place) < density(found.place - move)
+
+
+@pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
+def test_what_was_measured_beside_cells_is_read_with_its_noise(neighbours):
+    """Sums of signs and their variances; the rows are those released, or public but for a half."""
+    frame = planted(7, 900, 2)
+    rows = Rows.from_frame(Domain(frame.columns), frame)
+    # a public guess of n that is wrong by far
+    n = 900 if neighbours == "replace-one" else 300
+    plans = alternatives(Marginals(3).workload(rows.domain), n=n, epsilon=8, neighbours=neighbours)
+    plan = next(p for p in plans if p.method == "both")
+    measured = measure(plan, rows, SeededBits(1))
+    total = released_total(plan, measured)
+    codes, sums, variances = histogram_module._beside(plan, measured, total)
+    assert codes.tolist() == [0, *(sum(1 << (6 - i) for i in s) for s in plan.parts[0].sets if s)]
+    values, noise = pieces(plan, measured.values)[0], plan.parts[0].deviations
+    wanted = [900, *(900 - 2 * values)] if plan.replaced else values
+    np.testing.assert_allclose(sums, wanted, rtol=1e-9)
+    deviations = [0.5 if plan.replaced else noise[0], *(noise[len(s)] for s in plan.parts[0].sets if s)]
+    np.testing.assert_allclose(variances, np.square(deviations), rtol=1e-9)
 
 
 def test_estimates_are_averaged_by_their_precision():

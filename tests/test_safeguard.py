@@ -4,6 +4,7 @@ from collections import Counter
 from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
+from math import exp, sqrt
 
 import numpy as np
 import pandas as pd
@@ -12,9 +13,10 @@ from scipy.stats import chisquare
 
 from queries import Conjunctions, Domain, Marginals, Rows
 from smalldb.answers import bound, loss, measure, measuring, plan_answers, synthesise
-from smalldb.answers.fitting import guarded_fit, predicted
+from smalldb.answers.bounding import _parity_intervals
+from smalldb.answers.fitting import fit, guarded_fit, predicted
 from smalldb.answers.parts import wishart_part
-from smalldb.answers.released import estimates, pieces
+from smalldb.answers.released import Measured, estimates, pieces
 from smalldb.answers.shares import alternatives
 from smalldb.randomness import SeededBits
 
@@ -65,6 +67,8 @@ def test_its_share_is_part_of_epsilon(neighbours):
     assert sum(part.share for part in plan.parts) == 1
     assert plan.safeguard.sets == tuple(combinations(range(7), 3))
     assert plan.method == "wishart"
+    unit, q = 2 if neighbours == "replace-one" else 1, exp(-7 / 100)
+    assert plan.safeguard.deviations == {3: pytest.approx(unit * sqrt(2 * q) / (1 - q))}
     other = Rows.from_frame(rows.domain, planted(7, 1000, 3))
     moved = int(np.abs(rows.histogram() - other.histogram()).sum())
     assert loss(plan, rows, other) == plan.epsilon * (moved // 2 if neighbours == "replace-one" else moved)
@@ -105,9 +109,10 @@ def test_the_law_of_the_second_stage(monkeypatch):
     plan, _ = guarded(planted(4, 2000, 1), epsilon=16)
     rate = float(plan.rate(plan.safeguard))
     assert rate == 16 * 0.05
-    sums, guess = np.array([1000, 1003, 996, 1001]), np.array([1001, 1001, 1001, 1001])
+    # three sets are predicted equally badly, two equally well
+    sums, guess = np.array([1000, 1003, 996, 1001, 1006, 996, 1001]), np.full(7, 1001)
     made = drawn(np.zeros(10, dtype=np.int64), sums, plan, 4000, monkeypatch, guess)
-    chosen = np.bincount(made[:, 0], minlength=4)
+    chosen = np.bincount(made[:, 0], minlength=7)
     assert chisquare(chosen, 4000 * chances(sums, guess, rate)).pvalue > 1e-4
     assert chisquare(chosen, 4000 * chances(sums, guess, 1.3 * rate)).pvalue < 1e-4
     noise = np.clip(made[:, 1] - sums[made[:, 0]], -5, 5)
@@ -117,6 +122,22 @@ def test_the_law_of_the_second_stage(monkeypatch):
     assert chisquare(observed, 4000 * law / law.sum()).pvalue > 1e-4
     wrong = np.exp(-1.3 * rate * np.abs(np.arange(-5, 6)))
     assert chisquare(observed, 4000 * wrong / wrong.sum()).pvalue < 1e-4
+
+
+@pytest.mark.parametrize(("neighbours", "guess"), [("replace-one", 3000), ("add-remove", 900)])
+def test_predictions_are_the_counts_of_the_fit(neighbours, guess):
+    """By the sum over cells; of as many rows as were released, however wrong the public guess was."""
+    frame = planted(6, 3000, 8)
+    plan, _ = guarded(frame.head(guess), neighbours, epsilon=8)
+    rows = Rows.from_frame(plan.workload.domain, frame)
+    measured = measure(plan, rows, SeededBits(1))
+    q = fit(plan, estimates(plan, measured, plan.unguarded)).q
+    odd = rows.domain.table()[:, np.array(plan.safeguard.sets)].sum(axis=2) % 2
+    total = 3000 if plan.replaced else int(measured.values[0])
+    assert abs(total - 3000) < 60
+    wanted = total * (q @ odd if plan.replaced else q @ (1 - 2.0 * odd))
+    assert np.abs(predicted(plan, measured) - wanted).max() <= 0.5 + 1e-6
+    assert np.abs(wanted).max() > 100
 
 
 @BOTH
@@ -174,6 +195,21 @@ def test_the_bound_holds_and_knows_it(neighbours):
         found, measured = error(plan, rows, seed)
         bits = synthesise(plan, measured, rows.n)
         assert found <= bound(plan, measured, bits, Fraction(1, 20))
+
+
+@BOTH
+def test_its_margin_is_the_least_for_its_half_of_the_failure(neighbours):
+    """Of the radius behind it, of weights (2 R + 1) q^R; a sum of signs moves by 2 with an odd count."""
+    plan, rows = guarded(planted(7, 3000, 4), neighbours)
+    values = measure(plan, rows, SeededBits(1)).values
+    place = plan.spectrum.sets.index(plan.safeguard.sets[values[-2]])
+    low, high = _parity_intervals(plan, Measured(values), Fraction(1, 10), 10**6)
+    found = int(high[place] - low[place]) // 2
+    margin, odd = divmod(found, 2) if plan.replaced else (found, 0)
+    radii = np.arange(2000)
+    weights = (2 * radii + 1) * np.exp(-radii / 20)
+    assert odd == 0
+    assert weights[margin + 1 :].sum() < weights.sum() / 20 <= weights[margin:].sum()
 
 
 def test_a_plan_for_three_way_tables_has_it_by_default():
