@@ -173,7 +173,7 @@ def test_a_release_without_noise_to_speak_of_is_right(d):
 
 def test_orders_that_need_less_noise_than_pure_ones_are_taken():
     """The released error is as expected, and below that of the best pure plan."""
-    frame = latent(10, 20_000, 9)
+    frame = latent(12, 60_000, 9)
     workload = Marginals(3, exactly=True).workload(Domain(frame.columns))
     rows = Rows.from_frame(workload.domain, frame)
     numbers = {"n": len(frame), "epsilon": "0.1", "neighbours": "replace-one"}
@@ -181,7 +181,7 @@ def test_orders_that_need_less_noise_than_pure_ones_are_taken():
     for delta in (None, "1e-5"):
         plan = plan_answers(workload, **numbers, delta=delta)
         found = [
-            max_error(plan, rows, synthesise(plan, measure(plan, rows, SeededBits(s)), 20_000))
+            max_error(plan, rows, synthesise(plan, measure(plan, rows, SeededBits(s)), 60_000))
             for s in (1, 2)
         ]
         assert plan.expected_error / 2.5 < np.mean(found) < 2.5 * plan.expected_error

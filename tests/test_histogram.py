@@ -114,13 +114,16 @@ def test_slopes_and_curvatures_are_those_of_the_values():
     model, generator = small_model(), np.random.default_rng(4)
     theta, step = generator.normal(0, 0.3, 5), 1e-4
     log_decays, tilt = np.log(generator.uniform(0.3, 0.9, 7)), generator.normal(0, 0.05, 3)
-    for function, place in ((model.expected, theta), (lambda t: model.tilted(log_decays, t), tilt)):
+    for function, place in (
+        (lambda t: model.expected(t, np.zeros(3)), theta),
+        (lambda t: model.tilted(log_decays, t), tilt),
+    ):
         now, moves = function(place), np.eye(len(place)) * step
         slope = [(function(place + m).value - function(place - m).value) / (2 * step) for m in moves]
         np.testing.assert_allclose(now.slope, slope, rtol=1e-3, atol=1e-2)
     curvature = [(function(place + m).slope - function(place - m).slope) / (2 * step) for m in moves]
     np.testing.assert_allclose(now.curvature(), curvature, rtol=1e-5, atol=1e-5)
-    assert (np.linalg.eigvalsh(model.expected(theta).curvature()) > 0).all()
+    assert (np.linalg.eigvalsh(model.expected(theta, np.zeros(3)).curvature()) > 0).all()
 
 
 def test_expected_counts_are_the_likeliest():
@@ -136,8 +139,8 @@ def test_expected_counts_are_the_likeliest():
         return -seen - none + ((theta / model.spread) ** 2).sum() / 2
 
     start = np.array([1.0, 0, 0, 0, 0])
-    assert abs(model.expected(start).value - density(start)) < 1e-4
-    found = newton(model.expected, model.expected(start), 1e-5)
+    assert abs(model.expected(start, np.zeros(3)).value - density(start)) < 1e-4
+    found = newton(lambda theta: model.expected(theta, np.zeros(3)), model.expected(start, np.zeros(3)), 1e-5)
     assert np.abs(found.slope).max() < 1e-3
     for move in np.eye(5)[[0, 2, 4]] * 0.02:
         assert density(found.place + move) > density(found.place) < density(found.place - move)

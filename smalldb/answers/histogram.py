@@ -27,6 +27,7 @@ LEVEL = 10.0  # deviation of the logarithm of what all cells are expected to hol
 EXACTLY = 0.5  # deviation of a public n
 _CLEAR = 40.0  # a rate beyond which there is no noise to speak of
 _MOST = 50.0  # logarithm of what a cell is expected to hold
+_CLOSE = 1e-3  # to the logarithm of a probability
 _HIDDEN = 0.9  # of what counts tell of the coefficients, what noise can hide
 
 
@@ -56,7 +57,16 @@ def read(plan: AnswersPlan, measured: Measured) -> Floats:
         np.concatenate([[LEVEL], sizes[:NEWTON]]),
         *_beside(plan, measured, total),
     )
-    means = newton(model.expected, model.expected(theta), total**0.5 / 100).found
+    last = np.zeros(len(model.beside))
+
+    def expected(theta: Floats) -> Point[tuple[Floats, Floats]]:
+        nonlocal last
+        found = model.expected(theta, last)
+        last = found.found[1]
+        return found
+
+    # a tenth of its own deviation is near enough for a coefficient
+    means, _ = newton(expected, expected(theta), close=len(codes) / 200).found
     table = np.zeros(1 << len(domain.attributes))
     # where cells were seen to be empty, all of them, nothing is known of the distribution
     table[domain.cells()] = means / means.sum() if means.sum() > 0 else 1 / domain.size
@@ -89,12 +99,18 @@ class Model:
     sums: Floats
     noise: Floats
 
-    def expected(self, theta: Floats) -> Point[Floats]:
-        """Return minus the logarithm of the posterior density of the coefficients, and the mean counts."""
+    def expected(self, theta: Floats, near: Floats) -> Point[tuple[Floats, Floats]]:
+        """Return minus the log of the posterior density of the coefficients; the mean counts and the tilt.
+
+        `near` is where the tilt is looked for first.
+        """
         logs = np.minimum(_over_cells(self.domain, self.codes, theta), _MOST)
         heights = np.logaddexp(logs, log(self.shape))
         tilt = partial(self.tilted, logs - heights)
-        best = newton(tilt, tilt(np.zeros(len(self.beside))), np.sqrt(self.noise) / 100)
+        start = tilt(near)
+        if start.value == inf:
+            start = tilt(np.zeros(len(near)))
+        best = newton(tilt, start, close=_CLOSE)
         means, variances = best.found
         # of a step of a logarithm, what arrives at the counts
         steps, sizes = np.exp(log(self.shape) - heights), np.exp(logs)
@@ -109,13 +125,13 @@ class Model:
 
         value = -best.value - self.shape * float((log(self.shape) - heights).sum()) + away @ away / 2
         slope = away / self.spread - transformed(self.domain, steps * (means - sizes))[self.codes]
-        return Point(theta, float(value), slope, curvature, means)
+        return Point(theta, float(value), slope, curvature, (means, best.place))
 
     def tilted(self, log_decays: Floats, tilt: Floats) -> Point[tuple[Floats, Floats]]:
         """Tilt the counts towards the sums that were measured beside them; means and variances of counts."""
         from smalldb.kernels.posterior import posterior
 
-        means, variances = np.empty(len(self.counts)), np.empty(len(self.counts))
+        means, variances = np.zeros((2, len(self.counts)))
         tilts = _over_cells(self.domain, self.beside, tilt)
         logarithm = posterior(self.counts, log_decays + tilts, self.shape, self.rate, means, variances)
 

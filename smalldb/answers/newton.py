@@ -38,13 +38,24 @@ class Point(Generic[Found]):
     found: Found
 
 
-def newton(function: Callable[[Floats], Point[Found]], start: Point[Found], enough: object) -> Point[Found]:
-    """Minimise by steps that are halved until they help; slopes up to `enough`, (K,) or one, are left."""
+def newton(
+    function: Callable[[Floats], Point[Found]],
+    start: Point[Found],
+    enough: float | Floats = 0.0,
+    close: float = 0.0,
+) -> Point[Found]:
+    """
+    Minimise by steps that are halved until they help.
+
+    Slopes up to `enough`, (K,) or one, are left, or what a step would save if that is not more than `close`.
+    """
     now = start
     for _ in range(_STEPS):
         if (np.abs(now.slope) <= enough).all():
             break
         step = np.linalg.solve(now.curvature(), now.slope)
+        if now.slope @ step / 2 <= close:
+            break
         length = 1.0
         while not (new := function(now.place - length * step)).value <= now.value and length > _SHORTEST:
             length /= 2
