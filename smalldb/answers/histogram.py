@@ -65,8 +65,8 @@ def read(plan: AnswersPlan, measured: Measured) -> Floats:
         last = found.found[1]
         return found
 
-    # a tenth of its own deviation is near enough for a coefficient
-    means, _ = newton(expected, expected(theta), close=len(codes) / 200).found
+    # a hundredth or so of its own deviation is near enough for a coefficient
+    means, _ = newton(expected, expected(theta), close=len(codes) / 10_000).found
     table = np.zeros(1 << len(domain.attributes))
     # where cells were seen to be empty, all of them, nothing is known of the distribution
     table[domain.cells()] = means / means.sum() if means.sum() > 0 else 1 / domain.size
