@@ -31,7 +31,7 @@ ANSWERS: dict[str, tuple[int, int, dict[str, Any]]] = {
     "wishart, wide": (22, 900, {"queries": "conjunctions:2", "epsilon": 1}),
     "cells": (5, 4000, {"queries": "marginals:3", "epsilon": 1}),
     "safeguard": (8, 30000, {"queries": "marginals:3", "epsilon": 2}),
-    "gaussian": (60, 900, {"queries": "conjunctions:2", "epsilon": 1, "delta": "1e-9"}),
+    "gaussian": (24, 900, {"queries": "conjunctions:2", "epsilon": 1, "delta": "1e-4"}),
     "parities": (6, 700, {"queries": "parities:3", "epsilon": 1}),
 }
 
