@@ -17,9 +17,9 @@ MODULES = {
     "smalldb": "Releases, plans, the census and the audit",
     "queries": "Universes, rows and query classes",
     "smalldb.schema": "Real columns",
-    "smalldb.tables": "Files",
-    "smalldb.evaluating": "Beside the data, for the curator",
-    "smalldb.page": "The report",
+    "smalldb.schema.tables": "Files",
+    "smalldb.releasing.evaluation": "Beside the data, for the curator",
+    "smalldb.reporting.page": "The report",
     "smalldb.bounds": "What the theorems promise",
     "smalldb.accounting": "Many releases",
 }

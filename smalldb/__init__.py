@@ -36,23 +36,24 @@ __all__ = [
 
 if TYPE_CHECKING:
     from smalldb import accounting, bounds
-    from smalldb.auditing import Audit, audit
+    from smalldb.auditing.audit import audit
+    from smalldb.auditing.loss import Audit
     from smalldb.counting.census import Census, census
     from smalldb.counting.law import Law
-    from smalldb.ledger import Ledger
+    from smalldb.exact.bits import BitSource
     from smalldb.planning import Neighbours, Plan, plan
-    from smalldb.randomness import BitSource
-    from smalldb.releasing import Release, generate, release
+    from smalldb.releasing.ledger import Ledger
+    from smalldb.releasing.release import Release, generate, release
     from smalldb.selection import Selection, select, selection_law
 else:
     # numpy and pandas take a second: they are imported with what needs them, after Ctrl-C is taken care of
     _HOMES = {
         "auditing": ("Audit", "audit"),
         "counting": ("Census", "Law", "census"),
-        "ledger": ("Ledger",),
+        "releasing.ledger": ("Ledger",),
         "planning": ("Neighbours", "Plan", "plan"),
-        "randomness": ("BitSource",),
-        "releasing": ("Release", "generate", "release"),
+        "exact.bits": ("BitSource",),
+        "releasing.release": ("Release", "generate", "release"),
         "selection": ("Selection", "select", "selection_law"),
     }
 

@@ -9,7 +9,7 @@ from traceback import walk_tb
 from typing import TYPE_CHECKING, NoReturn
 
 from smalldb.commands import REFUSED
-from smalldb.unfinished import abandon
+from smalldb.files.unfinished import abandon
 from smalldb.version import __version__
 
 if TYPE_CHECKING:

@@ -26,13 +26,13 @@ from pathlib import Path
 
 from queries import DataError, Domain, Predicates, spec
 from smalldb.accounting import compose_records
-from smalldb.checkpoints import MARK, Checkpoint
 from smalldb.commands.account import read_record
 from smalldb.commands.evaluate import _bound, _stated
-from smalldb.ledger import Ledger, OutOfBudget
+from smalldb.files.checkpoints import MARK, Checkpoint
 from smalldb.planning import workload_of
+from smalldb.releasing.ledger import Ledger, OutOfBudget
 from smalldb.schema import parse_schema, read_schema
-from smalldb.tables import read_columns, read_csv, read_domain, read_table
+from smalldb.schema.tables import read_columns, read_csv, read_domain, read_table
 
 ABC = Domain(["a", "b", "c d"])
 SCHEMA_TEXT = """

@@ -8,8 +8,8 @@ import pandas as pd
 
 from queries import Domain, Rows
 from queries.spec import parse
-from smalldb.exact import exp_enclosure
-from smalldb.randomness import SeededBits
+from smalldb.exact.bits import SeededBits
+from smalldb.exact.levels import exp_enclosure
 from smalldb.rejection import sampler
 
 

@@ -14,11 +14,15 @@ from scipy import stats
 from scipy.linalg import hadamard
 
 from queries import Conjunctions, Domain, Halfspaces, Intervals, Linear, Marginals, Parities, Predicates, Rows
-from smalldb.answers import drawing as drawing_module
 from smalldb.answers import loss, measure, radius_quantile
 from smalldb.answers import measuring as measuring_module
 from smalldb.answers import parts as parts_module
-from smalldb.answers.drawing import (
+from smalldb.answers.measuring import counts
+from smalldb.answers.parities import odd_counts, spectrum
+from smalldb.answers.shares import alternatives, plan_answers
+from smalldb.exact import integers as drawing_module
+from smalldb.exact.bits import OutOfBits, ScriptedBits, SeededBits
+from smalldb.exact.integers import (
     _radius,
     coins,
     cube_noise,
@@ -27,11 +31,7 @@ from smalldb.answers.drawing import (
     uniform_integers,
     whole_geometric,
 )
-from smalldb.answers.measuring import counts
-from smalldb.answers.parities import odd_counts, spectrum
-from smalldb.answers.shares import alternatives, plan_answers
-from smalldb.exact import draw_level
-from smalldb.randomness import OutOfBits, ScriptedBits, SeededBits
+from smalldb.exact.levels import draw_level
 
 CLASSES = [
     Conjunctions(2),

@@ -17,7 +17,6 @@ from smalldb.answers import bound, measure, plan_answers, synthesise
 from smalldb.answers import fitting as fitting_module
 from smalldb.answers import parities as parities_module
 from smalldb.answers import searching as searching_module
-from smalldb.answers.drawing import two_sided_geometric
 from smalldb.answers.fitting import fit, sizes_of
 from smalldb.answers.histogram import read
 from smalldb.answers.priors import prior
@@ -27,7 +26,8 @@ from smalldb.answers.searching import search
 from smalldb.answers.shares import alternatives
 from smalldb.answers.synthesising import uninteracting
 from smalldb.answers.tails import noise_quantile
-from smalldb.randomness import SeededBits
+from smalldb.exact.bits import SeededBits
+from smalldb.exact.integers import two_sided_geometric
 
 
 def names(d):

@@ -1,86 +1,17 @@
-"""The floors: a module imports only lower floors; kernels call only kernels of their own file."""
+"""The rooms: a module imports its own room and lower ones; kernels call only kernels of their own file."""
 
 import ast
 import os
 import re
 import subprocess
 import sys
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parent.parent
-FLOORS = [  # those of the design, each from its lowest module up
-    {"version", "unfinished", "randomness", "kernels"},
-    {"exact", "multisets", "enclosures", "files"},
-    {"arguments", "sampling", "checkpoints"},
-    {"bounds.reading", "bounds.candidates", "bounds.search", "bounds.binomial", "bounds.noise"},
-    {"bounds.optimum", "bounds.mechanism", "bounds.lecture"},
-    {"bounds.promises", "bounds.vc"},
-    {"bounds.inverse", "bounds.neighbourhood"},
-    {"bounds"},
-    {"accounting.curves", "accounting.concentrated"},
-    {"accounting.composing"},
-    {"accounting"},
-    {"selection.scored"},
-    {"selection.drawing"},
-    {"selection.selecting"},
-    {"selection.law"},
-    {"selection"},
-    {"answers.parities", "answers.drawing"},
-    {"answers.newton", "answers.normals", "answers.priors", "answers.gaussian"},
-    {"answers.wishart"},
-    {"answers.tails"},
-    {"answers.parts"},
-    {"answers.shares", "answers.rounding", "answers.searching"},
-    {"answers.released"},
-    {"answers.fitting", "answers.bounding"},
-    {"answers.measuring", "answers.histogram"},
-    {"answers.synthesising"},
-    {"answers"},
-    {"counting.scores"},
-    {"counting.recursion"},
-    {"counting.law", "counting.enumeration", "counting.dynamic"},
-    {"counting.cost"},
-    {"counting.census"},
-    {"counting"},
-    {"rejection.clock", "rejection.target", "rejection.tree"},
-    {"rejection.multisets", "rejection.relaxation", "rejection.factored", "rejection.flat"},
-    {"rejection.layers", "rejection.search"},
-    {"rejection.building"},
-    {"rejection.sampler", "rejection.capability"},
-    {"rejection"},
-    {"planning.reading"},
-    {"planning.plans"},
-    {"planning.ways"},
-    {"planning.choosing"},
-    {"planning"},
-    {"recording", "evaluating"},
-    {"releasing", "auditing.databases"},
-    {"auditing.loss"},
-    {"auditing.census", "auditing.laws", "auditing.answers"},
-    {"auditing.measuring"},
-    {"auditing"},
-    {"schema.codings", "schema.kinds", "schema.pieces"},
-    {"schema.columns", "schema.sources", "schema.drafting"},
-    {"schema.mapping"},
-    {"schema.reading"},
-    {"schema"},
-    {"tables", "report", "ledger"},
-    {"commands"},
-    {"commands.options", "commands.telling"},
-    {"commands.sources", "page.markup", "page.shares"},
-    {"page.pictures"},
-    {"page.describing"},
-    {"page.comparing"},
-    {"page.writing"},
-    {"page"},
-    {f"commands.{name}" for name in ("generate", "plan", "bounds", "account", "census", "audit")},
-    {"commands.schema", "commands.evaluate", "commands.ledger"},
-    {"cli"},
-    {"__main__"},
-]
-FLOOR = {name: floor for floor, names in enumerate(FLOORS) for name in names}
+ROOMS = re.findall(r"^\| `(\w+)` \|", (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8"), re.M)
 
 
 def imports(text):
@@ -101,18 +32,17 @@ def source(path):
     return path.read_text(encoding="utf-8")
 
 
-def standing(module):
-    """The name in `FLOORS` of a module of smalldb; all kernels are one."""
-    name = module.removeprefix("smalldb.")
-    return "kernels" if name.startswith("kernels.") else name
-
-
 def name_of(path):
-    return standing(".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"))
+    """The dotted name of a module inside smalldb."""
+    return ".".join(path.relative_to(ROOT / "smalldb").with_suffix("").parts).removesuffix(".__init__")
 
 
-def ways_up(own, text):
-    """What a module imports of smalldb that does not stand on a lower floor, `smalldb` itself above all."""
+def room(name):
+    return name.split(".")[0]
+
+
+def imported(text):
+    """The modules of smalldb that a source text imports, by their names inside it; "" is smalldb itself."""
     for module, name in imports(text):
         if module.split(".")[0] != "smalldb":
             continue
@@ -121,18 +51,36 @@ def ways_up(own, text):
             module = "smalldb"
         elif inner.is_dir() or inner.with_suffix(".py").exists():
             module = f"{module}.{name}"
-        if FLOOR.get(standing(module), len(FLOORS)) >= FLOOR[own]:
-            yield standing(module)
+        yield module.removeprefix("smalldb").removeprefix(".")
+
+
+def ways_up(own, text):
+    """What a module imports of smalldb from a room that does not stand above its own in the table."""
+    for module in imported(text):
+        if room(module) not in ROOMS or ROOMS.index(room(module)) > ROOMS.index(room(own)):
+            yield module or "smalldb"
 
 
 MODULES = sorted(p for p in (ROOT / "smalldb").rglob("*.py") if p != ROOT / "smalldb" / "__init__.py")
 
 
+def test_the_table_of_rooms_is_complete():
+    assert sorted(ROOMS) == sorted({room(name_of(path)) for path in MODULES})
+
+
 @pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(ROOT)))
-def test_modules_import_only_lower_floors(path):
-    own = name_of(path)
-    assert own in FLOOR, f"{own} stands on no floor"
-    assert not list(ways_up(own, source(path)))
+def test_modules_import_only_their_own_room_and_lower_ones(path):
+    assert not list(ways_up(name_of(path), source(path)))
+
+
+def test_imports_form_no_circle():
+    graph = {name_of(path): set(imported(source(path))) - {name_of(path)} for path in MODULES}
+    assert len(tuple(TopologicalSorter(graph).static_order())) >= len(MODULES)
+
+
+def test_a_circle_is_seen():
+    with pytest.raises(CycleError):
+        tuple(TopologicalSorter({"a": {"b"}, "b": {"a"}}).static_order())
 
 
 @pytest.mark.parametrize(
@@ -143,13 +91,11 @@ def test_modules_import_only_lower_floors(path):
         ("cli", "import smalldb", ["smalldb"]),
         ("cli", "def run():\n    import smalldb.version as v", ["smalldb"]),
         ("counting.scores", "import smalldb.counting.census", ["smalldb"]),
-        ("counting.scores", "from smalldb.counting import census", ["counting.census"]),
-        ("counting.scores", "from smalldb.counting.law import Law", ["counting.law"]),
-        ("counting.law", "from smalldb.counting.enumeration import prepare", ["counting.enumeration"]),
-        ("counting.cost", "from smalldb.counting import Census", ["counting"]),
-        ("counting.census", "from smalldb import planning, multisets", ["planning"]),
+        ("counting.scores", "from smalldb.counting import census", []),
+        ("counting.census", "from smalldb.planning.choosing import plan", ["planning.choosing"]),
+        ("counting.census", "from smalldb import planning, kernels", ["planning"]),
         ("bounds", "from smalldb.anything import x", ["anything"]),
-        ("bounds", "import os.path\nfrom smalldb import enclosures\nfrom smalldb.exact import Log", []),
+        ("bounds", "import os.path\nfrom smalldb.exact import enclosures", []),
         ("counting", "from smalldb.counting import census, law\nfrom smalldb.kernels.dynamic import f", []),
     ],
 )
@@ -184,7 +130,7 @@ def test_checked_kernels_have_a_cache_of_their_own(given):
 def test_only_the_one_door_reaches_for_entropy():
     sources = {"os.urandom", "secrets", "random", "numpy.random"}
     for path in MODULES:
-        if name_of(path) != "randomness":
+        if name_of(path) != "exact.bits":
             text = source(path)
             assert not sources & {
                 m for module, name in imports(text) for m in (module, f"{module}.{name}")

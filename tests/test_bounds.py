@@ -11,8 +11,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from smalldb import bounds, enclosures
+from smalldb import bounds
 from smalldb.bounds.binomial import tails
+from smalldb.exact import enclosures
 
 VECTORS = {
     entry["id"]: entry["value"] for entry in json.loads(Path(__file__).with_name("vectors.json").read_text())

@@ -14,10 +14,10 @@ from kills import killed, same
 
 import smalldb
 from queries import Conjunctions, Domain
-from smalldb.checkpoints import MARK, Checkpoint, finished, identity
 from smalldb.cli import main
 from smalldb.counting.dynamic import _pack, _unpack
 from smalldb.counting.recursion import Cost
+from smalldb.files.checkpoints import MARK, Checkpoint, finished, identity
 
 FRAME = pd.DataFrame({"a": [0, 0, 1, 1, 1], "b": [0, 1, 1, 1, 0], "c": [1, 0, 1, 0, 0]})
 AB = Domain(["a", "b"])
@@ -130,7 +130,7 @@ def test_a_part_in_the_place_of_another_is_refused(tmp_path):
 
 def test_a_checkpoint_of_another_version_is_refused(tmp_path, monkeypatch):
     census(tmp_path / "kept")
-    monkeypatch.setattr("smalldb.checkpoints.__version__", "0.0.0")
+    monkeypatch.setattr("smalldb.files.checkpoints.__version__", "0.0.0")
     with pytest.raises(ValueError, match="of another run"):
         census(tmp_path / "kept")
 
@@ -158,7 +158,7 @@ def test_folders_that_are_refused(tmp_path, monkeypatch):
 
 def test_two_calls_do_not_share_a_folder(tmp_path):
     folder = tmp_path / "kept"
-    code = "import smalldb.checkpoints as c, sys\nwith c.Checkpoint(sys.argv[1], 'run').opened(): pass"
+    code = "import smalldb.files.checkpoints as c, sys\nwith c.Checkpoint(sys.argv[1], 'run').opened(): pass"
     with Checkpoint(folder, "run").opened():
         done = subprocess.run(
             [sys.executable, "-c", code, folder], capture_output=True, text=True, check=False

@@ -10,8 +10,8 @@ import pytest
 import smalldb
 from queries import Conjunctions, Domain, Linear, Marginals, Rows
 from smalldb.planning import Plan
-from smalldb.recording import record_schema
 from smalldb.rejection.capability import largest_c
+from smalldb.releasing.record import record_schema
 
 
 def domain(attributes):

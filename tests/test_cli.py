@@ -20,7 +20,7 @@ import pytest
 import smalldb
 from queries import Marginals
 from smalldb.cli import WELCOME, main
-from smalldb.recording import record_schema
+from smalldb.releasing.record import record_schema
 
 SMALL = "a,b\n0,0\n0,1\n1,1\n1,1\n"
 

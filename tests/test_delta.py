@@ -16,17 +16,17 @@ from smalldb.accounting.concentrated import rho_of
 from smalldb.answers import bound, loss, measure, plan_answers, synthesise
 from smalldb.answers import measuring as measuring_module
 from smalldb.answers.bounding import _parity_intervals
-from smalldb.answers.drawing import CLIP
 from smalldb.answers.measuring import counts
 from smalldb.answers.parities import odd_counts
 from smalldb.answers.released import Measured
 from smalldb.answers.shares import alternatives
 from smalldb.answers.tails import gaussian_quantile
 from smalldb.cli import main
-from smalldb.ledger import Ledger
-from smalldb.page import page
-from smalldb.randomness import SeededBits
-from smalldb.recording import make_record, record_schema
+from smalldb.exact.bits import SeededBits
+from smalldb.exact.integers import CLIP
+from smalldb.releasing.ledger import Ledger
+from smalldb.releasing.record import make_record, record_schema
+from smalldb.reporting.page import page
 
 RELATIONS = ["replace-one", "add-remove"]
 

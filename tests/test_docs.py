@@ -16,7 +16,7 @@ import pytest
 import smalldb
 from queries import Conjunctions, Domain
 from smalldb.cli import parser
-from smalldb.ledger import Ledger
+from smalldb.releasing.ledger import Ledger
 from smalldb.schema import parse_schema, read_schema
 
 ROOT = Path(__file__).parent.parent

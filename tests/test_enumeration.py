@@ -15,8 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from smalldb import multisets
-from smalldb.counting import enumeration
+from smalldb.counting import enumeration, multisets
 from smalldb.counting.enumeration import enumerate_scores, prepare, tally_shard
 from smalldb.counting.scores import Scores
 

@@ -13,9 +13,9 @@ from matplotlib.figure import Figure
 
 import smalldb
 from queries import Conjunctions, DataError, Domain, Halfspaces, Marginals, Parities, Rows
-from smalldb.evaluating import evaluate, joint_shares
-from smalldb.report import plot_evaluation
-from smalldb.tables import written
+from smalldb.releasing.evaluation import evaluate, joint_shares
+from smalldb.reporting.plots import plot_evaluation
+from smalldb.schema.tables import written
 
 
 def table(seed, rows, attributes=3):

@@ -11,9 +11,11 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.stats import chi2, chisquare
 
-from smalldb import exact
-from smalldb.exact import LogConcave, as_fraction, as_text, draw_level, exp_enclosure, uniform_below
-from smalldb.randomness import OutOfBits, ScriptedBits, SeededBits
+from smalldb.exact import levels as exact
+from smalldb.exact.bits import OutOfBits, ScriptedBits, SeededBits
+from smalldb.exact.integers import uniform_below
+from smalldb.exact.levels import LogConcave, draw_level, exp_enclosure
+from smalldb.exact.numbers import as_fraction, as_text
 
 CENSUS, RATE = {3: 2, 6: 8, 9: 6, 12: 4}, Fraction(1, 12)
 LAW = naive.fraction_law(CENSUS, RATE)

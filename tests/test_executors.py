@@ -17,10 +17,10 @@ from kills import same
 
 import smalldb
 from queries import Conjunctions, Domain
-from smalldb.checkpoints import Checkpoint, finished
+from smalldb.files.checkpoints import Checkpoint, finished
 from smalldb.schema import Column, Flag, Schema
 from smalldb.schema.pieces import tally
-from smalldb.tables import read_table
+from smalldb.schema.tables import read_table
 
 FRAME = pd.DataFrame(np.random.default_rng(1).integers(0, 2, (60, 3)), columns=list("abc"))
 PARTS = 29  # 15 and 14 more: the rows in the first cell, and then in the second

@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
-from smalldb.files import Outputs
-from smalldb.unfinished import abandon
+from smalldb.files.outputs import Outputs
+from smalldb.files.unfinished import abandon
 
 
 def test_files_appear_together_at_the_end(tmp_path):

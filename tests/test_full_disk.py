@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from smalldb.cli import main
-from smalldb.ledger import Ledger
+from smalldb.releasing.ledger import Ledger
 
 SMALL = "a,b\n0,0\n0,1\n1,1\n1,1\n"
 

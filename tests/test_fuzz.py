@@ -6,8 +6,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from queries import DataError
-from smalldb.checkpoints import Checkpoint
-from smalldb.ledger import Account, Ledger
+from smalldb.files.checkpoints import Checkpoint
+from smalldb.releasing.ledger import Account, Ledger
 
 WORDS = {
     "csv": [

@@ -17,10 +17,11 @@ from smalldb.counting.census import count_candidates
 from smalldb.counting.dynamic import Dynamic, count_scores
 from smalldb.counting.recursion import BeyondLimit, Limit
 from smalldb.counting.scores import Scores
-from smalldb.exact import draw_level, uniform_below
-from smalldb.randomness import ScriptedBits, SeededBits
-from smalldb.rejection import multisets as module
-from smalldb.rejection.multisets import (
+from smalldb.exact.bits import ScriptedBits, SeededBits
+from smalldb.exact.integers import uniform_below
+from smalldb.exact.levels import draw_level
+from smalldb.rejection import head_and_tail as module
+from smalldb.rejection.head_and_tail import (
     ROWS,
     all_heads,
     capable,
@@ -215,7 +216,7 @@ def always(depth, source, factor=None):
 )
 def test_a_wrong_tail_is_noticed(monkeypatch, change):
     for name, value in change.items():
-        monkeypatch.setattr(f"smalldb.rejection.multisets.{name}", value)
+        monkeypatch.setattr(f"smalldb.rejection.head_and_tail.{name}", value)
     worst = 0
     for name in ("skewed", "cells", "four"):
         scores, census, rate, _ = instance(name)

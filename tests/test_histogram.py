@@ -15,8 +15,8 @@ from smalldb.answers.histogram import Model, read
 from smalldb.answers.newton import newton
 from smalldb.answers.released import Estimates, combined, estimates, pieces, released_total
 from smalldb.answers.shares import alternatives
+from smalldb.exact.bits import SeededBits
 from smalldb.kernels.posterior import posterior
-from smalldb.randomness import SeededBits
 
 
 @pytest.mark.parametrize("rate", [0.05, 0.7, 40.0])

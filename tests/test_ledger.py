@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 import smalldb
 from queries import Domain
 from smalldb.accounting import compose_records
-from smalldb.ledger import Account, Ledger, OutOfBudget
-from smalldb.recording import make_record
+from smalldb.releasing.ledger import Account, Ledger, OutOfBudget
+from smalldb.releasing.record import make_record
 
 SMALL = "a,b\n0,0\n0,1\n1,1\n1,1\n"
 

@@ -9,7 +9,7 @@ import pytest
 from test_ledger import record
 
 from smalldb.cli import main
-from smalldb.ledger import Ledger
+from smalldb.releasing.ledger import Ledger
 
 FORK = """
 import os, sys, threading

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smalldb.multisets import count, iterate, rank, unrank
+from smalldb.counting.multisets import count, iterate, rank, unrank
 
 
 @pytest.mark.parametrize("cells", range(1, 6))

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import pytest
 
 import smalldb.commands.generate
-import smalldb.releasing
+import smalldb.releasing.release
 from smalldb.cli import main
 
 STEPS = 25  # neighbours in a walk
@@ -117,14 +117,14 @@ def run(tmp_path, monkeypatch, capsys):
 @pytest.fixture
 def measured(monkeypatch):
     """The integers that were released, run for run; what is forced takes their place."""
-    real, released, forced = smalldb.releasing.measure, [], []
+    real, released, forced = smalldb.releasing.release.measure, [], []
 
     def measure(*arguments):
         made = forced[0] if forced else real(*arguments)
         released.append(made)
         return made
 
-    monkeypatch.setattr(smalldb.releasing, "measure", measure)
+    monkeypatch.setattr(smalldb.releasing.release, "measure", measure)
     return released, forced
 
 

@@ -17,10 +17,10 @@ import pytest
 import smalldb
 from queries import Rows
 from smalldb.cli import main
-from smalldb.evaluating import evaluate
-from smalldb.page import Comparison, page
-from smalldb.page.pictures import bars, pairs
-from smalldb.page.shares import marginals
+from smalldb.releasing.evaluation import evaluate
+from smalldb.reporting.page import Comparison, page
+from smalldb.reporting.page.pictures import bars, pairs
+from smalldb.reporting.page.shares import marginals
 from smalldb.schema import parse_schema
 
 CHROMIUM = shutil.which("chromium")

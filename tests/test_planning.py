@@ -11,17 +11,7 @@ import smalldb
 from queries import Conjunctions, Domain, Linear, Marginals, Parities, Predicates, Rows
 from queries.workload import MAX_MATRIX
 from smalldb.counting import cost
-from smalldb.counting.cost import (
-    EASY,
-    MEMORY,
-    OPERATIONS,
-    VISITS,
-    made_up,
-    overhead,
-    posed,
-    rehearse,
-    work,
-)
+from smalldb.counting.cost import EASY, MEMORY, OPERATIONS, VISITS, made_up, overhead, posed, rehearse, work
 from smalldb.counting.dynamic import count_scores
 from smalldb.counting.enumeration import enumerate_scores
 from smalldb.counting.recursion import state_bytes

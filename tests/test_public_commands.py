@@ -11,8 +11,8 @@ from calling import called
 import smalldb
 from queries import Domain, Marginals
 from smalldb import accounting, bounds
-from smalldb.commands.telling import brief, rounded_up
-from smalldb.exact import as_fraction
+from smalldb.exact.numbers import as_fraction
+from smalldb.reporting.words import brief, rounded_up
 
 
 def needed(said):

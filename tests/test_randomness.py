@@ -11,8 +11,9 @@ import pytest
 
 import smalldb
 from smalldb.cli import main
-from smalldb.exact import draw_level, uniform_below
-from smalldb.randomness import BitSource, OutOfBits, ScriptedBits, SeededBits, SystemBits, bit_source
+from smalldb.exact.bits import BitSource, OutOfBits, ScriptedBits, SeededBits, SystemBits, bit_source
+from smalldb.exact.integers import uniform_below
+from smalldb.exact.levels import draw_level
 
 # what `openssl dgst -shake256` makes of the bytes of the seed and eight zero bytes, first eight bytes
 STREAMS = {

@@ -15,8 +15,8 @@ from rejecting import check_coins, distance, gaps, instance, spelled
 from queries import Domain
 from queries.spec import parse
 from smalldb import census
+from smalldb.exact.bits import SeededBits
 from smalldb.kernels import ktree
-from smalldb.randomness import SeededBits
 from smalldb.rejection import building, sampler
 from smalldb.rejection.factored import Factored
 from smalldb.rejection.layers import Envelope

@@ -10,13 +10,13 @@ from rejecting import check_coins, distance, instance
 
 import smalldb
 from queries import Conjunctions, Linear
-from smalldb import multisets
+from smalldb.counting import multisets
+from smalldb.exact.bits import SeededBits
 from smalldb.kernels import ktree
-from smalldb.randomness import SeededBits
 from smalldb.rejection import building, sampler
 from smalldb.rejection.factored import Factored
 from smalldb.rejection.flat import Flat
-from smalldb.rejection.multisets import PILOT_ENTRIES, pilot_scores
+from smalldb.rejection.head_and_tail import PILOT_ENTRIES, pilot_scores
 from smalldb.rejection.sampler import prepare
 
 
@@ -74,7 +74,7 @@ def test_thresholds_end_with_the_scores(value):
 @pytest.mark.parametrize("epsilon", ["1e-12", "1e-18", "1e-400"])
 def test_hardly_any_epsilon_draws_uniformly(epsilon):
     workload, answers, _ = instance(3, 50, "conjunctions:2", 1)
-    made = prepare(workload, answers, 50, 2, smalldb.exact.as_fraction(epsilon, "epsilon"))
+    made = prepare(workload, answers, 50, 2, smalldb.exact.numbers.as_fraction(epsilon, "epsilon"))
     assert isinstance(made, Flat)
     assert abs(distance(made, workload, answers, 50, 2, 0, 2_000, seed=1)) < 4
     assert made.trials == 2_000

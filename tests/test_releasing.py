@@ -16,9 +16,10 @@ import pytest
 
 import smalldb
 from queries import Conjunctions, DataError, Domain, Linear, Marginals, Parities, Predicates, Rows
-from smalldb.exact import draw_level, uniform_below
-from smalldb.randomness import OutOfBits, ScriptedBits, SeededBits
-from smalldb.recording import record_schema
+from smalldb.exact.bits import OutOfBits, ScriptedBits, SeededBits
+from smalldb.exact.integers import uniform_below
+from smalldb.exact.levels import draw_level
+from smalldb.releasing.record import record_schema
 
 FRAME = pd.DataFrame({"a": [0, 0, 0, 1, 1, 1], "b": [0, 0, 1, 0, 1, 1]})
 

@@ -18,7 +18,7 @@ from smalldb.answers.fitting import fit, guarded_fit, predicted
 from smalldb.answers.parts import wishart_part
 from smalldb.answers.released import Measured, estimates, pieces
 from smalldb.answers.shares import alternatives
-from smalldb.randomness import SeededBits
+from smalldb.exact.bits import SeededBits
 
 BOTH = pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
 

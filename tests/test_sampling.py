@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smalldb.randomness import OutOfBits, ScriptedBits, SeededBits
-from smalldb.sampling import Known, Shifted, Uniform, bernoulli_exp, halved
+from smalldb.exact.bits import OutOfBits, ScriptedBits, SeededBits
+from smalldb.exact.coins import Known, Shifted, Uniform, bernoulli_exp, halved
 
 
 @given(

@@ -13,17 +13,9 @@ from hypothesis import strategies as st
 
 from queries import DataError, Domain
 from queries.expressions import parse
-from smalldb.schema import (
-    Categories,
-    Column,
-    Cuts,
-    Dates,
-    Flag,
-    Schema,
-    parse_schema,
-)
+from smalldb.schema import Categories, Column, Cuts, Dates, Flag, Schema, parse_schema
 from smalldb.schema.codings import binary, one_hot, thermometer
-from smalldb.tables import read_table, written
+from smalldb.schema.tables import read_table, written
 
 PEOPLE = """
 ignore = ["id"]

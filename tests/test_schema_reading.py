@@ -13,10 +13,10 @@ import pandas as pd
 import pytest
 
 from queries import DataError, Domain, Rows
-from smalldb import files, tables
-from smalldb.schema import Column, Flag, Schema, parse_schema, read_schema
+from smalldb.files import outputs as files
+from smalldb.schema import Column, Flag, Schema, parse_schema, read_schema, tables
 from smalldb.schema.pieces import CHUNK, distinct, tally
-from smalldb.tables import read_by_duckdb, read_table, written
+from smalldb.schema.tables import read_by_duckdb, read_table, written
 
 SCHEMA = parse_schema("""
 ignore = ["id"]

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from scipy import integrate, stats
 
 import smalldb
-from smalldb.randomness import SeededBits
+from smalldb.exact.bits import SeededBits
 from smalldb.selection import drawing, scored, selection_law
 from smalldb.selection.scored import Scored, read_scores
 from smalldb.selection.selecting import DRAWS, _geometric

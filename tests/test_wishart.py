@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from queries import Conjunctions, Domain, Marginals, Rows
-from smalldb.answers import drawing as drawing_module
 from smalldb.answers import measure, plan_answers
 from smalldb.answers import wishart as wishart_module
-from smalldb.answers.normals import Normal, Uniform, _below_line, _less, normals
 from smalldb.answers.parts import TILTS
 from smalldb.answers.shares import alternatives
 from smalldb.answers.tails import entry_quantile, laplace_sum_quantile, laplace_sum_tail
 from smalldb.answers.wishart import Drawn, degrees, even_moments, rates, rounded_entries, wishart_noise
-from smalldb.randomness import ScriptedBits, SeededBits
+from smalldb.exact import integers as drawing_module
+from smalldb.exact.bits import ScriptedBits, SeededBits
+from smalldb.exact.normals import Normal, Uniform, _below_line, _less, normals
 
 PAIRS3 = [(i, j) for i in range(3) for j in range(i, 3)]
 

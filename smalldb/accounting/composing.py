@@ -13,8 +13,7 @@ import pandas as pd
 
 from smalldb.accounting import curves
 from smalldb.accounting.curves import Floats
-from smalldb.arguments import positive, whole
-from smalldb.exact import as_fraction
+from smalldb.exact.numbers import as_fraction, positive, whole
 
 MOST_RELEASES = 100_000
 MOST_OPTIMAL = 1_000  # releases: the optimal non-adaptive bound takes their square

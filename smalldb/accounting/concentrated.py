@@ -3,7 +3,7 @@
 from fractions import Fraction
 from math import exp, log, log1p, sqrt
 
-from smalldb.enclosures import Log
+from smalldb.exact.enclosures import Log
 
 _BITS = 40  # of rho
 _LEAST, _MOST = -40.0, 60.0  # logarithms of the orders that are searched

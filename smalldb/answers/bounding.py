@@ -9,14 +9,7 @@ from queries import Rows
 from queries.domain import Bits, Integers
 from smalldb.answers.parities import Floats
 from smalldb.answers.parts import Measurement
-from smalldb.answers.released import (
-    Measured,
-    masks,
-    pieces,
-    released_counts,
-    released_sums,
-    transformed,
-)
+from smalldb.answers.released import Measured, masks, pieces, released_counts, released_sums, transformed
 from smalldb.answers.shares import AnswersPlan
 from smalldb.answers.tails import (
     entry_quantile,
@@ -26,7 +19,7 @@ from smalldb.answers.tails import (
     radius_quantile,
 )
 from smalldb.answers.wishart import degrees, rates
-from smalldb.arguments import between_0_and_1
+from smalldb.exact.numbers import between_0_and_1
 
 _UNIT = 2.0**-52
 

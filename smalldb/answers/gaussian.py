@@ -12,9 +12,9 @@ from math import comb, isqrt
 import numpy as np
 
 from queries.domain import Integers
-from smalldb.answers.drawing import clipped, whole_geometric
-from smalldb.randomness import BitSource
-from smalldb.sampling import bernoulli_exp
+from smalldb.exact.bits import BitSource
+from smalldb.exact.coins import bernoulli_exp
+from smalldb.exact.integers import clipped, whole_geometric
 
 BITS = 24  # of a weight
 

@@ -7,7 +7,6 @@ import numpy as np
 
 from queries import Rows
 from queries.domain import Integers
-from smalldb.answers.drawing import CLIP, cube_noise, two_sided_geometric
 from smalldb.answers.fitting import predicted
 from smalldb.answers.gaussian import gaussian_noise
 from smalldb.answers.parities import odd_counts
@@ -15,8 +14,9 @@ from smalldb.answers.parts import Measurement
 from smalldb.answers.released import Measured, pieces
 from smalldb.answers.shares import AnswersPlan
 from smalldb.answers.wishart import rates, wishart_noise
-from smalldb.exact import draw_level, uniform_below
-from smalldb.randomness import BitSource
+from smalldb.exact.bits import BitSource
+from smalldb.exact.integers import CLIP, cube_noise, two_sided_geometric, uniform_below
+from smalldb.exact.levels import draw_level
 
 LIMIT = CLIP // 2
 

@@ -22,7 +22,7 @@ from smalldb.answers.parts import (
     wishart_part,
 )
 from smalldb.answers.priors import prior, read_deviation
-from smalldb.arguments import between_0_and_1, positive, whole
+from smalldb.exact.numbers import between_0_and_1, positive, whole
 
 Method: TypeAlias = Law | Literal["both"]
 

@@ -13,7 +13,7 @@ from smalldb.answers.released import Estimates, Measured, estimates, masks
 from smalldb.answers.rounding import rounded, scattered
 from smalldb.answers.searching import search
 from smalldb.answers.shares import AnswersPlan
-from smalldb.arguments import whole
+from smalldb.exact.numbers import whole
 
 PRECISION = 50  # the search ends where it is so much more exact than the release
 SEARCHED = 2000  # rows at most beyond 20 attributes; larger tables repeat them

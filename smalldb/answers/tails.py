@@ -8,10 +8,10 @@ from typing import final
 
 import numpy as np
 
-from smalldb.answers.drawing import CLIP
 from smalldb.answers.wishart import even_moments
-from smalldb.enclosures import Log, Real, round_up
-from smalldb.exact import LogConcave, draw_level
+from smalldb.exact.enclosures import Log, Real, round_up
+from smalldb.exact.integers import CLIP
+from smalldb.exact.levels import LogConcave, draw_level
 
 _DIGITS = 50
 _GRID = 1024  # rates that Chernoff's bound is tried with

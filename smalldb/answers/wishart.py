@@ -17,9 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from queries.domain import Integers
-from smalldb.answers.drawing import clipped
-from smalldb.answers.normals import Normal, normals
-from smalldb.randomness import BitSource
+from smalldb.exact.bits import BitSource
+from smalldb.exact.integers import clipped
+from smalldb.exact.normals import Normal, normals
 
 Objects: TypeAlias = npt.NDArray[np.object_]
 

@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 
 from queries import Workload
-from smalldb import multisets
 from smalldb.auditing.databases import (
     MOST_DEEP,
     Counts,
@@ -26,9 +25,10 @@ from smalldb.auditing.databases import (
     spans,
 )
 from smalldb.auditing.loss import Audit
-from smalldb.checkpoints import Checkpoint, Folder, finished, identity
+from smalldb.counting import multisets
 from smalldb.counting.scores import MAX_SCORE, Candidates, Integers, base_measure, count
-from smalldb.enclosures import Real
+from smalldb.exact.enclosures import Real
+from smalldb.files.checkpoints import Checkpoint, Folder, finished, identity
 from smalldb.planning import Neighbours
 
 Floats: TypeAlias = npt.NDArray[np.float64]

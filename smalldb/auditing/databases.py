@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import comb
 from typing import TypeAlias, TypeVar
 
-from smalldb import multisets
+from smalldb.counting import multisets
 from smalldb.counting.scores import MAX_SCORE
 from smalldb.planning import Neighbours
 

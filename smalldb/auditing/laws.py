@@ -12,9 +12,9 @@ import numpy as np
 
 from smalldb.auditing.databases import Counts, Span, check_budget, databases, neighbours_of, shown, spans
 from smalldb.auditing.loss import Audit
-from smalldb.checkpoints import Checkpoint, Folder, finished, identity
-from smalldb.enclosures import Real
-from smalldb.exact import as_fraction
+from smalldb.exact.enclosures import Real
+from smalldb.exact.numbers import as_fraction
+from smalldb.files.checkpoints import Checkpoint, Folder, finished, identity
 from smalldb.planning import Neighbours
 
 Enclosure: TypeAlias = tuple[Fraction, Fraction]

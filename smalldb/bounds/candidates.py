@@ -4,7 +4,7 @@ from decimal import Decimal
 from fractions import Fraction
 from math import comb
 
-from smalldb.enclosures import Log, Real, ln_choose
+from smalldb.exact.enclosures import Log, Real, ln_choose
 
 BASES = ("multisets", "tuples")
 

@@ -8,7 +8,7 @@ from smalldb.bounds.optimum import CLOSED, METHODS
 from smalldb.bounds.promises import Release
 from smalldb.bounds.reading import numbers, sizes
 from smalldb.bounds.search import last_where
-from smalldb.enclosures import Log, Real, ceiling, round_up_text
+from smalldb.exact.enclosures import Log, Real, ceiling, round_up_text
 
 
 def sharp_data(

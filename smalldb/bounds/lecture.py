@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from smalldb.bounds.candidates import BASES, ln_count
 from smalldb.bounds.reading import numbers, one_of, sizes
-from smalldb.enclosures import Log, Real, ceiling, round_up, round_up_text
+from smalldb.exact.enclosures import Log, Real, ceiling, round_up, round_up_text
 
 
 def theorem_4_5(*, n: int, cells: int, queries: int, epsilon: object, beta: object) -> float:

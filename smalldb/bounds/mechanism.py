@@ -8,9 +8,9 @@ bound on OPT for every table, and a count of 1, are public.
 
 from fractions import Fraction
 
-from smalldb.arguments import positive, whole
 from smalldb.bounds.reading import numbers, share, sizes
-from smalldb.enclosures import Log, Real, root, round_up
+from smalldb.exact.enclosures import Log, Real, root, round_up
+from smalldb.exact.numbers import positive, whole
 
 
 def failure(*, good: int, bad: int, gap: object, n: int, epsilon: object) -> float:

@@ -5,7 +5,7 @@ from fractions import Fraction
 from smalldb.bounds.optimum import METHODS
 from smalldb.bounds.promises import Release
 from smalldb.bounds.reading import numbers, sizes
-from smalldb.enclosures import Log, Real, round_up
+from smalldb.exact.enclosures import Log, Real, round_up
 
 _MOST_SWAPS = 10_000
 

@@ -2,8 +2,8 @@
 
 from fractions import Fraction
 
-from smalldb.arguments import positive, whole
-from smalldb.enclosures import Log, Real, round_up
+from smalldb.exact.enclosures import Log, Real, round_up
+from smalldb.exact.numbers import positive, whole
 
 EULER = Fraction(5772156649015328607, 10**19)  # rounded up
 

@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from smalldb.bounds import binomial
 from smalldb.bounds.reading import numbers, one_of, sizes
-from smalldb.enclosures import Log, Real, ceiling, round_up
+from smalldb.exact.enclosures import Log, Real, ceiling, round_up
 
 CLOSED = ("least", "hoeffding", "rounding")  # those of a closed form, which `best_rows` can search
 METHODS = (*CLOSED, "binomial")

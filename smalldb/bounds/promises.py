@@ -12,7 +12,7 @@ from smalldb.bounds.candidates import BASES, ln_count
 from smalldb.bounds.optimum import CLOSED, METHODS, hoeffding, optimum, rounding
 from smalldb.bounds.reading import numbers, one_of, sizes
 from smalldb.bounds.search import last_where, valley
-from smalldb.enclosures import Log, Real, round_up
+from smalldb.exact.enclosures import Log, Real, round_up
 
 
 def sharp(

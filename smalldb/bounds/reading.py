@@ -2,8 +2,7 @@
 
 from fractions import Fraction
 
-from smalldb.arguments import between_0_and_1, positive, whole
-from smalldb.exact import as_fraction
+from smalldb.exact.numbers import as_fraction, between_0_and_1, positive, whole
 
 
 def sizes(**values: object) -> list[int]:

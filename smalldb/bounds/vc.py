@@ -8,7 +8,7 @@ universes that nobody can enumerate.
 from smalldb.bounds.optimum import rows_for
 from smalldb.bounds.reading import numbers, one_of, sizes
 from smalldb.bounds.search import last_where
-from smalldb.enclosures import Log, Real, ceiling, is_positive, root
+from smalldb.exact.enclosures import Log, Real, ceiling, is_positive, root
 
 _MOST_DIMENSION = 10_000
 

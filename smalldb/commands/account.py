@@ -7,7 +7,7 @@ from typing import Any
 
 from smalldb.accounting import Composition, compose, compose_records, per_release
 from smalldb.commands.options import Commands, whole_number
-from smalldb.commands.telling import as_json, brief
+from smalldb.reporting.words import as_json, brief
 
 
 def add(commands: Commands) -> None:

@@ -6,10 +6,10 @@ import sys
 from typing import Any
 
 from smalldb.auditing import Audit, audit
-from smalldb.checkpoints import check_running
 from smalldb.commands.options import Commands, add_universe, universe, whole_number
-from smalldb.commands.telling import as_json, brief
+from smalldb.files.checkpoints import check_running
 from smalldb.planning import Neighbours
+from smalldb.reporting.words import as_json, brief
 
 
 def add(commands: Commands) -> None:

@@ -7,12 +7,12 @@ from typing import Any
 
 from queries import Domain, spec
 from smalldb import bounds
-from smalldb.arguments import between_0_and_1, positive, whole
 from smalldb.commands.options import Commands, add_beta, universe, whole_number
-from smalldb.commands.telling import as_json, brief, rounded_up
-from smalldb.files import Outputs
+from smalldb.exact.numbers import between_0_and_1, positive, whole
+from smalldb.files.outputs import Outputs
 from smalldb.planning import workload_of
-from smalldb.report import check_plotting, plot_bounds
+from smalldb.reporting.plots import check_plotting, plot_bounds
+from smalldb.reporting.words import as_json, brief, rounded_up
 
 MANY = 10**18  # queries: as far as `bounds.sharp_queries` looks
 AXES = ("n", "epsilon", "rows")

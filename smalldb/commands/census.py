@@ -8,16 +8,15 @@ from fractions import Fraction
 from typing import Any
 
 from queries import DataError
-from smalldb.arguments import positive
 from smalldb.commands.options import Commands, add_beta, add_table, table_choices, whole_number
-from smalldb.commands.telling import as_json, rounded_up
 from smalldb.counting import Census, census
-from smalldb.exact import as_text
-from smalldb.files import Outputs
+from smalldb.exact.numbers import as_text, positive
+from smalldb.files.outputs import Outputs
 from smalldb.planning import Plan, plan
-from smalldb.recording import bounds_of
-from smalldb.report import check_plotting, plot_laws
-from smalldb.tables import read_csv
+from smalldb.releasing.record import bounds_of
+from smalldb.reporting.plots import check_plotting, plot_laws
+from smalldb.reporting.words import as_json, rounded_up
+from smalldb.schema.tables import read_csv
 
 
 def add(commands: Commands) -> None:

@@ -6,14 +6,14 @@ from typing import Any
 
 from smalldb.commands.account import read_record
 from smalldb.commands.options import Commands, split_names
-from smalldb.commands.telling import as_json, rounded_up
-from smalldb.evaluating import Evaluation, evaluate
-from smalldb.files import Outputs
+from smalldb.files.outputs import Outputs
 from smalldb.planning import workload_of
-from smalldb.recording import Record
-from smalldb.report import check_plotting, plot_evaluation
+from smalldb.releasing.evaluation import Evaluation, evaluate
+from smalldb.releasing.record import Record
+from smalldb.reporting.plots import check_plotting, plot_evaluation
+from smalldb.reporting.words import as_json, rounded_up
 from smalldb.schema import read_schema
-from smalldb.tables import read_csv, read_domain, read_table
+from smalldb.schema.tables import read_csv, read_domain, read_table
 
 
 def add(commands: Commands) -> None:

@@ -6,17 +6,17 @@ import os
 import sys
 
 from queries import Rows
-from smalldb.arguments import positive
 from smalldb.commands.options import Commands, add_beta, add_delta, add_size, add_table, integer, keep_inputs
 from smalldb.commands.sources import Source, add_schema, form_of, source_of
-from smalldb.commands.telling import brief, tell
-from smalldb.evaluating import evaluate
-from smalldb.files import Outputs
-from smalldb.ledger import Account, Ledger
-from smalldb.page import Comparison, page
+from smalldb.exact.numbers import positive
+from smalldb.files.outputs import Outputs
 from smalldb.planning import plan
-from smalldb.recording import Record, make_record
-from smalldb.releasing import Release, check_size, release
+from smalldb.releasing.evaluation import evaluate
+from smalldb.releasing.ledger import Account, Ledger
+from smalldb.releasing.record import Record, make_record
+from smalldb.releasing.release import Release, check_size, release
+from smalldb.reporting.page import Comparison, page
+from smalldb.reporting.words import brief, tell
 
 CHOICES = ("epsilon", "delta", "alpha", "rows", "neighbours", "n_max", "mechanism", "candidates", "beta")
 

@@ -4,9 +4,9 @@ import argparse
 
 from smalldb.commands.account import account_json, account_text
 from smalldb.commands.options import Commands
-from smalldb.commands.telling import as_json, brief
-from smalldb.exact import as_text
-from smalldb.ledger import Account, Ledger
+from smalldb.exact.numbers import as_text
+from smalldb.releasing.ledger import Account, Ledger
+from smalldb.reporting.words import as_json, brief
 
 
 def add(commands: Commands) -> None:

@@ -9,11 +9,10 @@ from typing import Any, NoReturn, TypeAlias
 
 from queries import Domain, spec
 from queries.expressions import suggestion
-from smalldb.arguments import whole
 from smalldb.commands import REFUSED
-from smalldb.exact import as_fraction
+from smalldb.exact.numbers import as_fraction, whole
 from smalldb.planning.choosing import MECHANISMS
-from smalldb.tables import read_domain
+from smalldb.schema.tables import read_domain
 
 
 class Help(argparse.HelpFormatter):

@@ -12,9 +12,9 @@ from smalldb.commands.options import (
     universe,
     whole_number,
 )
-from smalldb.commands.telling import as_json, promised, rounded_up, tell
 from smalldb.planning import Neighbours, Plan, plan
-from smalldb.recording import make_record
+from smalldb.releasing.record import make_record
+from smalldb.reporting.words import as_json, promised, rounded_up, tell
 
 
 def add(commands: Commands) -> None:

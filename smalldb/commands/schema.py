@@ -5,9 +5,9 @@ import os
 import sys
 
 from smalldb.commands.options import Commands, keep_inputs
-from smalldb.files import Outputs
+from smalldb.files.outputs import Outputs
 from smalldb.schema import Schema, draft_schema, read_schema
-from smalldb.tables import read_columns
+from smalldb.schema.tables import read_columns
 
 
 def add(commands: Commands) -> None:

@@ -11,7 +11,7 @@ import pandas as pd
 from queries import Domain, Rows
 from smalldb.commands.options import Parser, split_names
 from smalldb.schema import Schema, read_schema
-from smalldb.tables import chosen, read_columns, read_csv, read_domain, read_table, to_csv, written
+from smalldb.schema.tables import chosen, read_columns, read_csv, read_domain, read_table, to_csv, written
 
 FORMS = {"": "csv", ".csv": "csv", ".jsonl": "jsonl", ".parquet": "parquet", ".pq": "parquet"}
 
@@ -42,7 +42,7 @@ class Source:
     columns: tuple[str, ...] = ()
 
     def read(self, progress: bool = False) -> Rows:
-        """Count its rows; errors as `smalldb.tables.read_csv` and `read_table`."""
+        """Count its rows; errors as `smalldb.schema.tables.read_csv` and `read_table`."""
         if self.schema is None:
             return read_csv(self.path, self.domain)
         return read_table(self.path, self.schema, self.counts, progress)

@@ -9,14 +9,15 @@ import numpy as np
 import pandas as pd
 
 from queries import Domain, QueryClass, Rows, Workload
-from smalldb import multisets
-from smalldb.arguments import as_frame, positive, whole
-from smalldb.checkpoints import Folder, check_running
+from queries.frames import as_frame, rows_of, universe_of
+from smalldb.counting import multisets
 from smalldb.counting.cost import work
 from smalldb.counting.dynamic import count_scores
 from smalldb.counting.enumeration import enumerate_scores
 from smalldb.counting.law import Law
 from smalldb.counting.scores import MAX_SCORE, Candidates, Integers, Scores, base_measure
+from smalldb.exact.numbers import positive, whole
+from smalldb.files.checkpoints import Folder, check_running
 
 KEPT = 16  # shards of a dynamic program with a checkpoint: little can be lost, and little is counted twice
 
@@ -245,19 +246,3 @@ def count_candidates(
     ranks = np.flatnonzero(np.array(counted.counts, dtype=object))
     counts = tuple(counted.counts[rank] for rank in ranks)
     return Census(workload, rows, table.n, candidates, scores.levels[ranks], counts, ranks, counted)
-
-
-def universe_of(data: pd.DataFrame | Rows, domain: Domain | None) -> Domain:
-    """Return the universe of a table: the given one, or all its columns, each 0 or 1."""
-    if domain is not None and not isinstance(domain, Domain):
-        raise TypeError(f"domain must be a queries.Domain, not {type(domain).__name__}")
-    if isinstance(data, Rows):
-        if domain not in (None, data.domain):
-            raise ValueError("domain is not the domain of the given rows")
-        return data.domain
-    return Domain(data.columns) if domain is None else domain
-
-
-def rows_of(data: pd.DataFrame | Rows, domain: Domain) -> Rows:
-    """Bring a table into the form in which data travels."""
-    return data if isinstance(data, Rows) else Rows.from_frame(domain, data)

@@ -17,7 +17,7 @@ import numpy as np
 
 from queries import Workload
 from queries.workload import MAX_MATRIX
-from smalldb import multisets
+from smalldb.counting import multisets
 from smalldb.counting.dynamic import count_scores
 from smalldb.counting.enumeration import TABLE_BYTES, TALLIES
 from smalldb.counting.recursion import MAX_KEY_BITS, key_bits, state_bytes

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from smalldb import multisets
-from smalldb.checkpoints import Checkpoint, Folder, finished, identity
+from smalldb.counting import multisets
 from smalldb.counting.scores import Integers, Scores
+from smalldb.files.checkpoints import Checkpoint, Folder, finished, identity
 
 if TYPE_CHECKING:
     from smalldb.kernels.enumeration import Walk
@@ -43,7 +43,7 @@ class Enumeration:
     def candidate(self, rank: int, index: int) -> Integers:
         """Return the index-th candidate of a rank, as counts (N,) over the domain's cells.
 
-        The order is that of `smalldb.multisets` over the cells in processing order.
+        The order is that of `smalldb.counting.multisets` over the cells in processing order.
         Cost: one shard is walked again.
 
         Raises

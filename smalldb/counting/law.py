@@ -12,7 +12,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from smalldb.counting.scores import Integers
-from smalldb.exact import as_fraction, exp_enclosure
+from smalldb.exact.levels import exp_enclosure
+from smalldb.exact.numbers import as_fraction
 
 Floats = npt.NDArray[np.float64]
 

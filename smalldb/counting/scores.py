@@ -6,7 +6,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from smalldb import multisets
+from smalldb.counting import multisets
 
 Integers = npt.NDArray[np.int64]
 Ranks = npt.NDArray[np.uint16] | npt.NDArray[np.uint32]

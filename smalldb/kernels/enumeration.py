@@ -1,4 +1,4 @@
-"""Walk all small databases in the order of `smalldb.multisets`.
+"""Walk all small databases in the order of `smalldb.counting.multisets`.
 
 Over the first cells (the head) the walk carries incremental answers and a running maximum of ranks;
 for the last cells (the tail) the ranks of every way to spread the remaining rows are tabulated once,

@@ -7,8 +7,8 @@ from math import inf
 from queries import Domain, QueryClass, Workload
 from smalldb import bounds
 from smalldb.answers import read_delta
-from smalldb.arguments import between_0_and_1, positive, whole
 from smalldb.counting.scores import base_measure
+from smalldb.exact.numbers import between_0_and_1, positive, whole
 from smalldb.planning.plans import Plan
 from smalldb.planning.reading import Neighbours, relation_of, workload_of
 from smalldb.planning.ways import Request, Way, best, planned, possible_rows

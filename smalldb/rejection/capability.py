@@ -10,8 +10,8 @@ from fractions import Fraction
 
 from queries import Workload
 from smalldb.counting.scores import Candidates
-from smalldb.exact import as_text
-from smalldb.rejection import multisets
+from smalldb.exact.numbers import as_text
+from smalldb.rejection import head_and_tail
 
 MOST_ROWS = 64  # bits of a word
 MOST_ENTRIES = 2000  # of a candidate, rows x attributes: so far the counts stay within the doubles
@@ -49,7 +49,7 @@ def refusal(
     domain = workload.domain
     d = len(domain.attributes)
     if candidates == "multisets":
-        if n is not None and multisets.capable(workload, n, rows, epsilon):
+        if n is not None and head_and_tail.capable(workload, n, rows, epsilon):
             return None
         return f"rejection is not known to be quick for multisets of {rows} rows over {d} attributes"
     if domain.valid is not None:

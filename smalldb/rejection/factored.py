@@ -8,8 +8,9 @@ from operator import mul
 
 import numpy as np
 
-from smalldb.exact import draw_level, uniform_below
-from smalldb.randomness import BitSource
+from smalldb.exact.bits import BitSource
+from smalldb.exact.integers import uniform_below
+from smalldb.exact.levels import draw_level
 from smalldb.rejection.target import Bits, Target
 
 

@@ -2,9 +2,9 @@
 
 from fractions import Fraction
 
-from smalldb.randomness import BitSource
+from smalldb.exact.bits import BitSource
+from smalldb.exact.coins import bernoulli_exp
 from smalldb.rejection.target import Bits, Target, uniform_words
-from smalldb.sampling import bernoulli_exp
 
 
 class Flat:

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from smalldb.exact import exp_enclosure
+from smalldb.exact.levels import exp_enclosure
 from smalldb.kernels import ktree
 from smalldb.rejection.relaxation import Relaxation
 from smalldb.rejection.target import Integers

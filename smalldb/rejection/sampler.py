@@ -6,13 +6,13 @@ import numpy as np
 import numpy.typing as npt
 
 from queries import Workload
+from smalldb.exact.bits import BitSource
+from smalldb.exact.coins import bernoulli_exp
 from smalldb.kernels import ktree
-from smalldb.randomness import BitSource
 from smalldb.rejection.building import Builder, Tick
 from smalldb.rejection.factored import Factored
 from smalldb.rejection.flat import Flat
 from smalldb.rejection.target import Bits, Target, uniform_words
-from smalldb.sampling import bernoulli_exp
 
 FIRST = 8_000_000  # ways that are visited before the first trial: a second
 BATCH = 5_000_000  # work of one call of the kernel: a fraction of a second

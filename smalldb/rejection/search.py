@@ -10,8 +10,8 @@ from math import inf
 import numpy as np
 import numpy.typing as npt
 
-from smalldb.exact import uniform_below
-from smalldb.randomness import BitSource, SeededBits
+from smalldb.exact.bits import BitSource, SeededBits
+from smalldb.exact.integers import uniform_below
 from smalldb.rejection.relaxation import Relaxer
 from smalldb.rejection.tree import Tree, scattered
 

@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from queries import Workload
 from queries.workload import Query
+from smalldb.exact.bits import BitSource
 from smalldb.kernels import ktree
-from smalldb.randomness import BitSource
 
 Integers = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]

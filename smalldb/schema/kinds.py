@@ -11,8 +11,7 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import ClassVar, Protocol, TypeVar, final
 
-from smalldb.arguments import whole
-from smalldb.exact import as_fraction, as_text
+from smalldb.exact.numbers import as_fraction, as_text, whole
 
 Value = bool | int | float | str
 _T = TypeVar("_T")

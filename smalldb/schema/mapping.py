@@ -11,7 +11,7 @@ import pandas as pd
 from queries import Domain, Rows, spec
 from queries.domain import MAX_TABLE_ATTRIBUTES, Bits
 from queries.expressions import parse, suggestion
-from smalldb.arguments import as_frame
+from queries.frames import as_frame
 from smalldb.schema.columns import Column
 from smalldb.schema.pieces import CHUNK, Fields, Piece, distinct, read_counts, tally
 

@@ -5,9 +5,9 @@ from fractions import Fraction
 from itertools import accumulate
 from math import ceil, isqrt
 
-from smalldb.exact import uniform_below
-from smalldb.randomness import BitSource
-from smalldb.sampling import Known, Lazy, Shifted, Uniform, bernoulli_exp, halved
+from smalldb.exact.bits import BitSource
+from smalldb.exact.coins import Known, Lazy, Shifted, Uniform, bernoulli_exp, halved
+from smalldb.exact.integers import uniform_below
 from smalldb.selection.scored import OCTAVES, Scored
 
 SURE = -1  # the winner is one of those that were sure to show heads

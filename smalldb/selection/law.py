@@ -9,7 +9,7 @@ from itertools import accumulate, pairwise
 from math import perm
 from operator import mul
 
-from smalldb.enclosures import Real
+from smalldb.exact.enclosures import Real
 from smalldb.selection.scored import as_fractions, read_scores, read_weights
 from smalldb.selection.selecting import Terms, terms
 

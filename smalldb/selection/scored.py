@@ -10,8 +10,8 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
-from smalldb.exact import uniform_below
-from smalldb.randomness import BitSource
+from smalldb.exact.bits import BitSource
+from smalldb.exact.integers import uniform_below
 
 Integers = npt.NDArray[np.int64]
 Chunk = npt.NDArray[Any]

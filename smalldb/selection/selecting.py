@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from smalldb.arguments import positive, whole
-from smalldb.exact import uniform_below
-from smalldb.randomness import BitSource, bit_source
-from smalldb.sampling import bernoulli_exp
+from smalldb.exact.bits import BitSource, bit_source
+from smalldb.exact.coins import bernoulli_exp
+from smalldb.exact.integers import uniform_below
+from smalldb.exact.numbers import positive, whole
 from smalldb.selection.drawing import exponential, noisy_max, permute_and_flip
 from smalldb.selection.scored import Scored, read_scores, read_weights
 

@@ -68,7 +68,7 @@ def smalldb(
     from queries.spec import parse
     from smalldb.answers import measure, synthesise
     from smalldb.answers.shares import alternatives
-    from smalldb.randomness import SeededBits
+    from smalldb.exact.bits import SeededBits
 
     domain = Domain(frame.columns)
     asked = parse(workload).workload(domain)

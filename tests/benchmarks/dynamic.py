@@ -19,8 +19,9 @@ from enumeration import by_census, peak_memory, scores_of, seconds
 from smalldb.counting.dynamic import count_scores
 from smalldb.counting.recursion import key_bits
 from smalldb.counting.scores import count
-from smalldb.exact import draw_level, uniform_below
-from smalldb.randomness import bit_source
+from smalldb.exact.bits import bit_source
+from smalldb.exact.integers import uniform_below
+from smalldb.exact.levels import draw_level
 
 REPEATS = 3
 DRAWS = 20

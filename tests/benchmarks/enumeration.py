@@ -18,7 +18,7 @@ import pandas as pd
 from numba import njit
 
 from queries import Conjunctions, Domain
-from smalldb import multisets
+from smalldb.counting import multisets
 from smalldb.counting.enumeration import enumerate_scores
 from smalldb.counting.scores import Scores
 

@@ -18,7 +18,7 @@ import pandas as pd
 
 from queries import Domain, Rows
 from queries.spec import parse
-from smalldb.randomness import SeededBits
+from smalldb.exact.bits import SeededBits
 from smalldb.rejection.sampler import prepare
 
 COST = (10, 15, 20, 25, 30, 40, 60, 100, 250)

@@ -4,7 +4,7 @@ python tests/benchmarks/head_and_tail.py [--data FILE.csv ...]
 
 For each instance the worst and the median over all tables: the work, operations of the dynamic program and
 trials together; seconds to prepare and to draw once, in one thread, after compilation; and states met. How
-`smalldb.rejection.multisets.ROWS` was made: docs/decisions/0010-head-and-tail.md. An instance
+`smalldb.rejection.head_and_tail.ROWS` was made: docs/decisions/0010-head-and-tail.md. An instance
 is let in where the worst stays below a fourth of the budget.
 """
 
@@ -21,8 +21,8 @@ import pandas as pd
 
 from queries import Conjunctions, Domain, Marginals, Rows
 from smalldb.counting.cost import OPERATIONS
-from smalldb.randomness import SeededBits
-from smalldb.rejection.multisets import PILOT, ROWS, TRIAL, expected_trials, prepare, propose
+from smalldb.exact.bits import SeededBits
+from smalldb.rejection.head_and_tail import PILOT, ROWS, TRIAL, expected_trials, prepare, propose
 
 N = 1000
 SCALES = (4, 10, 25, 60, 150)  # c = epsilon n / 2m

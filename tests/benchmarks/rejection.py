@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 
 from queries import Conjunctions, Domain, Rows
-from smalldb.randomness import SeededBits
+from smalldb.exact.bits import SeededBits
 from smalldb.rejection.sampler import prepare
 
 ROOT = Path(__file__).resolve().parents[2]

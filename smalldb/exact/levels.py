@@ -1,18 +1,13 @@
-"""Exact numbers and exact draws: no float stands between a fraction and what is drawn with it."""
+"""The exact draw of a level: weights are enclosed, and refined until the random bits leave no doubt."""
 
-import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from decimal import Decimal
 from fractions import Fraction
 from itertools import accumulate
-from numbers import Integral, Rational
 from typing import TypeAlias
 
-import numpy as np
-
-from smalldb.randomness import BitSource
+from smalldb.exact.bits import BitSource
 
 # (lo, hi, shift): a number known to lie in [lo, hi] * 2^shift
 _Enclosure: TypeAlias = tuple[int, int, int]
@@ -20,92 +15,6 @@ _Enclosure: TypeAlias = tuple[int, int, int]
 _Weights: TypeAlias = tuple[list[int], list[tuple[int, int]], int, int]
 _ONE: _Enclosure = (1, 1, 0)
 _FIRST_PRECISION = 64
-_MAX_BITS = 10_000
-_MAX_EXPONENT = 4_000
-_MAX_PLACES = 1_000
-_DECIMAL = re.compile(r"([+-]?)(?=\.?[0-9])([0-9]*)\.?([0-9]*)(?:[eE]([+-]?[0-9]{1,9}))?")
-_RATIO = re.compile(r"[+-]?[0-9]+/[0-9]+")
-
-
-def as_fraction(value: object, name: str) -> Fraction:
-    """
-    Read a number exactly; a float means its shortest decimal text, so that 0.1 is 1/10.
-
-    Parameters
-    ----------
-    value : int, float, Fraction, Decimal, numpy scalar or str
-        Text is "1/2", "0.1" or "1e-6".
-    name : str
-        The argument that an error names.
-
-    Raises
-    ------
-    TypeError
-        Another type, bool included.
-    ValueError
-        Not a finite number, or one of more than 10,000 bits above or below the line.
-
-    Examples
-    --------
-    >>> as_fraction(0.1, "epsilon"), as_fraction("1/2", "epsilon")
-    (Fraction(1, 10), Fraction(1, 2))
-    """
-    expected = f"{name} must be a finite number or a text such as '1/2', '0.1' or '1e-6'"
-    match value:
-        case bool():
-            raise TypeError(f"{expected}, not bool")
-        case Integral():
-            fraction = Fraction(int(value))
-        case Rational():
-            fraction = Fraction(value)
-        case float():
-            fraction = _parse(float.__repr__(value), expected)
-        case np.floating():
-            fraction = _parse(np.format_float_scientific(value), expected)
-        case Decimal() | str():
-            fraction = _parse(str(value).strip(), expected)
-        case _:
-            raise TypeError(f"{expected}, not {type(value).__name__}")
-    if max(fraction.numerator.bit_length(), fraction.denominator.bit_length()) > _MAX_BITS:
-        raise ValueError(f"{expected}, of at most {_MAX_BITS} bits above and below the line")
-    return fraction
-
-
-def as_text(fraction: Fraction) -> str:
-    """
-    Spell a fraction in its canonical text; `as_fraction` reads it back to the same number.
-
-    A terminating decimal of up to 1,000 places is written as such, every other number as "p/q".
-
-    Examples
-    --------
-    >>> as_text(Fraction(1, 20)), as_text(Fraction(3)), as_text(Fraction(2, 3))
-    ('0.05', '3', '2/3')
-    """
-    denominator = fraction.denominator
-    twos = (denominator & -denominator).bit_length() - 1
-    fives, rest = 0, denominator >> twos
-    while rest % 5 == 0:
-        rest, fives = rest // 5, fives + 1
-    places = max(twos, fives)
-    if rest != 1 or places > _MAX_PLACES:
-        return str(fraction)
-    digits = str(abs(fraction.numerator) * 10**places // denominator).rjust(places + 1, "0")
-    whole, decimals = digits[: len(digits) - places], digits[len(digits) - places :]
-    return ("-" if fraction < 0 else "") + whole + ("." + decimals if places else "")
-
-
-def _parse(text: str, expected: str) -> Fraction:
-    """Read "p/q" or a decimal; the exponent is bounded before any power of ten is built."""
-    decimal = _DECIMAL.fullmatch(text)
-    if not decimal and not _RATIO.fullmatch(text):
-        raise ValueError(expected)
-    if decimal and abs(int(decimal[4] or 0)) > _MAX_EXPONENT:
-        raise ValueError(f"{expected}, with an exponent of at most {_MAX_EXPONENT}")
-    try:
-        return Fraction(text)
-    except (ValueError, ZeroDivisionError) as error:
-        raise ValueError(expected) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,32 +104,6 @@ def draw_level(levels: Mapping[int, int] | LogConcave, rate: Fraction, source: B
                 break
             u, drawn = u << 1 | source.bits(1), drawn + 1
         precision *= 2
-
-
-def uniform_below(n: int, source: BitSource) -> int:
-    """
-    Draw a uniform integer of 0..n-1, exactly, by the fast dice roller (Lumbroso 2013, arXiv:1304.1916).
-
-    What a rejected draw leaves is kept, so that fewer than log2(n) + 2 bits are used on average.
-
-    Parameters
-    ----------
-    n : int
-        At least 1; n = 1 uses no bits.
-    source : BitSource
-    """
-    if n < 1:
-        raise ValueError("n must be at least 1")
-    # drawn is always uniform below span
-    span, drawn = 1, 0
-    while True:
-        doublings = n.bit_length() - span.bit_length()
-        doublings += span << doublings < n
-        span <<= doublings
-        drawn = drawn << doublings | source.bits(doublings)
-        if drawn < n:
-            return drawn
-        span, drawn = span - n, drawn - n
 
 
 def _cumulative(

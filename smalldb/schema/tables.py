@@ -17,7 +17,7 @@ import pandas as pd
 from queries import DataError, Domain, Rows
 from queries.domain import Bits
 from queries.expressions import suggestion
-from smalldb.files import unchanged
+from smalldb.files.outputs import unchanged
 from smalldb.schema import Schema
 from smalldb.schema.pieces import Piece, distinct, tally
 from smalldb.schema.sources import declared_dtypes, duckdb_pieces, parquet_pieces

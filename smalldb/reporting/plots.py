@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from queries import Rows
 from smalldb.counting import Census, Law
-from smalldb.evaluating import joint_shares
-from smalldb.exact import as_text
+from smalldb.exact.numbers import as_text
 from smalldb.planning import Plan
+from smalldb.releasing.evaluation import joint_shares
 
 Floats = npt.NDArray[np.float64]
 

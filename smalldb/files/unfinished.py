@@ -9,6 +9,6 @@ unfinished: "set[Path]" = set()
 
 
 def abandon() -> None:
-    """Remove what all open `smalldb.files.Outputs` have begun: for a process that is about to end."""
+    """Remove what all open `smalldb.files.outputs.Outputs` have begun: for a process that is about to end."""
     for begun in unfinished:
         begun.unlink(missing_ok=True)

@@ -10,9 +10,8 @@ from hashlib import sha256
 from typing import Any, Literal, NamedTuple, final
 
 from smalldb.accounting import Composition, compose_records
-from smalldb.arguments import positive
-from smalldb.exact import as_fraction, as_text
-from smalldb.files import create, sync_folder
+from smalldb.exact.numbers import as_fraction, as_text, positive
+from smalldb.files.outputs import create, sync_folder
 from smalldb.planning.reading import relation_of
 
 FORMAT = 1
@@ -116,7 +115,7 @@ class Ledger:
     >>> import tempfile
     >>> from queries import Domain
     >>> from smalldb.planning import plan
-    >>> from smalldb.recording import make_record
+    >>> from smalldb.releasing.record import make_record
     >>> planned = plan(Domain(["a", "b"]), n=100, epsilon="0.4", rows=3)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     ledger = Ledger(f"{folder}/people.ledger", budget=1)
@@ -148,8 +147,8 @@ class Ledger:
         Parameters
         ----------
         record
-            Of the release, or of its plan (`smalldb.recording.make_record`): its keys privacy, neighbours,
-            delta and private count.
+            Of the release, or of its plan (`smalldb.releasing.record.make_record`): its keys privacy,
+            neighbours, delta and private count.
 
         Returns
         -------

@@ -8,8 +8,8 @@ from typing import final
 
 import numpy as np
 
-from smalldb.answers.drawing import coins, decay
-from smalldb.randomness import BitSource
+from smalldb.exact.bits import BitSource
+from smalldb.exact.integers import coins, decay
 
 _BITS = 32  # of a uniform number that are drawn first
 

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from typing import final
 
 from queries import Rows
-from smalldb.evaluating import Evaluation, joint_shares
-from smalldb.page.describing import cards
-from smalldb.page.markup import element, facts, section, table, text
-from smalldb.page.pictures import pairs
-from smalldb.page.shares import marginals
+from smalldb.releasing.evaluation import Evaluation, joint_shares
+from smalldb.reporting.page.describing import cards
+from smalldb.reporting.page.markup import element, facts, section, table, text
+from smalldb.reporting.page.pictures import pairs
+from smalldb.reporting.page.shares import marginals
 from smalldb.schema import Schema
 
 

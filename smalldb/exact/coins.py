@@ -3,8 +3,8 @@
 from fractions import Fraction
 from typing import Protocol, final
 
-from smalldb.exact import exp_enclosure
-from smalldb.randomness import BitSource
+from smalldb.exact.bits import BitSource
+from smalldb.exact.levels import exp_enclosure
 
 _BITS = 64
 

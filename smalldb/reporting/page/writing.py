@@ -3,10 +3,10 @@
 from importlib.resources import files
 
 from queries import Rows
-from smalldb.page.comparing import BANNER, Comparison, compared
-from smalldb.page.describing import contents, errors, guarantee, machine_readable, what
-from smalldb.page.markup import element, paragraph, text
-from smalldb.releasing import Release
+from smalldb.releasing.release import Release
+from smalldb.reporting.page.comparing import BANNER, Comparison, compared
+from smalldb.reporting.page.describing import contents, errors, guarantee, machine_readable, what
+from smalldb.reporting.page.markup import element, paragraph, text
 from smalldb.schema import Schema
 
 HEAD = """\
@@ -68,6 +68,6 @@ def page(release: Release, schema: Schema | None = None, comparison: Comparison 
         element("header", element("h1", text(title)), paragraph(lead)),
         element("main", *parts, id="text", tabindex="-1"),
     ]
-    style = files("smalldb.page").joinpath("page.css").read_text(encoding="utf-8")
+    style = files("smalldb.reporting.page").joinpath("page.css").read_text(encoding="utf-8")
     head = HEAD + element("title", text(title)) + element("style", style)
     return head + "\n</head>\n" + element("body", *body) + "\n</html>\n"

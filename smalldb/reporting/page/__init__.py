@@ -1,6 +1,6 @@
 """A page about a release: one self-contained file of HTML, pictures inline, nothing from elsewhere."""
 
-from smalldb.page.comparing import Comparison
-from smalldb.page.writing import page
+from smalldb.reporting.page.comparing import Comparison
+from smalldb.reporting.page.writing import page
 
 __all__ = ["Comparison", "page"]

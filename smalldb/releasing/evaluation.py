@@ -9,8 +9,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from queries import DataError, Domain, QueryClass, Rows, Workload
-from smalldb.arguments import as_frame
-from smalldb.counting.census import rows_of, universe_of
+from queries.frames import as_frame, rows_of, universe_of
 from smalldb.planning import workload_of
 
 Floats = npt.NDArray[np.float64]

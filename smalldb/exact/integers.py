@@ -1,4 +1,4 @@
-"""Exact noise in bulk: integers from random bits, and no float anywhere."""
+"""Uniform and geometric integers, exactly and in bulk: random bits in, and no float anywhere."""
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from queries.domain import Integers
-from smalldb.exact import LogConcave, draw_level, exp_enclosure, uniform_below
-from smalldb.randomness import BitSource
-from smalldb.sampling import bernoulli_exp
+from smalldb.exact.bits import BitSource
+from smalldb.exact.coins import bernoulli_exp
+from smalldb.exact.levels import LogConcave, draw_level, exp_enclosure
 
 # precision to integers (lo, hi) with lo <= 2^precision p <= hi, as narrow as wanted
 Enclosure: TypeAlias = Callable[[int], tuple[int, int]]
@@ -60,6 +60,32 @@ def _radius(count: int, rate: Fraction, source: BitSource) -> int:
             uniform_below(largest, source) < side for _ in range(count)
         ):
             return first + inside
+
+
+def uniform_below(n: int, source: BitSource) -> int:
+    """
+    Draw a uniform integer of 0..n-1, exactly, by the fast dice roller (Lumbroso 2013, arXiv:1304.1916).
+
+    What a rejected draw leaves is kept, so that fewer than log2(n) + 2 bits are used on average.
+
+    Parameters
+    ----------
+    n : int
+        At least 1; n = 1 uses no bits.
+    source : BitSource
+    """
+    if n < 1:
+        raise ValueError("n must be at least 1")
+    # drawn is always uniform below span
+    span, drawn = 1, 0
+    while True:
+        doublings = n.bit_length() - span.bit_length()
+        doublings += span << doublings < n
+        span <<= doublings
+        drawn = drawn << doublings | source.bits(doublings)
+        if drawn < n:
+            return drawn
+        span, drawn = span - n, drawn - n
 
 
 def uniform_integers(bound: int, count: int, source: BitSource) -> Integers:

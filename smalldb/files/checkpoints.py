@@ -17,7 +17,7 @@ from typing import Any, Generic, TypeAlias, TypeVar, final
 
 import numpy as np
 
-from smalldb.files import sync_folder
+from smalldb.files.outputs import sync_folder
 from smalldb.version import __version__
 
 P = TypeVar("P")

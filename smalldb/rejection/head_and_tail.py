@@ -16,17 +16,18 @@ import numpy.typing as npt
 
 from queries import Conjunctions, Marginals, QueryClass, Workload
 from queries.workload import MAX_MATRIX
-from smalldb import multisets
-from smalldb.arguments import positive
+from smalldb.counting import multisets
 from smalldb.counting.cost import MAX_CELLS, MEMORY, OPERATIONS, overhead
 from smalldb.counting.dynamic import Dynamic, count_scores
 from smalldb.counting.law import Law
 from smalldb.counting.recursion import MAX_KEY_BITS, BeyondLimit, Cost, Limit, key_bits
 from smalldb.counting.scores import MAX_RANKS, MAX_SCORE, Integers, Scores
-from smalldb.exact import draw_level, uniform_below
-from smalldb.randomness import BitSource, SeededBits
+from smalldb.exact.bits import BitSource, SeededBits
+from smalldb.exact.coins import Uniform, bernoulli_exp
+from smalldb.exact.integers import uniform_below
+from smalldb.exact.levels import draw_level
+from smalldb.exact.numbers import positive
 from smalldb.rejection.clock import clock
-from smalldb.sampling import Uniform, bernoulli_exp
 
 Booleans = npt.NDArray[np.bool_]
 Words = npt.NDArray[np.uint64]

@@ -9,17 +9,18 @@ import pandas as pd
 
 from queries import DataError, Domain, QueryClass, Rows, Workload
 from queries.domain import Bits
+from queries.frames import as_frame, rows_of, universe_of
 from smalldb.answers import bound, measure, synthesise
-from smalldb.arguments import as_frame
-from smalldb.counting.census import Census, count_candidates, rows_of, universe_of
+from smalldb.counting.census import Census, count_candidates
 from smalldb.counting.scores import Integers
-from smalldb.evaluating import evaluate
-from smalldb.exact import draw_level, uniform_below
+from smalldb.exact.bits import BitSource, bit_source
+from smalldb.exact.integers import uniform_below
+from smalldb.exact.levels import draw_level
 from smalldb.planning import MAX_N, Neighbours, Plan, plan
-from smalldb.randomness import BitSource, bit_source
-from smalldb.recording import Record, make_record
-from smalldb.rejection import multisets
+from smalldb.rejection import head_and_tail
 from smalldb.rejection.clock import clock
+from smalldb.releasing.evaluation import evaluate
+from smalldb.releasing.record import Record, make_record
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -253,7 +254,9 @@ def _by_census(plan: Plan, table: Rows, source: BitSource, progress: bool) -> _D
 def _by_rejection(plan: Plan, table: Rows, source: BitSource, progress: bool) -> _Drawn:
     answers = plan.workload.answers(table)
     if plan.candidates == "multisets":
-        head = multisets.prepare(plan.workload, answers, table.n, plan.rows, plan.epsilon, progress=progress)
+        head = head_and_tail.prepare(
+            plan.workload, answers, table.n, plan.rows, plan.epsilon, progress=progress
+        )
         counts, _ = head.draw(source)
         return _Drawn(plan.workload.domain.table()[np.repeat(np.arange(len(counts)), counts)])
     from smalldb.rejection.sampler import prepare

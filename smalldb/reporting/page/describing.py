@@ -9,13 +9,13 @@ from math import exp
 import pandas as pd
 
 from queries import Rows
-from smalldb.commands.telling import brief, over_answers, privacy, promised, rounded_up
-from smalldb.evaluating import joint_shares
-from smalldb.page.markup import element, facts, folded, paragraph, section, table, text
-from smalldb.page.pictures import bars, pairs
-from smalldb.page.shares import Marginal, marginals
 from smalldb.planning import Neighbours, Plan
-from smalldb.recording import Record
+from smalldb.releasing.evaluation import joint_shares
+from smalldb.releasing.record import Record
+from smalldb.reporting.page.markup import element, facts, folded, paragraph, section, table, text
+from smalldb.reporting.page.pictures import bars, pairs
+from smalldb.reporting.page.shares import Marginal, marginals
+from smalldb.reporting.words import brief, over_answers, privacy, promised, rounded_up
 from smalldb.schema import Schema
 
 MOST = 600.0  # epsilon; e^epsilon is a float up to here, and long since no protection

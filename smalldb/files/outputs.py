@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 
-from smalldb.unfinished import unfinished
+from smalldb.files.unfinished import unfinished
 
 
 class Outputs:

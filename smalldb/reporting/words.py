@@ -5,9 +5,9 @@ from decimal import ROUND_CEILING, Context
 from fractions import Fraction
 from math import inf, isfinite
 
-from smalldb.exact import as_fraction, as_text
+from smalldb.exact.numbers import as_fraction, as_text
 from smalldb.planning import Plan
-from smalldb.recording import Record
+from smalldb.releasing.record import Record
 
 LARGE = 1000  # an epsilon
 LONG = 20  # characters of a number; beyond, it is written with an exponent

@@ -5,7 +5,7 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Any
 
-from smalldb.exact import as_text
+from smalldb.exact.numbers import as_text
 from smalldb.planning import Neighbours, Plan
 from smalldb.version import __version__
 
@@ -75,6 +75,6 @@ def bounds_of(plan: Plan, bound: float | None = None) -> Record:
 @lru_cache(maxsize=1)
 def record_schema() -> Record:
     """Return the JSON schema of a record."""
-    text = files("smalldb").joinpath("record.schema.json").read_text(encoding="utf-8")
+    text = files("smalldb.releasing").joinpath("record.schema.json").read_text(encoding="utf-8")
     schema: Record = json.loads(text)
     return schema

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from smalldb.page.markup import element, folded, paragraph, scrolling, table, text
+from smalldb.reporting.page.markup import element, folded, paragraph, scrolling, table, text
 
 Floats = npt.NDArray[np.float64]
 

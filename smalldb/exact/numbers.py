@@ -1,0 +1,121 @@
+"""Exact numbers: fractions read from what a user gives, and spelled again."""
+
+import re
+from decimal import Decimal
+from fractions import Fraction
+from numbers import Integral, Rational
+
+import numpy as np
+
+_MAX_BITS = 10_000
+_MAX_EXPONENT = 4_000
+_MAX_PLACES = 1_000
+_DECIMAL = re.compile(r"([+-]?)(?=\.?[0-9])([0-9]*)\.?([0-9]*)(?:[eE]([+-]?[0-9]{1,9}))?")
+_RATIO = re.compile(r"[+-]?[0-9]+/[0-9]+")
+
+
+def as_fraction(value: object, name: str) -> Fraction:
+    """
+    Read a number exactly; a float means its shortest decimal text, so that 0.1 is 1/10.
+
+    Parameters
+    ----------
+    value : int, float, Fraction, Decimal, numpy scalar or str
+        Text is "1/2", "0.1" or "1e-6".
+    name : str
+        The argument that an error names.
+
+    Raises
+    ------
+    TypeError
+        Another type, bool included.
+    ValueError
+        Not a finite number, or one of more than 10,000 bits above or below the line.
+
+    Examples
+    --------
+    >>> as_fraction(0.1, "epsilon"), as_fraction("1/2", "epsilon")
+    (Fraction(1, 10), Fraction(1, 2))
+    """
+    expected = f"{name} must be a finite number or a text such as '1/2', '0.1' or '1e-6'"
+    match value:
+        case bool():
+            raise TypeError(f"{expected}, not bool")
+        case Integral():
+            fraction = Fraction(int(value))
+        case Rational():
+            fraction = Fraction(value)
+        case float():
+            fraction = _parse(float.__repr__(value), expected)
+        case np.floating():
+            fraction = _parse(np.format_float_scientific(value), expected)
+        case Decimal() | str():
+            fraction = _parse(str(value).strip(), expected)
+        case _:
+            raise TypeError(f"{expected}, not {type(value).__name__}")
+    if max(fraction.numerator.bit_length(), fraction.denominator.bit_length()) > _MAX_BITS:
+        raise ValueError(f"{expected}, of at most {_MAX_BITS} bits above and below the line")
+    return fraction
+
+
+def as_text(fraction: Fraction) -> str:
+    """
+    Spell a fraction in its canonical text; `as_fraction` reads it back to the same number.
+
+    A terminating decimal of up to 1,000 places is written as such, every other number as "p/q".
+
+    Examples
+    --------
+    >>> as_text(Fraction(1, 20)), as_text(Fraction(3)), as_text(Fraction(2, 3))
+    ('0.05', '3', '2/3')
+    """
+    denominator = fraction.denominator
+    twos = (denominator & -denominator).bit_length() - 1
+    fives, rest = 0, denominator >> twos
+    while rest % 5 == 0:
+        rest, fives = rest // 5, fives + 1
+    places = max(twos, fives)
+    if rest != 1 or places > _MAX_PLACES:
+        return str(fraction)
+    digits = str(abs(fraction.numerator) * 10**places // denominator).rjust(places + 1, "0")
+    whole, decimals = digits[: len(digits) - places], digits[len(digits) - places :]
+    return ("-" if fraction < 0 else "") + whole + ("." + decimals if places else "")
+
+
+def _parse(text: str, expected: str) -> Fraction:
+    """Read "p/q" or a decimal; the exponent is bounded before any power of ten is built."""
+    decimal = _DECIMAL.fullmatch(text)
+    if not decimal and not _RATIO.fullmatch(text):
+        raise ValueError(expected)
+    if decimal and abs(int(decimal[4] or 0)) > _MAX_EXPONENT:
+        raise ValueError(f"{expected}, with an exponent of at most {_MAX_EXPONENT}")
+    try:
+        return Fraction(text)
+    except (ValueError, ZeroDivisionError) as error:
+        raise ValueError(expected) from error
+
+
+def positive(value: object, name: str) -> Fraction:
+    """Read an exact number above 0."""
+    number = as_fraction(value, name)
+    if number <= 0:
+        raise ValueError(f"{name} must be above 0")
+    return number
+
+
+def between_0_and_1(value: object, name: str) -> Fraction:
+    """Read an exact number strictly between 0 and 1."""
+    number = as_fraction(value, name)
+    if not 0 < number < 1:
+        raise ValueError(f"{name} must lie strictly between 0 and 1")
+    return number
+
+
+def whole(value: object, name: str, least: int = 1) -> int:
+    """Read a whole number of at least `least`."""
+    expected = f"{name} must be a whole number of at least {least}"
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
+        raise TypeError(f"{expected}, not {type(value).__name__}")
+    if value < least:
+        raise ValueError(expected)
+    return int(value)

@@ -1,0 +1,1 @@
+"""What is written: whole files or none, and parts of long runs."""

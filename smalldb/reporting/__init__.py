@@ -1,0 +1,1 @@
+"""How a release is shown: words, plots and the page."""
