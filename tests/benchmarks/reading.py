@@ -30,7 +30,7 @@ COUNT = """
 import resource, sys
 from time import process_time
 from smalldb.schema import read_schema
-from smalldb.tables import read_csv, read_domain, read_table
+from smalldb.schema.tables import read_csv, read_domain, read_table
 data, schema = sys.argv[1:3]
 start = process_time()
 rows = read_table(data, read_schema(schema)) if schema else read_csv(data, read_domain(data))
