@@ -211,7 +211,7 @@ def test_the_record_says_epsilon_and_delta(relation):
         neighbours=relation,
         **public,
     )
-    assert made.plan.answers.method == "gaussian"
+    assert made.plan.chosen.answers.method == "gaussian"
     assert made.plan.delta == Fraction(delta)
     assert made.record["delta"] == delta
     assert made.record["privacy"] == {"epsilon": "1", "delta": delta, "bounded_range": None}

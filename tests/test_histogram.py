@@ -238,5 +238,5 @@ def test_a_table_without_rows_is_read():
     frame = pd.DataFrame(np.zeros((0, 4), dtype=np.int64), columns=[*"abcd"])
     given = {"epsilon": 32, "rows": 16, "neighbours": "add-remove", "n_max": 256_611, "mechanism": "answers"}
     made = smalldb.release(frame, Marginals(3), rng=1, **given)
-    assert made.plan.answers.method == "cells"
+    assert made.plan.chosen.answers.method == "cells"
     assert len(made.data.drop_duplicates()) == 16

@@ -12,7 +12,7 @@ from hashlib import shake_256
 import pytest
 from test_neighbours import Shown, neighbour
 
-import smalldb.releasing.release
+import smalldb.answers.mechanism
 from smalldb.cli import main
 
 SCHEMA = """
@@ -44,7 +44,7 @@ def run(tmp_path, monkeypatch, capsys):
     """Run `generate` with the same entropy each time; returns what it shows and the integers it released."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "s.toml").write_text(SCHEMA)
-    measure, released = smalldb.releasing.release.measure, []
+    measure, released = smalldb.answers.mechanism.measure, []
 
     def noted(*arguments):
         released.append(measure(*arguments))
@@ -60,7 +60,7 @@ def run(tmp_path, monkeypatch, capsys):
 
         with monkeypatch.context() as patched, warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always")
-            patched.setattr(smalldb.releasing.release, "measure", noted)
+            patched.setattr(smalldb.answers.mechanism, "measure", noted)
             patched.setattr(os, "urandom", repeated)
             code = main(["generate", f"data.{form}", "--ledger", "l", "--budget", "3", *arguments])
         made = {}

@@ -104,7 +104,7 @@ def test_names_are_texts_and_no_markup():
 
 def test_without_the_data_it_is_a_function_of_what_is_public():
     _, made = released(rng=3)
-    copy = smalldb.Release(made.data, made.record, made.plan)
+    copy = smalldb.Release(made.data, made.record, made.plan, made.places)
     assert page(copy, SCHEMA) == page(made, SCHEMA)
     assert "CONFIDENTIAL" not in page(made, SCHEMA)
     assert "Largest error" not in page(made, SCHEMA)

@@ -122,7 +122,7 @@ def test_any_plan_is_made_in_bounded_work(domain, queries, choices, monkeypatch)
     except ValueError as error:
         assert "the largest that can be done by census is" in str(error) or "no number of rows" in str(error)
     else:
-        assert plan.work.operations <= VISITS
+        assert plan.chosen.work.operations <= VISITS
     assert sum(rehearsed) < 60 * cost.REHEARSED_STEPS
 
 
@@ -150,7 +150,8 @@ def test_bad_ways_to_count_are_refused(keywords, kind, message):
 
 def test_many_attributes_are_planned_at_once():
     assert (
-        smalldb.plan(Domain(names(20)), Conjunctions(1), n=5, epsilon=1, rows=1).work.operations == 20 * 2**20
+        smalldb.plan(Domain(names(20)), Conjunctions(1), n=5, epsilon=1, rows=1).chosen.work.operations
+        == 20 * 2**20
     )
     assert Marginals(2).workload(Domain(names(18))).size * 2**18 > MAX_MATRIX
 

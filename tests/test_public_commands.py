@@ -45,7 +45,7 @@ def test_plan(capfd):
     quarter = bounds.laplace_histogram(n=5000, cells=1024, queries=190, epsilon=1, support=512)
     assert said["alternatives"]["histogram"] == quarter
     assert said["bounds"]["sharp"] == plan.bound
-    assert said["cost"]["operations"] == plan.work.operations
+    assert said["cost"]["operations"] == plan.chosen.work.operations
 
 
 def test_a_plan_of_answers_says_why_and_what_it_expects(capfd):

@@ -26,7 +26,7 @@ from smalldb.auditing.databases import (
 )
 from smalldb.auditing.loss import Audit
 from smalldb.counting import multisets
-from smalldb.counting.scores import MAX_SCORE, Candidates, Integers, base_measure, count
+from smalldb.counting.scores import MAX_SCORE, Candidates, Integers, base_measure, count, rate_of, too_large
 from smalldb.exact.enclosures import Real
 from smalldb.files.checkpoints import Checkpoint, Folder, finished, identity
 from smalldb.planning import Neighbours
@@ -58,7 +58,7 @@ class Instance:
     @property
     def rate(self) -> Fraction:
         """What a unit of the score costs: epsilon / (2 m D)."""
-        return self.epsilon / (2 * self.rows * self.workload.denominator)
+        return rate_of(self.epsilon, self.rows, self.workload.denominator)
 
 
 class Found(NamedTuple):
@@ -100,8 +100,7 @@ def audit_census(
     So its extremes are those of integers, and only the two ln Z are not rational.
     """
     base, cells = base_measure("multisets" if candidates is None else candidates), workload.domain.size
-    unit = rows * workload.denominator
-    if n * unit >= MAX_SCORE:
+    if too_large(n, rows, workload.denominator):
         raise ValueError("scores would reach 2^62: n x rows x the common denominator of the queries")
     size = count(cells, rows, "multisets") if min(rows, cells - 1) <= MOST_DEEP else MAX_SCORE
 

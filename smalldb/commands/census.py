@@ -10,10 +10,10 @@ from typing import Any
 from queries import DataError
 from smalldb.commands.options import Commands, add_beta, add_table, table_choices, whole_number
 from smalldb.counting import Census, census
+from smalldb.counting.small import SmallDatabases
 from smalldb.exact.numbers import as_text, positive
 from smalldb.files.outputs import Outputs
-from smalldb.planning import Plan, plan
-from smalldb.releasing.record import bounds_of
+from smalldb.planning import plan
 from smalldb.reporting.plots import check_plotting, plot_laws
 from smalldb.reporting.words import as_json, rounded_up
 from smalldb.schema.tables import read_csv
@@ -56,46 +56,47 @@ def run_census(arguments: argparse.Namespace) -> None:
         raise ValueError("a picture needs --epsilon")
     domain, choices = table_choices(arguments, targets)
     with Outputs(targets, confidential=targets) as outputs:
-        choices |= {"epsilon": 1}  # each one is put in its place below
-        plan(domain, **choices, mechanism="census", n=1)
+        choices |= {"epsilon": 1, "mechanism": "census"}  # each epsilon is put in its place below
+        plan(domain, **choices, n=1)
         table = read_csv(arguments.data, domain)
         if table.n == 0:
             raise DataError("the table has no rows")
-        planned = plan(domain, **choices, mechanism="census", n=table.n)
-        assert planned.work is not None and planned.candidates is not None
+        request = plan(domain, **choices, n=table.n).request
         found = census(
             table,
-            planned.workload,
-            rows=planned.rows,
-            candidates=planned.candidates,
-            engine=planned.work.engine,
+            request.workload,
+            rows=arguments.rows,
+            candidates=arguments.candidates or "multisets",
             checkpoint=arguments.checkpoint,
             progress=sys.stderr.isatty(),
         )
+        drawn = [
+            SmallDatabases(replace(request, epsilon=epsilon), found.rows, found.candidates)
+            for epsilon in epsilons
+        ]
         if form is not None:
-            outputs.write(arguments.plot, plot_laws(found, planned, epsilons, form))
-    plans = [replace(planned, epsilon=epsilon) for epsilon in epsilons]
+            outputs.write(arguments.plot, plot_laws(found, drawn, form))
     if arguments.json:
-        print(as_json(census_json(found, plans)))
+        print(as_json(census_json(found, drawn)))
     else:
-        print(census_account(found, plans))
+        print(census_account(found, drawn))
 
 
-def census_json(found: Census, plans: Sequence[Plan]) -> dict[str, Any]:
+def census_json(found: Census, drawn: Sequence[SmallDatabases]) -> dict[str, Any]:
     """Return all that a census says; levels and counts are texts: they pass what other readers can hold."""
     laws = []
-    for planned in plans:
-        law = found.law(planned.epsilon)
+    for small in drawn:
+        law = found.law(small.request.epsilon)
         laws.append(
             {
-                "epsilon": as_text(planned.epsilon),
+                "epsilon": as_text(small.request.epsilon),
                 "probabilities": law.probabilities.tolist(),
                 "mean": law.mean(),
                 "quantiles": [
                     {"probability": as_text(q), "error": law.quantile(q)}
-                    for q in (Fraction(1, 2), 1 - planned.beta, Fraction(99, 100))
+                    for q in (Fraction(1, 2), 1 - small.request.beta, Fraction(99, 100))
                 ],
-                "bounds": bounds_of(planned),
+                "bounds": small.recorded(None),
             }
         )
     return {
@@ -111,7 +112,7 @@ def census_json(found: Census, plans: Sequence[Plan]) -> dict[str, Any]:
     }
 
 
-def census_account(found: Census, plans: Sequence[Plan]) -> str:
+def census_account(found: Census, drawn: Sequence[SmallDatabases]) -> str:
     """Tell what a census says, for people."""
     least, most = (float(found.error(level)) for level in found.levels[[0, -1]])
     lines = [
@@ -119,20 +120,20 @@ def census_account(found: Census, plans: Sequence[Plan]) -> str:
         f"{found.total:,} {found.candidates} of {found.rows} rows, at {len(found.levels)} levels of error",
         f"least error {least:.4g} ({found.counts[0]:,} of them), largest {most:.4g}",
     ]
-    if plans:
-        beta = as_text(plans[0].beta)
+    if drawn:
+        beta = as_text(drawn[0].request.beta)
         lines += [
             "",
             f"{'':10}{'exact law of the error':^36}   {f'proven for any data, beta {beta}':^36}",
             f"{'epsilon':10}{'mean':>9}{'median':>9}{f'1-{beta}':>9}{'0.99':>9}   "
             f"{'sharp':>12}{'Prop. 4.4':>12}{'Thm 4.5':>12}",
         ]
-    for planned in plans:
-        law = found.law(planned.epsilon)
-        exact = [law.mean(), *(law.quantile(q) for q in ("1/2", 1 - planned.beta, "0.99"))]
-        proven = [planned.bound, planned.proposition_4_4, planned.theorem_4_5]
+    for small in drawn:
+        law = found.law(small.request.epsilon)
+        exact = [law.mean(), *(law.quantile(q) for q in ("1/2", 1 - small.request.beta, "0.99"))]
+        proven = [small.bound, small.proposition_4_4, small.theorem_4_5]
         lines.append(
-            f"{as_text(planned.epsilon):9} "
+            f"{as_text(small.request.epsilon):9} "
             + "".join(f"{error:9.4f}" for error in exact)
             + "   "
             + "".join(f" {rounded_up(bound or 0.0):>11}" for bound in proven)

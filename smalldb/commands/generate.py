@@ -82,16 +82,18 @@ def run_generate(arguments: argparse.Namespace) -> None:
     with Outputs(targets, confidential=[arguments.report] if arguments.confidential else []) as outputs:
         # whatever can be refused without the data is refused before they are read; n is one of them
         foreseen = plan(source.domain, **choices, n=1 if arguments.neighbours == "replace-one" else None)
+        choices["queries"] = foreseen.workload
         ledger = _ledger(arguments, make_record(foreseen, private=True))
         table = source.read(progress)
         check_size(table, foreseen.neighbours)
-        n = table.n if arguments.neighbours == "replace-one" else None
-        if ledger is not None and n != 0:
-            account = ledger.spend(make_record(plan(source.domain, **choices, n=n), private=True))
+        # n is public, or no part of a plan
+        planned = foreseen if foreseen.n is None else plan(source.domain, **choices, n=table.n)
+        if ledger is not None:
+            account = ledger.spend(make_record(planned, private=True))
             if not arguments.quiet:
                 print(_told(account), file=sys.stderr)
-        made = release(table, **choices, rng=arguments.seed, progress=progress)
-        content = source.content(made.data, form, arguments.spelling or "0/1")
+        made = release(planned, table, rng=arguments.seed, progress=progress)
+        content = source.content(made, form, arguments.spelling or "0/1")
         if arguments.record is not None:
             outputs.write(arguments.record, json.dumps(made.record, indent=2, ensure_ascii=False) + "\n")
         if arguments.report is not None:
@@ -102,8 +104,7 @@ def run_generate(arguments: argparse.Namespace) -> None:
         sys.stdout.write(content.decode())
         sys.stdout.flush()
     if not arguments.quiet:
-        planned = arguments.rows is None and arguments.alpha is None
-        print(tell(made.record, made.plan, planned), file=sys.stderr)
+        print(tell(made.record, made.plan), file=sys.stderr)
     if not made.record["private"]:
         print("NOT PRIVATE: the randomness came from a seed; for experiments only", file=sys.stderr)
 
@@ -140,7 +141,6 @@ def _report(made: Release, source: Source, real: Rows | None) -> str:
     """Write the page about a release; with the real rows it is confidential."""
     if real is None:
         return page(made, source.schema)
-    synthetic = Rows.from_frame(source.domain, made.data)
     # an empty table is a neighbour of one that can be compared: neither may be refused
-    found = evaluate(real, synthetic, made.plan.workload) if real.n else None
+    found = evaluate(real, made.rows, made.plan.workload) if real.n else None
     return page(made, source.schema, Comparison(real, found))

@@ -11,7 +11,7 @@ from queries import Domain, spec
 from queries.expressions import suggestion
 from smalldb.commands import REFUSED
 from smalldb.exact.numbers import as_fraction, whole
-from smalldb.planning.choosing import MECHANISMS
+from smalldb.planning.mechanisms import names
 from smalldb.schema.tables import read_domain
 
 
@@ -124,7 +124,7 @@ def add_size(command: Parser) -> None:
     command.add_argument(
         "--mechanism",
         default="auto",
-        choices=MECHANISMS,
+        choices=names(),
         metavar="NAME",
         help="census, rejection, answers, or auto (the default): SmallDB where it can be done or errs least",
     )

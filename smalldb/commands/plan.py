@@ -14,7 +14,7 @@ from smalldb.commands.options import (
 )
 from smalldb.planning import Neighbours, Plan, plan
 from smalldb.releasing.record import make_record
-from smalldb.reporting.words import as_json, promised, rounded_up, tell
+from smalldb.reporting.words import as_json, tell
 
 
 def add(commands: Commands) -> None:
@@ -48,51 +48,22 @@ def run_plan(arguments: argparse.Namespace) -> None:
     if arguments.json:
         print(as_json(plan_json(made)))
     else:
-        print(plan_account(made, planned=arguments.rows is None and arguments.alpha is None))
+        print(plan_account(made))
 
 
 def plan_json(made: Plan) -> dict[str, Any]:
     """Return all that a plan says; the number of candidates is a text: it passes what other readers hold."""
     record = make_record(made, private=True)
     del record["private"]
-    cost = None
-    if made.work is not None:
-        cost = {name: getattr(made.work, name) for name in ("engine", "operations", "memory", "seconds")}
     return record | {
         "candidate_count": None if made.candidate_count is None else str(made.candidate_count),
         "expected_error": made.expected_error,
         "why": made.why,
         "alternatives": made.alternatives,
-        "cost": cost,
+        "cost": made.chosen.cost,
     }
 
 
-def plan_account(made: Plan, planned: bool) -> str:
+def plan_account(made: Plan) -> str:
     """Tell a plan, for people."""
-    lines = [tell(make_record(made, private=True), made, planned), f"cost:      {_cost(made)}"]
-    noise, expected = made.alternatives, made.expected_error
-    if made.answers is not None and expected is not None:
-        lines.append(f"           the mean error is expected to be about {expected:.2g} (no bound)")
-    elif noise is not None and expected is not None:
-        lines += [
-            f"instead:   the mean error is provably at most {promised(expected)}; with Laplace noise",
-            f"           on each answer it would be {rounded_up(noise['answers'])}, on each cell at most "
-            f"{rounded_up(noise['histogram'])}",
-        ]
-        if min(noise.values()) < expected:
-            lines.append(
-                "           so plain noise is expected to do better than is provable for a small database,\n"
-                "           if noisy answers or a noisy histogram will do in place of a table"
-            )
-    return "\n".join(lines)
-
-
-def _cost(made: Plan) -> str:
-    if made.answers is not None:
-        return "seconds, or up to minutes from some 100 attributes or 1,000,000 rows on"
-    work = made.work
-    if work is None:
-        return "depends on the data; on tables of many kinds it was seconds, seldom minutes"
-    seconds = "less than 0.1" if work.seconds < 0.1 else f"about {work.seconds:.2g}"
-    memory = max(1, work.memory >> 20)
-    return f"{seconds} s on this machine after compilation, at most {memory:,} MiB, by {work.engine}"
+    return "\n".join([tell(make_record(made, private=True), made), *made.chosen.foretold])

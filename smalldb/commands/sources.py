@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import final
 
-import pandas as pd
-
 from queries import Domain, Rows
 from smalldb.commands.options import Parser, split_names
+from smalldb.releasing.release import Release
 from smalldb.schema import Schema, read_schema
 from smalldb.schema.tables import chosen, read_columns, read_csv, read_domain, read_table, to_csv, written
 
@@ -47,10 +46,11 @@ class Source:
             return read_csv(self.path, self.domain)
         return read_table(self.path, self.schema, self.counts, progress)
 
-    def content(self, data: pd.DataFrame, form: str, spelling: str) -> bytes:
-        """Write released attributes as a file of the table's own columns, in their order."""
+    def content(self, made: Release, form: str, spelling: str) -> bytes:
+        """Write released rows as a file of the table's own columns, in their order."""
         if self.schema is not None:
-            return written(self.schema.decode(self.domain.encode(data))[list(self.columns)], form)
+            return written(self.schema.decode(made.places)[list(self.columns)], form)
+        data = made.data
         if form == "csv":
             return to_csv(data, spelling).encode()
         return written(data if spelling == "0/1" else data.astype(bool), form)

@@ -15,7 +15,7 @@ from smalldb.counting.cost import work
 from smalldb.counting.dynamic import count_scores
 from smalldb.counting.enumeration import enumerate_scores
 from smalldb.counting.law import Law
-from smalldb.counting.scores import MAX_SCORE, Candidates, Integers, Scores, base_measure
+from smalldb.counting.scores import MAX_SCORE, Candidates, Integers, Scores, base_measure, rate_of, too_large
 from smalldb.exact.numbers import positive, whole
 from smalldb.files.checkpoints import Folder, check_running
 
@@ -76,8 +76,9 @@ class Census:
 
         One census serves any number of epsilons and of draws.
         """
-        unit = self.rows * self.workload.denominator
-        return Law(self.levels, self.counts, positive(epsilon, "epsilon") / (2 * unit), max(1, self.n) * unit)
+        denominator = self.workload.denominator
+        rate = rate_of(positive(epsilon, "epsilon"), self.rows, denominator)
+        return Law(self.levels, self.counts, rate, max(1, self.n) * self.rows * denominator)
 
     def error(self, level: int) -> Fraction:
         """Return the error max_f |f(x) - f(y)| of the candidates at a level (0 where n = 0)."""
@@ -215,7 +216,7 @@ def count_candidates(
     progress: bool = False,
 ) -> Census:
     """Do the census of checked arguments."""
-    if table.n * rows * workload.denominator >= MAX_SCORE:
+    if too_large(table.n, rows, workload.denominator):
         raise ValueError("rows of the data x rows x common denominator of the queries reach 2^62")
     scores = Scores.build(workload.matrix(), workload.answers(table), table.n, rows)
     counted: Engine

@@ -21,7 +21,7 @@ from smalldb.counting import multisets
 from smalldb.counting.dynamic import count_scores
 from smalldb.counting.enumeration import TABLE_BYTES, TALLIES
 from smalldb.counting.recursion import MAX_KEY_BITS, key_bits, state_bytes
-from smalldb.counting.scores import MAX_RANKS, Candidates, Integers, Scores
+from smalldb.counting.scores import MAX_RANKS, Candidates, Integers, Scores, rank_count
 
 VISITS = 5 * 10**10  # budget of an enumeration: candidates x queries, some seconds
 OPERATIONS = 10**9  # budget of a dynamic program: states touched
@@ -68,7 +68,7 @@ def work(workload: Workload, rows: int, candidates: Candidates = "multisets") ->
     A function of public values, the same on every machine but for the seconds.
     """
     cells, queries = workload.domain.size, max(1, workload.size)
-    if workload.size * cells > MAX_MATRIX or queries * (rows * workload.denominator + 1) > MAX_RANKS:
+    if workload.size * cells > MAX_MATRIX or rank_count(workload, rows) > MAX_RANKS:
         return None
     enumeration = None
     # C(N + m - 1, m) >= 2^min(m, N - 1): not worth computing where that is beyond the budget
@@ -173,7 +173,7 @@ def rehearse(workload: Workload, candidates: Candidates) -> Rehearsal:
     matrix, seconds = workload.matrix(), 0.0
     for rows in LADDER:
         steps = overhead(workload, rows, candidates)
-        if workload.size * (rows * workload.denominator + 1) > MAX_RANKS or steps > REHEARSED_STEPS:
+        if rank_count(workload, rows) > MAX_RANKS or steps > REHEARSED_STEPS:
             break
         worst = Run(1, 1, 1)
         for histogram in made_up(workload):

@@ -1,11 +1,13 @@
 """What a census needs of the data: integer scores of the small databases, as ranks in small tables."""
 
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from queries import Workload
 from smalldb.counting import multisets
 
 Integers = npt.NDArray[np.int64]
@@ -113,6 +115,26 @@ def base_measure(name: str) -> Candidates:
     if name == "tuples":
         return "tuples"
     raise ValueError(f"candidates must be 'multisets' or 'tuples', not {name!r}")
+
+
+def rate_of(epsilon: Fraction, rows: int, denominator: int) -> Fraction:
+    """Return what a unit of the score costs, epsilon / (2 m D): weights are ``exp(-rate score)``.
+
+    A score is max_j |m b_j - n (A y)_j|, the error times n m D. Between neighbours n times the error moves by
+    at most 1, so a score by at most m D, and a weight, and the sum of all, by a factor of at most
+    exp(epsilon / 2).
+    """
+    return epsilon / (2 * rows * denominator)
+
+
+def too_large(n: int, rows: int, denominator: int) -> bool:
+    """Whether scores could reach `MAX_SCORE`: n m D is the score of an error of 1."""
+    return n * rows * denominator >= MAX_SCORE
+
+
+def rank_count(workload: Workload, rows: int) -> int:
+    """Return the entries that the rank tables have at most, whatever the weights: see `MAX_RANKS`."""
+    return max(1, workload.size) * (rows * workload.denominator + 1)
 
 
 def count(cells: int, rows: int, candidates: Candidates) -> int:

@@ -1,19 +1,31 @@
 """Choosing the mechanism and the rows, before any data is read."""
 
 from dataclasses import replace
-from itertools import repeat
 from math import inf
+from typing import Required, TypedDict
 
 from queries import Domain, QueryClass, Workload
 from smalldb import bounds
 from smalldb.answers import read_delta
 from smalldb.counting.scores import base_measure
 from smalldb.exact.numbers import between_0_and_1, positive, whole
+from smalldb.mechanisms import Mechanism, Neighbours, Request, relation_of, workload_of
+from smalldb.planning.mechanisms import named
 from smalldb.planning.plans import Plan
-from smalldb.planning.reading import Neighbours, relation_of, workload_of
-from smalldb.planning.ways import Request, Way, best, planned, possible_rows
 
-MECHANISMS = ("auto", "census", "rejection", "answers")
+
+class Settings(TypedDict, total=False):
+    """The keywords of `plan` that do not come from the data."""
+
+    epsilon: Required[object]
+    delta: object
+    alpha: object
+    rows: int | None
+    neighbours: str
+    n_max: int | None
+    mechanism: str
+    candidates: str | None
+    beta: object
 
 
 def plan(
@@ -76,9 +88,10 @@ def plan(
     exact_epsilon = positive(epsilon, "epsilon")
     exact_beta = between_0_and_1(beta, "beta")
     allowed = read_delta(delta)
-    ways = _ways(mechanism, candidates)
-    if allowed is not None and all(way.mechanism != "answers" for way in ways):
-        raise ValueError("delta is for answers: SmallDB itself is purely epsilon-private; leave it out")
+    mechanisms = _taking(mechanism, candidates)
+    if allowed is not None and not any(each.takes_delta for each in mechanisms):
+        takers = " and ".join(each.name for each in named("auto") if each.takes_delta)
+        raise ValueError(f"delta is for {takers}: SmallDB itself is purely epsilon-private; leave it out")
     if relation is Neighbours.REPLACE_ONE:
         n = whole(n, "n")
         if n_max is not None:
@@ -92,56 +105,56 @@ def plan(
     if rows is not None:
         rows = whole(rows, "rows")
     size = None if alpha is None else between_0_and_1(alpha, "alpha")
-    request = Request(workload_of(queries, domain), n, n_max, exact_epsilon, exact_beta, relation, allowed)
+    workload = workload_of(queries, domain)
     if rows is None and size is not None:
-        rows = bounds.rows_for(alpha=size, queries=max(1, request.workload.size))
-    return _of_this_size(request, ways, rows) if rows is not None else _least_error(request, ways)
+        rows = bounds.rows_for(alpha=size, queries=max(1, workload.size))
+    request = Request(
+        workload,
+        n,
+        n_max,
+        exact_epsilon,
+        exact_beta,
+        relation,
+        allowed,
+        rows,
+        candidates,
+        named=mechanism != "auto",
+    )
+    return _least_error(request, mechanisms) if rows is None else _first(request, mechanisms)
 
 
-def _ways(mechanism: str, candidates: str | None) -> list[Way]:
-    """Return the ways that the arguments leave, the first choice first."""
-    if mechanism not in MECHANISMS:
-        names = ", ".join(map(repr, MECHANISMS))
-        raise ValueError(f"mechanism must be one of {names}, not {mechanism!r}")
+def _taking(mechanism: str, candidates: str | None) -> tuple[type[Mechanism], ...]:
+    """Return the mechanisms that the arguments leave, the first choice first."""
+    left = named(mechanism)
     if candidates is None:
-        ways = [Way("census", "multisets"), Way("rejection", "tuples"), Way("answers", None)]
-    else:
-        base = base_measure(candidates)
-        ways = [Way("census", base), Way("rejection", base)]
-    chosen = [way._replace(named=mechanism != "auto") for way in ways if mechanism in ("auto", way.mechanism)]
-    if not chosen:
-        raise ValueError("answers have no candidates: leave them out")
-    return chosen
+        return left
+    base_measure(candidates)
+    taking = tuple(each for each in left if each.takes_candidates)
+    if not taking:
+        raise ValueError(f"{mechanism} have no candidates: leave them out")
+    return taking
 
 
-def _of_this_size(request: Request, ways: list[Way], rows: int) -> Plan:
-    """Return the first plan for so many rows."""
+def _first(request: Request, mechanisms: tuple[type[Mechanism], ...]) -> Plan:
+    """Return the plan of the first mechanism that can do the rows asked for."""
     reasons: list[str] = []
-    for way in ways:
-        made = planned(request, way, rows)
-        if isinstance(made, Plan):
-            return replace(made, refused=tuple(reasons))
+    for each in mechanisms:
+        made = each.planned(request)
+        if not isinstance(made, str):
+            return Plan(request, made, refused=tuple(reasons))
         reasons.append(made)
-    raise ValueError("; ".join(map(_with_remedy, repeat(request), ways, reasons)))
+    told = [f"{reason}{each.remedy(request)}" for each, reason in zip(mechanisms, reasons, strict=True)]
+    raise ValueError("; ".join(told))
 
 
-def _with_remedy(request: Request, way: Way, reason: str) -> str:
-    """Add what could be done to the reason why so many rows cannot."""
-    if way.mechanism == "answers":
-        return reason
-    possible = possible_rows(request, way)
-    if not possible:
-        return f"{reason}; no number of rows can be done by {way.mechanism}"
-    return f"{reason}; the largest that can be done by {way.mechanism} is {possible[-1]} rows"
-
-
-def _least_error(request: Request, ways: list[Way]) -> Plan:
+def _least_error(request: Request, mechanisms: tuple[type[Mechanism], ...]) -> Plan:
     """Return the plan of least public expected error, with the next best beside it; ties to the first."""
-    found = [best(request, way) for way in ways]
-    plans = [made for made in found if isinstance(made, Plan)]
+    found = [each.planned(request) for each in mechanisms]
+    reasons = tuple(made for made in found if isinstance(made, str))
+    plans = [Plan(request, made) for made in found if not isinstance(made, str)]
     if not plans:
-        raise ValueError("; ".join(dict.fromkeys(map(str, found))))
+        raise ValueError("; ".join(dict.fromkeys(reasons)))
     plans.sort(key=lambda made: inf if made.expected_error is None else made.expected_error)
     if len(plans) == 1:
-        return replace(plans[0], refused=tuple(made for made in found if isinstance(made, str)))
+        return replace(plans[0], refused=reasons)
     return replace(plans[0], runner_up=plans[1])

@@ -21,7 +21,7 @@ from smalldb.counting.cost import MAX_CELLS, MEMORY, OPERATIONS, overhead
 from smalldb.counting.dynamic import Dynamic, count_scores
 from smalldb.counting.law import Law
 from smalldb.counting.recursion import MAX_KEY_BITS, BeyondLimit, Cost, Limit, key_bits
-from smalldb.counting.scores import MAX_RANKS, MAX_SCORE, Integers, Scores
+from smalldb.counting.scores import MAX_RANKS, Integers, Scores, rank_count, rate_of, too_large
 from smalldb.exact.bits import BitSource, SeededBits
 from smalldb.exact.coins import Uniform, bernoulli_exp
 from smalldb.exact.integers import uniform_below
@@ -152,10 +152,7 @@ def capable(workload: Workload, n: int, rows: int, epsilon: object) -> bool:
     `ROWS`, which was measured, with a margin (`docs/decisions/0010-head-and-tail.md`).
     """
     privacy, cells, queries = positive(epsilon, "epsilon"), workload.domain.size, workload.size
-    if (
-        n * rows * workload.denominator >= MAX_SCORE
-        or queries * (rows * workload.denominator + 1) > MAX_RANKS
-    ):
+    if too_large(n, rows, workload.denominator) or rank_count(workload, rows) > MAX_RANKS:
         return False
     if cells > MAX_CELLS or queries * cells > MAX_MATRIX:
         return False
@@ -253,10 +250,10 @@ def prepare(
     Cost: `OPERATIONS` and `MEMORY` at most, whatever the data. Where that does not suffice, or keys would
     be too wide to count with, the tail is large and a draw takes as many trials as it takes: see `capable`.
     """
-    if n * rows * workload.denominator >= MAX_SCORE:
+    if too_large(n, rows, workload.denominator):
         raise ValueError("rows of the data x rows x common denominator of the queries reach 2^62")
     scores = Scores.build(workload.matrix(), answers, n, rows)
-    rate = positive(epsilon, "epsilon") / (2 * rows * workload.denominator)
+    rate = rate_of(positive(epsilon, "epsilon"), rows, workload.denominator)
     pilot = pilot_scores(scores)
     least = max((int(scores.ranks[a:b].min()) for a, b in pairwise(scores.offsets)), default=0)
     found, cut, spent = HeadAndTail(scores, rate, {}, int(scores.levels[least])), least, TRIAL * len(pilot)

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from queries import Workload
+from smalldb.counting.scores import rate_of
 from smalldb.exact.bits import BitSource
 from smalldb.exact.coins import bernoulli_exp
 from smalldb.kernels import ktree
@@ -102,7 +103,7 @@ def prepare(
     called now and then.
     """
     target = Target.build(workload, answers, n, rows)
-    rate = epsilon / (2 * rows * workload.denominator)
+    rate = rate_of(epsilon, rows, workload.denominator)
     if rate * target.largest_score <= 1:
         return Flat(target, rate)
     if all(len(table.attributes) == 1 for table in target.tables):

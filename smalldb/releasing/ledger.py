@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple, final
 from smalldb.accounting import Composition, compose_records
 from smalldb.exact.numbers import as_fraction, as_text, positive
 from smalldb.files.outputs import create, sync_folder
-from smalldb.planning.reading import relation_of
+from smalldb.mechanisms import relation_of
 
 FORMAT = 1
 

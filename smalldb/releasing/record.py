@@ -6,16 +6,17 @@ from importlib.resources import files
 from typing import Any
 
 from smalldb.exact.numbers import as_text
-from smalldb.planning import Neighbours, Plan
+from smalldb.mechanisms import Drawn, Neighbours
+from smalldb.planning import Plan
 from smalldb.version import __version__
 
 Record = dict[str, Any]
 
 
-def make_record(plan: Plan, *, private: bool, bound: float | None = None) -> Record:
+def make_record(plan: Plan, *, private: bool, drawn: Drawn | None = None) -> Record:
     """Write the record of a release: public numbers only.
 
-    Under add-remove it holds neither n nor anything computed from it, but for the bound of released answers.
+    Under add-remove it holds neither n nor anything computed from it, but for what was released.
 
     Parameters
     ----------
@@ -23,14 +24,14 @@ def make_record(plan: Plan, *, private: bool, bound: float | None = None) -> Rec
         What was released.
     private
         False where the randomness came from a seed or a script.
-    bound
-        Of released answers: the error that is not exceeded with probability 1 - beta.
+    drawn
+        What was drawn; None: nothing yet.
     """
-    domain = plan.workload.domain
+    domain, bounds = plan.workload.domain, plan.chosen.promise.recorded(drawn)
     bounded_range = None if plan.bounded_range is None else as_text(plan.bounded_range)
     delta = None if plan.delta is None else as_text(plan.delta)
     spent = {} if delta is None else {"delta": delta}
-    record: Record = {
+    return {
         "schema": 1,
         "mechanism": plan.mechanism,
         "candidates": plan.candidates,
@@ -38,8 +39,8 @@ def make_record(plan: Plan, *, private: bool, bound: float | None = None) -> Rec
         "delta": delta,
         "neighbours": plan.neighbours.value,
         "privacy": {"epsilon": as_text(plan.privacy), **spent, "bounded_range": bounded_range},
-        "rows": plan.rows,
-        "n": plan.n,
+        "rows": plan.rows if drawn is None else len(drawn.places),
+        **({} if plan.neighbours is Neighbours.ADD_REMOVE else {"n": plan.n}),
         "queries": {
             "text": plan.workload.text,
             "stated": plan.workload.stated,
@@ -49,26 +50,9 @@ def make_record(plan: Plan, *, private: bool, bound: float | None = None) -> Rec
             "attributes": list(domain.attributes),
             "valid": list(domain.valid) if isinstance(domain.valid, tuple) else domain.valid,
         },
-        "bounds": bounds_of(plan, bound),
+        **({} if bounds is None else {"bounds": bounds}),
         "private": private,
         "versions": {"smalldb": __version__},
-    }
-    if plan.neighbours is Neighbours.ADD_REMOVE:
-        del record["n"]
-    if plan.answers is None and plan.neighbours is Neighbours.ADD_REMOVE:
-        del record["bounds"]
-    return record
-
-
-def bounds_of(plan: Plan, bound: float | None = None) -> Record:
-    """Return what is provable about the error, as a record states it."""
-    if plan.answers is not None:
-        return {"beta": as_text(plan.beta), "released": bound}
-    return {
-        "beta": as_text(plan.beta),
-        "sharp": plan.bound,
-        "proposition_4_4": plan.proposition_4_4,
-        "theorem_4_5": plan.theorem_4_5,
     }
 
 

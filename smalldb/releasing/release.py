@@ -1,26 +1,23 @@
 """The data's whole way: from a table to a synthetic table and its record."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import final
+from typing import Any, Unpack, assert_never, final, overload
 
-import numpy as np
 import pandas as pd
 
 from queries import DataError, Domain, QueryClass, Rows, Workload
 from queries.domain import Bits
 from queries.frames import as_frame, rows_of, universe_of
-from smalldb.answers import bound, measure, synthesise
-from smalldb.counting.census import Census, count_candidates
-from smalldb.counting.scores import Integers
+from smalldb.counting import Census
 from smalldb.exact.bits import BitSource, bit_source
-from smalldb.exact.integers import uniform_below
-from smalldb.exact.levels import draw_level
-from smalldb.planning import MAX_N, Neighbours, Plan, plan
-from smalldb.rejection import head_and_tail
-from smalldb.rejection.clock import clock
+from smalldb.mechanisms import MAX_N, Neighbours
+from smalldb.planning import Plan, Settings, plan
 from smalldb.releasing.evaluation import evaluate
 from smalldb.releasing.record import Record, make_record
+
+EMPTY = "the table has no rows: nothing to release (under add-remove it may be empty)"
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -29,20 +26,27 @@ class Confidential:
 
     Attributes
     ----------
-    census
-        How many candidates stand at each score; None for other mechanisms.
-    trials
-        Trials that rejection took; None for other mechanisms.
+    parts
+        What the mechanism tells, by name.
     """
 
-    census: Census | None
-    trials: int | None
+    parts: Mapping[str, Any]
     _workload: Workload
     _real: Rows
     _synthetic: Rows
 
     def __repr__(self) -> str:
         return "<Confidential: computed from the data>"
+
+    @property
+    def census(self) -> Census | None:
+        """How many candidates stand at each score; None for other mechanisms."""
+        return self.parts.get("census")
+
+    @property
+    def trials(self) -> int | None:
+        """Trials that rejection took; None for other mechanisms."""
+        return self.parts.get("trials")
 
     @property
     def max_error(self) -> float:
@@ -72,27 +76,40 @@ class Release:
         What was done, guaranteed and provable. May be published.
     plan
         What was decided before the data were read, from public numbers alone.
+    places
+        The rows of `data` as the universe knows them, shape (m, d).
     """
 
-    __slots__ = ("__confidential", "data", "plan", "record")
+    __slots__ = ("__confidential", "data", "places", "plan", "record")
 
     def __init__(
-        self, data: pd.DataFrame, record: Record, plan: Plan, confidential: Confidential | None = None
+        self,
+        data: pd.DataFrame,
+        record: Record,
+        plan: Plan,
+        places: Bits,
+        confidential: Confidential | None = None,
     ) -> None:
         self.data = data
         self.record = record
         self.plan = plan
+        self.places = places
         self.__confidential = confidential
 
     def __repr__(self) -> str:
         public = ("mechanism", "rows", "epsilon", "neighbours", "private")
         return f"<Release: {', '.join(f'{key} {self.record[key]}' for key in public)}>"
 
-    def __reduce__(self) -> tuple[type["Release"], tuple[pd.DataFrame, Record, Plan]]:
-        return Release, (self.data, self.record, self.plan)  # what is private does not travel
+    def __reduce__(self) -> tuple[type["Release"], tuple[pd.DataFrame, Record, Plan, Bits]]:
+        return Release, (self.data, self.record, self.plan, self.places)  # what is private does not travel
 
     def __getstate__(self) -> None:
         return None
+
+    @property
+    def rows(self) -> Rows:
+        """The synthetic table as counted rows."""
+        return Rows.from_bits(self.plan.workload.domain, self.places)
 
     @property
     def confidential(self) -> Confidential:
@@ -102,24 +119,37 @@ class Release:
         return self.__confidential
 
 
+@overload
+def release(
+    plan: Plan, data: pd.DataFrame | Rows, /, *, rng: int | BitSource | None = None, progress: bool = False
+) -> Release: ...
+
+
+@overload
 def release(
     data: pd.DataFrame | Rows,
     queries: QueryClass | Workload | str | None = None,
     *,
-    epsilon: object,
-    delta: object = None,
-    alpha: object = None,
-    rows: int | None = None,
     domain: Domain | None = None,
-    neighbours: str = "replace-one",
-    n_max: int | None = None,
-    mechanism: str = "auto",
-    candidates: str | None = None,
-    beta: object = "0.05",
     rng: int | BitSource | None = None,
     progress: bool = False,
+    **settings: Unpack[Settings],
+) -> Release: ...
+
+
+def release(
+    data: pd.DataFrame | Rows | Plan,
+    queries: Any = None,
+    *,
+    domain: Domain | None = None,
+    rng: int | BitSource | None = None,
+    progress: bool = False,
+    **settings: Any,
 ) -> Release:
     """Release a synthetic table by the SmallDB mechanism, with its record.
+
+    ``release(plan, data, rng=..., progress=...)`` carries out a plan that was made before; with a table in
+    the first place, the plan is made by the way, from the settings and public numbers.
 
     The exponential mechanism over all databases of a small public size, with utility
     -max_f |f(x) - f(y)| (Blum, Ligett, Roth 2008; Algorithm 4 of Ligett's lecture), drawn exactly.
@@ -186,128 +216,67 @@ def release(
     ((3, 2), ['int64', 'bool'], False)
     """
     source = bit_source(rng)
-    data = data if isinstance(data, Rows) else as_frame(data)
-    universe = universe_of(data, domain)
-    n = (data.n if isinstance(data, Rows) else len(data)) if neighbours == "replace-one" else None
+    if isinstance(data, Plan):
+        if domain is not None or settings:
+            raise TypeError("a plan has its domain and settings: release(plan, data, rng=..., progress=...)")
+        return _carry_out(data, _table(queries), source, progress)
+    table = _table(data)
+    universe = universe_of(table, domain)
+    public = settings.get("neighbours", Neighbours.REPLACE_ONE) == Neighbours.REPLACE_ONE
+    n = (table.n if isinstance(table, Rows) else len(table)) if public else None
     if n == 0:
-        raise ValueError("the table has no rows: nothing to release (under add-remove it may be empty)")
-    planned = plan(
-        universe,
-        queries,
-        n=n,
-        epsilon=epsilon,
-        delta=delta,
-        alpha=alpha,
-        rows=rows,
-        neighbours=neighbours,
-        n_max=n_max,
-        mechanism=mechanism,
-        candidates=candidates,
-        beta=beta,
-    )
+        raise ValueError(EMPTY)
+    return _carry_out(plan(universe, queries, n=n, **settings), table, source, progress)
+
+
+def _table(data: object) -> pd.DataFrame | Rows:
+    return data if isinstance(data, Rows) else as_frame(data)
+
+
+def _carry_out(plan: Plan, data: pd.DataFrame | Rows, source: BitSource, progress: bool) -> Release:
+    """Release by a plan: the plan was made from public numbers, and here the data come in."""
+    universe = universe_of(data, plan.workload.domain)
     table = rows_of(data, universe)
-    check_size(table, planned.neighbours)
-
-    made = _DRAW[planned.mechanism](planned, table, source, progress)
-    synthetic = universe.decode(made.bits, like=data if isinstance(data, pd.DataFrame) else None)
-    confidential = Confidential(
-        made.census,
-        made.trials,
-        planned.workload,
-        table,
-        Rows.from_bits(universe, made.bits),
-    )
-    record = make_record(planned, private=source.private, bound=made.bound)
-    return Release(synthetic, record, planned, confidential)
-
-
-@dataclass(frozen=True, slots=True)
-class _Drawn:
-    """A synthetic table as 0/1, shape (m, d), and what else came with it."""
-
-    bits: Bits
-    census: Census | None = None
-    trials: int | None = None
-    bound: float | None = None
-
-
-def _by_census(plan: Plan, table: Rows, source: BitSource, progress: bool) -> _Drawn:
-    assert plan.work is not None and plan.candidates is not None
-    census = count_candidates(
-        plan.workload,
-        table,
-        plan.rows,
-        plan.candidates,
-        plan.work.engine,
-        keep_layers=True,
-        progress=progress,
-    )
-    counts = dict(zip(census.levels.tolist(), census.counts, strict=True))
-    level = draw_level(counts, plan.rate, source)
-    drawn = census.candidate(level, uniform_below(counts[level], source))
-    places = np.repeat(np.arange(len(drawn)), drawn)
-    if plan.candidates == "tuples":
-        places = arranged(places, source)
-    return _Drawn(plan.workload.domain.table()[places], census=census)
-
-
-def _by_rejection(plan: Plan, table: Rows, source: BitSource, progress: bool) -> _Drawn:
-    answers = plan.workload.answers(table)
-    if plan.candidates == "multisets":
-        head = head_and_tail.prepare(
-            plan.workload, answers, table.n, plan.rows, plan.epsilon, progress=progress
-        )
-        counts, _ = head.draw(source)
-        return _Drawn(plan.workload.domain.table()[np.repeat(np.arange(len(counts)), counts)])
-    from smalldb.rejection.sampler import prepare
-
-    with clock(progress) as tick:
-        sampler = prepare(plan.workload, answers, table.n, plan.rows, plan.epsilon, tick)
-        bits, _ = sampler.draw(source)
-    return _Drawn(bits, trials=sampler.trials)
-
-
-def _by_answers(plan: Plan, table: Rows, source: BitSource, progress: bool) -> _Drawn:
-    assert plan.answers is not None
-    measured = measure(plan.answers, table, source)
-    bits = synthesise(plan.answers, measured, plan.rows, progress=progress)
-    return _Drawn(bits, bound=bound(plan.answers, measured, bits, plan.beta))
-
-
-_DRAW = {"census": _by_census, "rejection": _by_rejection, "answers": _by_answers}
+    check_size(table, plan.neighbours)
+    if plan.n not in (None, table.n):
+        raise ValueError("the plan was made for another n")
+    drawn = plan.chosen.draw(table, source, progress)
+    synthetic = universe.decode(drawn.places, like=data if isinstance(data, pd.DataFrame) else None)
+    made = Rows.from_bits(universe, drawn.places)
+    confidential = Confidential(drawn.confidential, plan.workload, table, made)
+    record = make_record(plan, private=source.private, drawn=drawn)
+    return Release(synthetic, record, plan, drawn.places, confidential)
 
 
 def check_size(table: Rows, relation: Neighbours) -> None:
-    """Refuse a table larger than any that a plan is made for where n is private: `queries.DataError`."""
-    if table.n > MAX_N and relation is Neighbours.ADD_REMOVE:
-        raise DataError("the table has more than 2^40 rows")
+    """Refuse a table without rows where n is public, and one larger than plans are made for where it is not.
 
-
-def arranged(places: Integers, source: BitSource) -> Integers:
-    """Put rows in a uniformly drawn order, exactly (Fisher and Yates)."""
-    order = places.copy()
-    for last in range(len(order) - 1, 0, -1):
-        other = uniform_below(last + 1, source)
-        order[last], order[other] = order[other], order[last]
-    return order
+    Raises
+    ------
+    ValueError
+        No rows under replace-one.
+    queries.DataError
+        More than 2^40 rows under add-remove.
+    """
+    match relation:
+        case Neighbours.REPLACE_ONE:
+            if table.n == 0:
+                raise ValueError(EMPTY)
+        case Neighbours.ADD_REMOVE:
+            if table.n > MAX_N:
+                raise DataError("the table has more than 2^40 rows")
+        case _:
+            assert_never(relation)
 
 
 def generate(
     data: pd.DataFrame | Rows,
     queries: QueryClass | Workload | str | None = None,
     *,
-    epsilon: object,
-    delta: object = None,
-    alpha: object = None,
-    rows: int | None = None,
     domain: Domain | None = None,
-    neighbours: str = "replace-one",
-    n_max: int | None = None,
-    mechanism: str = "auto",
-    candidates: str | None = None,
-    beta: object = "0.05",
     rng: int | BitSource | None = None,
     progress: bool = False,
+    **settings: Unpack[Settings],
 ) -> pd.DataFrame:
     """Release a synthetic table by the SmallDB mechanism: `release`, without its record.
 
@@ -317,19 +286,4 @@ def generate(
     >>> generate(frame, epsilon=1, rows=3).columns.tolist()
     ['a', 'b']
     """
-    return release(
-        data,
-        queries,
-        epsilon=epsilon,
-        delta=delta,
-        alpha=alpha,
-        rows=rows,
-        domain=domain,
-        neighbours=neighbours,
-        n_max=n_max,
-        mechanism=mechanism,
-        candidates=candidates,
-        beta=beta,
-        rng=rng,
-        progress=progress,
-    ).data
+    return release(data, queries, domain=domain, rng=rng, progress=progress, **settings).data

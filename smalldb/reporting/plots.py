@@ -11,15 +11,15 @@ import numpy.typing as npt
 
 from queries import Rows
 from smalldb.counting import Census, Law
+from smalldb.counting.small import SmallDatabases
 from smalldb.exact.numbers import as_text
-from smalldb.planning import Plan
 from smalldb.releasing.evaluation import joint_shares
 
 Floats = npt.NDArray[np.float64]
 
 FORMATS = ("png", "svg", "pdf")
 LEAST = 1e-6  # probability at the foot of the picture
-BOUNDS = (  # attribute of a plan, line, name
+BOUNDS = (  # property of the candidates, line, name
     ("bound", "--", "sharp bound"),
     ("proposition_4_4", "-.", "Proposition 4.4"),
     ("theorem_4_5", ":", "Theorem 4.5, its own rows"),
@@ -39,17 +39,15 @@ def check_plotting(path: str) -> str:
     return form
 
 
-def plot_laws(census: Census, plan: Plan, epsilons: Sequence[Fraction], form: str) -> bytes:
+def plot_laws(census: Census, drawn: Sequence[SmallDatabases], form: str) -> bytes:
     """Draw P(error > a) for each epsilon, exactly, beside what the theorems prove for any data.
 
     Parameters
     ----------
     census
         The census.
-    plan
-        Of the same census: what is proven.
-    epsilons
-        Exact, above 0.
+    drawn
+        The candidates of the same census, for each epsilon: what is proven.
     form
         One of `FORMATS`.
     """
@@ -60,14 +58,16 @@ def plot_laws(census: Census, plan: Plan, epsilons: Sequence[Fraction], form: st
     FigureCanvasAgg(figure)
     axes = figure.subplots()
     end = 0.0
-    for place, epsilon in enumerate(epsilons):
+    for place, small in enumerate(drawn):
+        epsilon = small.request.epsilon
         colour = COLOURS[place % len(COLOURS)]
         law = census.law(epsilon)
         errors, above = exceedances(law)
         axes.step(errors, above, where="post", color=colour, linewidth=2, label=f"epsilon {as_text(epsilon)}")
         end = max(end, *errors[above > LEAST], 0)
         betas = np.geomspace(LEAST, 0.5, 40).tolist()
-        promises = [replace(plan, epsilon=epsilon, beta=Fraction(str(beta))) for beta in betas]
+        requests = [replace(small.request, beta=Fraction(str(beta))) for beta in betas]
+        promises = [replace(small, request=request) for request in requests]
         for bound, style, _ in BOUNDS:
             proven = [getattr(promise, bound) for promise in promises]
             axes.plot(proven, betas, style, color=colour, linewidth=1)

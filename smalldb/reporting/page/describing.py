@@ -8,14 +8,14 @@ from math import exp
 
 import pandas as pd
 
-from queries import Rows
 from smalldb.planning import Neighbours, Plan
 from smalldb.releasing.evaluation import joint_shares
 from smalldb.releasing.record import Record
+from smalldb.releasing.release import Release
 from smalldb.reporting.page.markup import element, facts, folded, paragraph, section, table, text
 from smalldb.reporting.page.pictures import bars, pairs
 from smalldb.reporting.page.shares import Marginal, marginals
-from smalldb.reporting.words import brief, over_answers, privacy, promised, rounded_up
+from smalldb.reporting.words import brief, privacy, promised, rounded_up
 from smalldb.schema import Schema
 
 MOST = 600.0  # epsilon; e^epsilon is a float up to here, and long since no protection
@@ -27,11 +27,6 @@ def what(plan: Plan, record: Record, schema: Schema | None) -> str:
     """Say what was released."""
     columns = list(record["universe"]["attributes"] if schema is None else schema.names)
     queries = record["queries"]
-    drawn = {
-        "census": "SmallDB: one of all small tables, drawn by the exponential mechanism from exact counts",
-        "rejection": "SmallDB: one of all small tables, drawn by the exponential mechanism by rejection",
-        "answers": f"{over_answers(plan)}, then the nearest table to them",
-    }[plan.mechanism]
     chosen = [] if plan.why is None else [("Why this mechanism", plan.why)]
     return section(
         "What was released",
@@ -40,7 +35,7 @@ def what(plan: Plan, record: Record, schema: Schema | None) -> str:
             [
                 ("Rows", f"{record['rows']:,} synthetic rows; none belongs to a person"),
                 ("Columns", ", ".join(columns)),
-                ("Mechanism", drawn),
+                ("Mechanism", plan.chosen.explanation),
                 *chosen,
                 (
                     "Made to answer",
@@ -131,9 +126,10 @@ def errors(plan: Plan, record: Record) -> str:
     )
 
 
-def contents(synthetic: Rows, data: pd.DataFrame, schema: Schema | None) -> str:
+def contents(release: Release, schema: Schema | None) -> str:
     """Show the synthetic data's own marginals and first rows; public, as the data are."""
-    shown = data if schema is None else schema.decode(synthetic.domain.encode(data[:SHOWN_ROWS]))
+    shown = release.data if schema is None else schema.decode(release.places[:SHOWN_ROWS])
+    synthetic = release.rows
     rows = [(i + 1, *map(_field, row)) for i, row in enumerate(shown[:SHOWN_ROWS].itertuples(index=False))]
     return section(
         "The synthetic data",

@@ -2,7 +2,6 @@
 
 from importlib.resources import files
 
-from queries import Rows
 from smalldb.releasing.release import Release
 from smalldb.reporting.page.comparing import BANNER, Comparison, compared
 from smalldb.reporting.page.describing import contents, errors, guarantee, machine_readable, what
@@ -43,14 +42,13 @@ def page(release: Release, schema: Schema | None = None, comparison: Comparison 
     >>> page(made).startswith("<!doctype html>")
     True
     """
-    record, plan, domain = release.record, release.plan, release.plan.workload.domain
-    synthetic = Rows.from_bits(domain, domain.encode(release.data))
+    record, plan, synthetic = release.record, release.plan, release.rows
     title = f"A synthetic table of {record['rows']:,} rows"
     parts = [
         what(plan, record, schema),
         guarantee(plan, record),
         errors(plan, record),
-        contents(synthetic, release.data, schema),
+        contents(release, schema),
         machine_readable(record),
     ]
     banners = [] if record["private"] else [SEEDED]

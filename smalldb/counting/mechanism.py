@@ -1,0 +1,168 @@
+"""SmallDB by a census: exact counts of all candidates by score, and one of them drawn."""
+
+from bisect import bisect_left
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from queries import Rows
+from queries.domain import MAX_TABLE_ATTRIBUTES
+from queries.workload import MAX_MATRIX
+from smalldb.counting.census import count_candidates
+from smalldb.counting.cost import MEMORY, OPERATIONS, VISITS, Work, work
+from smalldb.counting.scores import MAX_RANKS, Candidates, Integers, base_measure, rank_count
+from smalldb.counting.small import SmallDatabases, best_rows, largest_told
+from smalldb.exact.bits import BitSource
+from smalldb.exact.integers import uniform_below
+from smalldb.exact.levels import draw_level
+from smalldb.mechanisms import UNPLANNED, Drawn, Guarantee, Request
+
+
+@dataclass(frozen=True, slots=True)
+class ByCensus:
+    """SmallDB, drawn from exact counts of all candidates by score; a `mechanisms.Mechanism`.
+
+    Attributes
+    ----------
+    small
+        The candidates.
+    work
+        The engine of the census and what it will take.
+    """
+
+    name: ClassVar[str] = "census"
+    takes_candidates: ClassVar[bool] = True
+    takes_delta: ClassVar[bool] = False
+
+    small: SmallDatabases
+    work: Work
+
+    @classmethod
+    def planned(cls, request: Request) -> Self | str:
+        """Return the census of the rows asked for, or of those with the least provable error; or why not."""
+        base, rows = _base(request), request.rows
+        if rows is None:
+            if request.n is None:
+                return UNPLANNED
+            rows = best_rows(request, base, _possible(request))
+        return cls._of(SmallDatabases(request, rows, base))
+
+    @classmethod
+    def _of(cls, small: SmallDatabases) -> Self | str:
+        """Return the census of these candidates, or why it cannot be done."""
+        workload, rows = small.request.workload, small.rows
+        d, cells, queries = len(workload.domain.attributes), workload.domain.size, workload.size
+        if d > MAX_TABLE_ATTRIBUTES:
+            return (
+                f"a census needs a table of all cells, so at most {MAX_TABLE_ATTRIBUTES} attributes, not {d}"
+            )
+        if queries * cells > MAX_MATRIX:
+            return (
+                f"{queries} queries on {cells} cells are too many for a census: use fewer attributes or "
+                "queries"
+            )
+        if small.too_large:
+            return small.too_large
+        if rank_count(workload, rows) > MAX_RANKS:
+            return f"score tables of {queries} queries x {rows} rows x their common denominator are too large"
+        needed = work(workload, rows, small.base)
+        if needed is None:
+            return (
+                f"a census of {rows} rows over {cells} cells with {queries} queries is beyond the budget of "
+                f"{VISITS:.0e} candidates x queries by enumeration, or {OPERATIONS:.0e} operations and "
+                f"{MEMORY >> 30} GiB by dynamic programming"
+            )
+        return cls(small, needed)
+
+    @classmethod
+    def remedy(cls, request: Request) -> str:
+        """Name the most rows that a census can be made for."""
+        return largest_told(_possible(request), cls.name)
+
+    @property
+    def rows(self) -> int:
+        """m, the rows of the synthetic table."""
+        return self.small.rows
+
+    @property
+    def candidates(self) -> Candidates:
+        """The base measure."""
+        return self.small.base
+
+    @property
+    def candidate_count(self) -> int:
+        """|R|, the number of candidates."""
+        return self.small.count
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The privacy of the release."""
+        return self.small.guarantee
+
+    @property
+    def promise(self) -> SmallDatabases:
+        """What is proved of the error."""
+        return self.small
+
+    @property
+    def cost(self) -> dict[str, Any]:
+        """What the census will take."""
+        return {name: getattr(self.work, name) for name in ("engine", "operations", "memory", "seconds")}
+
+    @property
+    def summary(self) -> str:
+        """What it does, in some words."""
+        return f"SmallDB by census, {self.small.summary}"
+
+    @property
+    def explanation(self) -> str:
+        """What it does, for readers who do not know its name."""
+        return "SmallDB: one of all small tables, drawn by the exponential mechanism from exact counts"
+
+    @property
+    def foretold(self) -> list[str]:
+        """Its cost and the error to expect."""
+        seconds = "less than 0.1" if self.work.seconds < 0.1 else f"about {self.work.seconds:.2g}"
+        memory = max(1, self.work.memory >> 20)
+        cost = f"{seconds} s on this machine after compilation, at most {memory:,} MiB, by {self.work.engine}"
+        return [f"cost:      {cost}", *self.small.foretold]
+
+    def draw(self, table: Rows, source: BitSource, progress: bool) -> Drawn:
+        """Count the candidates at each score, draw a score, and a candidate of it."""
+        workload = self.small.request.workload
+        census = count_candidates(
+            workload, table, self.rows, self.candidates, self.work.engine, keep_layers=True, progress=progress
+        )
+        counts = dict(zip(census.levels.tolist(), census.counts, strict=True))
+        level = draw_level(counts, self.small.rate, source)
+        drawn = census.candidate(level, uniform_below(counts[level], source))
+        places = np.repeat(np.arange(len(drawn)), drawn)
+        if self.candidates == "tuples":
+            places = arranged(places, source)
+        return Drawn(workload.domain.table()[places], confidential={"census": census})
+
+
+def arranged(places: Integers, source: BitSource) -> Integers:
+    """Put rows in a uniformly drawn order, exactly (Fisher and Yates)."""
+    order = places.copy()
+    for last in range(len(order) - 1, 0, -1):
+        other = uniform_below(last + 1, source)
+        order[last], order[other] = order[other], order[last]
+    return order
+
+
+def _base(request: Request) -> Candidates:
+    return base_measure(request.candidates or "multisets")
+
+
+def _possible(request: Request) -> range:
+    """Return the rows that a census can be made for, from 1 on."""
+
+    def refused(rows: int) -> bool:
+        return isinstance(ByCensus.planned(replace(request, rows=rows)), str)
+
+    above = 1
+    while not refused(above):
+        above *= 2
+    return range(1, bisect_left(range(above // 2 + 1, above), True, key=refused) + above // 2 + 1)

@@ -1,0 +1,177 @@
+"""The candidates of SmallDB, and what the exponential mechanism over them guarantees and promises."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from smalldb import bounds
+from smalldb.counting.scores import Candidates, count, rate_of, too_large
+from smalldb.exact.numbers import as_text
+from smalldb.exact.writing import promised, rounded_up, sized
+from smalldb.mechanisms import Drawn, Guarantee, Neighbours, Request
+from smalldb.mechanisms.noise import plain_noise
+
+
+@dataclass(frozen=True, slots=True)
+class SmallDatabases:
+    """All databases of so many rows, one of which SmallDB draws; a `mechanisms.Promise`.
+
+    Attributes
+    ----------
+    request
+        What is asked for.
+    rows
+        m, the rows of a small database.
+    base
+        The base measure: "multisets" (Algorithm 4), or "tuples" (ordered rows).
+    """
+
+    request: Request
+    rows: int
+    base: Candidates
+
+    @property
+    def count(self) -> int:
+        """|R|, how many there are."""
+        return count(self.request.workload.domain.size, self.rows, self.base)
+
+    @property
+    def rate(self) -> Fraction:
+        """A candidate of score s has probability proportional to ``exp(-rate s)``."""
+        return rate_of(self.request.epsilon, self.rows, self.request.workload.denominator)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The exact epsilon, which bounds the range of the loss too: a little less under add-remove.
+
+        Adding or removing a row changes max_f |f(x) - f(y)| n by at most 1 upwards but only by
+        1 - 1/(m D) downwards, so the range of the exponent is epsilon (1 - 1/(2 m D)).
+        """
+        epsilon = self.request.epsilon
+        if self.request.neighbours is Neighbours.ADD_REMOVE:
+            epsilon *= 1 - Fraction(1, 2 * self.rows * self.request.workload.denominator)
+        return Guarantee(epsilon, bounded_range=epsilon)
+
+    @property
+    def bound(self) -> float | None:
+        """The provable error: not exceeded with probability 1 - beta; None where n is private."""
+        beta = self.request.beta
+        return self._about_n(bounds.sharp, rows=self.rows, beta=beta, candidates=self.base)
+
+    @property
+    def expected_error(self) -> float | None:
+        """A bound on the mean error; None where n is private."""
+        return self._about_n(bounds.expected, rows=self.rows, candidates=self.base)
+
+    @property
+    def proved(self) -> bool:
+        """The mean error is provably not larger."""
+        return True
+
+    @property
+    def proposition_4_4(self) -> float | None:
+        """The error of Proposition 4.4 at these rows; None where n is private."""
+        beta = self.request.beta
+        return self._about_n(bounds.proposition_4_4_rows, rows=self.rows, beta=beta, candidates=self.base)
+
+    @property
+    def theorem_4_5(self) -> float | None:
+        """The error that Theorem 4.5 states (for its own number of rows); None where n is private."""
+        # false as printed for one query: then as for two
+        queries = max(2, self.request.workload.size)
+        return self._about_n(bounds.theorem_4_5, queries=queries, beta=self.request.beta)
+
+    @property
+    def theorems(self) -> dict[str, float]:
+        """What the lecture's theorems state; nothing where n is private."""
+        found = {"proposition_4_4": self.proposition_4_4, "theorem_4_5": self.theorem_4_5}
+        return {name: error for name, error in found.items() if error is not None}
+
+    def recorded(self, drawn: Drawn | None) -> dict[str, Any] | None:
+        """Return what a record states of the error; nothing where that would depend on a private n."""
+        if self.request.n is None:
+            return None
+        return {"beta": as_text(self.request.beta), "sharp": self.bound, **self.theorems}
+
+    def told(self, stated: Mapping[str, Any]) -> list[str]:
+        """Tell what a record states of the error."""
+        lines = [
+            f"at most {promised(stated['sharp'])} on every query, with probability 1 - {stated['beta']}",
+            f"(Proposition 4.4: {promised(stated['proposition_4_4'])}; "
+            f"Theorem 4.5, with its own number of rows: {promised(stated['theorem_4_5'])})",
+        ]
+        if stated["sharp"] > 0.5:
+            planned = "" if self.request.rows is None else ", perhaps planned rows (name none)"
+            lines += [
+                "a provable error above one half is of little use; more data, a larger epsilon,",
+                f"fewer attributes or fewer queries would improve it{planned}",
+            ]
+        return lines
+
+    @property
+    def foretold(self) -> list[str]:
+        """What is provable of the mean error, beside that of plain noise; nothing where n is private."""
+        noise, expected = plain_noise(self.request), self.expected_error
+        if noise is None or expected is None:
+            return []
+        lines = [
+            f"instead:   the mean error is provably at most {promised(expected)}; with Laplace noise",
+            f"           on each answer it would be {rounded_up(noise['answers'])}, on each cell at most "
+            f"{rounded_up(noise['histogram'])}",
+        ]
+        if min(noise.values()) < expected:
+            lines.append(
+                "           so plain noise is expected to do better than is provable for a small database,\n"
+                "           if noisy answers or a noisy histogram will do in place of a table"
+            )
+        return lines
+
+    @property
+    def summary(self) -> str:
+        """What is drawn, and from how many."""
+        return f"drawn exactly from all {sized(self.count)} {self.base}"
+
+    @property
+    def too_large(self) -> str | None:
+        """Why its scores cannot be computed, whatever the data; None: they can."""
+        request, rows = self.request, self.rows
+        if not too_large(request.largest_n, rows, request.workload.denominator):
+            return None
+        return f"scores would reach 2^62: {request.cap} x {rows} rows x the common denominator of the queries"
+
+    def _about_n(self, formula: Callable[..., float], **numbers: object) -> float | None:
+        if self.request.n is None:
+            return None
+        workload, n, epsilon = self.request.workload, self.request.n, self.request.epsilon
+        sizes = {"cells": workload.domain.size, "queries": workload.size, "n": n, "epsilon": epsilon}
+        return formula(**{**sizes, **numbers})
+
+
+def best_rows(request: Request, base: Candidates, possible: range | list[int]) -> int:
+    """Return the rows of least provable error among those that can be drawn; 1 where none can.
+
+    Parameters
+    ----------
+    possible
+        Ascending; n is public.
+    """
+    if not possible or request.n is None:
+        return 1
+    chosen = bounds.best_rows(
+        n=request.n,
+        cells=request.workload.domain.size,
+        queries=request.workload.size,
+        epsilon=request.epsilon,
+        beta=request.beta,
+        candidates=base,
+        max_rows=possible[-1],
+    )
+    return max(chosen, possible[0])
+
+
+def largest_told(possible: range | list[int], name: str) -> str:
+    """Tell the most rows that can be drawn, behind the reason why those asked for cannot."""
+    if not possible:
+        return f"; no number of rows can be done by {name}"
+    return f"; the largest that can be done by {name} is {possible[-1]} rows"

@@ -1,0 +1,44 @@
+"""How numbers are written for people: in few digits, and bounds never below themselves."""
+
+from decimal import ROUND_CEILING, Context
+from fractions import Fraction
+from math import inf
+
+from smalldb.exact.numbers import as_text
+
+LONG = 20  # characters of a number; beyond, it is written with an exponent
+
+
+def sized(number: int) -> str:
+    """Write a count, in few digits where it is long."""
+    return f"{number:,}" if number < 10**15 else f"about 10^{len(str(number)) - 1}"
+
+
+def rounded_up(bound: float, digits: int = 3) -> str:
+    """Write a bound with so many digits, never below itself."""
+    if bound == inf:
+        return "inf"
+    short = Context(prec=digits, rounding=ROUND_CEILING).create_decimal_from_float(bound).normalize()
+    return f"{short:f}" if bound == 0 or 1e-9 <= bound < 1000 else f"{short:e}"
+
+
+def promised(bound: float) -> str:
+    """Write a bound on an error, and that it is vacuous from 1 on."""
+    return rounded_up(bound) + (" (says nothing)" if bound >= 1 else "")
+
+
+def brief(number: Fraction) -> str:
+    """
+    Write a number as `as_text` does, or with an exponent where that is long; it is the same number.
+
+    Examples
+    --------
+    >>> brief(Fraction(1, 20)), brief(Fraction(1, 10**300)), brief(Fraction(12 * 10**400))
+    ('0.05', '1e-300', '1.2e+401')
+    """
+    text = as_text(number)
+    if len(text) <= LONG or "/" in text:
+        return text
+    whole, _, decimals = text.partition(".")
+    digits = Context(prec=len(text)).create_decimal(whole + decimals).scaleb(-len(decimals)).normalize()
+    return min(text, f"{digits:e}", key=len)

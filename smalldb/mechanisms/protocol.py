@@ -1,0 +1,144 @@
+"""What a mechanism is: the one protocol that planning, releasing and reporting know it by."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, ClassVar, Protocol
+
+from queries import Rows
+from queries.domain import Bits
+from smalldb.exact.bits import BitSource
+from smalldb.mechanisms.request import Request
+
+
+@dataclass(frozen=True, slots=True)
+class Guarantee:
+    """The privacy that a release has, exactly.
+
+    Attributes
+    ----------
+    epsilon
+        That asked for, or less.
+    delta
+        None: the guarantee is pure, also where a delta was allowed.
+    bounded_range
+        A bound on the range of the privacy loss, which composes better than epsilon; None: none is known.
+    """
+
+    epsilon: Fraction
+    delta: Fraction | None = None
+    bounded_range: Fraction | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Drawn:
+    """What a mechanism drew.
+
+    Attributes
+    ----------
+    places
+        The synthetic rows, shape (m, d), in the order in which they are released.
+    bound
+        The error that is not exceeded with probability 1 - beta, where it is known only with the release;
+        made of released numbers alone.
+    covers
+        What that bound covers, in words; public. Empty: every query of the workload.
+    confidential
+        What the curator may look at and must not publish, by name.
+    """
+
+    places: Bits
+    bound: float | None = None
+    covers: tuple[str, ...] = ()
+    confidential: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Promise(Protocol):
+    """What is known of the error, from public numbers alone."""
+
+    @property
+    def bound(self) -> float | None:
+        """The provable error: not exceeded with probability 1 - beta; None: not known before the release."""
+
+    @property
+    def expected_error(self) -> float | None:
+        """The mean error that mechanisms are compared by; None: it would depend on a private n."""
+
+    @property
+    def proved(self) -> bool:
+        """Whether the mean error is provably not larger than `expected_error`, which else is an estimate."""
+
+    @property
+    def theorems(self) -> Mapping[str, float]:
+        """What published theorems state about this release, by name."""
+
+    def recorded(self, drawn: Drawn | None) -> dict[str, Any] | None:
+        """Return the entry `bounds` of the record, before a release (None) or of one; None: there is none."""
+
+    def told(self, bounds: Mapping[str, Any]) -> Sequence[str]:
+        """Tell that entry, for people: lines, the first behind the label ``error:``."""
+
+
+class Mechanism(Protocol):
+    """A mechanism that was asked for a release and can do it: a frozen value, public as a whole.
+
+    A new mechanism is a class of this shape in a room of its own, and a line in `planning.mechanisms`.
+
+    Attributes
+    ----------
+    name
+        Its name in records, arguments and words.
+    takes_candidates, takes_delta
+        Whether the arguments of these names are for it.
+    """
+
+    name: ClassVar[str]
+    takes_candidates: ClassVar[bool]
+    takes_delta: ClassVar[bool]
+
+    @classmethod
+    def planned(cls, request: Request) -> "Mechanism | str":
+        """Return the mechanism with the rows asked for, or with rows of its own choice; or why it cannot."""
+
+    @classmethod
+    def remedy(cls, request: Request) -> str:
+        """Return what could be done where the rows asked for cannot: ``"; ..."``; empty: nothing to add."""
+
+    @property
+    def rows(self) -> int | None:
+        """m, the rows of the synthetic table; None: the release will tell."""
+
+    @property
+    def candidates(self) -> str | None:
+        """The base measure; None: there are no candidates."""
+
+    @property
+    def candidate_count(self) -> int | None:
+        """|R|, the number of candidates; None: there are none."""
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The privacy of the release."""
+
+    @property
+    def promise(self) -> Promise:
+        """What is known of its error."""
+
+    @property
+    def cost(self) -> Mapping[str, Any] | None:
+        """What it will take, for machines; None: not known from public numbers."""
+
+    @property
+    def summary(self) -> str:
+        """What it does, in some words that " of so many rows" can follow."""
+
+    @property
+    def explanation(self) -> str:
+        """What it does, for readers who do not know its name."""
+
+    @property
+    def foretold(self) -> Sequence[str]:
+        """Its cost and the error to expect, for people: lines, the first with the label ``cost:``."""
+
+    def draw(self, table: Rows, source: BitSource, progress: bool) -> Drawn:
+        """Draw a release: the one step that sees the data."""

@@ -1,0 +1,82 @@
+"""What a release is asked for, from public numbers alone."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from queries import Domain, QueryClass, Workload
+from queries.spec import default, parse
+from smalldb.mechanisms.relations import MAX_N, Neighbours
+
+UNPLANNED = "under add-remove n is private, so rows cannot be planned from it: give rows or alpha"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a mechanism is asked for; public.
+
+    Attributes
+    ----------
+    workload
+        The reduced queries over the universe.
+    n
+        Rows of the data; None under add-remove, where it is private.
+    n_max
+        Then, about how many there are at most, if the user says so.
+    epsilon, beta
+        The privacy parameter, and the failure probability of the bounds; exact.
+    neighbours
+        The neighbouring relation.
+    delta
+        What the guarantee may have; None: it must be pure.
+    rows
+        m, the rows of the synthetic table; None: the mechanism chooses them.
+    candidates
+        The base measure that is wanted; None: any.
+    named
+        Whether the user asks for this mechanism by name.
+    """
+
+    workload: Workload
+    n: int | None
+    n_max: int | None
+    epsilon: Fraction
+    beta: Fraction
+    neighbours: Neighbours
+    delta: Fraction | None = None
+    rows: int | None = None
+    candidates: str | None = None
+    named: bool = False
+
+    @property
+    def rows_hint(self) -> int | None:
+        """The rows of the data as far as something public tells."""
+        return self.n_max if self.n is None else self.n
+
+    @property
+    def largest_n(self) -> int:
+        """The most rows that the data can have."""
+        return MAX_N if self.n is None else self.n
+
+    @property
+    def cap(self) -> str:
+        """What `largest_n` is, in words."""
+        return "2^40 (the cap on n under add-remove)" if self.n is None else "n"
+
+
+def workload_of(queries: QueryClass | Workload | str | None, domain: Domain) -> Workload:
+    """Build the workload over a domain; by default all cells of 1- and 2-way tables."""
+    if not isinstance(domain, Domain):
+        raise TypeError(
+            f"domain must be a queries.Domain, such as Domain(frame.columns), not {type(domain).__name__}"
+        )
+    if isinstance(queries, Workload):
+        if queries.domain != domain:
+            raise ValueError("the workload is over another domain than the table")
+        return queries
+    if queries is None:
+        queries = default(domain)
+    if isinstance(queries, str):
+        queries = parse(queries)
+    if not isinstance(queries, QueryClass):
+        raise TypeError(f"queries must be a query class such as Marginals(2), not {type(queries).__name__}")
+    return queries.workload(domain)

@@ -1,0 +1,126 @@
+"""SmallDB by rejection: the law of the census, drawn from what can be counted where no census fits."""
+
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
+
+import numpy as np
+
+from queries import Rows
+from smalldb.counting.scores import Candidates, base_measure
+from smalldb.counting.small import SmallDatabases, best_rows, largest_told
+from smalldb.exact.bits import BitSource
+from smalldb.mechanisms import UNPLANNED, Drawn, Guarantee, Request
+from smalldb.rejection import capability, head_and_tail
+from smalldb.rejection.clock import clock
+
+
+@dataclass(frozen=True, slots=True)
+class ByRejection:
+    """SmallDB, drawn by rejection; a `mechanisms.Mechanism`.
+
+    Attributes
+    ----------
+    small
+        The candidates.
+    """
+
+    name: ClassVar[str] = "rejection"
+    takes_candidates: ClassVar[bool] = True
+    takes_delta: ClassVar[bool] = False
+
+    small: SmallDatabases
+
+    @classmethod
+    def planned(cls, request: Request) -> Self | str:
+        """Return the draw of the rows asked for, or of those with the least provable error; or why not."""
+        base, rows = _base(request), request.rows
+        if rows is None:
+            if request.n is None:
+                return UNPLANNED
+            rows = best_rows(request, base, _possible(request))
+        small = SmallDatabases(request, rows, base)
+        refused = small.too_large or capability.refusal(
+            request.workload,
+            n=request.rows_hint,
+            rows=rows,
+            epsilon=request.epsilon,
+            candidates=base,
+            named=request.named,
+        )
+        return refused or cls(small)
+
+    @classmethod
+    def remedy(cls, request: Request) -> str:
+        """Name the most rows that are drawn by rejection."""
+        return largest_told(_possible(request), cls.name)
+
+    @property
+    def rows(self) -> int:
+        """m, the rows of the synthetic table."""
+        return self.small.rows
+
+    @property
+    def candidates(self) -> Candidates:
+        """The base measure."""
+        return self.small.base
+
+    @property
+    def candidate_count(self) -> int:
+        """|R|, the number of candidates."""
+        return self.small.count
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The privacy of the release."""
+        return self.small.guarantee
+
+    @property
+    def promise(self) -> SmallDatabases:
+        """What is proved of the error."""
+        return self.small
+
+    @property
+    def cost(self) -> None:
+        """It depends on the data."""
+        return None
+
+    @property
+    def summary(self) -> str:
+        """What it does, in some words."""
+        return f"SmallDB by rejection, {self.small.summary}"
+
+    @property
+    def explanation(self) -> str:
+        """What it does, for readers who do not know its name."""
+        return "SmallDB: one of all small tables, drawn by the exponential mechanism by rejection"
+
+    @property
+    def foretold(self) -> list[str]:
+        """Its cost and the error to expect."""
+        cost = "depends on the data; on tables of many kinds it was seconds, seldom minutes"
+        return [f"cost:      {cost}", *self.small.foretold]
+
+    def draw(self, table: Rows, source: BitSource, progress: bool) -> Drawn:
+        """Propose candidates until one is kept."""
+        workload, epsilon = self.small.request.workload, self.small.request.epsilon
+        answers = workload.answers(table)
+        if self.candidates == "multisets":
+            head = head_and_tail.prepare(workload, answers, table.n, self.rows, epsilon, progress=progress)
+            counts, _ = head.draw(source)
+            return Drawn(workload.domain.table()[np.repeat(np.arange(len(counts)), counts)])
+        from smalldb.rejection.sampler import prepare
+
+        with clock(progress) as tick:
+            sampler = prepare(workload, answers, table.n, self.rows, epsilon, tick)
+            bits, _ = sampler.draw(source)
+        return Drawn(bits, confidential={"trials": sampler.trials})
+
+
+def _base(request: Request) -> Candidates:
+    return base_measure(request.candidates or "tuples")
+
+
+def _possible(request: Request) -> list[int]:
+    """Return the rows that are drawn by rejection, ascending."""
+    each = range(1, capability.MOST_ROWS + 1)
+    return [rows for rows in each if not isinstance(ByRejection.planned(replace(request, rows=rows)), str)]

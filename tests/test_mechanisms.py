@@ -1,0 +1,169 @@
+"""A mechanism is a class and a line in a list: a toy one goes through plan, release, record and words."""
+
+import inspect
+import json
+from dataclasses import dataclass
+from typing import ClassVar, get_type_hints
+
+import jsonschema
+import numpy as np
+import pandas as pd
+import pytest
+
+import smalldb
+from queries import Conjunctions, Domain, Rows
+from smalldb.commands.plan import plan_account, plan_json
+from smalldb.mechanisms import Drawn, Guarantee, Neighbours, Request
+from smalldb.planning import Settings, mechanisms
+from smalldb.releasing.record import record_schema
+from smalldb.reporting.page import page
+from smalldb.reporting.words import tell
+
+FRAME = pd.DataFrame({"a": [0, 1, 1], "b": [True, False, True]})
+MOST = 5
+
+
+@dataclass(frozen=True)
+class Toy:
+    """Rows that are all 1, as many as were asked for, or as many as a coin says."""
+
+    name: ClassVar[str] = "toy"
+    takes_candidates: ClassVar[bool] = False
+    takes_delta: ClassVar[bool] = True
+
+    request: Request
+    candidates: ClassVar[None] = None
+    candidate_count: ClassVar[None] = None
+    bound: ClassVar[None] = None
+    expected_error: ClassVar[None] = None
+    proved: ClassVar[bool] = False
+    theorems: ClassVar[dict] = {}
+    cost: ClassVar[None] = None
+    summary: ClassVar[str] = "a toy"
+    explanation: ClassVar[str] = "A toy that sees nothing"
+    foretold: ClassVar[tuple] = ("cost:      nothing",)
+
+    @classmethod
+    def planned(cls, request):
+        if not request.named:
+            return "toys are asked for by name"
+        return f"a toy has at most {MOST} rows" if (request.rows or 1) > MOST else cls(request)
+
+    @classmethod
+    def remedy(cls, request):
+        return f"; {MOST} would do"
+
+    @property
+    def rows(self):
+        return self.request.rows
+
+    @property
+    def guarantee(self):
+        return Guarantee(self.request.epsilon / 2, self.request.delta)
+
+    @property
+    def promise(self):
+        return self
+
+    def recorded(self, drawn):
+        if drawn is None:
+            return {"beta": "0.05", "released": None}
+        return {"beta": "0.05", "released": drawn.bound, "covers": list(drawn.covers)}
+
+    def told(self, stated):
+        return [f"toys err by {stated['released']}", "at most"]
+
+    def draw(self, table, source, progress):
+        rows = self.rows or 1 + source.bits(1)
+        places = np.ones((rows, len(table.domain.attributes)), dtype=np.uint8)
+        return Drawn(places, 1.0, ("every query that toys like",), {"n": table.n})
+
+
+@pytest.fixture
+def _toy(monkeypatch):
+    monkeypatch.setattr(mechanisms, "MECHANISMS", (*mechanisms.MECHANISMS, Toy))
+
+
+@pytest.mark.usefixtures("_toy")
+@pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
+@pytest.mark.parametrize("rows", [None, 4])
+def test_a_toy_goes_through_the_house(neighbours, rows):
+    """Rows left open, too, where n is private: how many there are is told by the release."""
+    made = smalldb.release(FRAME, epsilon=1, rows=rows, neighbours=neighbours, mechanism="toy", rng=3)
+    assert made.data.to_numpy().all()
+    assert (made.plan.mechanism, made.plan.rows, made.plan.privacy) == ("toy", rows, 0.5)
+    assert made.record["rows"] == len(made.data) == (rows or len(made.data))
+    assert made.record["privacy"]["epsilon"] == "0.5"
+    assert made.record["bounds"]["covers"] == ["every query that toys like"]
+    jsonschema.validate(made.record, record_schema())
+    assert made.confidential.parts == {"n": 3}
+    assert (made.confidential.census, made.confidential.trials) == (None, None)
+    told = tell(made.record, made.plan).splitlines()
+    assert told[0].startswith(f"mechanism: a toy of {made.record['rows']} rows over 4 cells")
+    assert told[-2:] == ["error:     toys err by 1.0", "           at most"]
+    assert plan_account(made.plan).endswith("cost:      nothing")
+    assert plan_json(made.plan)["rows"] == rows
+    json.dumps(plan_json(made.plan))
+    assert "A toy that sees nothing" in page(made)
+
+
+@pytest.mark.usefixtures("_toy")
+def test_a_toy_says_what_it_cannot_do():
+    with pytest.raises(ValueError, match=r"^a toy has at most 5 rows; 5 would do$"):
+        smalldb.plan(Domain(["a"]), n=3, epsilon=1, rows=6, mechanism="toy")
+    with pytest.raises(ValueError, match="toy have no candidates"):
+        smalldb.plan(Domain(["a"]), n=3, epsilon=1, rows=2, mechanism="toy", candidates="tuples")
+    with pytest.raises(ValueError, match="delta is for answers and toy"):
+        smalldb.plan(Domain(["a"]), n=3, epsilon=1, rows=2, mechanism="census", delta="1e-6")
+    assert smalldb.plan(Domain(["a"]), n=3, epsilon=1, rows=2).mechanism == "census"
+    assert smalldb.plan(Domain(["a"]), n=3, epsilon=1).mechanism == "answers"
+
+
+def test_an_unknown_mechanism_or_relation_is_refused():
+    with pytest.raises(ValueError, match="mechanism must be one of 'auto', 'census', 'rejection', 'answers'"):
+        smalldb.plan(Domain(["a"]), n=3, epsilon=1, rows=2, mechanism="toy")
+    with pytest.raises(AssertionError):
+        smalldb.releasing.release.check_size(Rows.from_frame(Domain(["a", "b"]), FRAME), "swap")
+
+
+@pytest.mark.parametrize("mechanism", ["census", "rejection", "answers"])
+@pytest.mark.parametrize("neighbours", [relation.value for relation in Neighbours])
+def test_a_plan_is_carried_out(mechanism, neighbours):
+    public = {"n": 3} if neighbours == "replace-one" else {"n_max": 3}
+    settings = {"epsilon": 1, "rows": 4, "mechanism": mechanism, "neighbours": neighbours}
+    plan = smalldb.plan(Domain(["a", "b"]), Conjunctions(2), **settings, **public)
+    made = smalldb.release(plan, FRAME, rng=5)
+    public.pop("n", None)
+    other = smalldb.release(FRAME, Conjunctions(2), **settings, **public, rng=5)
+    assert made.data.equals(other.data)
+    assert made.record == other.record
+    assert made.plan is plan
+    assert (made.places == made.data.to_numpy()).all()
+    rows = smalldb.release(plan, Rows.from_frame(Domain(["a", "b"]), FRAME), rng=5)
+    assert (rows.data == made.data).all(axis=None)
+
+
+def test_a_plan_is_for_one_table_and_has_its_settings():
+    plan = smalldb.plan(Domain(["a", "b"]), n=4, epsilon=1, rows=2)
+    with pytest.raises(ValueError, match="the plan was made for another n"):
+        smalldb.release(plan, FRAME)
+    with pytest.raises(ValueError, match="no column 'b'"):
+        smalldb.release(plan, FRAME[["a"]])
+    with pytest.raises(ValueError, match="domain"):
+        smalldb.release(plan, Rows.from_frame(Domain(["a"]), FRAME[["a"]]))
+    with pytest.raises(TypeError, match="a plan has its domain and settings"):
+        smalldb.release(plan, FRAME, epsilon=2)
+    with pytest.raises(TypeError, match="expected a pandas DataFrame"):
+        smalldb.release(plan)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'row'"):
+        smalldb.release(FRAME, epsilon=1, row=3)
+    with pytest.raises(TypeError, match="missing 1 required keyword-only argument: 'epsilon'"):
+        smalldb.generate(FRAME)
+
+
+def test_settings_are_the_keywords_of_plan():
+    keywords = inspect.signature(smalldb.plan).parameters
+    assert list(get_type_hints(Settings)) == [
+        name for name in keywords if name not in ("domain", "queries", "n")
+    ]
+    assert Settings.__required_keys__ == {"epsilon"}
