@@ -19,7 +19,6 @@ from queries.rules import Rule, Truth, compiled, count, projected
 MAX_TABLE_ATTRIBUTES = 20  # a table of all cells is made up to 2^20
 MAX_CELLS = 1 << MAX_TABLE_ATTRIBUTES
 MAX_CODE_ATTRIBUTES = 62  # cell codes are int64
-_MAX_PARTIAL = 1 << 22  # rows cut off after some columns, while cells are listed
 
 __all__ = ["MAX_CELLS", "MAX_TABLE_ATTRIBUTES", "Bits", "DataError", "Domain", "Integers"]
 
@@ -150,7 +149,9 @@ class Domain:
         """Whether the universe is small enough for a table of its cells: N <= 2^20."""
         if self.product <= MAX_CELLS:
             return True
-        return self.product < 1 << MAX_CODE_ATTRIBUTES and self.valid_decided and self.size <= MAX_CELLS
+        if _by_codes(self):
+            return self.size <= MAX_CELLS
+        return self.valid_decided and self.size <= MAX_CELLS and _joined(self) is not None
 
     @property
     def rules(self) -> tuple[Rule, ...]:
@@ -298,7 +299,10 @@ def _rules(domain: Domain) -> tuple[Rule, ...]:
 
 @lru_cache(maxsize=32)
 def _count(domain: Domain) -> int | None:
-    return count(domain.rules, domain.sizes)
+    found = count(domain.rules, domain.sizes)
+    if found is None and (cells := _joined(domain)) is not None:
+        found = len(cells)
+    return found
 
 
 def _leaves_nothing(domain: Domain) -> bool:
@@ -338,8 +342,8 @@ def _cells(domain: Domain) -> Integers:
                 shape = [k if c in rule.columns else 1 for c, k in enumerate(domain.sizes)]
                 held &= rule.allowed.reshape(shape)
             cells = np.flatnonzero(held)
-    elif domain.listable:
-        cells = _joined(domain)
+    elif domain.listable and (joined := _joined(domain)) is not None:
+        cells = joined
     elif domain.binary:
         raise ValueError(
             f"a table of all cells is made for at most {MAX_TABLE_ATTRIBUTES} attributes, "
@@ -352,14 +356,15 @@ def _cells(domain: Domain) -> Integers:
     return cells
 
 
-def _joined(domain: Domain) -> Integers:
-    """List the rows that keep all rules, column by column."""
+@lru_cache(maxsize=32)
+def _joined(domain: Domain) -> Integers | None:
+    """List the rows that keep all rules, column by column; None: more than 2^20 on the way."""
+    if domain.product > 1 << MAX_CODE_ATTRIBUTES:
+        return None
     places = np.zeros((1, 0), dtype=places_dtype(domain.sizes))
     for c, k in enumerate(domain.sizes):
-        if len(places) * k > _MAX_PARTIAL:
-            raise ValueError(
-                "the cells that valid leaves cannot be listed: put columns of one rule side by side"
-            )
+        if len(places) > MAX_CELLS // k:
+            return None
         grown = np.repeat(places, k, axis=0)
         places = np.column_stack([grown, np.tile(np.arange(k, dtype=places.dtype), len(places))])
         for rule in domain.rules:

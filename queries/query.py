@@ -108,11 +108,10 @@ class Query:
             c, within = domain.column_of(attribute)
             truth = domain.columns[c].table[:, within].astype(np.int64)
             held.append(truth.reshape([-1 if i == c else 1 for i in columns]))
+        nothing = np.zeros((1,) * len(shape), dtype=np.int64)
         if self.weights is None:
-            return np.broadcast_to(reduce(np.bitwise_xor, held, np.zeros(1, dtype=np.int64)), shape)
-        setting = reduce(
-            lambda code, truth: 2 * code + truth, held, np.zeros((1,) * len(shape), dtype=np.int64)
-        )
+            return np.broadcast_to(reduce(np.bitwise_xor, held, nothing), shape)
+        setting = reduce(lambda code, truth: 2 * code + truth, held, nothing)
         weights: Integers = np.array(self.weights, dtype=np.int64)
         return np.broadcast_to(weights[setting], shape)
 

@@ -13,6 +13,7 @@ from queries.columns import Booleans
 from queries.expressions import Expression, shorten
 
 MAX_RULE_CELLS = 1 << 20  # of the columns that one rule looks at, and of each table on the way
+MAX_BUCKET = 1 << 12  # cells of the parts that larger tables are made in
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,13 +87,12 @@ def count(rules: Sequence[Rule], sizes: Sequence[int]) -> int | None:
 
     Columns are summed out one by one, the cheapest first (variable elimination).
     """
-    exact = np.int64 if prod(sizes) < 1 << 62 else object
-    factors: list[Factor] = [(rule.columns, rule.allowed.astype(exact)) for rule in rules]
-    seen = {c for columns, _ in factors for c in columns}
-    left, whole = _eliminated(factors, sizes, seen)
-    if not whole:
+    order, widest = _order(rules, sizes, ())
+    if widest > MAX_RULE_CELLS:
         return None
-    free = prod(k for c, k in enumerate(sizes) if c not in seen)
+    exact = np.int64 if prod(sizes) < 1 << 62 else object
+    left = _eliminated([(rule.columns, rule.allowed.astype(exact)) for rule in rules], sizes, order, widest)
+    free = prod(k for c, k in enumerate(sizes) if c not in order)
     return int(reduce(lambda product, factor: product * int(factor[1]), left, free))
 
 
@@ -102,50 +102,60 @@ def projected(rules: Sequence[Rule], sizes: Sequence[int], keep: tuple[int, ...]
     Where a table on the way would pass 2^20 cells, rules are projected apart (mini-buckets): what is then
     ruled out is ruled out rightly, but more may be.
     """
-    shape = tuple(sizes[c] for c in keep)
-    factors: list[Factor] = [(rule.columns, rule.allowed) for rule in rules]
-    seen = {c for columns, _ in factors for c in columns} - set(keep)
-    left, whole = _eliminated(factors, sizes, seen)
-    allowed = np.ones(shape, dtype=bool)
+    order, widest = _order(rules, sizes, keep)
+    exact = widest <= MAX_RULE_CELLS
+    largest = widest if exact else MAX_BUCKET
+    left = _eliminated([(rule.columns, rule.allowed) for rule in rules], sizes, order, largest)
+    allowed = np.ones([sizes[c] for c in keep], dtype=bool)
     for columns, table in left:
         allowed &= _over(table, columns, keep)
-    return allowed, whole
+    return allowed, exact
 
 
-def _eliminated(factors: list[Factor], sizes: Sequence[int], columns: set[int]) -> tuple[list[Factor], bool]:
-    """Sum out columns, cheapest first; of tables that are bool, by OR. Tells whether all were joined."""
-    whole, waiting, changed = True, set(columns), set[int]()
+def _order(rules: Sequence[Rule], sizes: Sequence[int], keep: tuple[int, ...]) -> tuple[list[int], int]:
+    """Order the columns to be summed out, cheapest first; with the cells of the largest table on the way."""
+    left, order, widest = [set(rule.columns) for rule in rules], list[int](), 1
+    waiting = {c for scope in left for c in scope} - set(keep)
+    cost: dict[int, int] = {}
 
-    def joint(c: int) -> tuple[int, ...]:
-        return tuple(sorted({i for members, _ in factors if c in members for i in members}))
+    def joint(c: int) -> set[int]:
+        return set().union(*(scope for scope in left if c in scope))
 
-    cost = {c: prod(sizes[i] for i in joint(c)) for c in waiting}
+    stale = set(waiting)
     while waiting:
+        cost |= {c: prod(sizes[i] for i in joint(c)) for c in stale & waiting}
         c = min(waiting, key=lambda column: (cost[column], column))
         waiting.remove(c)
+        order.append(c)
+        widest = max(widest, cost[c])
+        stale = joint(c) - {c}
+        left = [scope for scope in left if c not in scope] + [stale]
+    return order, widest
+
+
+def _eliminated(
+    factors: list[Factor], sizes: Sequence[int], order: Iterable[int], largest: int
+) -> list[Factor]:
+    """Sum out columns in order (of bool tables, by OR); no joint table has more than `largest` cells."""
+    for c in order:
         touched = [factor for factor in factors if c in factor[0]]
         factors = [factor for factor in factors if c not in factor[0]]
         groups: list[tuple[tuple[int, ...], list[Factor]]] = []
         for factor in touched:
             for g, (members, parts) in enumerate(groups):
                 together = tuple(sorted({*members, *factor[0]}))
-                if prod(sizes[i] for i in together) <= MAX_RULE_CELLS:
+                if prod(sizes[i] for i in together) <= largest:
                     groups[g] = (together, [*parts, factor])
                     break
             else:
                 groups.append((factor[0], [factor]))
-        whole = whole and len(groups) == 1
-        changed.clear()
         for members, parts in groups:
             tables = [_over(table, columns, members) for columns, table in parts]
             product = np.broadcast_to(reduce(np.multiply, tables), [sizes[i] for i in members])
             axis = members.index(c)
             summed = product.any(axis) if product.dtype == bool else product.sum(axis)
             factors.append((tuple(i for i in members if i != c), np.asarray(summed)))
-            changed.update(members)
-        for i in changed & waiting:
-            cost[i] = prod(sizes[j] for j in joint(i))
-    return factors, whole
+    return factors
 
 
 def _over(table: npt.NDArray[Any], columns: tuple[int, ...], members: tuple[int, ...]) -> npt.NDArray[Any]:
