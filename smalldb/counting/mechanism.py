@@ -52,11 +52,14 @@ class ByCensus:
     def _of(cls, small: SmallDatabases) -> Self | str:
         """Return the census of these candidates, or why it cannot be done."""
         workload, rows = small.request.workload, small.rows
-        d, cells, queries = len(workload.domain.attributes), workload.domain.size, workload.size
-        if d > MAX_TABLE_ATTRIBUTES:
+        domain, d, queries = workload.domain, len(workload.domain.attributes), workload.size
+        if not domain.listable:
+            if not domain.binary:
+                return "a census needs a table of all cells, so at most 2^20 cells: use fewer columns"
             return (
                 f"a census needs a table of all cells, so at most {MAX_TABLE_ATTRIBUTES} attributes, not {d}"
             )
+        cells = domain.size
         if queries * cells > MAX_MATRIX:
             return (
                 f"{queries} queries on {cells} cells are too many for a census: use fewer attributes or "

@@ -31,6 +31,8 @@ def make_record(plan: Plan, *, private: bool, drawn: Drawn | None = None) -> Rec
     bounded_range = None if plan.bounded_range is None else as_text(plan.bounded_range)
     delta = None if plan.delta is None else as_text(plan.delta)
     spent = {} if delta is None else {"delta": delta}
+    described = [{"name": column.name, "places": list(column.labels)} for column in domain.columns]
+    columns = {} if domain.binary else {"columns": described}
     return {
         "schema": 1,
         "mechanism": plan.mechanism,
@@ -48,6 +50,7 @@ def make_record(plan: Plan, *, private: bool, drawn: Drawn | None = None) -> Rec
         },
         "universe": {
             "attributes": list(domain.attributes),
+            **columns,
             "valid": list(domain.valid) if isinstance(domain.valid, tuple) else domain.valid,
         },
         **({} if bounds is None else {"bounds": bounds}),

@@ -1,0 +1,452 @@
+"""A universe of columns against brute force: places, rules, rows, and every refusal."""
+
+import pickle
+from collections import Counter
+from itertools import combinations, pairwise, product
+from math import prod
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from queries import Column, DataError, Domain, Predicates, Rows
+from queries import rules as rules_module
+from queries.rules import count, projected
+
+JOB = Column("job", ["none", "part", "full"])
+AGE = Column("age", cuts=[18, 40, 65, 80])
+HOURS = Column("hours", 5)
+
+COLUMNS = st.lists(st.sampled_from([2, 3, 5]), min_size=1, max_size=4)
+
+
+def domain_of(sizes, valid=None):
+    """Yes/no columns where there are two places, labels for three, integers for five."""
+    made = {2: Column, 3: lambda name: Column(name, ["x", "y", "z"]), 5: lambda name: Column(name, 5)}
+    return Domain([made[k](f"c{i}") for i, k in enumerate(sizes)], valid)
+
+
+@st.composite
+def ruled(draw):
+    """A domain with up to three random rules, and the rows that they leave, by listing."""
+    sizes = draw(COLUMNS)
+    names = [f"c{i}={label}" for i, k in enumerate(sizes) for label in domain_of([k]).columns[0].labels]
+    texts, kept = [], list(product(*map(range, sizes)))
+    for _ in range(draw(st.integers(0, 3))):
+        a, b = draw(st.sampled_from(names)), draw(st.sampled_from(names))
+        sign = draw(st.sampled_from(["&", "|", "^"]))
+        texts.append(f"~(`{a}` {sign} `{b}`)")
+        holds = {"&": lambda x, y: x and y, "|": lambda x, y: x or y, "^": lambda x, y: x != y}[sign]
+        kept = [row for row in kept if not holds(is_at(row, sizes, a), is_at(row, sizes, b))]
+    return sizes, texts or None, kept
+
+
+def is_at(row, sizes, name):
+    column, label = name[1:].split("=")
+    return domain_of([sizes[int(column)]]).columns[0].labels[row[int(column)]] == label
+
+
+# Columns
+
+
+def test_places_and_attributes_of_each_kind():
+    assert (JOB.size, JOB.labels, JOB.ordered) == (3, ("none", "part", "full"), False)
+    assert JOB.attributes == ("job=none", "job=part", "job=full")
+    assert JOB.table.tolist() == np.eye(3, dtype=int).tolist()
+    assert (AGE.size, AGE.ordered) == (5, True)
+    assert AGE.attributes == ("age>=18", "age>=40", "age>=65", "age>=80")
+    assert AGE.table.tolist() == [[int(place > i) for i in range(4)] for place in range(5)]
+    assert (HOURS.labels, HOURS.ordered) == (("0", "1", "2", "3", "4"), True)
+    assert HOURS.attributes == ("hours>=1", "hours>=2", "hours>=3", "hours>=4")
+    assert (Column("smoker").size, Column("smoker").attributes) == (2, ("smoker",))
+    assert Column("smoker").table.tolist() == [[0], [1]]
+
+
+def test_codings_are_tables_of_a_column():
+    bits = Column("job", ["none", "part", "full"], coding="bits")
+    assert bits.attributes == ("job=full", "job=part")
+    assert bits.table.tolist() == [[0, 0], [0, 1], [1, 0]]
+    bins = Column("age", cuts=[18, 65], coding="bins")
+    assert bins.attributes == ("age<18", "18<=age<65", "age>=65")
+    ranks = Column("size", ["s", "m", "l"], coding="thermometer")
+    assert (ranks.attributes, ranks.ordered) == (("size>=m", "size>=l"), True)
+    own = Column.coded("job", ["none", "part", "full"], ["works", "long"], [[0, 0], [1, 0], [1, 1]])
+    assert own.table.tolist() == [[0, 0], [1, 0], [1, 1]]
+    assert own == Column.coded("job", ["none", "part", "full"], ["works", "long"], [[0, 0], [1, 0], [1, 1]])
+    assert own != Column.coded("job", ["none", "part", "full"], ["works", "long"], [[0, 0], [1, 0], [0, 1]])
+    wide = Column("n", 1000, coding="bits")
+    assert wide.attributes == tuple(f"n.bit{i}" for i in range(1, 11))
+    assert (wide.table @ (1 << np.arange(9, -1, -1))).tolist() == list(range(1000))
+
+
+def test_tables_cannot_be_changed_and_columns_travel():
+    with pytest.raises(ValueError, match="read-only"):
+        JOB.table[0] = 1
+    domain = Domain([JOB, "smoker", AGE], valid="~(smoker & age<18)")
+    again = pickle.loads(pickle.dumps(domain))
+    assert again == domain
+    assert hash(again) == hash(domain)
+    assert again.cells().tolist() == domain.cells().tolist()
+
+
+@pytest.mark.parametrize(
+    ("build", "kind", "message"),
+    [
+        (lambda: Column("x", ["a", "b", "a"]), ValueError, "column 'x': place 'a' stands 2 times"),
+        (lambda: Column("x", ["a"]), ValueError, "column 'x': a column has at least two places"),
+        (lambda: Column("x", 1), ValueError, "column 'x': a column has two to 2\\^20 places, not 1"),
+        (lambda: Column("x", True), TypeError, "a list of labels or a whole number"),
+        (lambda: Column("x", "ab"), TypeError, "a list of labels"),
+        (lambda: Column("x", [1, 2]), TypeError, "labels of places must be text"),
+        (lambda: Column("x", ["a", " "]), ValueError, "' ' is empty"),
+        (lambda: Column("x", ["a", "b"], cuts=[1]), ValueError, "places or cuts, not both"),
+        (lambda: Column("x", cuts=[]), ValueError, "cuts must be one number"),
+        (lambda: Column("x", cuts=[2, 1]), ValueError, "cuts must ascend"),
+        (lambda: Column("x", cuts=["1"]), TypeError, "cuts must be finite numbers"),
+        (lambda: Column("x", cuts=[float("nan")]), TypeError, "cuts must be finite numbers"),
+        (
+            lambda: Column("x", 3, coding="bins"),
+            ValueError,
+            "coding must be one of thermometer, one-hot, bits",
+        ),
+        (lambda: Column("x", coding="bits"), ValueError, "a yes/no column has no coding"),
+        (lambda: Column(" "), ValueError, "not empty"),
+        (lambda: Column(3), TypeError, "must be text"),
+        (lambda: Column.coded("x", ["a", "b"], ["c"], [[0]]), ValueError, "2 places x 1 attributes"),
+        (lambda: Domain([JOB, "job=part"]), ValueError, "attribute name 'job=part' stands more than once"),
+        (lambda: Domain([JOB, JOB]), ValueError, "column name 'job' stands more than once"),
+        (lambda: Domain([JOB, "job"]), ValueError, "column name 'job' stands more than once"),
+        (
+            lambda: Domain([JOB], "`job=prt`"),
+            ValueError,
+            "unknown attribute or place 'job=prt'; did you mean 'job=part'",
+        ),
+        (
+            lambda: Domain([AGE], "age>=41"),
+            ValueError,
+            "unknown attribute or place 'age>=41'; did you mean 'age>=4",
+        ),
+        (lambda: Domain([AGE], "age<=40"), ValueError, "unknown attribute or place 'age<=40'"),
+        (lambda: Domain([JOB], "job>=part"), ValueError, "unknown attribute or place 'job>=part'"),
+        (lambda: Domain([JOB], ["job=none | job=full", "job=part"]), ValueError, "no cell"),
+        (lambda: Domain([JOB], [3]), ValueError, "must lie in 0 .. 2"),
+        (lambda: Domain([JOB], ["job=part", 3]), TypeError, "predicate text, several, or a list"),
+        (
+            lambda: Predicates(["job=fall"]).workload(Domain([JOB])),
+            ValueError,
+            "'job=fall'; did you mean 'job=full'",
+        ),
+    ],
+)
+def test_bad_columns_are_refused_in_one_line(build, kind, message):
+    with pytest.raises(kind, match=message) as caught:
+        build()
+    assert "\n" not in str(caught.value)
+
+
+def test_all_errors_of_a_domain_are_told_at_once():
+    with pytest.raises(
+        ValueError, match=r"'a' stands more than once; .*'jbo=none'.*; .*'smokr'; did you mean"
+    ):
+        Domain([JOB, "a", "a", "smoker"], ["`jbo=none`", "smokr | a"])
+
+
+def test_a_rule_over_too_many_columns_says_how_many_cells_it_would_need():
+    columns = [Column(f"c{i}", 100) for i in range(4)]
+    with pytest.raises(ValueError, match=r"3 columns, which have 2097152 cells"):
+        Domain([Column(f"c{i}", 1 << 7) for i in range(3)], "c0>=2 ^ c1>=3 ^ c2>=9").rules  # noqa: B018
+    with pytest.raises(ValueError, match="looks at 4 columns, which have 100000000 cells together"):
+        Domain(columns, "c0>=2 ^ c1>=3 ^ c2>=9 ^ c3>=1")
+    apart = Domain(columns, "(c0>=2 | c1>=3) & ~(c2>=9 | c3>=1)")
+    assert [rule.columns for rule in apart.rules] == [(0, 1), (2,), (3,)]
+    assert apart.size == (100 * 100 - 2 * 3) * 9 * 1
+
+
+# The universe
+
+
+@given(ruled())
+def test_cells_are_those_that_listing_leaves(drawn):
+    sizes, texts, kept = drawn
+    if not kept:
+        with pytest.raises(ValueError, match="no cell"):
+            domain_of(sizes, texts)
+        return
+    domain = domain_of(sizes, texts)
+    assert domain.table().tolist() == [list(row) for row in kept]
+    assert (domain.size, domain.valid_decided, domain.product) == (len(kept), True, prod(sizes))
+    everything = np.array(list(product(*map(range, sizes))))
+    assert domain.contains(everything).tolist() == [tuple(row) in set(kept) for row in everything.tolist()]
+    assert domain.places_of(domain.codes_of(everything)).tolist() == everything.tolist()
+    outside = everything + np.array(sizes)
+    assert not domain.contains(outside).any()
+    by_codes = domain_of(sizes, domain.cells().tolist())
+    assert by_codes.table().tolist() == domain.table().tolist()
+    assert by_codes.contains(everything).tolist() == domain.contains(everything).tolist()
+
+
+@given(ruled())
+def test_what_rules_leave_is_counted_and_projected_exactly(drawn):
+    sizes, texts, kept = drawn
+    if not kept or texts is None:
+        return
+    domain = domain_of(sizes, texts)
+    assert count(domain.rules, sizes) == len(kept)
+    for width in range(len(sizes) + 1):
+        for columns in combinations(range(len(sizes)), width):
+            expected = np.zeros([sizes[c] for c in columns], dtype=bool)
+            for row in kept:
+                expected[tuple(row[c] for c in columns)] = True
+            assert domain.allowed(columns).tolist() == expected.tolist()
+    pairs = {rule.columns: rule.allowed for rule in domain.closure}
+    for a, b in combinations(range(len(sizes)), 2):
+        closed = np.logical_and.outer(
+            pairs.get((a,), np.ones(sizes[a], bool)), pairs.get((b,), np.ones(sizes[b], bool))
+        )
+        closed &= pairs.get((a, b), True)
+        assert closed.tolist() == domain.allowed((a, b)).tolist()
+
+
+@given(ruled())
+def test_mini_buckets_never_rule_out_too_much(drawn):
+    sizes, texts, kept = drawn
+    if not kept or texts is None:
+        return
+    domain = domain_of(sizes, texts)
+    made = domain.rules
+    usual = rules_module.MAX_RULE_CELLS, rules_module.MAX_BUCKET
+    try:
+        rules_module.MAX_RULE_CELLS = rules_module.MAX_BUCKET = 1
+        for columns in combinations(range(len(sizes)), min(2, len(sizes))):
+            loose, _ = projected(made, sizes, columns)
+            assert (loose | ~domain.allowed(columns)).all()
+        assert count(made, sizes) in (None, len(kept))
+    finally:
+        rules_module.MAX_RULE_CELLS, rules_module.MAX_BUCKET = usual
+
+
+def test_rules_hold_at_any_width():
+    hot = [Column(f"c{i}", [f"v{j}" for j in range(10)]) for i in range(60)]
+    domain = Domain([Column("sex", ["m", "f"]), "pregnant", *hot], valid="~(pregnant & sex=m)")
+    assert domain.size == 3 * 10**60
+    places = np.zeros((3, 62), dtype=np.uint8)
+    places[1, 1] = places[2, :2] = 1
+    assert domain.contains(places).tolist() == [True, False, True]
+    with pytest.raises(DataError, match="valid cells"):
+        Rows.from_places(domain, places)
+    assert [rule.columns for rule in domain.closure] == [(0, 1)]
+    with pytest.raises(ValueError, match="at most 2\\^20 cells, not 30000"):
+        domain.cells()
+
+
+def test_a_chain_of_rules_that_leaves_no_row_is_refused_at_any_width():
+    names = [f"x{i}" for i in range(40)]
+    chain = [f"~{a} | {b}" for a, b in pairwise(names)]
+    assert Domain(names, chain).size == 41
+    assert Domain(names, chain).table().sum(axis=1).tolist() == list(range(41))
+    with pytest.raises(ValueError, match="no cell"):
+        Domain(names, [*chain, "x0", "~x39"])
+
+
+def test_what_cannot_be_decided_is_said():
+    names = [f"x{i}" for i in range(70)]
+    rng = np.random.default_rng(4)
+    clauses = [" | ".join(names[i] for i in rng.choice(70, 3, replace=False)) for _ in range(300)]
+    domain = Domain(names, clauses)
+    assert not domain.valid_decided
+    assert domain.contains(np.ones((1, 70), dtype=np.uint8)).tolist() == [True]
+    with pytest.raises(ValueError, match="undecided"):
+        domain.size  # noqa: B018
+    with pytest.raises(ValueError, match="at most 20 attributes"):
+        domain.cells()
+
+
+def test_cells_of_few_rows_are_listed_whatever_the_attributes():
+    columns = [f"x{i}" for i in range(30)]
+    one_hot = [f"~({a} & {b})" for a, b in combinations(columns, 2)]
+    domain = Domain(columns, [*one_hot, " | ".join(columns[:15])])
+    assert domain.size == 15
+    assert domain.table().sum(axis=1).tolist() == [1] * 15
+    sixteen = Domain([Column(f"c{i}", [f"{j}" for j in range(16)]) for i in range(5)])
+    assert (sixteen.size, len(sixteen.attributes), sixteen.table().shape) == (1 << 20, 80, (1 << 20, 5))
+
+
+# Predicates over places and ranges
+
+
+def test_ranges_and_places_are_names_of_predicates():
+    domain = Domain([AGE, JOB, HOURS])
+    cells = domain.table()
+    found = {
+        "age>=40 & ~`age>=65`": (cells[:, 0] == 2),
+        "age >= 40 & age < 65": (cells[:, 0] == 2),
+        "`40<=age<65`": (cells[:, 0] == 2),
+        "`age=40 to 65`": (cells[:, 0] == 2),
+        "job=part | job = full": (cells[:, 1] > 0),
+        "hours<=2 & hours>0": (cells[:, 2] <= 2) & (cells[:, 2] > 0),
+        "hours=3 ^ `hours>=2`": (cells[:, 2] >= 2) & (cells[:, 2] != 3),
+    }
+    for text, expected in found.items():
+        (query,) = Predicates([text]).queries(domain)
+        assert query.on(domain, cells).tolist() == expected.astype(int).tolist(), text
+
+
+# Rows
+
+
+@settings(max_examples=60)
+@given(st.data())
+def test_rows_count_places(data):
+    sizes = data.draw(st.lists(st.sampled_from([2, 3, 5, 200, 300]), min_size=1, max_size=8))
+    domain = Domain([Column(f"c{i}", k) if k > 2 else f"c{i}" for i, k in enumerate(sizes)])
+    row = st.tuples(*(st.integers(0, k - 1) for k in sizes))
+    drawn = data.draw(st.lists(row, max_size=12))
+    chosen = drawn + drawn[::2]
+    rows = Rows.from_places(domain, np.array(chosen, dtype=np.int64).reshape(-1, len(sizes)))
+    expected = sorted(Counter(chosen).items())
+    assert [tuple(r) for r in rows.places().tolist()] == [r for r, _ in expected]
+    assert rows.counts.tolist() == [times for _, times in expected]
+    again = Rows.from_places(domain, rows.places(), rows.counts)
+    assert again.words.tolist() == rows.words.tolist()
+    frame = domain.decode(np.array(chosen, dtype=np.int64).reshape(-1, len(sizes)))
+    chunks = [frame[i : i + 3] for i in range(0, len(frame), 3)]
+    assert Rows.from_chunks(domain, chunks).words.tolist() == rows.words.tolist()
+    assert Rows.from_chunks(domain, chunks).counts.tolist() == rows.counts.tolist()
+    pair = tuple(c for c in range(len(sizes)) if sizes[c] <= 200)[:2]
+    table = Counter(tuple(r[c] for c in pair) for r in chosen)
+    found = rows.table(pair)
+    assert found.shape == tuple(sizes[c] for c in pair)
+    assert {cell: int(n) for cell, n in np.ndenumerate(found) if n} == dict(table)
+
+
+def test_words_of_several_kinds_of_columns_fill_more_than_one_word():
+    domain = Domain([Column(f"c{i}", 1000) for i in range(14)])  # 140 bits
+    places = np.random.default_rng(2).integers(0, 1000, (500, 14))
+    rows = Rows.from_places(domain, np.concatenate([places, places[:100]]))
+    assert rows.words.shape == (500, 3)
+    assert rows.places().tolist() == sorted(places.tolist())
+    assert rows.n == 600
+
+
+def test_counts_beyond_doubles_are_exact():
+    domain = Domain([JOB])
+    rows = Rows.from_places(domain, np.array([[0], [2], [0]]), np.array([2**60, 3, 1]))
+    assert rows.table([0]).tolist() == [2**60 + 1, 0, 3]
+    assert rows.histogram().tolist() == [2**60 + 1, 0, 3]
+
+
+@pytest.mark.parametrize(
+    ("places", "kind", "message"),
+    [
+        ([[3, 0]], DataError, "valid cells"),
+        ([[-1, 0]], DataError, "valid cells"),
+        ([[0, 1]], DataError, "valid cells"),
+        ([[0]], ValueError, "shape \\(r, 2\\)"),
+        ([[0.0, 1.0]], ValueError, "integers"),
+    ],
+)
+def test_places_outside_are_refused(places, kind, message):
+    with pytest.raises(kind, match=message):
+        Rows.from_places(Domain([JOB, "smoker"], "~(job=none & smoker)"), np.array(places))
+
+
+# Tables
+
+
+@given(ruled(), st.data())
+def test_decode_undoes_encode(drawn, data):
+    sizes, texts, kept = drawn
+    if not kept:
+        return
+    domain = domain_of(sizes, texts)
+    places = np.array(data.draw(st.lists(st.sampled_from(kept), max_size=10)), dtype=int).reshape(
+        -1, len(sizes)
+    )
+    frame = domain.decode(places)
+    assert domain.encode(frame).tolist() == places.tolist()
+    shuffled = frame[list(frame.columns[::-1])]
+    pd.testing.assert_frame_equal(domain.decode(domain.encode(shuffled), like=shuffled), shuffled)
+
+
+@pytest.mark.parametrize("dtype", ["str", "object", "category"])
+def test_labels_are_read_from_texts(dtype):
+    frame = pd.DataFrame({"job": pd.Series(["part", "none", "part"], dtype=dtype)})
+    assert Domain([JOB]).encode(frame).tolist() == [[1], [0], [1]]
+    back = Domain([JOB]).decode(Domain([JOB]).encode(frame), like=frame)
+    assert back["job"].tolist() == ["part", "none", "part"]
+    assert back["job"].dtype.name == dtype
+    assert dtype != "category" or list(back["job"].cat.categories) == ["none", "part", "full"]
+
+
+def test_labels_may_be_spelled_by_integers_and_bools():
+    code, flag = Column("code", ["10", "20", "30"]), Column("flag", ["True", "False"])
+    frame = pd.DataFrame({"code": [30, 10], "flag": [False, True]})
+    domain = Domain([code, flag])
+    assert domain.encode(frame).tolist() == [[2, 1], [0, 0]]
+    pd.testing.assert_frame_equal(domain.decode(domain.encode(frame), like=frame), frame)
+
+
+def test_bins_are_read_from_numbers_and_from_their_labels():
+    for values in ([17, 18, 39, 90], [17.9, 18.0, 39.5, 1e9], [-3, 39, 18, 80]):
+        expected = [[sum(v >= cut for cut in (18, 40, 65, 80))] for v in values]
+        assert Domain([AGE]).encode(pd.DataFrame({"age": values})).tolist() == expected
+    labels = Domain([AGE]).decode(np.arange(5)[:, None])
+    assert labels["age"].tolist() == list(AGE.labels)
+    assert Domain([AGE]).encode(labels).tolist() == [[0], [1], [2], [3], [4]]
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "kind", "message"),
+    [
+        (JOB, ["part", "fulll"], DataError, "'job' has values that are none of its places"),
+        (JOB, ["part", None], DataError, "'job' has missing values"),
+        (JOB, [0.5, 1.0], TypeError, "'job' has dtype float64: expected the labels"),
+        (JOB, pd.Series(["part", "31337"], dtype="category"), DataError, "none of its places"),
+        (HOURS, [0, 5], DataError, "'hours' has values that are none"),
+        (HOURS, [0, -1], DataError, "'hours' has values that are none"),
+        (HOURS, [0.0, 1.0], TypeError, "expected integers from 0 to 4"),
+        (HOURS, ["0", "1"], TypeError, "expected integers from 0 to 4"),
+        (HOURS, pd.Series([1, None], dtype="Int64"), DataError, "missing values"),
+        (AGE, [1.0, float("nan")], DataError, "missing values"),
+        (AGE, ["below 18", "31337"], DataError, "none of its places"),
+        (AGE, pd.to_datetime(["2020-01-01", "2020-01-02"]), TypeError, "'age' has dtype datetime64"),
+    ],
+)
+def test_other_values_are_refused_by_name(column, values, kind, message):
+    with pytest.raises(kind, match=message) as caught:
+        Domain([column]).encode(pd.DataFrame({column.name: values}))
+    assert ("looked at the data" in str(caught.value)) == (kind is DataError)
+    assert "31337" not in str(caught.value)
+    assert "fulll" not in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_other_sets_of_columns_are_refused():
+    with pytest.raises(ValueError, match="column 'x' is not a column of the domain"):
+        Domain([JOB]).encode(pd.DataFrame({"job": ["part"], "x": [1]}))
+    with pytest.raises(ValueError, match="no column 'job'; did you mean 'jobs'"):
+        Domain([JOB]).encode(pd.DataFrame({"jobs": ["part"]}))
+
+
+# Neighbours: what a row more, or another row, changes in one table of counts
+
+
+@pytest.mark.parametrize("sizes", [(2, 3), (3, 5), (2, 5, 3)])
+@pytest.mark.parametrize("columns", [(0,), (1,), (0, 1)])
+def test_sensitivities_of_the_counts_of_one_table(sizes, columns):
+    domain = domain_of(sizes)
+    rows = [np.array([row]) for row in product(*map(range, sizes))]
+    base = Rows.from_places(domain, np.concatenate(rows[::2]))
+    tables = [Rows.from_places(domain, np.concatenate([base.places(), row])).table(columns) for row in rows]
+    added = [table - base.table(columns) for table in tables]
+    assert {(int(abs(d).sum()), int((d**2).sum())) for d in added} == {(1, 1)}
+    replaced = [a - b for a in tables for b in tables]
+    assert max(int(abs(d).sum()) for d in replaced) == 2
+    assert max(int((d**2).sum()) for d in replaced) == 2
+    predicted = base.table(columns) - 5  # too few in every cell but the first, and there too many
+    predicted.flat[0] += 10
+    scores = [int(abs(table - predicted).sum()) for table in tables]
+    assert max(abs(s - int(abs(base.table(columns) - predicted).sum())) for s in scores) == 1
+    assert max(abs(s - t) for s in scores for t in scores) == 2
