@@ -1,12 +1,16 @@
 """The page about a release: what it says, that it loads nothing, and how it looks in a real browser."""
 
+import ast
 import html
+import itertools
 import json
+import math
 import os
 import re
 import runpy
 import shutil
 import subprocess
+from fractions import Fraction
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -19,6 +23,7 @@ from queries import Rows
 from smalldb.cli import main
 from smalldb.releasing.evaluation import evaluate
 from smalldb.reporting.page import Comparison, page
+from smalldb.reporting.page.beliefs import right_guess
 from smalldb.reporting.page.pictures import bars, pairs
 from smalldb.reporting.page.shares import marginals
 from smalldb.schema import parse_schema
@@ -144,6 +149,92 @@ def test_beliefs_are_multiplied_odds():
     assert cells == [("1", "2.0"), ("10", "18.2"), ("50", "66.7")]
     assert "a factor of at most 2." in text
     assert "100 %" in page(smalldb.release(frame, epsilon=10**6, rows=2))
+
+
+def with_delta(relation, epsilon=1, delta="0.01"):
+    frame = pd.DataFrame(np.random.default_rng(4).integers(0, 2, (400, 6)), columns=[*"abcdef"])
+    public = {"n_max": 500} if relation == "add-remove" else {}
+    chosen = {"mechanism": "answers", "rows": 40, "neighbours": relation, **public}
+    made = smalldb.release(frame, "conjunctions:2", epsilon=epsilon, delta=delta, **chosen)
+    assert made.plan.delta is not None
+    return made
+
+
+@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
+def test_a_page_with_a_delta_states_its_definition_and_no_belief(relation):
+    text = page(with_delta(relation, delta="0.05"))
+    assert "a belief about one person can move" not in text
+    assert "failure" not in text
+    assert "would become at most 2.72 times what it was, plus 0.05" in text
+    assert "not the probability that the factor fails" in text
+    cells = re.findall(r'<th scope="row">([\d.]+) %</th><td>([\d.]+) %</td>', text)
+    # 1 - .95 / (1 + e), .9 + .1 * .05, .99 + .01 * .05
+    assert cells == [("50", "74.5"), ("90", "90.5"), ("99", "99.1")]
+
+
+def test_no_guess_is_right_more_often_than_the_page_says():
+    """The most that any rule over three outcomes reaches, where two laws are (epsilon, delta)-close."""
+    chance, reached = np.random.default_rng(7), {}
+    for epsilon, delta, before in itertools.product(("1/2", "2"), ("0.01", "0.2"), ("0.5", "0.9")):
+        e, d, p = math.exp(Fraction(epsilon)), float(delta), float(before)
+        said = float(right_guess(before, Fraction(epsilon), Fraction(delta)).removesuffix(" %")) / 100
+        low = (1 - d) / (1 + e)
+        corners = [[[d, 1 - d, 0], [0, 1 - d, d]], [[1 - low, low, 0], [low, 1 - low, 0]]]
+        for yes, no in [*corners, *chance.dirichlet([1, 1, 1], (2000, 2))]:
+            yes, no = np.array(yes), np.array(no)
+            if max(np.maximum(yes - e * no, 0).sum(), np.maximum(no - e * yes, 0).sum()) <= d + 1e-12:
+                right = np.maximum(p * yes, (1 - p) * no).sum()
+                assert right <= said + 1e-9
+                reached[epsilon, delta, before] = max(right, reached.get((epsilon, delta, before), 0))
+        assert reached[epsilon, delta, before] > said - 0.0011  # rounded up to a tenth of a percent
+
+
+def test_nothing_that_is_said_holds_an_unfilled_brace(capsys, tmp_path, monkeypatch):
+    real, made = released()
+    pages = [page(made, SCHEMA, compare(real, made)), page(released(rng=3)[1], SCHEMA)]
+    for relation in ("replace-one", "add-remove"):
+        pages.append(page(with_delta(relation)))
+        pages.append(page(smalldb.release(real, "marginals:1", epsilon=1, rows=1, neighbours=relation)))
+    for text in pages:
+        assert re.findall(r"[{}]", re.sub(r"<style>.*?</style>|<pre id.*?</pre>", "", text, flags=re.S)) == []
+    monkeypatch.chdir(tmp_path)
+    Path("data.csv").write_text("a,b\n0,1\n1,1\n")
+    for command in (
+        "generate data.csv --epsilon 1 --rows 2 --seed 1",
+        "generate data.csv --epsilon 1 --delta 1/10 --mechanism answers --neighbours add-remove --rows 2",
+        "generate data.csv --epsilon 1 --budget 1",
+        "plan --n 100 --attributes 3 --epsilon 1",
+        "account --epsilon 1 --releases 3",
+        "schema init none.csv",
+    ):
+        main(command.split())
+        said = "".join(capsys.readouterr())
+        assert said
+        assert "{" not in said
+
+
+def test_no_text_of_the_sources_lacks_the_f_of_its_braces():
+    """A part in braces that is a name, in a text that no f fills; docstrings may have them."""
+    for folder in ("smalldb", "queries"):
+        for path in (Path(__file__).parent.parent / folder).rglob("*.py"):
+            tree = ast.parse(path.read_text(encoding="utf-8"))
+            described = {
+                id(node.body[0].value)
+                for node in ast.walk(tree)
+                if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
+                and node.body
+                and isinstance(node.body[0], ast.Expr)
+            }
+            for node in ast.walk(tree):
+                if (
+                    isinstance(node, ast.Constant)
+                    and isinstance(node.value, str)
+                    and id(node) not in described
+                ):
+                    found = set(re.findall(r"\{[A-Za-z_][^{}]*\}", node.value)) - {
+                        "{elapsed}"
+                    }  # tqdm fills it
+                    assert not found, (path, node.lineno, found)
 
 
 @pytest.mark.parametrize("mechanism", ["census", "rejection", "answers"])

@@ -24,7 +24,9 @@ def add(commands: Commands) -> None:
     what.add_argument("--total", metavar="E", help="of all releases: says what each may have")
     what.add_argument("--records", nargs="+", metavar="R.json", help="public records of the releases")
     command.add_argument("--releases", type=whole_number, metavar="T", help="how many releases")
-    command.add_argument("--delta", default="0", metavar="D", help="allowed failure; 0 (default) adds up")
+    command.add_argument(
+        "--delta", default="0", metavar="D", help="the delta of all together; 0 (default): their sum"
+    )
     command.add_argument(
         "--bounded-range",
         action="store_true",

@@ -10,7 +10,16 @@ from queries import Domain, Rows
 from smalldb.commands.options import Parser, split_names
 from smalldb.releasing.release import Release
 from smalldb.schema import Schema, read_schema
-from smalldb.schema.tables import chosen, read_columns, read_csv, read_domain, read_table, to_csv, written
+from smalldb.schema.tables import (
+    chosen,
+    is_json_lines,
+    read_columns,
+    read_csv,
+    read_domain,
+    read_table,
+    to_csv,
+    written,
+)
 
 FORMS = {"": "csv", ".csv": "csv", ".jsonl": "jsonl", ".parquet": "parquet", ".pq": "parquet"}
 
@@ -31,7 +40,7 @@ class Source:
     counts
         Column that says how often each row occurs; None: once.
     columns
-        The schema's columns in the order of the file.
+        The schema's columns in the order of the file; of JSON lines, where each row has one, in the schema's.
     """
 
     path: str
@@ -87,11 +96,20 @@ def source_of(arguments: argparse.Namespace) -> Source:
         if given is not None:
             raise ValueError(f"{option} is for tables without --schema: the schema says it")
     schema = read_schema(arguments.schema)
-    names = list(read_columns(arguments.data))
+    names = _names(arguments.data, schema, arguments.counts)
     order = sorted(chosen(arguments.data, names, schema, arguments.counts))
     columns = [names[i].strip() for i in order]
     kept = tuple(name for name in columns if name != arguments.counts)
     return Source(arguments.data, schema.domain, schema, arguments.counts, kept)
+
+
+def _names(path: str, schema: Schema, counts: str | None) -> list[str]:
+    """Return the column names of a table; of JSON lines, without a look at one, those that each must have."""
+    if not is_json_lines(path):
+        return list(read_columns(path))
+    with open(path, "rb"):
+        pass  # the usual error where it cannot be read
+    return [*schema.names, *([] if counts is None else [counts])]
 
 
 def form_of(path: str | None) -> str:

@@ -12,6 +12,7 @@ from queries import DataError
 from queries.domain import Bits
 from queries.expressions import suggestion
 from smalldb.schema.codings import Coding, binary, one_hot, thermometer
+from smalldb.schema.fields import as_field, spelled
 from smalldb.schema.kinds import Categories, Cuts, Kind
 from smalldb.schema.pieces import Fields
 
@@ -82,15 +83,13 @@ class Column:
         DataError
             A gap or another field that has no place: names the column, nothing else.
         """
-        factorized = _factorized(fields)
-        if factorized is None:
+        texts = spelled(fields)
+        if texts is None:
             raise DataError(f"column {self.name!r} holds what is no single value")
-        codes, distinct = factorized
+        codes, distinct = texts
         size, blank = self.kind.size, {"", *self.gaps}
-        found = np.empty(len(distinct) + 1, dtype=np.int64)
-        found[-1] = size  # pandas codes a gap as -1
-        for i, value in enumerate(distinct):
-            text = as_field(value)
+        found = np.empty(len(distinct), dtype=np.int64)
+        for i, text in enumerate(distinct):
             place = size if text in blank else self.kind.place(text)
             if place is None:
                 if not self.unknown:
@@ -102,7 +101,7 @@ class Column:
                     )
                 place = size
             found[i] = place
-        if not self.missing and ((found[:-1] == size).any() or (codes == -1).any()):
+        if not self.missing and (found == size).any():
             raise DataError(
                 f"column {self.name!r} has missing values: missing = true would give them a place"
             )
@@ -152,25 +151,3 @@ class Column:
         except DataError as error:
             raise problem from error
         return series
-
-
-def as_field(value: object) -> str:
-    """Spell a value of a table as a CSV file does; a whole float (an integer beside gaps) as an integer.
-
-    >>> as_field(np.float64(3.0)), as_field(np.float32(0.1)), as_field(" a ")
-    ('3', '0.1', 'a')
-    """
-    if isinstance(value, str):
-        return value.strip()
-    if isinstance(value, float | np.floating) and float(value).is_integer() and abs(float(value)) < 1 << 53:
-        return str(int(value))
-    return str(value)
-
-
-def _factorized(fields: Fields) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any]] | None:
-    """Return the place of each field among the distinct ones, and these; None: some cannot be compared."""
-    try:
-        codes, distinct = pd.factorize(fields)
-    except TypeError:
-        return None
-    return codes, np.asarray(distinct)

@@ -5,12 +5,14 @@ from collections.abc import Callable, Iterator, Sequence
 import pandas as pd
 
 from queries import DataError
+from queries.frames import from_arrow
 from smalldb.schema.pieces import CHUNK, Piece
 
-# an empty field stays one, and is no NULL: so that a blank line can be told from it
+# an empty field stays one, and is no NULL: so that a blank line can be told from it;
+# not in parallel: who begins in the middle of a file guesses, from its rows, whether it is within quotes
 _DIALECT = (
     "auto_detect = false, header = false, skip = 1, delim = ',', quote = '\"', escape = '\"', "
-    "nullstr = '\x01', strict_mode = true"
+    "nullstr = '\x01', strict_mode = true, parallel = false"
 )
 
 Choose = Callable[[Sequence[str]], Sequence[int]]
@@ -30,7 +32,7 @@ def parquet_pieces(path: str, choose: Choose) -> Iterator[Piece]:
         It is broken further on.
     """
     try:
-        from pyarrow import ArrowException
+        from pyarrow import ArrowException, Table
         from pyarrow.parquet import ParquetFile
     except ImportError as error:
         raise ValueError("Parquet files need pyarrow: pip install 'smalldb[parquet]'") from error
@@ -46,8 +48,8 @@ def parquet_pieces(path: str, choose: Choose) -> Iterator[Piece]:
         broken = False
         try:
             for batch in file.iter_batches(batch_size=CHUNK, columns=chosen):
-                # integers beside gaps stay integers, where pandas would make floats of them
-                frame = batch.to_pandas(integer_object_nulls=True)
+                # without what pandas noted: its index is a column like any other
+                frame = from_arrow(Table.from_batches([batch]), ignore_metadata=True)
                 yield [frame[name] for name in chosen], None
         except (ArrowException, OSError):
             broken = True
@@ -120,17 +122,17 @@ def duckdb_pieces(
     base = None
     try:
         base = duckdb.connect(":memory:" if table is None else path, read_only=table is not None)
-        names = [name for name, *_ in base.sql(f"DESCRIBE FROM {source}").fetchall()]
+        described = base.sql(f"DESCRIBE FROM {source}").fetchall()
     except duckdb.Error as error:
         if base is not None:
             base.close()
         found = path if table is None else f"a table {table!r} in {path}"
         raise ValueError(f"DuckDB cannot read {found}") from error
     with base:
-        chosen = ", ".join(_identifier(names[i]) for i in choose(names))
+        chosen = [described[i][:2] for i in choose([name for name, *_ in described])]
         broken = False
         try:
-            base.execute(f"SELECT {chosen}, count(*) FROM {source} GROUP BY ALL")
+            base.execute(_grouped(source, chosen))
             while rows := base.fetchmany(CHUNK):
                 *fields, times = zip(*rows, strict=True)
                 yield [pd.Series(field, dtype=object) for field in fields], times
@@ -138,6 +140,20 @@ def duckdb_pieces(
             broken = True
         if broken:  # not chained: nothing of the data may travel in an error
             raise DataError(f"{path} is broken: DuckDB cannot read it to its end")
+
+
+def _grouped(source: str, columns: Sequence[tuple[str, str]]) -> str:
+    """Select the distinct rows of columns, each with its name and type, and how often each occurs.
+
+    Texts are grouped as bytes, because a collation takes different texts (A and a) for equal.
+    """
+    inner, outer = [], []
+    for i, (name, kind) in enumerate(columns):
+        is_text = kind.startswith("VARCHAR") and not kind.endswith("]")
+        inner.append(f"{f'encode({_identifier(name)})' if is_text else _identifier(name)} AS c{i}")
+        outer.append(f"decode(c{i})" if is_text else f"c{i}")
+    groups = f"SELECT {', '.join(inner)}, count(*) AS n FROM {source} GROUP BY ALL"
+    return f"SELECT {', '.join(outer)}, n FROM ({groups})"
 
 
 def _identifier(name: str) -> str:

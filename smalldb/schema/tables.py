@@ -6,8 +6,8 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain, islice
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TextIO
 
@@ -25,8 +25,7 @@ from smalldb.schema.sources import declared_dtypes, duckdb_pieces, parquet_piece
 FORMS = ("csv", "jsonl", "parquet")
 CHUNK = 1 << 13  # lines of a CSV file that are read at a time
 
-# what a field can hold, and the spelling that it belongs to
-_FIELDS = {"0": (0, "0/1"), "1": (1, "0/1"), "false": (0, "true/false"), "true": (1, "true/false")}
+_FIELDS = {"0": 0, "1": 1, "false": 0, "true": 1}  # what a yes/no field can hold
 
 
 def read_domain(path: str, columns: Sequence[str] | None = None, valid: str | None = None) -> Domain:
@@ -70,7 +69,7 @@ def read_csv(path: str, domain: Domain) -> Rows:
     """Count the rows of a CSV or JSON lines file (``.jsonl``) of 0/1 or true/false columns.
 
     Columns that the domain lacks are passed over.
-    A column is spelled 0/1 or true/false (in any case) throughout. Memory grows with the distinct rows.
+    A field is spelled 0/1 or true/false, in any case. Memory grows with the distinct rows.
 
     Raises
     ------
@@ -79,15 +78,17 @@ def read_csv(path: str, domain: Domain) -> Rows:
     DataError
         A line that is no CSV or of another length; a field that its column cannot hold: names the column.
     """
-    seen: list[set[str]] = [set() for _ in domain.attributes]
 
     def encoded() -> Iterator[tuple[Bits, Sequence[int]]]:
-        pieces = _json_pieces if is_json_lines(path) else _pieces
-        for columns, _ in pieces(path, lambda header: _places(path, header, domain.attributes)):
+        if is_json_lines(path):
+            pieces = _json_pieces(path, [name.strip() for name in domain.attributes], None)
+        else:
+            pieces = _pieces(path, lambda header: _places(path, header, domain.attributes))
+        for columns, _ in pieces:
             bits = np.empty((len(columns[0]), len(columns)), dtype=np.uint8)
             for j, (name, column) in enumerate(zip(domain.attributes, columns, strict=True)):
                 codes, fields = pd.factorize(column)
-                found = _column([field.strip().lower() for field in fields], seen[j], name)
+                found = _column([field.strip().lower() for field in fields], name)
                 bits[:, j] = np.array(found, dtype=np.uint8)[codes]
             yield distinct(bits)
 
@@ -102,7 +103,8 @@ def read_table(path: str, schema: Schema, counts: str | None = None, progress: b
     Parameters
     ----------
     path
-        The file; CSV in UTF-8 with column names in the first line; JSON lines with the same keys in each.
+        The file; CSV in UTF-8 with column names in the first line; JSON lines with the schema's columns (and
+        `counts`) as keys of each, in any order, and beside them none but ignored ones.
     schema
         What its columns can hold.
     counts
@@ -117,7 +119,8 @@ def read_table(path: str, schema: Schema, counts: str | None = None, progress: b
     ValueError
         No such file as is expected, other columns than the schema's, a file that changed meanwhile.
     DataError
-        As `Schema.encode`; a line that is no CSV or of another length; bytes that are not UTF-8.
+        As `Schema.encode`; a line that is no CSV or of another length, or no JSON or with other keys; bytes
+        that are not UTF-8.
     """
 
     def choose(names: Sequence[str]) -> list[int]:
@@ -127,7 +130,10 @@ def read_table(path: str, schema: Schema, counts: str | None = None, progress: b
         if is_parquet(path):
             return schema.count(parquet_pieces(path, choose), counts)
         if is_json_lines(path):
-            return schema.count(_json_pieces(path, choose), counts)
+            wanted = [*schema.names, *([] if counts is None else [counts])]
+            choose(wanted)
+            ignored = None if "*" in schema.ignored else schema.ignored
+            return schema.count(_json_pieces(path, wanted, ignored), counts)
         return schema.count(_pieces(path, choose, progress), counts)
 
 
@@ -177,13 +183,14 @@ def chosen(path: str, names: Sequence[str], schema: Schema, counts: str | None =
 def read_columns(path: str) -> list[str] | dict[str, object]:
     """Read the column names of a table, with the dtypes that a Parquet file declares; no data.
 
+    Of JSON lines the names in the first record, sorted.
     Errors as `read_domain`.
     """
     if is_parquet(path):
         return declared_dtypes(path)
     with _open(path) as file:
         if is_json_lines(path):
-            return _json_names(_json_records(file), path)[0]
+            return _json_names(_json_records(file), path)
         return [name.strip() for name in _header(_records(file), path)]
 
 
@@ -333,38 +340,46 @@ def _field(value: object) -> str:
     return value
 
 
-def _json_names(records: Iterator[dict[str, str] | None], path: str) -> tuple[list[str], dict[str, str]]:
-    """Return the names in the first record, and that record."""
+def _json_names(records: Iterator[dict[str, str] | None], path: str) -> list[str]:
+    """Return the names in the first record, sorted: the order in which a row has its keys is the row's."""
     first = next(records, None)
     if not first or not _are_names(list(first)):
         raise ValueError(
             f"{path} is empty, or is not JSON lines in UTF-8: an object in each line, each name in it once"
         )
-    return list(first), first
+    return sorted(first)
 
 
-def _json_pieces(path: str, choose: Callable[[list[str]], list[int]]) -> Iterator[Piece]:
-    """Yield the chosen columns of a file of JSON lines."""
+def _json_pieces(path: str, wanted: Sequence[str], others: Collection[str] | None) -> Iterator[Piece]:
+    """Yield the wanted columns of a file of JSON lines, whose records may hold others too (None: any).
+
+    Each record is taken or refused by itself, with its keys in any order.
+    """
+    needed = {*wanted}
+    allowed = None if others is None else needed | {*others}
+
+    def fits(record: dict[str, str]) -> bool:
+        return needed <= record.keys() and (allowed is None or record.keys() <= allowed)
+
     with _open(path) as file:
         records = _json_records(file)
-        names, first = _json_names(records, path)
-        wanted = [names[i] for i in choose(names)]
-        rest: Iterator[dict[str, str] | None] = chain([first], records)
-        while piece := list(islice(rest, CHUNK)):
-            fields = [record for record in piece if record is not None]
-            if len(fields) < len(piece) or any(record.keys() != first.keys() for record in fields):
-                raise DataError(f"{path} is not a file of JSON lines with the same keys in each")
+        while piece := list(islice(records, CHUNK)):
+            fields = [record for record in piece if record is not None and fits(record)]
+            if len(fields) < len(piece):
+                raise DataError(
+                    f"{path} is not JSON lines in UTF-8: an object in each line, with every column as a key "
+                    "once, and no key that is not expected"
+                )
             yield [np.array([record[name] for record in fields], dtype=object) for name in wanted], None
 
 
-def _column(fields: list[str], seen: set[str], name: str) -> list[int]:
-    """Read a column's fields in a piece; `seen` holds what its pieces held, this one included afterwards."""
+def _column(fields: list[str], name: str) -> list[int]:
+    """Read yes/no fields, in lower case."""
     if "" in fields:
         raise DataError(f"column {name!r} has missing values: expected 0/1 or true/false throughout")
-    seen.update(fields)
-    if not _FIELDS.keys() >= seen or len({_FIELDS[field][1] for field in seen}) > 1:
+    if not _FIELDS.keys() >= {*fields}:
         raise DataError(
             f"column {name!r} is not spelled 0/1 or true/false throughout: for other columns generate and "
             "evaluate take --schema"
         )
-    return [_FIELDS[field][0] for field in fields]
+    return [_FIELDS[field] for field in fields]

@@ -2,9 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from decimal import ROUND_CEILING, Decimal
 from itertools import islice
-from math import exp
 
 import pandas as pd
 
@@ -12,15 +10,15 @@ from smalldb.planning import Neighbours, Plan
 from smalldb.releasing.evaluation import joint_shares
 from smalldb.releasing.record import Record
 from smalldb.releasing.release import Release
+from smalldb.reporting.page.beliefs import belief, factor, right_guess
 from smalldb.reporting.page.markup import element, facts, folded, paragraph, section, table, text
 from smalldb.reporting.page.pictures import bars, pairs
 from smalldb.reporting.page.shares import Marginal, marginals
 from smalldb.reporting.words import brief, privacy, promised, rounded_up
 from smalldb.schema import Schema
 
-MOST = 600.0  # epsilon; e^epsilon is a float up to here, and long since no protection
 SHOWN_ROWS, SHOWN_QUERIES, SHOWN_PLACES = 20, 200, 60
-BELIEFS = ("0.01", "0.1", "0.5")
+BELIEFS, GUESSES = ("0.01", "0.1", "0.5"), ("0.5", "0.9", "0.99")
 
 
 def what(plan: Plan, record: Record, schema: Schema | None) -> str:
@@ -50,16 +48,14 @@ def what(plan: Plan, record: Record, schema: Schema | None) -> str:
 
 def guarantee(plan: Plan, record: Record) -> str:
     """Say what is guaranteed to the people in the data."""
-    factor = rounded_up(exp(min(MOST, float(plan.privacy))) * (1 + 1e-12))
     replaced = plan.neighbours is Neighbours.REPLACE_ONE
     change = "was exchanged for any other" if replaced else "was added or left out"
     public = "the columns and what they can hold, the queries, the number of synthetic rows and "
     public += "epsilon" if plan.delta is None else "epsilon and delta"
-    save = "" if plan.delta is None else f", save for a failure of probability {brief(plan.delta)} at most"
     also = "" if plan.delta is None else ", and to its delta"
-    claim = "something of this person" if replaced else "that this person is in the data at all"
     known = f", and the number of rows of the data, {plan.n:,}" if replaced else ""
     seeded = "This release is NOT private: its randomness came from a seed. Without one, this would hold:"
+    said, meaning, shown = (_pure if plan.delta is None else _with_delta)(plan, change)
     return section(
         "What is guaranteed",
         "guarantee",
@@ -67,24 +63,54 @@ def guarantee(plan: Plan, record: Record) -> str:
         element(
             "p",
             element("strong", text(f"{privacy(plan)}. ")),
-            text(
-                f"If any one person's row {change}, the probability of every possible synthetic table would "
-                f"change by a factor of at most {factor}{save}. This holds whatever else is known, and for "
-                "whatever is later computed from the table."
-            ),
+            text(f"{said} This holds whatever else is known, and for whatever is computed from the table."),
         ),
-        paragraph(
-            f"What this means for one person: somebody may know every other row, and believe {claim} with "
-            "some probability. Having seen the table, they can believe it at most so much more{save}:"
-        ),
-        table(
-            "How far a belief about one person can move",
-            ("held before", "held after, at most"),
-            [(f"{100 * float(before):g} %", _belief(before, plan)) for before in BELIEFS],
-        ),
+        paragraph(f"What this means for one person: somebody may know every other row, and {meaning}:"),
+        shown,
         paragraph(
             f"Public, and not protected: {public}{known}. Each further release from the same data adds "
             f"to the epsilon of this one{also}."
+        ),
+    )
+
+
+def _pure(plan: Plan, change: str) -> tuple[str, str, str]:
+    """Return what epsilon means, what follows for one person, and a table of that."""
+    claim = "that this person is in the data at all"
+    if plan.neighbours is Neighbours.REPLACE_ONE:
+        claim = "something of this person"
+    return (
+        f"If any one person's row {change}, the probability of every possible synthetic table would change "
+        f"by a factor of at most {rounded_up(factor(plan.privacy))}.",
+        f"believe {claim} with some probability. Having seen the table, they can believe it at most so much "
+        "more",
+        table(
+            "How far a belief about one person can move",
+            ("held before", "held after, at most"),
+            [(f"{100 * float(before):g} %", belief(before, plan.privacy)) for before in BELIEFS],
+        ),
+    )
+
+
+def _with_delta(plan: Plan, change: str) -> tuple[str, str, str]:
+    """Return what epsilon and delta mean, what follows for one person, and a table of that."""
+    assert plan.delta is not None
+    claim = "this person is in the data at all"
+    if plan.neighbours is Neighbours.REPLACE_ONE:
+        claim = "something is true of this person"
+    guesses = [(f"{100 * float(p):g} %", right_guess(p, plan.privacy, plan.delta)) for p in GUESSES]
+    return (
+        f"Take any set of possible synthetic tables. If any one person's row {change}, the probability that "
+        f"the released table is in the set would become at most {rounded_up(factor(plan.privacy))} times "
+        f"what it was, plus {brief(plan.delta)}. So delta is an amount of probability that is added for each "
+        "set; it is not the probability that the factor fails.",
+        f"guess whether {claim}. After some improbable tables a belief may move further than by the factor, "
+        "so none is bounded here. But however the table is used, a guess is right with at most this "
+        "probability",
+        table(
+            "How often a guess about one person can be right",
+            ("right without the table", "right with it, at most"),
+            guesses,
         ),
     )
 
@@ -156,13 +182,6 @@ def cards(*tables: tuple[str, Sequence[Marginal]]) -> str:
     if max(len(found), *(len(own.labels) for own in found)) > SHOWN_PLACES:
         drawn.append(paragraph(f"Of columns, and of what each can hold, the first {SHOWN_PLACES} are drawn."))
     return element("div", *drawn, class_="cards")
-
-
-def _belief(before: str, plan: Plan) -> str:
-    """Return the most that a belief can become: its odds are multiplied by e^epsilon; rounded up."""
-    odds = exp(min(MOST, float(plan.privacy))) * float(before) / (1 - float(before))
-    share = Decimal(100 * odds / (1 + odds) * (1 + 1e-12)).quantize(Decimal("0.1"), ROUND_CEILING)
-    return f"{min(share, Decimal(100))} %"
 
 
 def _field(value: object) -> str:
