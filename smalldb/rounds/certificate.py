@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil, exp, log, log1p
+from math import ceil, exp, log, log1p, sqrt
 
 import numpy as np
 
@@ -59,7 +59,7 @@ def noise_bound(law: Law, cost: Fraction, beta: float) -> int:
     """Return what the absolute noise of one cell that moves by 1 exceeds with probability at most beta."""
     spread = float(_alone(law).spread(cost))
     if law.concentrated:  # sub-Gaussian with that variance (CKS 2020, Proposition 3 and Corollary 17)
-        return ceil((2 * spread * log(2 / beta)) ** 0.5)
+        return ceil(sqrt(2 * spread * log(2 / beta)))
     # P(|X| > t) = 2 exp(-rate (t + 1)) / (1 + exp(-rate))
     return max(0, ceil((log(2 / beta) - log1p(exp(-spread))) / spread) - 1)
 

@@ -47,7 +47,7 @@ class PrivateRows:
 
     def grouped(self, groups: Sequence[Integers]) -> "PrivateRows":
         """Return the same rows with each place replaced by its group, one array for each column."""
-        found = np.empty(self.places.shape, dtype=np.int32, order="F")
+        found = np.empty(self.places.shape, dtype=np.int64, order="F")
         for column, group in enumerate(groups):
             found[:, column] = group[self.places[:, column]]
         return PrivateRows(found, self.counts)

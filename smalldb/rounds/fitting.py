@@ -19,22 +19,22 @@ class Factor:
     ----------
     base
         Logarithms of weights that are kept as they are; minus infinity is a structural zero.
-    counts
-        What the cells are to hold, or None: the base is all.
-    ridge
-        A penalty for each cell, above 0: half of it times the squared coefficient.
+    held
+        What the cells are to hold, and a ridge for each: a penalty of half of it, above 0, times the squared
+        coefficient. None: the base is all.
     """
 
     base: Floats
-    counts: Floats | None
-    ridge: Floats | None
+    held: tuple[Floats, Floats] | None
 
 
 def fit(
     tree: Tree, factors: Sequence[Factor], total: float, start: Sequence[Floats | None], iterations: int
 ) -> list[Floats]:
     """
-    Return coefficients theta, for each factor with counts, of the greatest ::
+    Return coefficients theta, for each factor with counts: those of the maximum entropy.
+
+    They are where this is greatest ::
 
         sum of theta counts - total log Z(theta) - sum of ridge theta^2 / 2
 
@@ -44,10 +44,11 @@ def fit(
     Cost: `iterations` times about 1.2 passes over all tables of the tree; L-BFGS in coordinates in which the
     curvature is about 1.
     """
-    free = [i for i, factor in enumerate(factors) if factor.counts is not None]
-    counts = np.concatenate([np.ravel(factors[i].counts) for i in free])
-    ridge = np.concatenate([np.ravel(factors[i].ridge) for i in free])
-    shapes = [factors[i].base.shape for i in free]
+    free = [i for i, factor in enumerate(factors) if factor.held is not None]
+    held = [factor.held for factor in factors if factor.held is not None]
+    counts = np.concatenate([np.ravel(cells) for cells, _ in held])
+    ridge = np.concatenate([np.ravel(cells) for _, cells in held])
+    shapes = [cells.shape for cells, _ in held]
     ends = np.cumsum([int(np.prod(shape)) for shape in shapes])
 
     def split(flat: Floats) -> list[Floats]:

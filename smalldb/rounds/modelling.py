@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
+from typing import TypeAlias
 
 import numpy as np
 
@@ -13,7 +14,9 @@ from smalldb.rounds.junction import Scope
 from smalldb.rounds.measuring import Measured
 from smalldb.rounds.passing import Tree, beliefs, build
 from smalldb.rounds.rows import model_rows
-from smalldb.rounds.universe import Rule, Universe
+from smalldb.rounds.universe import Universe
+
+Fixed: TypeAlias = tuple[Scope, Floats]
 
 OWN = 1.0  # ridge of a column's own coefficients: its margin was reconciled before, and is to be met
 _LEAST = 0.02  # of the noise, what a table is taken to tell at least
@@ -44,25 +47,31 @@ class Model:
         return model_rows(self.tree, self.tables, count, rng)
 
 
-def scopes_of(
-    universe: Universe, groupings: Sequence[Grouping], tables: Sequence[Scope]
-) -> tuple[Scope, ...]:
-    """Return the scopes of a model's factors: columns, measured tables, rules."""
-    return (
-        *(((c, grouping.finest),) for c, grouping in enumerate(groupings)),
-        *tables,
-        *(tuple((c, groupings[c].finest) for c in columns) for columns, _ in universe.rules),
-    )
+def zeros_of(universe: Universe, groupings: Sequence[Grouping]) -> tuple[Fixed, ...]:
+    """Return the factors of the rules: minus infinity where no row can be."""
+    found = []
+    for columns, allowed in universe.rules:
+        ranked = allowed[np.ix_(*[groupings[c].order for c in columns])]
+        scope = tuple((c, groupings[c].finest) for c in columns)
+        found.append((scope, np.where(ranked, 0.0, -np.inf)))
+    return tuple(found)
+
+
+def scopes_of(groupings: Sequence[Grouping], tables: Sequence[Scope], fixed: Sequence[Fixed]) -> list[Scope]:
+    """Return the scopes of a model's factors: columns, measured tables, what is fixed."""
+    columns: list[Scope] = [((c, grouping.finest),) for c, grouping in enumerate(groupings)]
+    return [*columns, *tables, *(scope for scope, _ in fixed)]
 
 
 def fitted(
-    universe: Universe,
     groupings: Sequence[Grouping],
     columns: Sequence[Floats],
     tables: Sequence[Measured],
+    fixed: Sequence[Fixed],
     total: int,
     start: Sequence[Floats],
     iterations: int,
+    independent: bool = True,
 ) -> Model:
     """
     Fit the model to expected counts of columns and released counts of tables.
@@ -71,19 +80,23 @@ def fitted(
     ----------
     columns
         Expected counts of each column's places, above 0, `total` in all.
+    fixed
+        Logarithms of weights that are kept as they are: structural zeros.
     start
         Coefficients of an earlier model of the same columns and the first of the tables.
+    independent
+        Whether the model without coefficients has the columns' counts, independent of each other; else it
+        has only the weights of `fixed`.
     """
-    tree = build(scopes_of(universe, groupings, [t.scope for t in tables]), groupings)
+    tree = build(scopes_of(groupings, [t.scope for t in tables], fixed), groupings)
     ranked = [mass[g.order] for mass, g in zip(columns, groupings, strict=True)]
-    factors = [Factor(np.log(mass / total), mass, np.full(len(mass), OWN)) for mass in ranked]
+    factors = [Factor(np.log(mass / total) * independent, (mass, np.full(len(mass), OWN))) for mass in ranked]
     factors += [factor_of(table, ranked, groupings, total) for table in tables]
-    factors += [_zeros(rule, groupings) for rule in universe.rules]
+    factors += [Factor(weights, None) for _, weights in fixed]
     known = [*start, *[None] * (len(columns) + len(tables) - len(start))]
     found = fit(tree, factors, total, known, iterations)
-    weights = [f.base + t for f, t in zip(factors, found, strict=False)] + [
-        f.base for f in factors[len(found) :]
-    ]
+    weights = [f.base + t for f, t in zip(factors, found, strict=False)]
+    weights += [factor.base for factor in factors[len(found) :]]
     probabilities, _ = beliefs(tree, weights)
     return Model(tree, tuple(probabilities), tuple(found))
 
@@ -110,10 +123,4 @@ def factor_of(
     told = max(float((beyond**2).sum()) - noise * freedom, _LEAST * noise * beyond.size)
     variance = max(told / float((independent**2).sum()), _FLOOR)
     ridge = noise / (np.maximum(independent, 1.0) * variance)
-    return Factor(np.zeros(beyond.shape), independent + beyond, ridge)
-
-
-def _zeros(rule: Rule, groupings: Sequence[Grouping]) -> Factor:
-    columns, allowed = rule
-    ranked = allowed[np.ix_(*[groupings[c].order for c in columns])]
-    return Factor(np.where(ranked, 0.0, -np.inf), None, None)
+    return Factor(np.zeros(beyond.shape), (independent + beyond, ridge))

@@ -1,10 +1,12 @@
 """The public plan of a release in rounds: what each step costs, and how many there are."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations
 
 from smalldb.accounting.concentrated import rho_of
+from smalldb.rounds.cells import MOST_CELLS
+from smalldb.rounds.expecting import all_cells, columns_alone, in_rounds
 from smalldb.rounds.measuring import Law
 from smalldb.rounds.universe import Universe
 
@@ -25,13 +27,15 @@ class RoundsPlan:
     universe
         The columns, the rules and the workload.
     epsilon, delta
-        The guarantee; delta is None for a pure one.
+        The guarantee; delta is None for a pure one, and also where a delta would not be of use.
     law
         How costs are counted and noise is drawn. Costs are epsilons, or parts of a rho.
     rows
         The public n under replace-one; under add-remove a public guess, which steers choices only.
     columns
         The cost of each column.
+    cells
+        The cost of all cells of the universe at once; above 0, there are neither columns nor rounds.
     rounds
         How many tables are selected and measured, at most.
     selecting, measuring
@@ -40,6 +44,8 @@ class RoundsPlan:
         What the certificate costs: half for its selection, half for its size; 0 for none.
     memory
         How many cells all tables of the model have, at most; what the rules need is never refused.
+    expected
+        About what the total variation distance of the workload's tables will be in the mean.
     """
 
     universe: Universe
@@ -48,26 +54,25 @@ class RoundsPlan:
     law: Law
     rows: int
     columns: tuple[Fraction, ...]
+    cells: Fraction
     rounds: int
     selecting: Fraction
     measuring: Fraction
     certifying: Fraction
     memory: int
+    expected: float
 
     @property
     def budget(self) -> Fraction:
         """The sum that all costs must not exceed: epsilon, or the rho that proves (epsilon, delta)."""
-        return budget_of(self.epsilon, self.delta)
+        return self.epsilon if self.delta is None else rho_of(self.epsilon, self.delta)
 
     @property
     def cost(self) -> Fraction:
         """What all steps cost together, exactly: never more than the budget."""
-        return sum(self.columns, self.certifying) + self.rounds * (self.selecting + self.measuring)
-
-
-def budget_of(epsilon: Fraction, delta: Fraction | None) -> Fraction:
-    """Return epsilon, or with a delta the largest rho that is proved to be enough."""
-    return epsilon if delta is None else rho_of(epsilon, delta)
+        return sum(self.columns, self.certifying + self.cells) + self.rounds * (
+            self.selecting + self.measuring
+        )
 
 
 def plan_rounds(
@@ -98,37 +103,68 @@ def plan_rounds(
         raise ValueError("certificate must be a share of at least 0 and below 1")
     if rows < 1:
         raise ValueError("rows must be at least 1")
-    law = Law(concentrated=delta is not None, replaced=replaced)
-    budget = budget_of(epsilon, delta)
+    pure = Law(concentrated=False, replaced=replaced)
+    plans = [_in_rounds(universe, pure, epsilon, None, epsilon, rows, memory, certificate)]
+    if delta is not None:
+        law, rho = Law(concentrated=True, replaced=replaced), rho_of(epsilon, delta)
+        plans.append(_in_rounds(universe, law, epsilon, delta, rho, rows, memory, certificate))
+    plan = min(plans, key=lambda one: one.expected)
+    left = epsilon * (1 - certificate)
+    # one noise for all cells is geometric, with a delta, too: its tail is lighter
+    error = all_cells(universe, pure, left, rows)
+    if universe.cells > MOST_CELLS or error >= plan.expected:
+        return plan
+    return replace(
+        plan,
+        delta=None,
+        law=pure,
+        columns=(),
+        cells=left,
+        rounds=0,
+        certifying=epsilon * certificate,
+        expected=error,
+    )
+
+
+def _in_rounds(
+    universe: Universe,
+    law: Law,
+    epsilon: Fraction,
+    delta: Fraction | None,
+    budget: Fraction,
+    rows: int,
+    memory: int,
+    certificate: Fraction,
+) -> RoundsPlan:
+    """Return the plan that measures columns, then tables in rounds, under a law."""
     left = budget * (1 - certificate)
     parts = [round(k ** (2 / 3 if law.concentrated else 1 / 2) * _FINE) for k in universe.sizes]
-    # mean distance of the columns if everything were spent on them
-    blur = sum(
-        k * law.size(left * part / sum(parts)) for k, part in zip(universe.sizes, parts, strict=True)
-    ) / (2 * rows * len(parts))
+    blur = columns_alone(universe, law, [left * part / sum(parts) for part in parts], rows)
     pairs = len({pair for table in universe.tables for pair in combinations(table, 2)})
     share = Fraction(round(_FINE * _column_share(blur, law.concentrated)), _FINE) if pairs else Fraction(1)
     rounds = _rounds(blur, pairs, law.concentrated)
     each = left * (1 - share) / max(1, rounds)
     return RoundsPlan(
-        universe,
-        epsilon,
-        delta,
-        law,
-        rows,
-        tuple(left * share * part / sum(parts) for part in parts),
-        rounds,
-        each * SELECTING,
-        each * (1 - SELECTING),
-        budget * certificate,
-        memory,
+        universe=universe,
+        epsilon=epsilon,
+        delta=delta,
+        law=law,
+        rows=rows,
+        columns=tuple(left * share * part / sum(parts) for part in parts),
+        cells=Fraction(0),
+        rounds=rounds,
+        selecting=each * SELECTING,
+        measuring=each * (1 - SELECTING),
+        certifying=budget * certificate,
+        memory=memory,
+        expected=in_rounds(universe, blur) if pairs else blur,
     )
 
 
 def _column_share(blur: float, concentrated: bool) -> float:
     """Return the share of columns; fitted to tables of 8 to 14 columns."""
     middle = 0.25 if concentrated else 0.35
-    return min(0.75, max(0.1, middle * (max(blur, 1e-12) / 0.0043) ** 0.4))
+    return float(min(0.75, max(0.1, middle * (max(blur, 1e-12) / 0.0043) ** 0.4)))
 
 
 def _rounds(blur: float, pairs: int, concentrated: bool) -> int:

@@ -53,7 +53,8 @@ def on_simplex(values: Floats, total: float) -> Floats:
     ranked = np.sort(values)[::-1]
     shifts = (np.cumsum(ranked) - total) / np.arange(1, len(values) + 1)
     last = int(np.nonzero(ranked > shifts)[0][-1])
-    return np.maximum(values - shifts[last], 0.0)
+    near: Floats = np.maximum(values - shifts[last], 0.0)
+    return near
 
 
 def reconciled(

@@ -1,4 +1,4 @@
-"""Release in rounds: measure every column, then select, measure and fit; rows and a certificate at the end."""
+"""Release in rounds: measure every column, then select, measure and fit; rows and a certificate."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,12 +8,13 @@ import numpy as np
 
 from queries.domain import Integers
 from smalldb.randomness import BitSource
+from smalldb.rounds.cells import read_cells
 from smalldb.rounds.certificate import Certificate, certify
 from smalldb.rounds.counting import PrivateRows
 from smalldb.rounds.grouping import Floats, Grouping, halved
 from smalldb.rounds.junction import Scope, cells, junction_tree
 from smalldb.rounds.measuring import Measured, choose, measure
-from smalldb.rounds.modelling import Model, fitted, scopes_of
+from smalldb.rounds.modelling import Fixed, Model, fitted, scopes_of, zeros_of
 from smalldb.rounds.plan import RoundsPlan
 from smalldb.rounds.reading import pooled_total, read_column, reconciled
 from smalldb.rounds.rows import uniform_order
@@ -37,7 +38,7 @@ class History:
     columns
         Every column at all its places.
     tables
-        The selected tables, one a round.
+        The selected tables, one a round; or the table of all cells.
     """
 
     columns: tuple[Measured, ...]
@@ -96,6 +97,35 @@ def release_rounds(
     progress
         Called after each round with how many are done, and how many there are at most.
     """
+    history, total, model = (_in_cells if plan.cells else _in_rounds)(plan, rows, source, progress)
+    wanted = total if count is None else count
+    found = model.rows(wanted, np.random.default_rng(source.bits(128)))
+    certificate = certify(plan, rows, found, source) if plan.certifying else None
+    paid = sum((part.cost for part in (*history.columns, *history.tables)), plan.certifying)
+    paid += plan.selecting * len(history.tables) if plan.rounds else 0
+    places = found[:, uniform_order(wanted, source)].T
+    return Outcome(history, total, model, places, certificate, paid)
+
+
+def _in_cells(
+    plan: RoundsPlan, rows: PrivateRows, source: BitSource, progress: Progress | None
+) -> tuple[History, int, Model]:
+    """Measure all cells at once; they are read by empirical Bayes."""
+    everything = tuple(range(len(plan.universe.sizes)))
+    scope = tuple((c, 0) for c in everything)
+    counts = rows.table(everything, plan.universe.sizes)
+    measured = measure(counts, scope, plan.law, plan.cells, source)
+    total = plan.rows if plan.law.replaced else max(1, int(measured.counts.sum()))
+    model = read_cells(plan.universe, measured, float(plan.law.spread(plan.cells)), total)
+    if progress is not None:
+        progress(1, 1)
+    return History((), (measured,)), total, model
+
+
+def _in_rounds(
+    plan: RoundsPlan, rows: PrivateRows, source: BitSource, progress: Progress | None
+) -> tuple[History, int, Model]:
+    """Measure every column; then select a table and measure it, round by round."""
     columns = tuple(
         measure(rows.table((c,), (size,)), ((c, 0),), plan.law, cost, source)
         for c, (size, cost) in enumerate(zip(plan.universe.sizes, plan.columns, strict=True))
@@ -105,7 +135,6 @@ def release_rounds(
     names = reader.candidates.scopes()
     tables: list[Measured] = []
     refused: set[Scope] = set()
-    spent = sum(plan.columns, Fraction(0))
     model = reader.fit(tables, (), ITERATIONS)
     for number in range(plan.rounds):
         rng = np.random.default_rng([_SEED, number])
@@ -117,19 +146,11 @@ def release_rounds(
         where = reader.candidates.tables.index(tuple(c for c, _ in chosen))
         there = reader.candidates.coarse(counted[where], chosen)
         tables.append(measure(there, chosen, plan.law, plan.measuring, source))
-        spent += plan.selecting + plan.measuring
         last = number == plan.rounds - 1
         model = reader.fit(tables, model.coefficients, LAST_ITERATIONS if last else ITERATIONS)
         if progress is not None:
             progress(number + 1, plan.rounds)
-    wanted = reader.total if count is None else count
-    found = model.rows(wanted, np.random.default_rng(source.bits(128)))
-    certificate = None
-    if plan.certifying:
-        certificate = certify(plan, rows, found, source)
-        spent += plan.certifying
-    places = found[:, uniform_order(wanted, source)].T
-    return Outcome(History(columns, tuple(tables)), reader.total, model, places, certificate, spent)
+    return History(columns, tuple(tables)), reader.total, model
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -141,6 +162,7 @@ class Reader:
     total: int
     read: tuple[Floats, ...]
     groupings: tuple[Grouping, ...]
+    fixed: tuple[Fixed, ...]
     candidates: Candidates
 
     @staticmethod
@@ -155,16 +177,17 @@ class Reader:
             halved(np.maximum(mass, 1e-6 * total), ordered)
             for mass, ordered in zip(read, plan.universe.ordered, strict=True)
         )
-        return Reader(plan, columns, total, read, groupings, candidates(plan.universe, groupings))
+        fixed, chosen = zeros_of(plan.universe, groupings), candidates(plan.universe, groupings)
+        return Reader(plan, columns, total, read, groupings, fixed, chosen)
 
     def fit(self, tables: list[Measured], start: tuple[Floats, ...], iterations: int) -> Model:
         """Fit the model to all that was released."""
         masses = reconciled(self.read, self.columns, self.groupings, tables, self.total)
-        return fitted(self.plan.universe, self.groupings, masses, tables, self.total, start, iterations)
+        return fitted(self.groupings, masses, tables, self.fixed, self.total, start, iterations)
 
     def fits(self, tables: list[Measured], scope: Scope) -> bool:
         """Whether the model stays within its memory with one more table."""
-        scopes = scopes_of(self.plan.universe, self.groupings, [*(t.scope for t in tables), scope])
+        scopes = scopes_of(self.groupings, [*(t.scope for t in tables), scope], self.fixed)
         tree = junction_tree(scopes, self.groupings)
         return sum(cells(bucket.scope, self.groupings) for bucket in tree) <= self.plan.memory
 
@@ -179,7 +202,7 @@ def _selected(
     source: BitSource,
 ) -> Scope | None:
     """
-    Select a candidate that the model has room for, by one exponential mechanism over all that it has room for.
+    Select a candidate that the model has room for, by an exponential mechanism over all with room.
 
     Whether there is room depends on released numbers alone. It is looked at once a candidate was drawn, and
     all is drawn again if there is none: this is the law among those that it has room for.
@@ -188,7 +211,7 @@ def _selected(
     while left.any():
         places = np.nonzero(left)[0]
         most = max(reader.candidates.weights)
-        chosen = names[places[choose(scores[places], plan.law, plan.selecting, most, source)]]
+        chosen = names[int(places[choose(scores[places], plan.law, plan.selecting, most, source)])]
         if reader.fits(tables, chosen):
             return chosen
         refused.add(chosen)

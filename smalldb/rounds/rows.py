@@ -14,8 +14,8 @@ def model_rows(tree: Tree, tables: Sequence[Floats], rows: int, rng: np.random.G
     """
     Return rows as places, shape (C, rows): the counts of each bucket's cells are met to about one row.
 
-    From the roots down, each bucket refines the groups of one column, given its other columns. Rows that agree
-    in what is given are taken in a random order, and get the groups of the column by systematic rounding.
+    From the roots down, each bucket refines the groups of one column, given its other columns. Rows that
+    agree in what is given are taken in a random order, and get their groups by systematic rounding.
 
     Cost: rows times the columns of all buckets.
     """

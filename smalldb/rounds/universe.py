@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import prod
 
 import numpy as np
@@ -45,7 +46,7 @@ class Universe:
         if not self.tables or len(set(self.tables)) != len(self.tables):
             raise ValueError("tables must be distinct, and at least one")
         for columns in (*self.tables, *(columns for columns, _ in self.rules)):
-            ascending = all(a < b for a, b in zip(columns, columns[1:], strict=False))
+            ascending = all(a < b for a, b in pairwise(columns))
             if not columns or not ascending or not 0 <= columns[0] <= columns[-1] < len(self.sizes):
                 raise ValueError("the columns of a table or rule are numbers from 0, ascending, at least one")
         if len(self.weights) != len(self.tables) or any(weight < 1 for weight in self.weights):
