@@ -1,0 +1,69 @@
+"""Tables of private rows, counted on demand: over places, or over groups of places."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from queries.domain import Integers
+
+MOST = 1 << 53  # rows: sums of counts are exact in floats up to there
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PrivateRows:
+    """
+    Rows as places, with how often each is there.
+
+    Attributes
+    ----------
+    places
+        Shape (r, C), integers: the place of each column.
+    counts
+        Shape (r,), int64, at least 0; the sum is below 2^53.
+    """
+
+    places: Integers
+    counts: Integers
+
+    def __post_init__(self) -> None:
+        if self.places.ndim != 2 or self.counts.shape != self.places.shape[:1]:
+            raise ValueError("places must have shape (r, C), and counts shape (r,)")
+        if self.counts.dtype != np.int64:
+            raise TypeError("counts must be int64")
+
+    def table(self, columns: Sequence[int], sizes: Sequence[int]) -> Integers:
+        """
+        Count the rows in each cell of a table; an int64 array of shape `sizes`.
+
+        Between neighbours under add-remove one cell moves by 1; under replace-one two do, or none.
+        """
+        codes = np.zeros(len(self.places), dtype=np.int64)
+        for column, size in zip(columns, sizes, strict=True):
+            codes *= size
+            codes += self.places[:, column]
+        return self._sums(codes, prod(sizes)).reshape(tuple(sizes))
+
+    def grouped(self, groups: Sequence[Integers]) -> "PrivateRows":
+        """Return the same rows with each place replaced by its group, one array for each column."""
+        found = np.empty(self.places.shape, dtype=np.int64, order="F")
+        for column, group in enumerate(groups):
+            found[:, column] = group[self.places[:, column]]
+        return PrivateRows(found, self.counts)
+
+    def _sums(self, codes: Integers, size: int) -> Integers:
+        # float sums of integers are exact below 2^53
+        return np.bincount(codes, weights=self.counts, minlength=size).astype(np.int64)
+
+
+def checked(places: Integers, counts: Integers, sizes: Sequence[int]) -> PrivateRows:
+    """Return rows that lie in the universe and can be counted exactly; no message shows a value."""
+    rows = PrivateRows(np.asfortranarray(places), np.ascontiguousarray(counts))
+    if places.shape[1] != len(sizes):
+        raise ValueError("places must have one column for each column of the universe")
+    if (places < 0).any() or (places >= np.array(sizes)).any():
+        raise ValueError("a place lies outside of its column")
+    if (counts < 0).any() or sum(int(part.sum()) for part in np.array_split(counts, 64)) >= MOST:
+        raise ValueError("counts must be at least 0, and less than 2^53 in all")
+    return rows

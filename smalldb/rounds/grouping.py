@@ -1,0 +1,97 @@
+"""Nested groups of a column's places: coarse ones of about equal mass, finer ones inside them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from queries.domain import Integers
+
+Floats = npt.NDArray[np.float64]
+
+LEVELS = 6  # halvings; a last level has all places
+_LIGHT = 0.25  # of an equal share of the mass: a lighter group is not split before the last level
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Grouping:
+    """
+    Groups of the k places of a column at each level; those of a level are split into those of the next.
+
+    Attributes
+    ----------
+    order
+        The places in an order in which each group of each level is a range of positions, shape (k,).
+    starts
+        Of each level, where its groups start among the positions; level 0 is one group of all places, and
+        the last level has k groups of one place.
+
+    Examples
+    --------
+    >>> grouping = halved(np.array([1.0, 1.0, 1.0, 3.0]), ordered=True)
+    >>> [start.tolist() for start in grouping.starts]
+    [[0], [0, 3], [0, 1, 2, 3]]
+    """
+
+    order: Integers
+    starts: tuple[Integers, ...]
+
+    @property
+    def finest(self) -> int:
+        """The level of all places."""
+        return len(self.starts) - 1
+
+    def groups(self, level: int) -> int:
+        """Return how many groups a level has."""
+        return len(self.starts[level])
+
+    def of_places(self, level: int) -> Integers:
+        """Return the group of each place at a level, shape (k,)."""
+        ends = np.append(self.starts[level], len(self.order))
+        found = np.empty(len(self.order), dtype=np.int64)
+        found[self.order] = np.repeat(np.arange(len(self.starts[level])), np.diff(ends))
+        return found
+
+    def inside(self, coarse: int, fine: int) -> Integers:
+        """Return where each group of a coarse level starts among the groups of a fine one."""
+        return np.searchsorted(self.starts[fine], self.starts[coarse])
+
+    def parents(self, coarse: int, fine: int) -> Integers:
+        """Return the group of a coarse level in which each group of a fine one lies."""
+        return np.searchsorted(self.starts[coarse], self.starts[fine], side="right") - 1
+
+
+def halved(mass: Floats, ordered: bool, levels: int = LEVELS) -> Grouping:
+    """
+    Halve the places again and again by their mass.
+
+    Parameters
+    ----------
+    mass
+        At least 0, with a sum above 0, shape (k,), k at least 2: released numbers.
+    ordered
+        Whether groups are ranges of places; else heavy places come first, and rare ones are together.
+    levels
+        How often groups are split before the last level, at most.
+    """
+    order = np.arange(len(mass)) if ordered else np.argsort(-mass, kind="stable")
+    sums = np.concatenate([[0.0], np.cumsum(mass[order])])
+    starts = [np.array([0])]
+    for level in range(1, levels + 1):
+        least = _LIGHT * sums[-1] / (1 << level)
+        found: list[int] = []
+        for start, end in _ranges(starts[-1], len(mass)):
+            found.append(start)
+            if end - start > 1 and (level == 1 or sums[end] - sums[start] > least):
+                middle = (sums[start] + sums[end]) / 2
+                cut = int(np.argmin(np.abs(sums[start + 1 : end] - middle))) + start + 1
+                found.append(cut)
+        if len(found) == len(mass) or len(found) == len(starts[-1]):
+            break
+        starts.append(np.array(found))
+    return Grouping(order, (*starts, np.arange(len(mass))))
+
+
+def _ranges(starts: Integers, size: int) -> Sequence[tuple[int, int]]:
+    return list(zip(starts.tolist(), [*starts[1:].tolist(), size], strict=True))

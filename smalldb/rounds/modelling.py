@@ -1,0 +1,126 @@
+"""From released counts to a model: which factors it has, and how far each is believed."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import TypeAlias
+
+import numpy as np
+
+from queries.domain import Integers
+from smalldb.rounds.fitting import Factor, fit
+from smalldb.rounds.grouping import Floats, Grouping
+from smalldb.rounds.junction import Scope
+from smalldb.rounds.measuring import Measured
+from smalldb.rounds.passing import Tree, beliefs, build
+from smalldb.rounds.rows import model_rows
+from smalldb.rounds.universe import Universe
+
+Fixed: TypeAlias = tuple[Scope, Floats]
+
+OWN = 1.0  # ridge of a column's own coefficients: its margin was reconciled before, and is to be met
+_LEAST = 0.02  # of the noise, what a table is taken to tell at least
+_FLOOR = 1e-4  # the least variance of a coefficient
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Model:
+    """
+    A distribution over the universe: exact tables of a junction tree.
+
+    Attributes
+    ----------
+    tree
+        The tree, and the groupings of all columns.
+    tables
+        The probabilities of its buckets.
+    coefficients
+        Of the columns, then of each measured table in the order of measuring.
+    """
+
+    tree: Tree
+    tables: tuple[Floats, ...]
+    coefficients: tuple[Floats, ...]
+
+    def rows(self, count: int, rng: np.random.Generator) -> Integers:
+        """Return so many rows of the model as places, shape (C, count); see `model_rows`."""
+        return model_rows(self.tree, self.tables, count, rng)
+
+
+def zeros_of(universe: Universe, groupings: Sequence[Grouping]) -> tuple[Fixed, ...]:
+    """Return the factors of the rules: minus infinity where no row can be."""
+    found = []
+    for columns, allowed in universe.rules:
+        ranked = allowed[np.ix_(*[groupings[c].order for c in columns])]
+        scope = tuple((c, groupings[c].finest) for c in columns)
+        found.append((scope, np.where(ranked, 0.0, -np.inf)))
+    return tuple(found)
+
+
+def scopes_of(groupings: Sequence[Grouping], tables: Sequence[Scope], fixed: Sequence[Fixed]) -> list[Scope]:
+    """Return the scopes of a model's factors: columns, measured tables, what is fixed."""
+    columns: list[Scope] = [((c, grouping.finest),) for c, grouping in enumerate(groupings)]
+    return [*columns, *tables, *(scope for scope, _ in fixed)]
+
+
+def fitted(
+    groupings: Sequence[Grouping],
+    columns: Sequence[Floats],
+    tables: Sequence[Measured],
+    fixed: Sequence[Fixed],
+    total: int,
+    start: Sequence[Floats],
+    iterations: int,
+    independent: bool = True,
+) -> Model:
+    """
+    Fit the model to expected counts of columns and released counts of tables.
+
+    Parameters
+    ----------
+    columns
+        Expected counts of each column's places, above 0, `total` in all.
+    fixed
+        Logarithms of weights that are kept as they are: structural zeros.
+    start
+        Coefficients of an earlier model of the same columns and the first of the tables.
+    independent
+        Whether the model without coefficients has the columns' counts, independent of each other; else it
+        has only the weights of `fixed`.
+    """
+    tree = build(scopes_of(groupings, [t.scope for t in tables], fixed), groupings)
+    ranked = [mass[g.order] for mass, g in zip(columns, groupings, strict=True)]
+    factors = [Factor(np.log(mass / total) * independent, (mass, np.full(len(mass), OWN))) for mass in ranked]
+    factors += [factor_of(table, ranked, groupings, total) for table in tables]
+    factors += [Factor(weights, None) for _, weights in fixed]
+    known = [*start, *[None] * (len(columns) + len(tables) - len(start))]
+    found = fit(tree, factors, total, known, iterations)
+    weights = [f.base + t for f, t in zip(factors, found, strict=False)]
+    weights += [factor.base for factor in factors[len(found) :]]
+    probabilities, _ = beliefs(tree, weights)
+    return Model(tree, tuple(probabilities), tuple(found))
+
+
+def factor_of(
+    table: Measured, columns: Sequence[Floats], groupings: Sequence[Grouping], total: int
+) -> Factor:
+    """
+    Return the factor of a measured table: its counts with the margins of columns, and the ridge.
+
+    The counts mu of independent columns move by about mu times a coefficient. With noise of variance v and
+    coefficients of variance t, the mean of what is there is the share mu / (mu + v / (mu t)) of what was
+    seen: so the ridge is v / (mu t). The variance t is estimated from the table by moments.
+    """
+    sums = [np.add.reduceat(columns[c], groupings[c].starts[level]) for c, level in table.scope]
+    independent = total * reduce(np.multiply.outer, [part / total for part in sums])
+    beyond = table.counts - independent
+    axes = range(beyond.ndim)
+    centre = beyond.mean()
+    margins = [beyond.mean(axis=tuple(a for a in axes if a != axis), keepdims=True) - centre for axis in axes]
+    beyond = beyond - centre - sum(margins)
+    freedom = beyond.size - 1 - sum(size - 1 for size in beyond.shape)
+    noise = max(table.variance, 1e-9)
+    told = max(float((beyond**2).sum()) - noise * freedom, _LEAST * noise * beyond.size)
+    variance = max(told / float((independent**2).sum()), _FLOOR)
+    ridge = noise / (np.maximum(independent, 1.0) * variance)
+    return Factor(np.zeros(beyond.shape), (independent + beyond, ridge))

@@ -1,0 +1,161 @@
+"""Message passing on a junction tree: probabilities of a log-linear model, exactly but for rounding."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from queries.domain import Integers
+from smalldb.rounds.grouping import Floats, Grouping
+from smalldb.rounds.junction import Bucket, Scope, home, junction_tree
+
+Step = tuple[int, Integers | None]  # an axis and where its groups start, or None: summed over
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tree:
+    """
+    A junction tree, with what leads from the cells of one table to those of another.
+
+    Attributes
+    ----------
+    groupings
+        Of all columns.
+    buckets
+        Children before parents.
+    homes
+        Of each factor, the bucket that it is part of.
+    lifts
+        Of each factor, how it is spread over the cells of its bucket.
+    sums
+        Of each factor, how the cells of its bucket are summed to its own.
+    rises, falls
+        The same for what each bucket passes on: over the cells of its parent, over its own, and sums.
+    """
+
+    groupings: tuple[Grouping, ...]
+    buckets: tuple[Bucket, ...]
+    homes: tuple[int, ...]
+    lifts: tuple["Lift", ...]
+    sums: tuple[tuple[Step, ...], ...]
+    rises: tuple["Lift | None", ...]
+    falls: tuple["Lift", ...]
+    gathered: tuple[tuple[Step, ...], ...]
+
+    def shape(self, place: int) -> tuple[int, ...]:
+        """Return the shape of a bucket's table."""
+        return tuple(self.groupings[c].groups(level) for c, level in self.buckets[place].scope)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lift:
+    """How the cells of a coarse table are repeated over the cells of a finer one with more columns."""
+
+    takes: tuple[tuple[int, Integers], ...]
+    shape: tuple[int, ...]
+
+    def __call__(self, table: Floats) -> Floats:
+        """Return the table in a shape that broadcasts over the finer one."""
+        for axis, parents in self.takes:
+            table = table.take(parents, axis=axis)
+        return table.reshape(self.shape)
+
+
+def lift(coarse: Scope, fine: Scope, groupings: Sequence[Grouping]) -> Lift:
+    """Prepare the repeating of a table's cells over those of a finer one."""
+    levels = dict(fine)
+    takes = tuple(
+        (axis, groupings[c].parents(level, levels[c]))
+        for axis, (c, level) in enumerate(coarse)
+        if level != levels[c]
+    )
+    inside = dict(coarse)
+    return Lift(takes, tuple(groupings[c].groups(level) if c in inside else 1 for c, level in fine))
+
+
+def steps(fine: Scope, coarse: Scope, groupings: Sequence[Grouping]) -> tuple[Step, ...]:
+    """Prepare the summing of a table's cells to those of a coarser one; the last axis goes first."""
+    levels = dict(coarse)
+    found: list[Step] = []
+    for axis, (c, level) in reversed(list(enumerate(fine))):
+        if c not in levels:
+            found.append((axis, None))
+        elif levels[c] != level:
+            found.append((axis, groupings[c].inside(levels[c], level)))
+    return tuple(sorted(found, key=lambda step: step[1] is not None))
+
+
+def summed(table: Floats, path: Sequence[Step]) -> Floats:
+    """Sum a table's cells along prepared steps."""
+    gone = tuple(axis for axis, starts in path if starts is None)
+    groups = [(axis, starts) for axis, starts in path if starts is not None]
+    for axis, starts in groups:
+        table = np.add.reduceat(table, starts, axis=axis)
+    return table.sum(axis=gone) if gone else table
+
+
+def build(scopes: Sequence[Scope], groupings: Sequence[Grouping]) -> Tree:
+    """Build the tree of some factors; every column must be in one of them."""
+    buckets = junction_tree(scopes, groupings)
+    homes = tuple(home(scope, buckets) for scope in scopes)
+    return Tree(
+        tuple(groupings),
+        buckets,
+        homes,
+        tuple(lift(s, buckets[h].scope, groupings) for s, h in zip(scopes, homes, strict=True)),
+        tuple(steps(buckets[h].scope, s, groupings) for s, h in zip(scopes, homes, strict=True)),
+        tuple(lift(b.passed, buckets[b.parent].scope, groupings) if b.parent >= 0 else None for b in buckets),
+        tuple(lift(b.passed, b.scope, groupings) for b in buckets),
+        tuple(steps(b.scope, b.passed, groupings) for b in buckets),
+    )
+
+
+def beliefs(tree: Tree, factors: Sequence[Floats]) -> tuple[list[Floats], float]:
+    """
+    Return the probabilities of each bucket's table, and the logarithm of the sum of all weights.
+
+    Parameters
+    ----------
+    factors
+        Logarithms of weights, one array for each factor of the tree; minus infinity is a structural zero.
+        Each bucket must have a cell of a weight above 0.
+    """
+    tables = [np.zeros(tree.shape(place)) for place in range(len(tree.buckets))]
+    for place, spread, factor in zip(tree.homes, tree.lifts, factors, strict=True):
+        tables[place] += spread(factor)
+    total, messages = 0.0, list[Floats]()
+    incoming: list[list[Floats]] = [[] for _ in tables]
+    for place, bucket in enumerate(tree.buckets):
+        table = tables[place]
+        top = table.max()
+        table -= top
+        np.exp(table, out=table)
+        for message in incoming[place]:
+            table *= message
+        message = summed(table, tree.gathered[place])
+        size = float(message.max())
+        total += float(top) + float(np.log(size))
+        message = message / size
+        table /= size
+        messages.append(message)
+        rise = tree.rises[place]
+        if rise is not None:
+            incoming[bucket.parent].append(rise(message))
+    for place in reversed(range(len(tables))):
+        parent = tree.buckets[place].parent
+        if parent >= 0:
+            outside = summed(tables[parent], steps_between(tree, place))
+            ratio = np.divide(outside, messages[place], out=np.zeros_like(outside), where=messages[place] > 0)
+            tables[place] *= tree.falls[place](ratio)
+    return tables, total
+
+
+def steps_between(tree: Tree, place: int) -> tuple[Step, ...]:
+    """Return how the parent's cells are summed to what a bucket passes on to it."""
+    bucket = tree.buckets[place]
+    return steps(tree.buckets[bucket.parent].scope, bucket.passed, tree.groupings)
+
+
+def marginals(tree: Tree, tables: Sequence[Floats]) -> list[Floats]:
+    """Return the probabilities of the cells of each factor."""
+    return [summed(tables[place], path) for place, path in zip(tree.homes, tree.sums, strict=True)]

@@ -1,0 +1,173 @@
+"""The public plan of a release in rounds: what each step costs, and how many there are."""
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import combinations
+
+from smalldb.accounting.concentrated import rho_of
+from smalldb.rounds.cells import MOST_CELLS
+from smalldb.rounds.expecting import all_cells, columns_alone, in_rounds
+from smalldb.rounds.measuring import Law
+from smalldb.rounds.universe import Universe
+
+MEMORY = 1 << 17  # cells of all tables of the model
+CERTIFICATE = Fraction(1, 20)
+SELECTING = Fraction(1, 4)  # of a round
+MOST_ROUNDS = 100
+_FINE = 1 << 10  # to which shares are rounded
+
+
+@dataclass(frozen=True, slots=True)
+class RoundsPlan:
+    """
+    What is done, and what each step costs: all of it from public numbers.
+
+    Attributes
+    ----------
+    universe
+        The columns, the rules and the workload.
+    epsilon, delta
+        The guarantee; delta is None for a pure one, and also where a delta would not be of use.
+    law
+        How costs are counted and noise is drawn. Costs are epsilons, or parts of a rho.
+    rows
+        The public n under replace-one; under add-remove a public guess, which steers choices only.
+    columns
+        The cost of each column.
+    cells
+        The cost of all cells of the universe at once; above 0, there are neither columns nor rounds.
+    rounds
+        How many tables are selected and measured, at most.
+    selecting, measuring
+        What each round costs in its two parts.
+    certifying
+        What the certificate costs: half for its selection, half for its size; 0 for none.
+    memory
+        How many cells all tables of the model have, at most; what the rules need is never refused.
+    expected
+        About what the total variation distance of the workload's tables will be in the mean.
+    """
+
+    universe: Universe
+    epsilon: Fraction
+    delta: Fraction | None
+    law: Law
+    rows: int
+    columns: tuple[Fraction, ...]
+    cells: Fraction
+    rounds: int
+    selecting: Fraction
+    measuring: Fraction
+    certifying: Fraction
+    memory: int
+    expected: float
+
+    @property
+    def budget(self) -> Fraction:
+        """The sum that all costs must not exceed: epsilon, or the rho that proves (epsilon, delta)."""
+        return self.epsilon if self.delta is None else rho_of(self.epsilon, self.delta)
+
+    @property
+    def cost(self) -> Fraction:
+        """What all steps cost together, exactly: never more than the budget."""
+        return sum(self.columns, self.certifying + self.cells) + self.rounds * (
+            self.selecting + self.measuring
+        )
+
+
+def plan_rounds(
+    universe: Universe,
+    epsilon: Fraction,
+    delta: Fraction | None,
+    replaced: bool,
+    rows: int,
+    *,
+    memory: int = MEMORY,
+    certificate: Fraction = CERTIFICATE,
+) -> RoundsPlan:
+    """
+    Share a budget among columns, rounds and the certificate, from public numbers alone.
+
+    Columns are shared so that the sum of their errors (as total variation distance) is least: costs
+    proportional to k^(1/2) pure, k^(2/3) under rho. What they get in all grows with the error that they would
+    have if they got everything; rounds get fewer as that grows.
+
+    Parameters
+    ----------
+    rows
+        The public n under replace-one, else a public guess of it.
+    certificate
+        The share of the budget for the certificate, 0 for none.
+    """
+    if not 0 <= certificate < 1:
+        raise ValueError("certificate must be a share of at least 0 and below 1")
+    if rows < 1:
+        raise ValueError("rows must be at least 1")
+    pure = Law(concentrated=False, replaced=replaced)
+    plans = [_in_rounds(universe, pure, epsilon, None, epsilon, rows, memory, certificate)]
+    if delta is not None:
+        law, rho = Law(concentrated=True, replaced=replaced), rho_of(epsilon, delta)
+        plans.append(_in_rounds(universe, law, epsilon, delta, rho, rows, memory, certificate))
+    plan = min(plans, key=lambda one: one.expected)
+    left = epsilon * (1 - certificate)
+    # one noise for all cells is geometric, with a delta, too: its tail is lighter
+    error = all_cells(universe, pure, left, rows)
+    if universe.cells > MOST_CELLS or error >= plan.expected:
+        return plan
+    return replace(
+        plan,
+        delta=None,
+        law=pure,
+        columns=(),
+        cells=left,
+        rounds=0,
+        certifying=epsilon * certificate,
+        expected=error,
+    )
+
+
+def _in_rounds(
+    universe: Universe,
+    law: Law,
+    epsilon: Fraction,
+    delta: Fraction | None,
+    budget: Fraction,
+    rows: int,
+    memory: int,
+    certificate: Fraction,
+) -> RoundsPlan:
+    """Return the plan that measures columns, then tables in rounds, under a law."""
+    left = budget * (1 - certificate)
+    parts = [round(k ** (2 / 3 if law.concentrated else 1 / 2) * _FINE) for k in universe.sizes]
+    blur = columns_alone(universe, law, [left * part / sum(parts) for part in parts], rows)
+    pairs = len({pair for table in universe.tables for pair in combinations(table, 2)})
+    share = Fraction(round(_FINE * _column_share(blur, law.concentrated)), _FINE) if pairs else Fraction(1)
+    rounds = _rounds(blur, pairs, law.concentrated)
+    each = left * (1 - share) / max(1, rounds)
+    return RoundsPlan(
+        universe=universe,
+        epsilon=epsilon,
+        delta=delta,
+        law=law,
+        rows=rows,
+        columns=tuple(left * share * part / sum(parts) for part in parts),
+        cells=Fraction(0),
+        rounds=rounds,
+        selecting=each * SELECTING,
+        measuring=each * (1 - SELECTING),
+        certifying=budget * certificate,
+        memory=memory,
+        expected=in_rounds(universe, blur) if pairs else blur,
+    )
+
+
+def _column_share(blur: float, concentrated: bool) -> float:
+    """Return the share of columns; fitted to tables of 8 to 14 columns."""
+    middle = 0.25 if concentrated else 0.35
+    return float(min(0.75, max(0.1, middle * (max(blur, 1e-12) / 0.0043) ** 0.4)))
+
+
+def _rounds(blur: float, pairs: int, concentrated: bool) -> int:
+    """Return how many rounds are worth their noise."""
+    wanted = (4.0 if concentrated else 2.6) / max(blur, 1e-12) ** 0.5
+    return min(MOST_ROUNDS, pairs + pairs // 2, max(3, round(wanted))) if pairs else 0

@@ -1,0 +1,101 @@
+"""Reading of released columns: smoothed where they are ordered, shrunk, and reconciled with wider tables."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.ndimage import gaussian_filter1d
+
+from queries.domain import Integers
+from smalldb.rounds.grouping import Floats, Grouping
+from smalldb.rounds.measuring import Measured
+
+WIDTHS = (0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)  # of the kernel that smooths
+FEW = 8  # places that are not smoothed
+_FAR = 3.0  # deviations beyond which a place stands on its own
+_PASSES = 4
+_PRICE = 8.0  # variances that such a place costs, for having been picked
+
+
+def pooled_total(columns: Sequence[Measured]) -> int:
+    """Return the number of rows that all measured columns together tell: at least 1."""
+    precisions = [1 / max(1e-9, part.variance * part.counts.size) for part in columns]
+    weighted = sum(p * float(part.counts.sum()) for p, part in zip(precisions, columns, strict=True))
+    return max(1, round(weighted / sum(precisions)))
+
+
+def read_column(counts: Integers, variance: float, total: int, ordered: bool) -> Floats:
+    """
+    Return expected counts of a column's places, at least 0 and `total` in all, from its released counts.
+
+    Ordered columns are smoothed by the normal kernel of the width that has the least estimated risk (Stein);
+    places that stand out by more than three deviations stay as they were seen. Then all are shifted alike and
+    cut at 0 (the nearest point of the simplex), which removes noise where places are rare.
+    """
+    seen = counts.astype(np.float64)
+    best, least = seen, 2 * variance * len(seen)
+    if ordered and len(seen) >= FEW:
+        for width in WIDTHS:
+            kernel = gaussian_filter1d(np.eye(len(seen)), width, axis=0, mode="nearest")
+            smooth, alone = seen, np.zeros(len(seen), dtype=bool)
+            for _ in range(_PASSES):
+                smooth = kernel @ np.where(alone, smooth, seen)
+                alone = np.abs(seen - smooth) > _FAR * variance**0.5
+            found = np.where(alone, seen, smooth)
+            freedom = np.where(alone, 1 + _PRICE / 2, np.diag(kernel)).sum()
+            risk = float(((seen - found) ** 2).sum() + 2 * variance * freedom)
+            if risk < least:
+                best, least = found, risk
+    return on_simplex(best, total)
+
+
+def on_simplex(values: Floats, total: float) -> Floats:
+    """Return the nearest values that are at least 0 and sum to `total`, above 0."""
+    ranked = np.sort(values)[::-1]
+    shifts = (np.cumsum(ranked) - total) / np.arange(1, len(values) + 1)
+    last = int(np.nonzero(ranked > shifts)[0][-1])
+    near: Floats = np.maximum(values - shifts[last], 0.0)
+    return near
+
+
+def reconciled(
+    read: Sequence[Floats],
+    columns: Sequence[Measured],
+    groupings: Sequence[Grouping],
+    tables: Sequence[Measured],
+    total: int,
+    levels: int = 3,
+) -> list[Floats]:
+    """
+    Return expected counts of each column's places, with what wider tables say of its coarse groups.
+
+    Level by level, the groups of a column are means of what its own table and the sums of every wider table
+    say, weighted by their precisions; the places inside a group keep their shares.
+    """
+    found = []
+    for c, (mass, own, grouping) in enumerate(zip(read, columns, groupings, strict=True)):
+        values = mass[grouping.order]
+        width = grouping.groups(grouping.finest)
+        with_it = [t for t in tables if any(column == c for column, _ in t.scope)]
+        for level in range(1, min(levels + 1, grouping.finest)):
+            here = np.add.reduceat(values, grouping.starts[level])
+            variance = np.diff(np.append(grouping.starts[level], width)) * max(own.variance, 1e-9) / 2
+            weight, weighted = 1 / variance, here / variance
+            for table in with_it:
+                axis = [column for column, _ in table.scope].index(c)
+                fine = table.scope[axis][1]
+                if fine < level:
+                    continue
+                sums = table.counts.sum(axis=tuple(a for a in range(table.counts.ndim) if a != axis))
+                starts = grouping.inside(level, fine)
+                each = np.diff(np.append(starts, len(sums))) * (table.counts.size / len(sums))
+                precision = 1 / (each * max(table.variance, 1e-9))
+                weight, weighted = weight + precision, weighted + precision * np.add.reduceat(sums, starts)
+            target = np.maximum(weighted / weight, 1e-3 * total / len(here))
+            target *= total / target.sum()
+            ratio = np.divide(target, here, out=np.zeros_like(target), where=here > 0)
+            values = values * ratio[grouping.parents(level, grouping.finest)]
+        values = np.maximum(values, 1e-9 * total)
+        places = np.empty_like(values)
+        places[grouping.order] = values * (total / values.sum())
+        found.append(places)
+    return found

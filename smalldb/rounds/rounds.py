@@ -1,0 +1,227 @@
+"""Release in rounds: measure every column, then select, measure and fit; rows and a certificate."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from queries.domain import Integers
+from smalldb.randomness import BitSource
+from smalldb.rounds.cells import read_cells
+from smalldb.rounds.certificate import Certificate, certify
+from smalldb.rounds.counting import PrivateRows
+from smalldb.rounds.grouping import Floats, Grouping, halved
+from smalldb.rounds.junction import Scope, cells, junction_tree
+from smalldb.rounds.measuring import Measured, choose, measure
+from smalldb.rounds.modelling import Fixed, Model, fitted, scopes_of, zeros_of
+from smalldb.rounds.plan import RoundsPlan
+from smalldb.rounds.reading import pooled_total, read_column, reconciled
+from smalldb.rounds.rows import uniform_order
+from smalldb.rounds.selecting import Candidates, candidates, predictions
+
+PREDICTING = 1 << 15  # rows of the model from which predictions are made
+ITERATIONS = 15  # of a fit between rounds, from the coefficients of the one before
+LAST_ITERATIONS = 60
+_SEED = 0x5EED  # rows that predict are drawn by public numbers: predictions follow from what was released
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class History:
+    """
+    The released integers, in the order of release; all that later steps know of the data.
+
+    Attributes
+    ----------
+    columns
+        Every column at all its places.
+    tables
+        The selected tables, one a round; or the table of all cells.
+    """
+
+    columns: tuple[Measured, ...]
+    tables: tuple[Measured, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outcome:
+    """
+    What a release in rounds gives.
+
+    Attributes
+    ----------
+    history
+        The released integers.
+    total
+        The number of rows that was read from them; n itself under replace-one.
+    model
+        The distribution that was fitted to them.
+    places
+        The synthetic rows in uniformly random order, shape (rows, C).
+    certificate
+        How far any query of the workload is off, or None if nothing was spent on it.
+    spent
+        The cost of what was drawn: an epsilon, or a rho; at most that of the plan.
+    """
+
+    history: History
+    total: int
+    model: Model
+    places: Integers
+    certificate: Certificate | None
+    spent: Fraction
+
+
+def release_rounds(
+    plan: RoundsPlan,
+    rows: PrivateRows,
+    source: BitSource,
+    *,
+    count: int | None = None,
+    progress: Progress | None = None,
+) -> Outcome:
+    """
+    Release a synthetic table under the guarantee of a plan.
+
+    Every step is a function of the data, given what was released before, of the cost that the plan states:
+    costs add up (docs/proofs/rounds.md).
+
+    Parameters
+    ----------
+    rows
+        The private rows; under replace-one as many as the plan says.
+    count
+        How many rows are wanted; None: as many as there are, or are read from what was released.
+    progress
+        Called after each round with how many are done, and how many there are at most.
+    """
+    history, total, model = (_in_cells if plan.cells else _in_rounds)(plan, rows, source, progress)
+    wanted = total if count is None else count
+    found = model.rows(wanted, np.random.default_rng(source.bits(128)))
+    certificate = certify(plan, rows, found, source) if plan.certifying else None
+    paid = sum((part.cost for part in (*history.columns, *history.tables)), plan.certifying)
+    paid += plan.selecting * len(history.tables) if plan.rounds else 0
+    places = found[:, uniform_order(wanted, source)].T
+    return Outcome(history, total, model, places, certificate, paid)
+
+
+def _in_cells(
+    plan: RoundsPlan, rows: PrivateRows, source: BitSource, progress: Progress | None
+) -> tuple[History, int, Model]:
+    """Measure all cells at once; they are read by empirical Bayes."""
+    everything = tuple(range(len(plan.universe.sizes)))
+    scope = tuple((c, 0) for c in everything)
+    counts = rows.table(everything, plan.universe.sizes)
+    measured = measure(counts, scope, plan.law, plan.cells, source)
+    total = plan.rows if plan.law.replaced else max(1, int(measured.counts.sum()))
+    model = read_cells(plan.universe, measured, float(plan.law.spread(plan.cells)), total)
+    if progress is not None:
+        progress(1, 1)
+    return History((), (measured,)), total, model
+
+
+def _in_rounds(
+    plan: RoundsPlan, rows: PrivateRows, source: BitSource, progress: Progress | None
+) -> tuple[History, int, Model]:
+    """Measure every column; then select a table and measure it, round by round."""
+    columns = tuple(
+        measure(rows.table((c,), (size,)), ((c, 0),), plan.law, cost, source)
+        for c, (size, cost) in enumerate(zip(plan.universe.sizes, plan.columns, strict=True))
+    )
+    reader = Reader.of(plan, columns)
+    counted = reader.candidates.count(rows)
+    names = reader.candidates.scopes()
+    tables: list[Measured] = []
+    refused: set[Scope] = set()
+    model = reader.fit(tables, (), ITERATIONS)
+    for number in range(plan.rounds):
+        rng = np.random.default_rng([_SEED, number])
+        expected = predictions(reader.candidates, model.rows(PREDICTING, rng), reader.total)
+        scores = reader.candidates.scores(counted, expected, plan.law.size(plan.measuring))
+        chosen = _selected(plan, reader, scores, names, tables, refused, source)
+        if chosen is None:
+            break
+        where = reader.candidates.tables.index(tuple(c for c, _ in chosen))
+        there = reader.candidates.coarse(counted[where], chosen)
+        tables.append(measure(there, chosen, plan.law, plan.measuring, source))
+        last = number == plan.rounds - 1
+        model = reader.fit(tables, model.coefficients, LAST_ITERATIONS if last else ITERATIONS)
+        if progress is not None:
+            progress(number + 1, plan.rounds)
+    return History(columns, tuple(tables)), reader.total, model
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reader:
+    """What follows from the released columns: the total, the groupings and the candidates."""
+
+    plan: RoundsPlan
+    columns: tuple[Measured, ...]
+    total: int
+    read: tuple[Floats, ...]
+    groupings: tuple[Grouping, ...]
+    fixed: tuple[Fixed, ...]
+    candidates: Candidates
+
+    @staticmethod
+    def of(plan: RoundsPlan, columns: tuple[Measured, ...]) -> "Reader":
+        """Read the released columns."""
+        total = plan.rows if plan.law.replaced else pooled_total(columns)
+        read = tuple(
+            read_column(part.counts, part.variance, total, ordered)
+            for part, ordered in zip(columns, plan.universe.ordered, strict=True)
+        )
+        groupings = tuple(
+            halved(np.maximum(mass, 1e-6 * total), ordered)
+            for mass, ordered in zip(read, plan.universe.ordered, strict=True)
+        )
+        fixed, chosen = zeros_of(plan.universe, groupings), candidates(plan.universe, groupings)
+        return Reader(plan, columns, total, read, groupings, fixed, chosen)
+
+    def fit(self, tables: list[Measured], start: tuple[Floats, ...], iterations: int) -> Model:
+        """Fit the model to all that was released."""
+        masses = reconciled(self.read, self.columns, self.groupings, tables, self.total)
+        return fitted(self.groupings, masses, tables, self.fixed, self.total, start, iterations)
+
+    def fits(self, tables: list[Measured], scope: Scope) -> bool:
+        """Whether the model stays within its memory with one more table."""
+        scopes = scopes_of(self.groupings, [*(t.scope for t in tables), scope], self.fixed)
+        tree = junction_tree(scopes, self.groupings)
+        return sum(cells(bucket.scope, self.groupings) for bucket in tree) <= self.plan.memory
+
+
+def _selected(
+    plan: RoundsPlan,
+    reader: Reader,
+    scores: Integers,
+    names: list[Scope],
+    tables: list[Measured],
+    refused: set[Scope],
+    source: BitSource,
+) -> Scope | None:
+    """
+    Select a candidate that the model has room for, by an exponential mechanism over all with room.
+
+    Whether there is room depends on released numbers alone. It is looked at once a candidate was drawn, and
+    all is drawn again if there is none: this is the law among those that it has room for.
+    """
+    left = np.array([not _dominates(name, refused) for name in names])
+    while left.any():
+        places = np.nonzero(left)[0]
+        most = max(reader.candidates.weights)
+        chosen = names[int(places[choose(scores[places], plan.law, plan.selecting, most, source)])]
+        if reader.fits(tables, chosen):
+            return chosen
+        refused.add(chosen)
+        left &= np.array([not _dominates(name, {chosen}) for name in names])
+    return None
+
+
+def _dominates(name: Scope, refused: set[Scope]) -> bool:
+    """Whether a table is as fine as one that was refused, or finer."""
+    return any(
+        len(name) == len(other) and all(a == b and m >= k for (a, m), (b, k) in zip(name, other, strict=True))
+        for other in refused
+    )

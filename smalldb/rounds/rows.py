@@ -1,0 +1,57 @@
+"""Rows of a model on a junction tree: conditional systematic rounding, bucket by bucket from the roots."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from queries.domain import Integers
+from smalldb.randomness import BitSource
+from smalldb.rounds.grouping import Floats
+from smalldb.rounds.passing import Tree
+
+
+def model_rows(tree: Tree, tables: Sequence[Floats], rows: int, rng: np.random.Generator) -> Integers:
+    """
+    Return rows as places, shape (C, rows): the counts of each bucket's cells are met to about one row.
+
+    From the roots down, each bucket refines the groups of one column, given its other columns. Rows that
+    agree in what is given are taken in a random order, and get their groups by systematic rounding.
+
+    Cost: rows times the columns of all buckets.
+    """
+    from smalldb.kernels.refining import refine
+
+    columns = len(tree.groupings)
+    level = [0] * columns
+    groups = np.zeros((columns, rows), dtype=np.int64)  # of each column at its present level
+    for place in reversed(range(len(tree.buckets))):
+        bucket = tree.buckets[place]
+        column, levels = bucket.column, dict(bucket.scope)
+        grouping, fine = tree.groupings[column], levels[column]
+        context = np.zeros(rows, dtype=np.int64)
+        for c, lev in bucket.scope:
+            if c != column:
+                other = tree.groupings[c]
+                at = groups[c] if level[c] == lev else other.parents(lev, level[c])[groups[c]]
+                context = context * other.groups(lev) + at
+        axis = [c for c, _ in bucket.scope].index(column)
+        table = np.moveaxis(tables[place], axis, -1).reshape(-1, grouping.groups(fine))
+        starts = np.append(grouping.inside(level[column], fine), grouping.groups(fine))
+        offsets = rng.random((len(table), len(starts) - 1))
+        order = rng.permutation(rows)
+        refine(context, groups[column], order, np.maximum(table, 0.0), starts, offsets)
+        level[column] = fine
+    for c, grouping in enumerate(tree.groupings):
+        groups[c] = grouping.order[groups[c]]
+    return groups
+
+
+def uniform_order(rows: int, source: BitSource) -> Integers:
+    """Draw one of all orders of the rows, each as likely as any other, exactly: by random keys of 64 bits."""
+    while True:
+        keys = np.frombuffer(source.bits(64 * rows).to_bytes(8 * rows, "big"), dtype=">u8").astype(np.uint64)
+        order = np.argsort(keys)
+        ranked = keys[order]
+        # equal keys have no order of their own: all are drawn again
+        if not (ranked[1:] == ranked[:-1]).any():
+            return order

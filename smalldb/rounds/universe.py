@@ -1,0 +1,72 @@
+"""What is public of a wide table: its columns, what is impossible, and what will be asked."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import prod
+
+import numpy as np
+import numpy.typing as npt
+
+Rule = tuple[tuple[int, ...], npt.NDArray[np.bool_]]  # columns, and which of their joint places are possible
+
+MOST_PLACES = 1 << 20  # of a column
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Universe:
+    """
+    The product of columns of so many places, less what rules forbid, and the tables of a workload.
+
+    Attributes
+    ----------
+    sizes
+        The number of places of each column, at least 2; shape (C,).
+    ordered
+        Of each column, whether places beside each other are alike; shape (C,).
+    tables
+        The tables of the workload: distinct sets of columns, each ascending and without repeats.
+    weights
+        What each table counts, at least 1 (all 1: every table the same).
+    rules
+        Columns, ascending, and a boolean array shaped by their sizes: False where no row can be.
+    """
+
+    sizes: tuple[int, ...]
+    ordered: tuple[bool, ...]
+    tables: tuple[tuple[int, ...], ...]
+    weights: tuple[int, ...]
+    rules: tuple[Rule, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.sizes or any(not 2 <= size <= MOST_PLACES for size in self.sizes):
+            raise ValueError(f"every column needs 2 to {MOST_PLACES} places")
+        if len(self.ordered) != len(self.sizes):
+            raise ValueError("ordered must say yes or no for every column")
+        if not self.tables or len(set(self.tables)) != len(self.tables):
+            raise ValueError("tables must be distinct, and at least one")
+        for columns in (*self.tables, *(columns for columns, _ in self.rules)):
+            ascending = all(a < b for a, b in pairwise(columns))
+            if not columns or not ascending or not 0 <= columns[0] <= columns[-1] < len(self.sizes):
+                raise ValueError("the columns of a table or rule are numbers from 0, ascending, at least one")
+        if len(self.weights) != len(self.tables) or any(weight < 1 for weight in self.weights):
+            raise ValueError("weights must be integers of at least 1, one for each table")
+        for columns, allowed in self.rules:
+            if allowed.dtype != np.bool_ or allowed.shape != tuple(self.sizes[c] for c in columns):
+                raise ValueError("a rule needs a boolean array of the shape of its columns' places")
+            if not allowed.any():
+                raise ValueError("a rule forbids everything")
+
+    @property
+    def cells(self) -> int:
+        """The number of cells of the product, whatever the rules."""
+        return prod(self.sizes)
+
+    def size(self, columns: Sequence[int]) -> int:
+        """Return the number of cells of a table."""
+        return prod(self.sizes[c] for c in columns)
+
+    @property
+    def queries(self) -> int:
+        """The number of cells of all tables of the workload."""
+        return sum(map(self.size, self.tables))
