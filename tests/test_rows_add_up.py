@@ -19,8 +19,7 @@ import pandas as pd
 import pytest
 
 from queries import DataError, Domain, Rows
-from smalldb import tables
-from smalldb.schema import mapping, parse_schema, sources
+from smalldb.schema import mapping, parse_schema, sources, tables
 from smalldb.schema.tables import read_by_duckdb, read_csv, read_table
 
 COLUMNS_TEXT = """

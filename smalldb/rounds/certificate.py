@@ -8,8 +8,9 @@ from math import ceil, exp, log, log1p, sqrt
 import numpy as np
 
 from queries.domain import Integers
-from smalldb.exact import draw_level, uniform_below
-from smalldb.randomness import BitSource
+from smalldb.exact.bits import BitSource
+from smalldb.exact.integers import uniform_below
+from smalldb.exact.levels import draw_level
 from smalldb.rounds.counting import PrivateRows
 from smalldb.rounds.measuring import Law
 from smalldb.rounds.plan import RoundsPlan

@@ -8,9 +8,9 @@ from math import exp, isqrt, pi, sqrt
 import numpy as np
 
 from queries.domain import Integers
-from smalldb.answers.drawing import two_sided_geometric
 from smalldb.answers.gaussian import gaussian_noise
-from smalldb.randomness import BitSource
+from smalldb.exact.bits import BitSource
+from smalldb.exact.integers import two_sided_geometric
 from smalldb.rounds.junction import Scope
 from smalldb.selection import select
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 
 from queries.domain import Integers
-from smalldb.randomness import BitSource
+from smalldb.exact.bits import BitSource
 from smalldb.rounds.cells import read_cells
 from smalldb.rounds.certificate import Certificate, certify
 from smalldb.rounds.counting import PrivateRows

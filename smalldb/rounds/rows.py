@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from queries.domain import Integers
-from smalldb.randomness import BitSource
+from smalldb.exact.bits import BitSource
 from smalldb.rounds.grouping import Floats
 from smalldb.rounds.passing import Tree
 
