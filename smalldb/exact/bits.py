@@ -3,7 +3,12 @@
 import os
 from collections.abc import Sequence
 from hashlib import shake_256
-from typing import Protocol, final, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, TypeAlias, final, runtime_checkable
+
+if TYPE_CHECKING:
+    import numpy as np
+
+Generator: TypeAlias = "np.random.Generator"
 
 _BLOCK_BYTES = 128
 
@@ -157,3 +162,13 @@ def bit_source(rng: object) -> BitSource:
 def _check(count: int) -> None:
     if count < 0:
         raise ValueError("count must be 0 or more bits")
+
+
+def generator(seed: int) -> Generator:
+    """Return floats at random for post-processing alone: what it makes must follow from released numbers.
+
+    Nothing that the guarantee depends on may be drawn with it.
+    """
+    import numpy as np
+
+    return np.random.default_rng(seed)

@@ -4,8 +4,9 @@ from smalldb.answers.mechanism import ByAnswers
 from smalldb.counting.mechanism import ByCensus
 from smalldb.mechanisms import Mechanism
 from smalldb.rejection.mechanism import ByRejection
+from smalldb.rounds.mechanism import ByRounds
 
-MECHANISMS: tuple[type[Mechanism], ...] = (ByCensus, ByRejection, ByAnswers)
+MECHANISMS: tuple[type[Mechanism], ...] = (ByCensus, ByRejection, ByAnswers, ByRounds)
 
 
 def names() -> tuple[str, ...]:

@@ -1,129 +1,136 @@
 """The certificate: how far any query of the workload is off in the finished table, measured or not."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, exp, log, log1p, sqrt
 
 import numpy as np
 
+from queries import Rows, Workload
 from queries.domain import Integers
 from smalldb.exact.bits import BitSource
-from smalldb.exact.integers import uniform_below
-from smalldb.exact.levels import draw_level
-from smalldb.rounds.counting import PrivateRows
 from smalldb.rounds.measuring import Law
-from smalldb.rounds.plan import RoundsPlan
+from smalldb.selection import select
+
+_SLACK = 1 + 1e-12  # more than what rounding takes from a sum of a few floats
 
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
     """
-    What was released on the distance between the counts of the data and those of the finished rows.
+    What was released on the distance between the answers of the data and those of the finished rows.
+
+    Distances are in units of 1 / D of a row, where D is the common denominator of the queries.
 
     Attributes
     ----------
-    table, cell
-        The columns of the selected query, and their places; (), () is the number of all rows.
+    query
+        The number of the selected query in the workload; the size of the workload stands for the number of
+        all rows.
     distance
-        Its count in the data less its count in the finished rows, with noise.
-    queries
-        How many queries were candidates: all cells of the workload's tables, and the number of rows.
-    selecting
-        The epsilon of the selection.
-    law, cost
-        Of the noise on the distance.
+        D times its sum over the data, less what the finished rows say of it, with noise.
+    total
+        The number of rows that the finished rows stand for: n, or under add-remove what was read of it.
+    workload
+        The queries that are covered.
+    law
+        Of the noise.
+    cost
+        Of the selection, and again of the noise: an epsilon, or a rho.
     """
 
-    table: tuple[int, ...]
-    cell: tuple[int, ...]
+    query: int
     distance: int
-    queries: int
-    selecting: Fraction
+    total: int
+    workload: Workload
     law: Law
     cost: Fraction
 
-    def bound(self, beta: float) -> int:
+    def rows(self, beta: Fraction) -> Fraction:
         """
         Return a number of rows that no query is off by more than, with probability 1 - beta or more.
 
-        Half of beta is for the selection: a query is selected that is less off than the worst one by more
-        than t with probability at most queries exp(-epsilon t / 2). The other half is for the noise.
+        Half of beta is for the selection: it takes a query that is less off than the worst one by more than t
+        with probability at most (|Q| + 1) exp(-epsilon t / (2 D)). The other half is for the noise.
         """
-        if not 0 < beta < 1:
-            raise ValueError("beta must be between 0 and 1")
-        missed = 2 / float(self.selecting) * (log(self.queries) + log(2 / beta))
-        return abs(self.distance) + ceil(missed) + noise_bound(self.law, self.cost, beta / 2)
+        half = float(beta / 2)
+        margin = missed(self.workload, self.law, self.cost, half) + tail(
+            self.law, self.cost, self.workload.denominator, half
+        )
+        return Fraction(abs(self.distance) + margin, self.workload.denominator)
+
+    def share(self, beta: Fraction) -> Fraction:
+        """
+        Return a share of rows that no query's answer is off by more than, with probability 1 - beta or more.
+
+        With B the bound in rows and T the total, the finished rows say f(y) of a query whose expected sum
+        T f(y) was rounded by 1 / (2 D). Replace-one, T = n: |f(x) - f(y)| is at most (B + 1 / (2 D)) / n.
+        Add-remove: the number of rows is one of the queries, |n - T| <= B, and
+        |f(x) - f(y)| <= |n f(x) - T f(y)| / T + f(x) |n - T| / T, at most (2 B + 1 / (2 D)) / T.
+        """
+        if self.total == 0:
+            return Fraction(1)
+        rounded = Fraction(1, 2 * self.workload.denominator)
+        times = 1 if self.law.replaced else 2
+        return min(Fraction(1), (times * self.rows(beta) + rounded) / self.total)
 
 
-def noise_bound(law: Law, cost: Fraction, beta: float) -> int:
-    """Return what the absolute noise of one cell that moves by 1 exceeds with probability at most beta."""
-    spread = float(_alone(law).spread(cost))
-    if law.concentrated:  # sub-Gaussian with that variance (CKS 2020, Proposition 3 and Corollary 17)
-        return ceil(sqrt(2 * spread * log(2 / beta)))
-    # P(|X| > t) = 2 exp(-rate (t + 1)) / (1 + exp(-rate))
-    return max(0, ceil((log(2 / beta) - log1p(exp(-spread))) / spread) - 1)
-
-
-def expected_bound(plan: RoundsPlan, beta: float) -> int:
-    """Return what a bound is above the largest distance, about: a public number."""
-    half, queries = plan.certifying / 2, plan.universe.queries + 1
-    missed = 2 / float(plan.law.selecting(half)) * (log(queries) + log(2 / beta))
-    return ceil(missed) + noise_bound(plan.law, half, beta / 2)
-
-
-def certify(plan: RoundsPlan, rows: PrivateRows, finished: Integers, source: BitSource) -> Certificate:
+def certify(
+    workload: Workload,
+    rows: Rows,
+    finished: Rows,
+    total: int,
+    law: Law,
+    cost: Fraction,
+    source: BitSource,
+) -> Certificate:
     """
     Select the worst query by the exact exponential mechanism, and release how far it is off.
 
-    Between neighbours the count of a cell, and the number of rows, move by at most 1 (the finished rows are
-    released): so do the scores, absolute distances. Half of the cost is for the selection, half for noise.
+    Between neighbours D times the sum of a query over the rows, and D times the number of rows, move by at
+    most D; the finished rows and the total were released. So the absolute distances, which are the scores,
+    move by at most D. Half of the cost is for the selection, half for the noise on the selected distance.
 
     Parameters
     ----------
+    rows
+        The data.
     finished
-        The finished rows as places, shape (C, rows).
+        The finished rows, of any number; none of them only where the total is 0.
+    total
+        As in `Certificate`.
+    cost
+        In all: an epsilon, or a rho.
     """
-    synthetic = PrivateRows(finished.T, np.ones(finished.shape[1], dtype=np.int64))
-    half = plan.certifying / 2
-    epsilon = plan.law.selecting(half)
-    sizes: dict[int, int] = {}
-    for _, distances in _distances(plan, rows, synthetic):
-        levels, counts = np.unique(np.abs(distances), return_counts=True)
-        for level, number in zip(levels.tolist(), counts.tolist(), strict=True):
-            sizes[level] = sizes.get(level, 0) + number
-    worst = max(sizes)
-    level = worst - draw_level({worst - level: n for level, n in sizes.items()}, epsilon / 2, source)
-    index = uniform_below(sizes[level], source)
-    for table, distances in _distances(plan, rows, synthetic):
-        places = np.nonzero(np.abs(distances).ravel() == level)[0]
-        if index < len(places):
-            flat = int(places[index])
-            noise = int(_alone(plan.law).noise(half, 1, source)[0])
-            cell = tuple(int(i) for i in np.unravel_index(flat, distances.shape))
-            return Certificate(
-                table,
-                cell,
-                int(distances.ravel()[flat]) + noise,
-                plan.universe.queries + 1,
-                epsilon,
-                plan.law,
-                half,
-            )
-        index -= len(places)
-    raise ArithmeticError("the drawn level has a query")
+    denominator, half = workload.denominator, cost / 2
+    apart = workload.answers(rows) - expected(workload.answers(finished), finished.n, total)
+    distances = np.append(apart, denominator * (rows.n - total))
+    chosen = select(np.abs(distances), epsilon=law.selecting(half), sensitivity=denominator, rng=source).index
+    noise = law.single(half, denominator, source)
+    return Certificate(chosen, int(distances[chosen]) + noise, total, workload, law, half)
 
 
-def _alone(law: Law) -> Law:
-    """Return the law of one count, which moves by at most 1 under either relation."""
-    return Law(law.concentrated, replaced=False)
+def expected(answers: Integers, rows: int, total: int) -> Integers:
+    """Return the sums over `rows` rows as they would be over `total` of them, rounded to integers."""
+    if rows in (0, total):
+        return answers
+    whole, rest = answers // rows, answers % rows  # so that no product passes 2^63
+    if total * rows >= 1 << 62:
+        return np.array([(2 * a * total + rows) // (2 * rows) for a in answers.tolist()], dtype=np.int64)
+    rounded: Integers = whole * total + (2 * rest * total + rows) // (2 * rows)
+    return rounded
 
 
-def _distances(
-    plan: RoundsPlan, rows: PrivateRows, synthetic: PrivateRows
-) -> Iterator[tuple[tuple[int, ...], Integers]]:
-    """Yield each table of the workload with the distances of its cells; first the number of rows."""
-    yield (), rows.table((), ()) - synthetic.table((), ())
-    for table in plan.universe.tables:
-        sizes = [plan.universe.sizes[c] for c in table]
-        yield table, rows.table(table, sizes) - synthetic.table(table, sizes)
+def missed(workload: Workload, law: Law, cost: Fraction, beta: float) -> int:
+    """Return by how much less the selected query is off than the worst, but with probability beta."""
+    epsilon = float(law.selecting(cost))
+    return ceil(2 * workload.denominator / epsilon * log((workload.size + 1) / beta) * _SLACK)
+
+
+def tail(law: Law, cost: Fraction, moved: int, beta: float) -> int:
+    """Return what the noise of a number that moves by `moved` exceeds with probability at most beta."""
+    if law.concentrated:  # sub-Gaussian (Canonne, Kamath and Steinke 2020, Corollary 17)
+        return ceil(moved * sqrt(log(2 / beta) / float(cost)) * _SLACK)
+    rate = float(cost / moved)
+    # P(|X| > t) = 2 exp(-rate (t + 1)) / (1 + exp(-rate))
+    return max(0, ceil((log(2 / beta) - log1p(exp(-rate))) / rate * _SLACK))

@@ -62,6 +62,12 @@ class Law:
         draw = gaussian_noise if self.concentrated else two_sided_geometric
         return draw(self.spread(cost), count, source)
 
+    def single(self, cost: Fraction, moved: int, source: BitSource) -> int:
+        """Draw the noise of one number that moves by `moved` between neighbours, exactly."""
+        if self.concentrated:
+            return int(gaussian_noise(Fraction(moved * moved) / (2 * cost), 1, source)[0])
+        return int(two_sided_geometric(cost / moved, 1, source)[0])
+
     def selecting(self, cost: Fraction) -> Fraction:
         """
         Return the epsilon of an exponential mechanism of that cost.

@@ -8,6 +8,7 @@ from typing import TypeAlias
 import numpy as np
 
 from queries.domain import Integers
+from smalldb.exact.bits import Generator
 from smalldb.rounds.fitting import Factor, fit
 from smalldb.rounds.grouping import Floats, Grouping
 from smalldb.rounds.junction import Scope
@@ -42,7 +43,7 @@ class Model:
     tables: tuple[Floats, ...]
     coefficients: tuple[Floats, ...]
 
-    def rows(self, count: int, rng: np.random.Generator) -> Integers:
+    def rows(self, count: int, rng: Generator) -> Integers:
         """Return so many rows of the model as places, shape (C, count); see `model_rows`."""
         return model_rows(self.tree, self.tables, count, rng)
 

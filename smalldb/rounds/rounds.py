@@ -7,9 +7,8 @@ from fractions import Fraction
 import numpy as np
 
 from queries.domain import Integers
-from smalldb.exact.bits import BitSource
+from smalldb.exact.bits import BitSource, generator
 from smalldb.rounds.cells import read_cells
-from smalldb.rounds.certificate import Certificate, certify
 from smalldb.rounds.counting import PrivateRows
 from smalldb.rounds.grouping import Floats, Grouping, halved
 from smalldb.rounds.junction import Scope, cells, junction_tree
@@ -60,8 +59,6 @@ class Outcome:
         The distribution that was fitted to them.
     places
         The synthetic rows in uniformly random order, shape (rows, C).
-    certificate
-        How far any query of the workload is off, or None if nothing was spent on it.
     spent
         The cost of what was drawn: an epsilon, or a rho; at most that of the plan.
     """
@@ -70,7 +67,6 @@ class Outcome:
     total: int
     model: Model
     places: Integers
-    certificate: Certificate | None
     spent: Fraction
 
 
@@ -99,12 +95,11 @@ def release_rounds(
     """
     history, total, model = (_in_cells if plan.cells else _in_rounds)(plan, rows, source, progress)
     wanted = total if count is None else count
-    found = model.rows(wanted, np.random.default_rng(source.bits(128)))
-    certificate = certify(plan, rows, found, source) if plan.certifying else None
-    paid = sum((part.cost for part in (*history.columns, *history.tables)), plan.certifying)
+    found = model.rows(wanted, generator(source.bits(128)))
+    paid = sum((part.cost for part in (*history.columns, *history.tables)), Fraction(0))
     paid += plan.selecting * len(history.tables) if plan.rounds else 0
     places = found[:, uniform_order(wanted, source)].T
-    return Outcome(history, total, model, places, certificate, paid)
+    return Outcome(history, total, model, places, paid)
 
 
 def _in_cells(
@@ -137,7 +132,7 @@ def _in_rounds(
     refused: set[Scope] = set()
     model = reader.fit(tables, (), ITERATIONS)
     for number in range(plan.rounds):
-        rng = np.random.default_rng([_SEED, number])
+        rng = generator(_SEED + number)
         expected = predictions(reader.candidates, model.rows(PREDICTING, rng), reader.total)
         scores = reader.candidates.scores(counted, expected, plan.law.size(plan.measuring))
         chosen = _selected(plan, reader, scores, names, tables, refused, source)

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from queries.domain import Integers
-from smalldb.exact.bits import BitSource
+from smalldb.exact.bits import BitSource, Generator
 from smalldb.rounds.grouping import Floats
 from smalldb.rounds.passing import Tree
 
 
-def model_rows(tree: Tree, tables: Sequence[Floats], rows: int, rng: np.random.Generator) -> Integers:
+def model_rows(tree: Tree, tables: Sequence[Floats], rows: int, rng: Generator) -> Integers:
     """
     Return rows as places, shape (C, rows): the counts of each bucket's cells are met to about one row.
 

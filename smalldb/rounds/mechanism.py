@@ -1,0 +1,215 @@
+"""Tables measured in rounds, a model fitted to them, and rows drawn from it."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from fractions import Fraction
+from math import inf, nextafter
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from queries import Rows
+from queries.rows import MAX_TOTAL
+from smalldb.exact.bits import BitSource
+from smalldb.exact.numbers import as_text
+from smalldb.exact.writing import promised
+from smalldb.mechanisms import Drawn, Guarantee, Neighbours, Request
+from smalldb.rounds.certificate import certify
+from smalldb.rounds.counting import checked
+from smalldb.rounds.plan import RoundsPlan, plan_rounds
+from smalldb.rounds.rounds import Progress, release_rounds
+from smalldb.rounds.universe import Universe
+
+MAX_ENTRIES = 10**9  # of the synthetic table, rows x columns
+
+
+@dataclass(frozen=True, slots=True)
+class ByRounds:
+    """Select tables, measure them, fit a model, draw rows, and certify; for columns of any number of places.
+
+    A `mechanisms.Mechanism`, and its own `Promise`.
+
+    Attributes
+    ----------
+    request
+        What is asked for.
+    steps
+        What each step costs.
+    """
+
+    name: ClassVar[str] = "rounds"
+    takes_candidates: ClassVar[bool] = False
+    takes_delta: ClassVar[bool] = True
+
+    request: Request
+    steps: RoundsPlan
+
+    @classmethod
+    def planned(cls, request: Request) -> Self | str:
+        """Return what each step costs, or why the release cannot be made."""
+        workload, n = request.workload, request.rows_hint
+        domain, replaced = workload.domain, request.neighbours is Neighbours.REPLACE_ONE
+        if domain.binary and not request.named:
+            return "rounds are for columns of several places: answers do yes/no columns"
+        if isinstance(domain.valid, tuple) and domain.valid and isinstance(domain.valid[0], int):
+            return "rounds need valid as rules, not as a list of cells"
+        if not workload.size:
+            return "rounds need at least one query"
+        if n is None:
+            return "rounds under add-remove need n_max, a public guess of the rows"
+        most = max(1, MAX_ENTRIES // len(domain.sizes))
+        if (request.rows or n) > most:
+            return f"at most {most} rows of {len(domain.sizes)} columns are made in rounds"
+        if request.largest_n * workload.denominator >= MAX_TOTAL // 4:
+            return f"rounds would reach 2^60: {request.cap} x the common denominator of the queries"
+        tables = workload.tables
+        universe = Universe(
+            domain.sizes,
+            tuple(column.ordered for column in domain.columns),
+            tables,
+            (1,) * len(tables),
+            tuple((rule.columns, rule.allowed) for rule in domain.rules),
+        )
+        return cls(request, plan_rounds(universe, request.epsilon, request.delta, replaced, n))
+
+    @classmethod
+    def remedy(cls, request: Request) -> str:
+        """Its reasons say what could be done."""
+        return ""
+
+    @property
+    def rows(self) -> int | None:
+        """m: as asked for, or n; None where n is private: as many as are read from what was released."""
+        return self.request.n if self.request.rows is None else self.request.rows
+
+    @property
+    def candidates(self) -> None:
+        """There are none."""
+        return None
+
+    @property
+    def candidate_count(self) -> None:
+        """There are none."""
+        return None
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The privacy of the release: the costs of all steps add up to no more."""
+        return Guarantee(self.request.epsilon, self.steps.delta)
+
+    @property
+    def promise(self) -> Self:
+        """What is known of the error."""
+        return self
+
+    @property
+    def bound(self) -> None:
+        """It is known once the certificate is released."""
+        return None
+
+    @property
+    def expected_error(self) -> float:
+        """About the mean total variation distance of the tables, which no query of a table exceeds."""
+        return min(1.0, self.steps.expected)
+
+    @property
+    def proved(self) -> bool:
+        """It is an estimate."""
+        return False
+
+    @property
+    def theorems(self) -> dict[str, float]:
+        """None speaks of it."""
+        return {}
+
+    def recorded(self, drawn: Drawn | None) -> dict[str, Any]:
+        """Return what a record states of the error: the certified bound, once it is released."""
+        covers = list(self._covers) if drawn is None else list(drawn.covers)
+        return {
+            "beta": as_text(self.request.beta),
+            "released": None if drawn is None else drawn.bound,
+            "covers": covers,
+        }
+
+    def told(self, stated: Mapping[str, Any]) -> list[str]:
+        """Tell what a record states of the error."""
+        if not stated["covers"]:
+            return ["no bound for what was not measured: the certificate was switched off"]
+        if stated["released"] is None:
+            return ["a bound is certified with the release, and stands in the record then"]
+        return [
+            f"at most {promised(stated['released'])} on {stated['covers'][0]}, "
+            f"with probability 1 - {stated['beta']}"
+        ]
+
+    @property
+    def cost(self) -> None:
+        """It is not estimated."""
+        return None
+
+    @property
+    def summary(self) -> str:
+        """What it does, in some words."""
+        return f"{self._measured}, and a model of them"
+
+    @property
+    def explanation(self) -> str:
+        """What it does, for readers who do not know its name."""
+        return f"{self._measured}; a model that was fitted to them, and rows drawn from it"
+
+    @property
+    def foretold(self) -> list[str]:
+        """Its cost and the error to expect."""
+        return [
+            "cost:      seconds, up to minutes for some 100 columns",
+            f"           tables are expected to be off by about {self.expected_error:.2g} in the mean "
+            "(total variation distance, no bound)",
+        ]
+
+    def draw(self, table: Rows, source: BitSource, progress: bool) -> Drawn:
+        """Measure in rounds, fit, draw rows, and certify how far they are off."""
+        domain, steps = table.domain, self.steps
+        private = checked(table.places().astype(np.int64), table.counts, domain.sizes)
+        with _bar(progress) as tick:
+            made = release_rounds(steps, private, source, count=self.request.rows, progress=tick)
+        bound = None
+        if steps.certifying:
+            finished = Rows.from_places(domain, made.places)
+            workload = self.request.workload
+            certificate = certify(workload, table, finished, made.total, steps.law, steps.certifying, source)
+            bound = _upward(certificate.share(self.request.beta))
+        return Drawn(made.places, bound=bound, covers=self._covers)
+
+    @property
+    def _covers(self) -> tuple[str, ...]:
+        if not self.steps.certifying:
+            return ()
+        return (f"every query of {self.request.workload.text}, measured or not",)
+
+    @property
+    def _measured(self) -> str:
+        noise = "geometric noise" if self.steps.delta is None else "Gaussian noise"
+        if self.steps.cells:
+            return f"the counts of all cells with {noise}"
+        return f"tables selected and measured in up to {self.steps.rounds} rounds, with {noise}"
+
+
+@contextmanager
+def _bar(shown: bool) -> Iterator[Progress]:
+    """Show how many rounds are done, of how many there are at most."""
+    from tqdm import tqdm
+
+    with tqdm(unit=" rounds", disable=not shown) as bar:
+
+        def tick(done: int, most: int) -> None:
+            bar.total = most
+            bar.update(done - bar.n)
+
+        yield tick
+
+
+def _upward(share: Fraction) -> float:
+    """Round a share up to a float."""
+    found = float(share)
+    return found if Fraction(found) >= share else nextafter(found, inf)
