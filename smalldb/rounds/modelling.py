@@ -42,9 +42,9 @@ class Model:
     tables: tuple[Floats, ...]
     coefficients: tuple[Floats, ...]
 
-    def rows(self, count: int, rng: np.random.Generator) -> Integers:
+    def rows(self, count: int, seed: int) -> Integers:
         """Return so many rows of the model as places, shape (C, count); see `model_rows`."""
-        return model_rows(self.tree, self.tables, count, rng)
+        return model_rows(self.tree, self.tables, count, seed)
 
 
 def zeros_of(universe: Universe, groupings: Sequence[Grouping]) -> tuple[Fixed, ...]:

@@ -20,10 +20,9 @@ from smalldb.rounds.reading import pooled_total, read_column, reconciled
 from smalldb.rounds.rows import uniform_order
 from smalldb.rounds.selecting import Candidates, candidates, predictions
 
-PREDICTING = 1 << 15  # rows of the model from which predictions are made
+PREDICTING = 1 << 15  # rows of the model from which predictions are made; their seeds are public numbers
 ITERATIONS = 15  # of a fit between rounds, from the coefficients of the one before
 LAST_ITERATIONS = 60
-_SEED = 0x5EED  # rows that predict are drawn by public numbers: predictions follow from what was released
 
 Progress = Callable[[int, int], None]
 
@@ -99,7 +98,7 @@ def release_rounds(
     """
     history, total, model = (_in_cells if plan.cells else _in_rounds)(plan, rows, source, progress)
     wanted = total if count is None else count
-    found = model.rows(wanted, np.random.default_rng(source.bits(128)))
+    found = model.rows(wanted, source.bits(64))
     certificate = certify(plan, rows, found, source) if plan.certifying else None
     paid = sum((part.cost for part in (*history.columns, *history.tables)), plan.certifying)
     paid += plan.selecting * len(history.tables) if plan.rounds else 0
@@ -137,8 +136,7 @@ def _in_rounds(
     refused: set[Scope] = set()
     model = reader.fit(tables, (), ITERATIONS)
     for number in range(plan.rounds):
-        rng = np.random.default_rng([_SEED, number])
-        expected = predictions(reader.candidates, model.rows(PREDICTING, rng), reader.total)
+        expected = predictions(reader.candidates, model.rows(PREDICTING, number << 32), reader.total)
         scores = reader.candidates.scores(counted, expected, plan.law.size(plan.measuring))
         chosen = _selected(plan, reader, scores, names, tables, refused, source)
         if chosen is None:
