@@ -3,12 +3,7 @@
 import os
 from collections.abc import Sequence
 from hashlib import shake_256
-from typing import TYPE_CHECKING, Protocol, TypeAlias, final, runtime_checkable
-
-if TYPE_CHECKING:
-    import numpy as np
-
-Generator: TypeAlias = "np.random.Generator"
+from typing import Protocol, final, runtime_checkable
 
 _BLOCK_BYTES = 128
 
@@ -162,13 +157,3 @@ def bit_source(rng: object) -> BitSource:
 def _check(count: int) -> None:
     if count < 0:
         raise ValueError("count must be 0 or more bits")
-
-
-def generator(seed: int) -> Generator:
-    """Return floats at random for post-processing alone: what it makes must follow from released numbers.
-
-    Nothing that the guarantee depends on may be drawn with it.
-    """
-    import numpy as np
-
-    return np.random.default_rng(seed)

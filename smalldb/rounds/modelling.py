@@ -8,7 +8,6 @@ from typing import TypeAlias
 import numpy as np
 
 from queries.domain import Integers
-from smalldb.exact.bits import Generator
 from smalldb.rounds.fitting import Factor, fit
 from smalldb.rounds.grouping import Floats, Grouping
 from smalldb.rounds.junction import Scope
@@ -43,9 +42,9 @@ class Model:
     tables: tuple[Floats, ...]
     coefficients: tuple[Floats, ...]
 
-    def rows(self, count: int, rng: Generator) -> Integers:
+    def rows(self, count: int, seed: int) -> Integers:
         """Return so many rows of the model as places, shape (C, count); see `model_rows`."""
-        return model_rows(self.tree, self.tables, count, rng)
+        return model_rows(self.tree, self.tables, count, seed)
 
 
 def zeros_of(universe: Universe, groupings: Sequence[Grouping]) -> tuple[Fixed, ...]:

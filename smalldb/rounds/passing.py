@@ -11,6 +11,8 @@ from smalldb.rounds.junction import Bucket, Scope, home, junction_tree
 
 Step = tuple[int, Integers | None]  # an axis and where its groups start, or None: summed over
 
+_LEAST = 1e-200  # of what is passed on, in parts of the largest: less is taken for 0
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tree:
@@ -124,28 +126,29 @@ def beliefs(tree: Tree, factors: Sequence[Floats]) -> tuple[list[Floats], float]
     for place, spread, factor in zip(tree.homes, tree.lifts, factors, strict=True):
         tables[place] += spread(factor)
     total, messages = 0.0, list[Floats]()
-    incoming: list[list[Floats]] = [[] for _ in tables]
     for place, bucket in enumerate(tree.buckets):
         table = tables[place]
         top = table.max()
         table -= top
         np.exp(table, out=table)
-        for message in incoming[place]:
-            table *= message
-        message = summed(table, tree.gathered[place])
-        size = float(message.max())
-        total += float(top) + float(np.log(size))
-        message = message / size
+        message = np.asarray(summed(table, tree.gathered[place]))
+        size = message.max()
+        message /= size
         table /= size
         messages.append(message)
         rise = tree.rises[place]
-        if rise is not None:
-            incoming[bucket.parent].append(rise(message))
+        if rise is None:
+            total += float(top) + float(np.log(size))
+            continue
+        with np.errstate(divide="ignore"):  # the logarithm of 0 is minus infinity
+            logarithms = np.log(message) + (top + np.log(size))
+        tables[bucket.parent] += rise(logarithms)
     for place in reversed(range(len(tables))):
         parent = tree.buckets[place].parent
         if parent >= 0:
             outside = summed(tables[parent], steps_between(tree, place))
-            ratio = np.divide(outside, messages[place], out=np.zeros_like(outside), where=messages[place] > 0)
+            seen = messages[place] > _LEAST
+            ratio = np.divide(outside, messages[place], out=np.zeros_like(outside), where=seen)
             tables[place] *= tree.falls[place](ratio)
     return tables, total
 

@@ -1,13 +1,14 @@
 """Release in rounds: measure every column, then select, measure and fit; rows and a certificate."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 
 from queries.domain import Integers
-from smalldb.exact.bits import BitSource, generator
+from smalldb.exact.bits import BitSource
 from smalldb.rounds.cells import read_cells
 from smalldb.rounds.counting import PrivateRows
 from smalldb.rounds.grouping import Floats, Grouping, halved
@@ -19,10 +20,9 @@ from smalldb.rounds.reading import pooled_total, read_column, reconciled
 from smalldb.rounds.rows import uniform_order
 from smalldb.rounds.selecting import Candidates, candidates, predictions
 
-PREDICTING = 1 << 15  # rows of the model from which predictions are made
+PREDICTING = 1 << 15  # rows of the model from which predictions are made; their seeds are public numbers
 ITERATIONS = 15  # of a fit between rounds, from the coefficients of the one before
 LAST_ITERATIONS = 60
-_SEED = 0x5EED  # rows that predict are drawn by public numbers: predictions follow from what was released
 
 Progress = Callable[[int, int], None]
 
@@ -95,7 +95,7 @@ def release_rounds(
     """
     history, total, model = (_in_cells if plan.cells else _in_rounds)(plan, rows, source, progress)
     wanted = total if count is None else count
-    found = model.rows(wanted, generator(source.bits(128)))
+    found = model.rows(wanted, source.bits(64))
     paid = sum((part.cost for part in (*history.columns, *history.tables)), Fraction(0))
     paid += plan.selecting * len(history.tables) if plan.rounds else 0
     places = found[:, uniform_order(wanted, source)].T
@@ -129,13 +129,11 @@ def _in_rounds(
     counted = reader.candidates.count(rows)
     names = reader.candidates.scopes()
     tables: list[Measured] = []
-    refused: set[Scope] = set()
     model = reader.fit(tables, (), ITERATIONS)
     for number in range(plan.rounds):
-        rng = generator(_SEED + number)
-        expected = predictions(reader.candidates, model.rows(PREDICTING, rng), reader.total)
+        expected = predictions(reader.candidates, model.rows(PREDICTING, number << 32), reader.total)
         scores = reader.candidates.scores(counted, expected, plan.law.size(plan.measuring))
-        chosen = _selected(plan, reader, scores, names, tables, refused, source)
+        chosen = _selected(plan, reader, scores, names, tables, source)
         if chosen is None:
             break
         where = reader.candidates.tables.index(tuple(c for c, _ in chosen))
@@ -193,30 +191,44 @@ def _selected(
     scores: Integers,
     names: list[Scope],
     tables: list[Measured],
-    refused: set[Scope],
     source: BitSource,
 ) -> Scope | None:
     """
     Select a candidate that the model has room for, by an exponential mechanism over all with room.
 
-    Whether there is room depends on released numbers alone. It is looked at once a candidate was drawn, and
-    all is drawn again if there is none: this is the law among those that it has room for.
+    There is room for a table where the model, with it or with any coarser candidate of its columns in its
+    place, stays within its memory. That depends on released numbers alone, and not on what is drawn. It is
+    looked at once a candidate was drawn, and all is drawn again if there is none: the outcome has the law of
+    a draw among the candidates with room. What is finer than one without room has none either, and is left
+    out before the next draw.
     """
-    left = np.array([not _dominates(name, refused) for name in names])
+    known: dict[Scope, bool] = {}
+
+    def fits(name: Scope) -> bool:
+        if name not in known:
+            known[name] = reader.fits(tables, name)
+        return known[name]
+
+    left = np.ones(len(names), dtype=bool)
     while left.any():
         places = np.nonzero(left)[0]
         most = max(reader.candidates.weights)
         chosen = names[int(places[choose(scores[places], plan.law, plan.selecting, most, source)])]
-        if reader.fits(tables, chosen):
+        refused = next((name for name in _coarser(chosen) if not fits(name)), None)
+        if refused is None:
             return chosen
-        refused.add(chosen)
-        left &= np.array([not _dominates(name, {chosen}) for name in names])
+        left &= np.array([not _as_fine(name, refused) for name in names])
     return None
 
 
-def _dominates(name: Scope, refused: set[Scope]) -> bool:
-    """Whether a table is as fine as one that was refused, or finer."""
-    return any(
-        len(name) == len(other) and all(a == b and m >= k for (a, m), (b, k) in zip(name, other, strict=True))
-        for other in refused
+def _coarser(name: Scope) -> Iterator[Scope]:
+    """Yield a table at all levels up to its own, the coarsest first."""
+    for levels in product(*[range(1, level + 1) for _, level in name]):
+        yield tuple((c, level) for (c, _), level in zip(name, levels, strict=True))
+
+
+def _as_fine(name: Scope, other: Scope) -> bool:
+    """Tell whether a table is of the same columns as another, and at least as fine in each."""
+    return len(name) == len(other) and all(
+        a == b and m >= k for (a, m), (b, k) in zip(name, other, strict=True)
     )

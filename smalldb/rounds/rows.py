@@ -5,12 +5,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from queries.domain import Integers
-from smalldb.exact.bits import BitSource, Generator
+from smalldb.exact.bits import BitSource
 from smalldb.rounds.grouping import Floats
 from smalldb.rounds.passing import Tree
 
 
-def model_rows(tree: Tree, tables: Sequence[Floats], rows: int, rng: Generator) -> Integers:
+def model_rows(tree: Tree, tables: Sequence[Floats], rows: int, seed: int) -> Integers:
     """
     Return rows as places, shape (C, rows): the counts of each bucket's cells are met to about one row.
 
@@ -18,6 +18,11 @@ def model_rows(tree: Tree, tables: Sequence[Floats], rows: int, rng: Generator) 
     agree in what is given are taken in a random order, and get their groups by systematic rounding.
 
     Cost: rows times the columns of all buckets.
+
+    Parameters
+    ----------
+    seed
+        64 bits. Rows are no part of what privacy rests on: the model was released.
     """
     from smalldb.kernels.refining import refine
 
@@ -37,9 +42,8 @@ def model_rows(tree: Tree, tables: Sequence[Floats], rows: int, rng: Generator) 
         axis = [c for c, _ in bucket.scope].index(column)
         table = np.moveaxis(tables[place], axis, -1).reshape(-1, grouping.groups(fine))
         starts = np.append(grouping.inside(level[column], fine), grouping.groups(fine))
-        offsets = rng.random((len(table), len(starts) - 1))
-        order = rng.permutation(rows)
-        refine(context, groups[column], order, np.maximum(table, 0.0), starts, offsets)
+        own = np.uint64((seed + 2 * place) % (1 << 64))
+        refine(context, groups[column], np.maximum(table, 0.0), starts, own)
         level[column] = fine
     for c, grouping in enumerate(tree.groupings):
         groups[c] = grouping.order[groups[c]]

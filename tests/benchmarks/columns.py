@@ -1,0 +1,122 @@
+"""
+Wide tables: releases in rounds, beside independent columns and noise on all cells.
+
+    python tests/benchmarks/columns.py PLACES.csv SIZES.json --ordered age hours-per-week --epsilon 0.1 1 10
+
+PLACES.csv has a column of places (integers from 0) for each column, and SIZES.json the number of places of
+each. Prints the mean total variation distance (TVD) of tables of one, two and three columns, the largest of
+two, CPU seconds, and at the end the memory of the process. Tables of two have up to 10,000 cells, of three up
+to 100,000.
+"""
+
+import argparse
+import json
+import resource
+import time
+from fractions import Fraction
+from itertools import combinations
+from math import prod
+
+import numpy as np
+import pandas as pd
+
+from smalldb.exact.bits import SeededBits
+from smalldb.exact.integers import two_sided_geometric
+from smalldb.rounds import Universe, checked, plan_rounds, release_rounds
+from smalldb.rounds.reading import on_simplex
+
+MOST = {1: 10**6, 2: 10_000, 3: 100_000}
+
+
+def share(places, sizes, table):
+    codes = np.ravel_multi_index([places[:, c] for c in table], [sizes[c] for c in table])
+    return np.bincount(codes, minlength=prod(sizes[c] for c in table)) / len(places)
+
+
+def distances(one, other, sizes, width):
+    tables = [t for t in combinations(range(len(sizes)), width) if prod(sizes[c] for c in t) <= MOST[width]]
+    return np.array([np.abs(share(one, sizes, t) - share(other, sizes, t)).sum() / 2 for t in tables])
+
+
+def told(places, made, sizes):
+    one, two, three = (distances(places, made, sizes, width) for width in (1, 2, 3))
+    return [one.mean(), two.mean(), two.max(), three.mean()]
+
+
+def ours(places, universe, epsilon, delta, replaced, seed):
+    plan = plan_rounds(universe, epsilon, delta, replaced, len(places))
+    rows = checked(places, np.ones(len(places), dtype=np.int64), universe.sizes)
+    return release_rounds(plan, rows, SeededBits(seed)).places, plan.expected
+
+
+def independent(places, universe, epsilon, replaced, seed):
+    """Every column with geometric noise, an equal share each; columns are independent."""
+    source, rng, columns = SeededBits(seed), np.random.default_rng(seed), []
+    rate = epsilon / len(universe.sizes) / (2 if replaced else 1)
+    for column, size in zip(places.T, universe.sizes, strict=True):
+        counts = np.bincount(column, minlength=size) + two_sided_geometric(rate, size, source)
+        shares = on_simplex(counts.astype(float), len(places)) / len(places)
+        columns.append(rng.choice(size, size=len(places), p=shares / shares.sum()))
+    return np.stack(columns, axis=1)
+
+
+def every_cell(places, universe, epsilon, replaced, seed):
+    """Geometric noise on every cell, and the nearest point of the simplex; its rows are drawn."""
+    rate = epsilon / (2 if replaced else 1)
+    codes = np.ravel_multi_index(places.T, universe.sizes)
+    counts = np.bincount(codes, minlength=universe.cells)
+    counts = counts + two_sided_geometric(rate, universe.cells, SeededBits(seed))
+    shares = on_simplex(counts.astype(float), len(places)) / len(places)
+    drawn = np.random.default_rng(seed).choice(universe.cells, size=len(places), p=shares / shares.sum())
+    return np.stack(np.unravel_index(drawn, universe.sizes), axis=1)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("places")
+    parser.add_argument("sizes")
+    parser.add_argument("--columns", nargs="*", help="only these columns")
+    parser.add_argument("--ordered", nargs="*", default=[], help="columns whose places have an order")
+    parser.add_argument(
+        "--epsilon", nargs="*", type=Fraction, default=[Fraction(1, 10), Fraction(1), Fraction(10)]
+    )
+    parser.add_argument("--delta", type=Fraction, default=Fraction(1, 10**9))
+    parser.add_argument("--replace-one", action="store_true")
+    parser.add_argument("--releases", type=int, default=3)
+    given = parser.parse_args()
+    frame = pd.read_csv(given.places)
+    names = given.columns or list(frame.columns)
+    with open(given.sizes, encoding="utf-8") as file:
+        known = json.load(file)
+    places, sizes = frame[names].to_numpy(), tuple(known[name] for name in names)
+    tables = tuple(t for t in combinations(range(len(sizes)), 2) if sizes[t[0]] * sizes[t[1]] <= MOST[2])
+    ordered = tuple(name in given.ordered for name in names)
+    universe = Universe(sizes, ordered, tables, (1,) * len(tables))
+    replaced = given.replace_one
+    print(f"{'epsilon':>8} {'way':20} 1-way   2-way   largest 3-way   expected  CPU s")
+    for epsilon in given.epsilon:
+        ways = {
+            "rounds, pure": lambda s, e=epsilon: ours(places, universe, e, None, replaced, s),
+            "rounds, delta": lambda s, e=epsilon: ours(places, universe, e, given.delta, replaced, s),
+            "independent": lambda s, e=epsilon: (independent(places, universe, e, replaced, s), None),
+        }
+        if universe.cells <= 1 << 20:
+            ways["noise on all cells"] = lambda s, e=epsilon: (
+                every_cell(places, universe, e, replaced, s),
+                None,
+            )
+        for name, way in ways.items():
+            found, seconds, expected = [], 0.0, None
+            for seed in range(given.releases):
+                start = time.process_time()
+                made, expected = way(seed)
+                seconds += time.process_time() - start
+                found.append(told(places, made, sizes))
+            figures = "  ".join(f"{value:.4f}" for value in np.mean(found, axis=0))
+            foreseen = "        " if expected is None else f"{expected:.4f}  "
+            print(f"{float(epsilon):8g} {name:20} {figures}  {foreseen} {seconds / given.releases:6.1f}")
+    print(f"memory: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6:.2f} GB")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,209 @@
+"""The model of rounds: groups, trees, fits and rows against what all cells say."""
+
+from itertools import combinations, product
+from math import log
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from smalldb.exact.bits import SeededBits
+from smalldb.kernels.refining import mixed, refine, word
+from smalldb.rounds.fitting import Factor, fit
+from smalldb.rounds.grouping import halved
+from smalldb.rounds.junction import cells, junction_tree
+from smalldb.rounds.passing import beliefs, build, marginals
+from smalldb.rounds.rows import model_rows, uniform_order
+
+SIZES = (5, 7, 4, 6)
+RNG = np.random.default_rng(3)
+GROUPINGS = [halved(RNG.random(k), ordered=c % 2 == 0) for c, k in enumerate(SIZES)]
+COLUMNS = [((c, g.finest),) for c, g in enumerate(GROUPINGS)]
+SCOPES = [
+    *COLUMNS,
+    ((0, 1), (1, 2)),
+    ((1, 1), (2, GROUPINGS[2].finest)),
+    ((0, 2), (2, 1)),
+    ((2, 1), (3, 2)),
+    ((0, 1), (3, 1)),
+    ((0, 1), (1, 1), (3, 2)),
+]
+FACTORS = [RNG.normal(size=tuple(GROUPINGS[c].groups(level) for c, level in scope)) for scope in SCOPES]
+
+
+def spread(scope, table):
+    """A table over groups as an array over all cells."""
+    index = np.ix_(*[GROUPINGS[c].of_places(level) for c, level in scope])
+    shape = [1] * len(SIZES)
+    for c, _ in scope:
+        shape[c] = SIZES[c]
+    return table[index].reshape(shape)
+
+
+def gathered(scope, p):
+    """The sums of an array over all cells, cell by cell."""
+    found = np.zeros(tuple(GROUPINGS[c].groups(level) for c, level in scope))
+    groups = [GROUPINGS[c].of_places(level) for c, level in scope]
+    for cell in product(*map(range, SIZES)):
+        found[tuple(g[cell[c]] for g, (c, _) in zip(groups, scope, strict=True))] += p[cell]
+    return found
+
+
+def every_cell(factors):
+    weights = np.exp(sum(spread(s, f) for s, f in zip(SCOPES, factors, strict=True)))
+    return weights / weights.sum(), log(weights.sum())
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+@pytest.mark.parametrize("k", [2, 3, 5, 16, 40])
+def test_groups_are_nested_ranges_of_the_order(k, ordered):
+    mass = np.random.default_rng(k).random(k) ** 4
+    grouping = halved(mass, ordered)
+    assert sorted(grouping.order) == list(range(k))
+    assert not ordered or list(grouping.order) == list(range(k))
+    assert grouping.groups(0) == 1
+    assert grouping.groups(grouping.finest) == k
+    for coarse in range(grouping.finest + 1):
+        for fine in range(coarse, grouping.finest + 1):
+            assert set(grouping.starts[coarse]) <= set(grouping.starts[fine])
+            inside = grouping.of_places(fine)
+            assert (grouping.parents(coarse, fine)[inside] == grouping.of_places(coarse)).all()
+            assert (grouping.starts[fine][grouping.inside(coarse, fine)] == grouping.starts[coarse]).all()
+
+
+def test_groups_of_a_level_have_about_the_same_mass():
+    grouping = halved(np.ones(64), ordered=True)
+    assert [len(starts) for starts in grouping.starts] == [1, 2, 4, 8, 16, 32, 64]
+
+
+def test_messages_give_the_sums_of_all_cells():
+    tree = build(SCOPES, GROUPINGS)
+    tables, log_sum = beliefs(tree, FACTORS)
+    p, expected = every_cell(FACTORS)
+    assert log_sum == pytest.approx(expected, abs=1e-12)
+    for scope, found in zip(SCOPES, marginals(tree, tables), strict=True):
+        assert np.abs(found - gathered(scope, p)).max() < 1e-13
+    for bucket, table in zip(tree.buckets, tables, strict=True):
+        assert np.abs(table - gathered(bucket.scope, p)).max() < 1e-13
+
+
+def test_messages_pass_by_structural_zeros():
+    zeros = [f.copy() for f in FACTORS]
+    zeros[4][0, :2] = zeros[7][1, 1] = zeros[0][2] = -np.inf
+    tree = build(SCOPES, GROUPINGS)
+    tables, _ = beliefs(tree, zeros)
+    p, _ = every_cell(zeros)
+    for bucket, table in zip(tree.buckets, tables, strict=True):
+        assert np.abs(table - gathered(bucket.scope, p)).max() < 1e-13
+    rows = model_rows(tree, tables, 3_000, seed=1)
+    assert (p[tuple(rows)] > 0).all()
+
+
+def test_a_level_is_split_only_where_it_is_asked_for():
+    groupings = [halved(np.ones(64), ordered=True) for _ in range(3)]
+    scopes = [((c, 6),) for c in range(3)] + [((a, 1), (b, 1)) for a, b in combinations(range(3), 2)]
+    assert max(cells(b.scope, groupings) for b in junction_tree(scopes, groupings)) == 64
+    scopes.append(((0, 4), (1, 4)))
+    assert max(cells(b.scope, groupings) for b in junction_tree(scopes, groupings)) == 256
+
+
+def test_every_factor_lies_in_its_bucket():
+    tree = build(SCOPES, GROUPINGS)
+    for scope, home in zip(SCOPES, tree.homes, strict=True):
+        levels = dict(tree.buckets[home].scope)
+        assert all(level <= levels[c] for c, level in scope)
+    for place, bucket in enumerate(tree.buckets):
+        assert bucket.parent == -1 or bucket.parent > place
+
+
+def test_a_fit_is_the_fit_over_all_cells():
+    """The same objective with the sum over all cells, by another method."""
+    rng = np.random.default_rng(5)
+    total = 900
+    data = rng.multinomial(total, rng.dirichlet(np.full(int(np.prod(SIZES)), 0.5))).reshape(SIZES)
+    counts = [gathered(s, data) + rng.normal(size=f.shape) * 3 for s, f in zip(SCOPES, FACTORS, strict=True)]
+    ridges = [rng.uniform(0.5, 5, size=f.shape) for f in FACTORS]
+    factors = [Factor(np.zeros(f.shape), (y, r)) for f, y, r in zip(FACTORS, counts, ridges, strict=True)]
+    tree = build(SCOPES, GROUPINGS)
+    found = fit(tree, factors, total, [None] * len(factors), 3_000)
+
+    ends = np.cumsum([f.size for f in FACTORS])[:-1]
+
+    def split(flat):
+        return [part.reshape(f.shape) for part, f in zip(np.split(flat, ends), FACTORS, strict=True)]
+
+    def objective(flat):
+        theta = split(flat)
+        p, log_sum = every_cell(theta)
+        value = total * log_sum
+        slopes = []
+        for scope, t, y, r in zip(SCOPES, theta, counts, ridges, strict=True):
+            value += -(t * y).sum() + (r * t**2).sum() / 2
+            slopes.append((total * gathered(scope, p) - y + r * t).ravel())
+        return value, np.concatenate(slopes)
+
+    naive = minimize(objective, np.zeros(sum(f.size for f in FACTORS)), jac=True, method="BFGS").x
+    p, _ = every_cell(found)
+    q, _ = every_cell(split(naive))
+    assert np.abs(p - q).max() < 1e-6
+    assert np.abs(objective(np.concatenate([t.ravel() for t in found]))[1]).max() < 0.01
+
+
+def naive_refine(context, group, table, starts, seed):
+    """The definition, with lists."""
+    coarse = len(starts) - 1
+    order = list(range(len(context)))
+    for i in range(len(order) - 1, 0, -1):
+        j = int(word(np.uint64(seed), i)) % (i + 1)
+        order[i], order[j] = order[j], order[i]
+    result = list(group)
+    for key in {(c, g) for c, g in zip(context, group, strict=True)}:
+        those = [row for row in order if (context[row], group[row]) == key]
+        c, g = key
+        offset = (int(word(np.uint64(seed + 1), c * coarse + g)) >> 11) * 2.0**-53
+        span = 0.0
+        for f in range(starts[g], starts[g + 1]):
+            span += table[c, f]
+        for i, row in enumerate(those):
+            sums = np.cumsum(table[c, starts[g] : starts[g + 1]])
+            wanted = (i + offset) / len(those) * span
+            result[row] = starts[g] + min(int((sums <= wanted).sum()), len(sums) - 1)
+    return result
+
+
+def test_rounding_is_what_its_definition_says():
+    rng = np.random.default_rng(8)
+    context, group = rng.integers(0, 3, 200), rng.integers(0, 2, 200)
+    table, starts = rng.random((3, 5)), np.array([0, 3, 5])
+    expected = naive_refine(context.tolist(), group.tolist(), table, starts.tolist(), 77)
+    fine = group.copy()
+    refine(context, fine, table, starts, np.uint64(77))
+    assert fine.tolist() == expected
+    for c, g in product(range(3), range(2)):
+        those = (context == c) & (group == g)
+        shares = table[c, starts[g] : starts[g + 1]] / table[c, starts[g] : starts[g + 1]].sum()
+        counts = np.bincount(fine[those] - starts[g], minlength=starts[g + 1] - starts[g])
+        assert np.abs(counts - those.sum() * shares).max() < 1 + 1e-9
+
+
+def test_orders_are_permutations():
+    for seed in range(5):
+        assert sorted(mixed(100, np.uint64(seed))) == list(range(100))
+        assert sorted(uniform_order(100, SeededBits(seed))) == list(range(100))
+    firsts = [int(uniform_order(4, SeededBits(seed))[0]) for seed in range(400)]
+    assert min(np.bincount(firsts)) > 60
+
+
+def test_rows_have_the_tables_of_the_model():
+    tree = build(SCOPES, GROUPINGS)
+    tables, _ = beliefs(tree, FACTORS)
+    p, _ = every_cell(FACTORS)
+    rows = model_rows(tree, tables, 20_000, seed=4)
+    found = np.zeros(SIZES)
+    np.add.at(found, tuple(rows), 1)
+    for c in range(len(SIZES)):
+        axes = tuple(a for a in range(len(SIZES)) if a != c)
+        assert np.abs(found.sum(axis=axes) - 20_000 * p.sum(axis=axes)).max() < 60
+    drawn = np.random.default_rng(1).multinomial(20_000, p.ravel()).reshape(SIZES)
+    assert np.abs(found - 20_000 * p).sum() < 1.02 * np.abs(drawn - 20_000 * p).sum()
+    assert (model_rows(tree, tables, 20_000, seed=4) == rows).all()

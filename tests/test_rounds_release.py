@@ -1,0 +1,244 @@
+"""Releases in rounds: sensitivities by enumeration, exact costs, replays and rules."""
+
+from fractions import Fraction
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+
+from smalldb.exact.bits import SeededBits
+from smalldb.rounds import Universe, checked, plan_rounds, release_rounds
+from smalldb.rounds.counting import PrivateRows
+from smalldb.rounds.grouping import halved
+from smalldb.rounds.measuring import Law, choose, measure
+from smalldb.rounds.selecting import candidates, predictions
+
+TINY = (2, 3, 5)
+PAIRS = tuple(combinations(range(3), 2))
+TABLES = (*PAIRS, (0, 1, 2))
+
+
+def tiny(rules=()):
+    return Universe(TINY, (False, False, True), TABLES, (1,) * len(TABLES), rules)
+
+
+def rows_of(cells):
+    places = np.array(list(product(*map(range, TINY))))
+    return PrivateRows(places, np.asarray(cells, dtype=np.int64))
+
+
+def neighbours(replaced):
+    """A few databases over all 30 cells, each with every neighbour of it."""
+    rng = np.random.default_rng(0)
+    for _ in range(3):
+        cells = rng.integers(0, 4, size=30)
+        for a in range(30):
+            more = cells.copy()
+            more[a] += 1
+            if not replaced:
+                yield cells, more
+                continue
+            for b in range(0, 30, 7):
+                if a != b:
+                    other = cells.copy()
+                    other[b] += 1
+                    yield more, other
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_counts_and_scores_move_as_stated(replaced):
+    law = Law(concentrated=False, replaced=replaced)
+    groupings = [halved(np.arange(1.0, k + 1), ordered=k == 5) for k in TINY]
+    found = candidates(tiny(), groupings)
+    expected = predictions(found, np.array([[0, 1, 1, 0], [2, 0, 1, 1], [0, 4, 3, 2]]), 50)
+    assert all(table.dtype == np.int64 and table.sum() in range(45, 56) for table in expected)
+    largest = np.zeros(3)
+    for one, other in neighbours(replaced):
+        counted = [found.count(rows_of(cells)) for cells in (one, other)]
+        for a, b in zip(*counted, strict=True):
+            largest[0] = max(largest[0], np.abs(a - b).sum())
+            largest[1] = max(largest[1], ((a - b) ** 2).sum())
+        scores = [found.scores(tables, expected, 1.5) for tables in counted]
+        largest[2] = max(largest[2], np.abs(scores[0] - scores[1]).max() / max(found.weights))
+    assert largest.tolist() == [law.moved] * 3
+
+
+def test_scores_are_those_of_the_definition():
+    groupings = [halved(np.ones(k), ordered=True) for k in TINY]
+    found = candidates(tiny(), groupings)
+    rng = np.random.default_rng(2)
+    rows, model = rows_of(rng.integers(0, 9, 30)), np.array([rng.integers(0, k, 40) for k in TINY])
+    expected = predictions(found, model, 70)
+    scores = found.scores(found.count(rows), expected, 2.25)
+    names = found.scopes()
+    assert len(scores) == len(names) == len(set(names))
+    for name, score in zip(names, scores.tolist(), strict=True):
+        table = tuple(c for c, _ in name)
+        where = found.tables.index(table)
+        groups = [groupings[c].of_places(level) for c, level in name]
+        there, fine = {}, dict(np.ndenumerate(expected[where]))
+        for place, count in zip(rows.places, rows.counts, strict=True):
+            cell = tuple(int(g[place[c]]) for g, c in zip(groups, table, strict=True))
+            there[cell] = there.get(cell, 0) + int(count)
+        for cell, count in fine.items():
+            coarse = tuple(
+                int(groupings[c].parents(level, top)[i])
+                for i, (c, level), top in zip(cell, name, found.levels(table), strict=True)
+            )
+            there[coarse] = there.get(coarse, 0) - int(count)
+        size = int(np.prod([groupings[c].groups(level) for c, level in name]))
+        distance = sum(map(abs, there.values()))
+        assert score == found.weights[where] * (distance - round(2.25 * size))
+
+
+def test_the_law_of_a_step_is_what_its_cost_says():
+    pure, replaced = Law(False, False), Law(False, True)
+    assert (pure.spread(Fraction(1, 3)), replaced.spread(Fraction(1, 3))) == (Fraction(1, 3), Fraction(1, 6))
+    gaussian = Law(True, True)
+    assert gaussian.spread(Fraction(1, 8)) == 8
+    assert Law(True, False).spread(Fraction(1, 8)) == 4
+    assert gaussian.selecting(Fraction(1, 8)) == 1
+    for cost in (Fraction(1, 7), Fraction(3, 1000)):
+        assert cost * (1 - Fraction(1, 10**9)) < gaussian.selecting(cost) ** 2 / 8 <= cost
+    assert pure.selecting(Fraction(2, 7)) == Fraction(2, 7)
+
+
+@pytest.mark.parametrize("law", [Law(False, False), Law(False, True), Law(True, False), Law(True, True)])
+def test_noise_is_as_large_as_stated(law):
+    cost = Fraction(1, 5) if not law.concentrated else Fraction(1, 50)
+    noise = measure(np.zeros(4_000, dtype=np.int64), (), law, cost, SeededBits(1)).counts
+    assert np.var(noise) == pytest.approx(law.variance(cost), rel=0.15)
+    assert np.abs(noise).mean() == pytest.approx(law.size(cost), rel=0.05)
+
+
+def test_a_selection_has_the_law_of_the_exponential_mechanism():
+    law, scores = Law(False, True), [0, 6, 3]
+    draws = [choose(scores, law, Fraction(1), 1, SeededBits(seed)) for seed in range(1_500)]
+    weights = np.exp(np.array(scores) / 4)  # epsilon / (2 times the sensitivity of 2)
+    assert np.bincount(draws) / 1_500 == pytest.approx(weights / weights.sum(), abs=0.04)
+
+
+def latent(rows=3_000, sizes=(6, 12, 3, 40, 2), seed=1):
+    rng = np.random.default_rng(seed)
+    kind = rng.integers(0, 4, rows)
+    columns = []
+    for k in sizes:
+        centre = rng.random(4) * k
+        columns.append(np.clip(np.round(centre[kind] + rng.normal(size=rows) * k / 8), 0, k - 1))
+    return np.stack(columns, axis=1).astype(np.int64), sizes
+
+
+def wide(sizes, rules=()):
+    tables = tuple(combinations(range(len(sizes)), 2))
+    return Universe(tuple(sizes), (True,) * len(sizes), tables, (1,) * len(tables), rules)
+
+
+def pair_of(z, a, b, sizes):
+    return np.bincount(z[:, a] * sizes[b] + z[:, b], minlength=sizes[a] * sizes[b])
+
+
+def distance(x, y, sizes):
+    found = []
+    for a, b in combinations(range(len(sizes)), 2):
+        one, other = (pair_of(z, a, b, sizes) / len(z) for z in (x, y))
+        found.append(np.abs(one - other).sum() / 2)
+    return np.mean(found)
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+@pytest.mark.parametrize("delta", [None, Fraction(1, 10**9)])
+def test_costs_add_up_to_the_budget(replaced, delta):
+    places, sizes = latent()
+    plan = plan_rounds(wide(sizes), Fraction(3, 2), delta, replaced, 3_000)
+    assert plan.cost == plan.budget
+    outcome = release_rounds(plan, checked(places, np.ones(3_000, dtype=np.int64), sizes), SeededBits(1))
+    assert outcome.spent <= plan.budget
+    paid = sum(part.cost for part in (*outcome.history.columns, *outcome.history.tables))
+    assert outcome.spent == paid + len(outcome.history.tables) * plan.selecting
+    assert outcome.places.shape == (outcome.total, 5)
+    assert not replaced or outcome.total == 3_000
+    assert distance(places, outcome.places, sizes) < 0.3
+
+
+def test_a_seed_replays_and_another_does_not():
+    places, sizes = latent()
+    plan = plan_rounds(wide(sizes), Fraction(1), None, False, 3_000)
+    ones = np.ones(3_000, dtype=np.int64)
+    first, again, other = (
+        release_rounds(plan, checked(places, ones, sizes), SeededBits(seed)) for seed in (4, 4, 5)
+    )
+    assert (first.places == again.places).all()
+    assert first.places.shape != other.places.shape or (first.places != other.places).any()
+
+
+def test_rows_with_counts_are_the_rows_themselves():
+    places, sizes = latent()
+    distinct, counts = np.unique(places, axis=0, return_counts=True)
+    plan = plan_rounds(wide(sizes), Fraction(1), None, True, 3_000)
+    one = release_rounds(plan, checked(places, np.ones(3_000, dtype=np.int64), sizes), SeededBits(4))
+    other = release_rounds(plan, checked(distinct, counts.astype(np.int64), sizes), SeededBits(4))
+    assert (one.places == other.places).all()
+
+
+@pytest.mark.parametrize("epsilon", [Fraction(1, 100), Fraction(1), Fraction(1000)])
+@pytest.mark.parametrize("small", [False, True])
+def test_no_row_breaks_a_rule(epsilon, small):
+    places, sizes = latent(sizes=(6, 4, 3, 5, 2) if small else (6, 12, 3, 40, 2))
+    rng = np.random.default_rng(0)
+    rules = tuple((c, rng.random([sizes[i] for i in c]) < 0.5) for c in ((0, 1), (1, 2, 4)))
+    for columns, allowed in rules:
+        allowed[(0,) * len(columns)] = True
+        places = places[allowed[tuple(places[:, c] for c in columns)]]
+    plan = plan_rounds(wide(sizes, rules), epsilon, None, False, 1_000)
+    ones = np.ones(len(places), dtype=np.int64)
+    outcome = release_rounds(plan, checked(places, ones, sizes), SeededBits(1), count=2_000)
+    assert len(outcome.places) == 2_000
+    for columns, allowed in rules:
+        assert allowed[tuple(outcome.places[:, c] for c in columns)].all()
+
+
+def test_a_small_universe_is_measured_cell_by_cell_where_that_is_better():
+    assert plan_rounds(tiny(), Fraction(1), None, True, 50_000).cells > 0
+    assert plan_rounds(wide((6, 12, 3, 40, 2)), Fraction(1), None, True, 3_000).cells == 0
+    cells = np.random.default_rng(1).integers(0, 2_000, 30)
+    plan = plan_rounds(tiny(), Fraction(1), Fraction(1, 10**6), True, int(cells.sum()))
+    assert plan.delta is None
+    assert plan.cost == plan.budget == 1
+    outcome = release_rounds(plan, rows_of(cells), SeededBits(3))
+    found = np.bincount(outcome.places @ [15, 5, 1], minlength=30)
+    assert np.abs(found - cells).max() < 40
+    assert found.sum() == cells.sum()
+
+
+def test_no_certificate_no_cost():
+    _, sizes = latent()
+    plan = plan_rounds(wide(sizes), Fraction(1), None, True, 3_000, certificate=Fraction(0))
+    assert plan.certifying == 0
+    assert plan.cost == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"sizes": (1, 3, 5)}, "places"),
+        ({"ordered": (True,)}, "ordered"),
+        ({"tables": ((1, 0),)}, "ascending"),
+        ({"tables": ((0, 1), (0, 1))}, "distinct"),
+        ({"weights": (0,) * 4}, "weights"),
+        ({"rules": (((0, 1), np.ones((3, 2), dtype=bool)),)}, "shape"),
+        ({"rules": (((0, 1), np.zeros((2, 3), dtype=bool)),)}, "everything"),
+    ],
+)
+def test_a_universe_is_checked(change, message):
+    given = {"sizes": TINY, "ordered": (True,) * 3, "tables": TABLES, "weights": (1,) * 4, "rules": ()}
+    with pytest.raises(ValueError, match=message):
+        Universe(**(given | change))
+
+
+@pytest.mark.parametrize(
+    ("places", "counts"),
+    [([[0, 0]], [1]), ([[0, 3, 0]], [1]), ([[0, -1, 0]], [1]), ([[0, 0, 0]], [-1]), ([[0, 0, 0]], [1 << 53])],
+)
+def test_rows_are_checked(places, counts):
+    with pytest.raises(ValueError, match=r"must|outside"):
+        checked(np.array(places), np.array(counts, dtype=np.int64), TINY)
