@@ -1,10 +1,8 @@
 """The public universe: the product of columns, and which of its rows can exist."""
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import combinations
 from math import prod
 
 import numpy as np
@@ -12,9 +10,10 @@ import pandas as pd
 
 from queries.columns import Bits, Booleans, Column
 from queries.encoding import DataError, check_columns, read_column, write_column
-from queries.expressions import Expression, parse, shorten, suggestion
+from queries.expressions import Expression, parse, shorten
+from queries.names import find, nearest, owners, repeated
 from queries.packing import Integers, Places, places_dtype
-from queries.rules import Rule, Truth, compiled, count, projected
+from queries.rules import Rule, Truth, closure, compiled, count, listed, projected
 
 MAX_TABLE_ATTRIBUTES = 20  # a table of all cells is made up to 2^20
 MAX_CELLS = 1 << MAX_TABLE_ATTRIBUTES
@@ -78,9 +77,7 @@ class Domain:
         object.__setattr__(self, "sizes", tuple(c.size for c in made))
         object.__setattr__(self, "binary", all(c.yes_no for c in made))
         object.__setattr__(self, "valid", None)
-        wrong = _repeated("column", (c.name for c in made if not c.yes_no))
-        wrong += [text for text in _repeated("attribute", self.attributes) if text not in wrong]
-        wrong += _both(made)
+        wrong = repeated(made)
         if isinstance(valid, str):
             wrong += _unknown(self, [valid])
         elif valid is not None:
@@ -167,10 +164,10 @@ class Domain:
 
         Exact where `valid_decided`; otherwise some that follow may be missing.
         """
-        return _closure(self)
+        return closure(self.rules, self.sizes)
 
     def allowed(self, columns: Sequence[int]) -> Booleans:
-        """Return which settings of these columns can exist, shaped by their sizes; see `closure`."""
+        """Return which settings of these columns, ascending, can exist: bool, shaped by their sizes."""
         return _allowed(self, tuple(columns))
 
     def cells(self) -> Integers:
@@ -212,19 +209,18 @@ class Domain:
 
     def column_of(self, attribute: int) -> tuple[int, int]:
         """Return the column that an attribute (by its position) belongs to, and its position there."""
-        return _owners(self)[attribute] if not self.binary else (attribute, 0)
+        return owners(self.columns)[attribute] if not self.binary else (attribute, 0)
 
     def find(self, name: str) -> Truth | None:
         """Return the column that a name speaks of, and at which of its places it holds; None: unknown.
 
         Names are attributes, places (``job=part``), and of ordered columns ranges (``age>=40``).
         """
-        return _find(self, name)
+        return find(self.columns, name)
 
     def nearest(self, name: str) -> str:
         """Return ``"; did you mean ...?"`` where an attribute or a place has a name like this."""
-        places = [p for column in self.columns if not column.yes_no for p in column.place_names]
-        return suggestion(name, dict.fromkeys([*self.attributes, *places]))
+        return nearest(self.columns, name)
 
     def contains(self, places: Places) -> Booleans:
         """Tell which rows of places (shape (r, C)) are cells that can exist."""
@@ -311,21 +307,14 @@ def _leaves_nothing(domain: Domain) -> bool:
     return not projected(domain.rules, domain.sizes, ())[0].any()
 
 
-@lru_cache(maxsize=32)
-def _closure(domain: Domain) -> tuple[Rule, ...]:
-    members = sorted({c for rule in domain.rules for c in rule.columns})
-    found = [Rule((c,), domain.allowed((c,))) for c in members]
-    for pair in combinations(members, 2):
-        allowed = domain.allowed(pair)
-        margins = [domain.allowed((c,)) for c in pair]
-        if (allowed != np.logical_and.outer(*margins)).any():  # more than the two columns apart say
-            found.append(Rule(pair, allowed))
-    return tuple(rule for rule in found if not rule.allowed.all())
-
-
 @lru_cache(maxsize=4096)
 def _allowed(domain: Domain, columns: tuple[int, ...]) -> Booleans:
-    allowed, _ = projected(domain.rules, domain.sizes, columns)
+    if _by_codes(domain):
+        places = domain.table()
+        allowed = np.zeros([domain.sizes[c] for c in columns], dtype=bool)
+        allowed[tuple(places[:, c] for c in columns)] = True
+    else:
+        allowed, _ = projected(domain.rules, domain.sizes, columns)
     allowed.setflags(write=False)
     return allowed
 
@@ -358,65 +347,9 @@ def _cells(domain: Domain) -> Integers:
 
 @lru_cache(maxsize=32)
 def _joined(domain: Domain) -> Integers | None:
-    """List the rows that keep all rules, column by column; None: more than 2^20 on the way."""
-    if domain.product > 1 << MAX_CODE_ATTRIBUTES:
-        return None
-    places = np.zeros((1, 0), dtype=places_dtype(domain.sizes))
-    for c, k in enumerate(domain.sizes):
-        if len(places) > MAX_CELLS // k:
-            return None
-        grown = np.repeat(places, k, axis=0)
-        places = np.column_stack([grown, np.tile(np.arange(k, dtype=places.dtype), len(places))])
-        for rule in domain.rules:
-            if c in rule.columns:
-                known = tuple(i for i in rule.columns if i <= c)
-                later = tuple(a for a, i in enumerate(rule.columns) if i > c)
-                prefix = np.asarray(rule.allowed.any(axis=later))
-                places = places[prefix[tuple(places[:, i] for i in known)]]
-    return domain.codes_of(places)
-
-
-@lru_cache(maxsize=64)
-def _owners(domain: Domain) -> tuple[tuple[int, int], ...]:
-    return tuple((c, i) for c, column in enumerate(domain.columns) for i in range(len(column.attributes)))
-
-
-@lru_cache(maxsize=64)
-def _positions(domain: Domain) -> dict[str, int]:
-    return {name: i for i, name in enumerate(domain.attributes)}
-
-
-@lru_cache(maxsize=1024)
-def _find(domain: Domain, name: str) -> Truth | None:
-    attribute = _positions(domain).get(name)
-    if attribute is not None:
-        column, within = domain.column_of(attribute)
-        return column, domain.columns[column].table[:, within].astype(bool)
-    for c, column_ in enumerate(domain.columns):
-        if name in column_.place_names:
-            return c, np.arange(column_.size) == column_.place_names.index(name)
-        if not name.startswith(column_.name):
-            continue
-        rest = name[len(column_.name) :].strip()
-        for sign in (">=", "<=", "=", ">", "<"):
-            if rest.startswith(sign):
-                truth = column_.holds(sign, rest.removeprefix(sign).strip())
-                if truth is not None:
-                    return c, truth
-                break
-    return None
-
-
-def _repeated(word: str, names: Iterable[str]) -> list[str]:
-    return [
-        f"{word} name {name!r} stands more than once" for name, times in Counter(names).items() if times > 1
-    ]
-
-
-def _both(columns: Sequence[Column]) -> list[str]:
-    """Tell which yes/no columns have the name of another column."""
-    others = {c.name for c in columns if not c.yes_no}
-    return [f"column name {c.name!r} stands more than once" for c in columns if c.yes_no and c.name in others]
+    """List the cells that rules leave of a universe of more than 2^20; None: too many on the way."""
+    places = listed(domain.rules, domain.sizes) if domain.product <= 1 << MAX_CODE_ATTRIBUTES else None
+    return None if places is None else domain.codes_of(places)
 
 
 def _unknown(domain: Domain, texts: Sequence[str]) -> list[str]:

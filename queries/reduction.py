@@ -44,7 +44,7 @@ def reduced_cells(domain: Domain, tables: Iterable[tuple[int, ...]]) -> tuple[Ce
             kept = np.ones(block.cells, dtype=bool) if kept is None else kept
             kept[np.flatnonzero(kept)[existing - 1 :]] = False
         if existing > 1:
-            found.append(Cells.of(domain, columns, kept))
+            found.append(block if kept is None else Cells.of(domain, columns, kept))
     if domain.valid is None or not domain.listable:
         return tuple(found)
     return _distinct(domain, found)

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from itertools import combinations
 from math import prod
 from typing import Any
 
@@ -110,6 +111,35 @@ def projected(rules: Sequence[Rule], sizes: Sequence[int], keep: tuple[int, ...]
     for columns, table in left:
         allowed &= _over(table, columns, keep)
     return allowed, exact
+
+
+def listed(rules: Sequence[Rule], sizes: Sequence[int]) -> npt.NDArray[np.integer] | None:
+    """List the rows that keep all rules, column by column, shape (r, C); None: beyond 2^20 on the way."""
+    places = np.zeros((1, 0), dtype=np.min_scalar_type(max(sizes) - 1))
+    for c, k in enumerate(sizes):
+        if len(places) > MAX_RULE_CELLS // k:
+            return None
+        grown = np.repeat(places, k, axis=0)
+        places = np.column_stack([grown, np.tile(np.arange(k, dtype=places.dtype), len(places))])
+        for rule in rules:
+            if c in rule.columns:
+                known = tuple(i for i in rule.columns if i <= c)
+                later = tuple(a for a, i in enumerate(rule.columns) if i > c)
+                prefix = np.asarray(rule.allowed.any(axis=later))
+                places = places[prefix[tuple(places[:, i] for i in known)]]
+    return places
+
+
+def closure(rules: Sequence[Rule], sizes: Sequence[int]) -> tuple[Rule, ...]:
+    """Return what all rules together say of each column, and of each pair beyond that."""
+    members = sorted({c for rule in rules for c in rule.columns})
+    alone = {c: projected(rules, sizes, (c,))[0] for c in members}
+    found = [Rule((c,), allowed) for c, allowed in alone.items() if not allowed.all()]
+    for a, b in combinations(members, 2):
+        allowed, _ = projected(rules, sizes, (a, b))
+        if (allowed != np.logical_and.outer(alone[a], alone[b])).any():
+            found.append(Rule((a, b), allowed))
+    return tuple(found)
 
 
 def _order(rules: Sequence[Rule], sizes: Sequence[int], keep: tuple[int, ...]) -> tuple[list[int], int]:

@@ -450,3 +450,15 @@ def test_sensitivities_of_the_counts_of_one_table(sizes, columns):
     scores = [int(abs(table - predicted).sum()) for table in tables]
     assert max(abs(s - int(abs(base.table(columns) - predicted).sum())) for s in scores) == 1
     assert max(abs(s - t) for s in scores for t in scores) == 2
+
+
+def test_cells_given_by_codes_are_a_rule_where_they_can_be_a_table():
+    small = Domain([JOB, "a"], [0, 3, 4])
+    assert small.rules[0].allowed.tolist() == [[True, False], [False, True], [True, False]]
+    assert small.allowed((1,)).tolist() == [True, True]
+    wide = Domain([Column(f"c{i}", 1000) for i in range(4)], [5, 10**12 - 1])
+    assert wide.table().tolist() == [[0, 0, 0, 5], [999] * 4]
+    assert np.flatnonzero(wide.allowed((3,))).tolist() == [5, 999]
+    assert Predicates(["c0>=7", "c3>5"]).workload(wide).size == 1
+    with pytest.raises(ValueError, match="write it as rules"):
+        wide.rules  # noqa: B018

@@ -1,0 +1,65 @@
+"""Which column a name of a predicate speaks of, and at which of its places it holds."""
+
+from collections import Counter
+from functools import lru_cache
+
+import numpy as np
+
+from queries.columns import Column
+from queries.expressions import suggestion
+from queries.rules import Truth
+
+Columns = tuple[Column, ...]
+
+
+@lru_cache(maxsize=64)
+def owners(columns: Columns) -> tuple[tuple[int, int], ...]:
+    """Return the column of each attribute of all columns, and the attribute's position in it."""
+    return tuple((c, i) for c, column in enumerate(columns) for i in range(len(column.attributes)))
+
+
+@lru_cache(maxsize=1024)
+def find(columns: Columns, name: str) -> Truth | None:
+    """Return the column that a name speaks of, and at which of its places it holds; None: unknown."""
+    attribute = _positions(columns).get(name)
+    if attribute is not None:
+        c, within = owners(columns)[attribute]
+        return c, columns[c].table[:, within].astype(bool)
+    for c, column in enumerate(columns):
+        if name in column.place_names:
+            return c, np.arange(column.size) == column.place_names.index(name)
+        if not name.startswith(column.name):
+            continue
+        rest = name[len(column.name) :].strip()
+        for sign in (">=", "<=", "=", ">", "<"):
+            if rest.startswith(sign):
+                truth = column.holds(sign, rest.removeprefix(sign).strip())
+                if truth is not None:
+                    return c, truth
+                break
+    return None
+
+
+def nearest(columns: Columns, name: str) -> str:
+    """Return ``"; did you mean ...?"`` where an attribute or a place has a name like this."""
+    attributes = [a for column in columns for a in column.attributes]
+    places = [p for column in columns if not column.yes_no for p in column.place_names]
+    return suggestion(name, dict.fromkeys([*attributes, *places]))
+
+
+def repeated(columns: Columns) -> list[str]:
+    """Tell which names of columns or attributes stand more than once."""
+    others = Counter(column.name for column in columns if not column.yes_no)
+    taken = [c.name for c in columns if c.yes_no and c.name in others]
+    attributes = Counter(a for column in columns for a in column.attributes)
+    wrong = [f"column name {name!r} stands more than once" for name in _often(others) + taken]
+    return wrong + [f"attribute name {name!r} stands more than once" for name in _often(attributes)]
+
+
+def _often(names: Counter[str]) -> list[str]:
+    return [name for name, times in names.items() if times > 1]
+
+
+@lru_cache(maxsize=64)
+def _positions(columns: Columns) -> dict[str, int]:
+    return {a: i for i, a in enumerate(a for column in columns for a in column.attributes)}
