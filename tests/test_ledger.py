@@ -331,7 +331,7 @@ def test_of_many_who_make_a_ledger_one_sets_the_budget(path):
 
 FORKS = """
 import os, random, signal, sys, time
-from smalldb.ledger import Ledger, OutOfBudget
+from smalldb.releasing.ledger import Ledger, OutOfBudget
 from test_ledger import record
 
 def child(work):

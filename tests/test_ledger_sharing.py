@@ -13,7 +13,7 @@ from smalldb.releasing.ledger import Ledger
 
 FORK = """
 import os, sys, threading
-from smalldb.ledger import Ledger
+from smalldb.releasing.ledger import Ledger
 from test_ledger import record
 
 ledger, plain = Ledger(sys.argv[1], 1), os.fsync

@@ -137,9 +137,9 @@ import json, os, sys
 import numpy as np
 from fractions import Fraction
 from queries import Conjunctions, Domain
-from smalldb.answers.drawing import cube_noise
-from smalldb.exact import uniform_below
-from smalldb.randomness import SeededBits, SystemBits
+from smalldb.answers.cube import cube_noise
+from smalldb.exact.integers import uniform_below
+from smalldb.exact.bits import SeededBits, SystemBits
 from smalldb.rejection.sampler import prepare
 
 system, seeded = SystemBits(), SeededBits(1)
