@@ -9,12 +9,12 @@ from queries.domain import Bits
 from smalldb.answers.parities import Floats
 from smalldb.answers.released import Measured, pieces, released_counts
 from smalldb.answers.shares import AnswersPlan
-from smalldb.exact.numbers import between_0_and_1
+from smalldb.exact.numbers import Number, between_0_and_1
 
 _UNIT = 2.0**-52
 
 
-def bound(plan: AnswersPlan, measured: Measured, bits: Bits, beta: object) -> float:
+def bound(plan: AnswersPlan, measured: Measured, bits: Bits, beta: Number) -> float:
     """
     Return an error that max_f |f(x) - f(y)| does not exceed with probability 1 - beta over the noise.
 

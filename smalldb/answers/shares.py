@@ -13,7 +13,7 @@ from smalldb.answers.parities import Floats, Spectrum, spectrum
 from smalldb.answers.parts import Part
 from smalldb.answers.priors import prior, read_deviation
 from smalldb.answers.setting import Setting
-from smalldb.exact.numbers import between_0_and_1, positive, whole
+from smalldb.exact.numbers import Number, between_0_and_1, positive, whole
 
 MAX_ATTRIBUTES = 256
 MOST_ROWS = 1 << 60  # so that a sum with noise fits 64 bits
@@ -129,7 +129,7 @@ class AnswersPlan:
 
 
 def plan_answers(
-    workload: Workload, *, n: int, epsilon: object, neighbours: str, delta: object = None
+    workload: Workload, *, n: int, epsilon: Number, neighbours: str, delta: Number | None = None
 ) -> AnswersPlan:
     """
     Decide what to measure, by the least expected error.
@@ -161,7 +161,7 @@ def read_delta(value: object) -> Fraction | None:
 
 
 def alternatives(
-    workload: Workload, *, n: int, epsilon: object, neighbours: str, delta: object = None
+    workload: Workload, *, n: int, epsilon: Number, neighbours: str, delta: Number | None = None
 ) -> list[AnswersPlan]:
     """Return the plans that `plan_answers` chooses from; the same arguments and errors."""
     domain = workload.domain
