@@ -16,17 +16,15 @@ from scipy.linalg import hadamard
 from queries import Conjunctions, Domain, Halfspaces, Intervals, Linear, Marginals, Parities, Predicates, Rows
 from smalldb.answers import loss, measure, radius_quantile
 from smalldb.answers import measuring as measuring_module
-from smalldb.answers import parts as parts_module
+from smalldb.answers.cube import _radius, cube_noise, radii
 from smalldb.answers.measuring import counts
 from smalldb.answers.parities import odd_counts, spectrum
+from smalldb.answers.parts import shares_of
 from smalldb.answers.shares import alternatives, plan_answers
 from smalldb.exact import integers as drawing_module
 from smalldb.exact.bits import OutOfBits, ScriptedBits, SeededBits
 from smalldb.exact.integers import (
-    _radius,
     coins,
-    cube_noise,
-    radii,
     two_sided_geometric,
     uniform_integers,
     whole_geometric,
@@ -333,7 +331,7 @@ def test_two_sided_geometric_of_a_tiny_rate_is_whole(height):
 def test_shares_are_above_zero_and_add_up(count):
     """Fourteen shares of a fourteenth are five 64ths each when they are rounded: six too many."""
     for weights in ([1.0] * count, [1e9, *[1.0] * (count - 1)], [1 + i / count for i in range(count)]):
-        shares = parts_module._shares(weights)
+        shares = shares_of(weights)
         assert sum(shares) == 1
         assert min(shares) > 0
 

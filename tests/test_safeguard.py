@@ -15,7 +15,7 @@ from queries import Conjunctions, Domain, Marginals, Rows
 from smalldb.answers import bound, loss, measure, measuring, plan_answers, synthesise
 from smalldb.answers.bounding import _parity_intervals
 from smalldb.answers.fitting import fit, guarded_fit, predicted
-from smalldb.answers.parts import wishart_part
+from smalldb.answers.laws import Wishart
 from smalldb.answers.released import Measured, estimates, pieces
 from smalldb.answers.shares import alternatives
 from smalldb.exact.bits import SeededBits
@@ -54,7 +54,7 @@ def error(plan, rows, seed):
 def test_it_rescues_a_planted_interaction(d, n, neighbours):
     """A table with a planted three-way interaction, with and without."""
     plan, rows = guarded(planted(d, n, 5), neighbours)
-    whole = wishart_part(plan.spectrum, plan.epsilon, plan.replaced, Fraction(1))
+    whole = Wishart.of(plan.setting, Fraction(1))
     found, measured = error(plan, rows, 1)
     assert plan.safeguard.sets[measured.values[-2]] == (0, 3, d - 2)
     assert found < 0.4 * error(replace(plan, parts=(whole,)), rows, 1)[0]
@@ -91,11 +91,10 @@ def test_it_is_there_only_where_it_would_be_heard():
     assert len(frame) == 300
 
 
-def drawn(values, sums, plan, times, monkeypatch, guess):
+def drawn(sums, plan, times, guess):
     """Choices and noise of the second stage, many times, with predictions given."""
-    monkeypatch.setattr(measuring, "predicted", lambda plan, measured: guess)
     source = SeededBits(7)
-    made = [measuring._worst(plan, values, sums, source) for _ in range(times)]
+    made = [plan.safeguard.draw(plan.setting, sums, source, lambda: guess) for _ in range(times)]
     return np.array(made)
 
 
@@ -111,7 +110,7 @@ def test_the_law_of_the_second_stage(monkeypatch):
     assert rate == 16 * 0.05
     # three sets are predicted equally badly, two equally well
     sums, guess = np.array([1000, 1003, 996, 1001, 1006, 996, 1001]), np.full(7, 1001)
-    made = drawn(np.zeros(10, dtype=np.int64), sums, plan, 4000, monkeypatch, guess)
+    made = drawn(sums, plan, 4000, guess)
     chosen = np.bincount(made[:, 0], minlength=7)
     assert chisquare(chosen, 4000 * chances(sums, guess, rate)).pvalue > 1e-4
     assert chisquare(chosen, 4000 * chances(sums, guess, 1.3 * rate)).pvalue < 1e-4

@@ -13,7 +13,7 @@ from scipy import stats
 from queries import Conjunctions, Domain, Marginals, Rows
 from smalldb.answers import measure, plan_answers
 from smalldb.answers import wishart as wishart_module
-from smalldb.answers.parts import TILTS
+from smalldb.answers.laws.wishart import TILTS
 from smalldb.answers.shares import alternatives
 from smalldb.answers.tails import entry_quantile, laplace_sum_quantile, laplace_sum_tail
 from smalldb.answers.wishart import Drawn, degrees, even_moments, rates, rounded_entries, wishart_noise

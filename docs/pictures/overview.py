@@ -5,8 +5,6 @@
 The people aboard the Titanic are long since public: the comparison with such data may be shown.
 """
 
-from dataclasses import replace
-from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -63,7 +61,9 @@ def draw(path):
         errors = np.concatenate([[0.0], law.errors])
         above = np.concatenate([[1.0], np.maximum(1 - np.cumsum(law.probabilities), 0)])
         steps.step(errors, above, where="post", color=colour, linewidth=2, label=f"epsilon = {epsilon}")
-        plan = replace(release.plan, epsilon=Fraction(epsilon))
+        plan = smalldb.plan(
+            release.plan.workload.domain, release.plan.workload, n=release.plan.n, epsilon=epsilon, rows=ROWS
+        )
         steps.plot([plan.bound], [0.05], "o", color=colour)
         steps.plot([plan.theorem_4_5], [0.05], "s", color=colour)
     steps.plot([], [], "o", color="0.4", label="provable for any data")

@@ -13,7 +13,7 @@ import pandas as pd
 
 from smalldb.accounting import curves
 from smalldb.accounting.curves import Floats
-from smalldb.exact.numbers import as_fraction, positive, whole
+from smalldb.exact.numbers import Number, as_fraction, positive, whole
 
 MOST_RELEASES = 100_000
 MOST_OPTIMAL = 1_000  # releases: the optimal non-adaptive bound takes their square
@@ -50,9 +50,9 @@ class Composition:
 
 def compose(
     *,
-    epsilon: object,
+    epsilon: Number,
     releases: int | None = None,
-    delta: object,
+    delta: Number,
     adaptive: bool = True,
     bounded_range: bool = False,
 ) -> Composition:
@@ -105,7 +105,7 @@ def compose(
 
 
 def compose_records(
-    records: Iterable[Mapping[str, Any]], *, delta: object, adaptive: bool = True
+    records: Iterable[Mapping[str, Any]], *, delta: Number, adaptive: bool = True
 ) -> Composition:
     """
     Bound what releases from one table lose together, from their records.
@@ -157,9 +157,9 @@ def compose_records(
 
 def per_release(
     *,
-    epsilon: object,
+    epsilon: Number,
     releases: int,
-    delta: object,
+    delta: Number,
     adaptive: bool = True,
     bounded_range: bool = False,
 ) -> float:

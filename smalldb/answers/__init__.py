@@ -2,7 +2,6 @@
 
 from smalldb.answers.bounding import bound
 from smalldb.answers.measuring import loss, measure
-from smalldb.answers.parts import Measurement
 from smalldb.answers.released import Measured
 from smalldb.answers.shares import AnswersPlan, plan_answers, read_delta
 from smalldb.answers.synthesising import synthesise
@@ -11,7 +10,6 @@ from smalldb.answers.tails import radius_quantile
 __all__ = [
     "AnswersPlan",
     "Measured",
-    "Measurement",
     "bound",
     "loss",
     "measure",

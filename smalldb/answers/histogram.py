@@ -10,7 +10,7 @@ from queries import Domain
 from queries.domain import Integers
 from smalldb.answers.fitting import NEWTON, fit, sizes_of
 from smalldb.answers.newton import Point, newton
-from smalldb.answers.parities import Floats
+from smalldb.answers.parities import Floats, transformed
 from smalldb.answers.released import (
     Measured,
     estimates,
@@ -18,7 +18,6 @@ from smalldb.answers.released import (
     pieces,
     released_counts,
     released_total,
-    transformed,
 )
 from smalldb.answers.shares import AnswersPlan
 
@@ -156,7 +155,7 @@ def _beside(plan: AnswersPlan, measured: Measured, total: int) -> tuple[Integers
         rows = [(plan.n, EXACTLY)]
     else:
         counted = released_counts(plan, measured)
-        rows = [(n, part.deviations[0]) for part, n in counted if part.law != "cells"]
+        rows = [(n, part.deviations[0]) for part, n in counted if part is not plan.cells]
     codes = np.concatenate([[0] * len(rows), masks(plan)[known]]).astype(np.int64)
     sums = np.concatenate([[n for n, _ in rows], found.chi[known] * total])
     deviations = np.concatenate([[deviation for _, deviation in rows], found.deviations[known] * total])

@@ -6,17 +6,18 @@ c_S chi_S, and c_S = D^-1 2^-w times the Walsh-Hadamard transform of its 2^w int
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from queries import Query, Rows, Workload
+from queries import Domain, Query, Rows, Workload
 from queries.domain import Integers
 from queries.rows import MAX_TOTAL
 
 Places: TypeAlias = tuple[int, ...]
 Floats: TypeAlias = npt.NDArray[np.float64]
+Values = TypeVar("Values", Floats, Integers)
 
 MAX_WIDTH = 16  # attributes of one query, parities apart
 MAX_TERMS = 1 << 23  # coefficients of all queries
@@ -133,6 +134,21 @@ def odd_counts(rows: Rows, sets: tuple[Places, ...]) -> Integers:
 def mask(places: Places, d: int) -> int:
     """Return the set as a cell code: the first attribute is the most significant bit."""
     return sum(1 << (d - 1 - i) for i in places)
+
+
+def codes_of(sets: tuple[Places, ...], d: int) -> Integers:
+    """Return the sets as cell codes, up to 62 attributes."""
+    return np.array([mask(places, d) for places in sets], dtype=np.int64)
+
+
+def transformed(domain: Domain, values: Values) -> Values:
+    """Return the sum of chi_S over the cells, weighted, for all 2^d sets."""
+    from smalldb.kernels.walsh import walsh
+
+    sums = np.zeros(1 << len(domain.attributes), dtype=values.dtype)
+    sums[domain.cells()] = values
+    walsh(sums)
+    return sums
 
 
 def _packed(bits: npt.NDArray[np.integer]) -> npt.NDArray[np.uint64]:

@@ -3,17 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
-from typing import TypeVar
 
 import numpy as np
 
-from queries import Domain
 from queries.domain import Integers
-from smalldb.answers.parities import Floats, Places, mask
-from smalldb.answers.parts import Measurement
+from smalldb.answers.parities import Floats, codes_of
+from smalldb.answers.parts import Part
 from smalldb.answers.shares import AnswersPlan
-
-Values = TypeVar("Values", Floats, Integers)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,16 +48,14 @@ def pieces(plan: AnswersPlan, values: Integers) -> list[Integers]:
     return np.split(values, np.cumsum([len(part.sets) for part in plan.parts])[: len(plan.parts) - 1])
 
 
-def estimates(
-    plan: AnswersPlan, measured: Measured, parts: tuple[Measurement, ...] | None = None
-) -> Estimates:
+def estimates(plan: AnswersPlan, measured: Measured, parts: tuple[Part, ...] | None = None) -> Estimates:
     """Read released integers of all parts, or some, as means of parities; post-processing."""
     total = float(max(1, released_total(plan, measured)))
     places = {chosen: place for place, chosen in enumerate(plan.spectrum.sets)}
     some = [Estimates(np.zeros(len(places)), np.full(len(places), inf))]
     for part, values in zip(plan.parts, pieces(plan, measured.values), strict=True):
         if parts is None or part in parts:
-            sets, sums = released_sums(plan, part, values)
+            sets, sums = part.released(plan.setting, values)
             members = [places[chosen] for chosen in sets]
             chi, deviations = np.zeros(len(places)), np.full(len(places), inf)
             chi[members] = np.clip(sums / total, -1.0, 1.0)
@@ -87,42 +81,12 @@ def released_total(plan: AnswersPlan, measured: Measured) -> int:
     return min(released_counts(plan, measured), key=lambda counted: counted[0].deviations[0])[1]
 
 
-def released_counts(plan: AnswersPlan, measured: Measured) -> list[tuple[Measurement, int]]:
+def released_counts(plan: AnswersPlan, measured: Measured) -> list[tuple[Part, int]]:
     """Return the parts that count rows, under add-remove, and how many each released."""
     pairs = zip(plan.parts, pieces(plan, measured.values), strict=True)
-    return [
-        (part, int(values.sum() if part.law == "cells" else values[0]))
-        for part, values in pairs
-        if 0 in part.deviations
-    ]
-
-
-def released_sums(
-    plan: AnswersPlan, part: Measurement, values: Integers
-) -> tuple[tuple[Places, ...], Integers]:
-    """Return the parities that a part measures, and their released sums of chi_S over the rows."""
-    if part.law == "cells":
-        return plan.spectrum.sets, transformed(plan.workload.domain, values)[masks(plan)]
-    if part.law == "safeguard":
-        chosen, value = values.tolist()
-        return (part.sets[chosen],), np.array([plan.n - 2 * value if plan.replaced else value])
-    if plan.replaced:
-        return part.sets, plan.n - 2 * values
-    counted = int(not part.sets[0])
-    return part.sets[counted:], values[counted:]
-
-
-def transformed(domain: Domain, values: Values) -> Values:
-    """Return the sum of chi_S over the cells, weighted, for all 2^d sets."""
-    from smalldb.kernels.walsh import walsh
-
-    sums = np.zeros(1 << len(domain.attributes), dtype=values.dtype)
-    sums[domain.cells()] = values
-    walsh(sums)
-    return sums
+    return [(part, part.counted(values)) for part, values in pairs if 0 in part.deviations]
 
 
 def masks(plan: AnswersPlan) -> Integers:
     """Return the cell code of each parity's set, up to 20 attributes."""
-    d = len(plan.workload.domain.attributes)
-    return np.array([mask(places, d) for places in plan.spectrum.sets], dtype=np.int64)
+    return codes_of(plan.spectrum.sets, len(plan.workload.domain.attributes))

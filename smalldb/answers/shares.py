@@ -3,36 +3,22 @@
 from dataclasses import dataclass
 from fractions import Fraction
 from math import inf, log, sqrt
-from typing import Literal, TypeAlias
 
 import numpy as np
 
 from queries import Workload
 from queries.domain import MAX_TABLE_ATTRIBUTES
-from smalldb.accounting.concentrated import rho_of
+from smalldb.answers.laws import LAWS, Cells, Safeguard
 from smalldb.answers.parities import Floats, Spectrum, spectrum
-from smalldb.answers.parts import (
-    NOTICED,
-    Law,
-    Measurement,
-    cells_part,
-    cubes,
-    gaussian_part,
-    safeguard_part,
-    wishart_part,
-)
+from smalldb.answers.parts import Part
 from smalldb.answers.priors import prior, read_deviation
-from smalldb.exact.numbers import between_0_and_1, positive, whole
-
-Method: TypeAlias = Law | Literal["both"]
+from smalldb.answers.setting import Setting
+from smalldb.exact.numbers import Number, between_0_and_1, positive, whole
 
 MAX_ATTRIBUTES = 256
 MOST_ROWS = 1 << 60  # so that a sum with noise fits 64 bits
-MOST_STEPS = 1 << 28  # of reading cells once
 LEAST_EPSILON, MOST_EPSILON = Fraction(1, 1 << 40), 1 << 20
 LEAST_DELTA = Fraction(1, 10**300)
-CLEAR = NOTICED / 5  # noise of a mean beside which a parity is seen that a safeguard would choose
-WISHART_SHARES = tuple(Fraction(part, 16) for part in (1, 4, 10, 13))  # beside cells
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,25 +45,37 @@ class AnswersPlan:
     n: int
     epsilon: Fraction
     neighbours: str
-    parts: tuple[Measurement, ...]
+    parts: tuple[Part, ...]
     spectrum: Spectrum
     delta: Fraction | None = None
 
     @property
-    def method(self) -> Method:
+    def setting(self) -> Setting:
+        """What the parts share."""
+        return Setting(self.workload, self.n, self.epsilon, self.replaced, self.spectrum, self.delta)
+
+    @property
+    def method(self) -> str:
         """The law of the noise; "both": a Wishart difference and cells."""
         laws = {part.law for part in self.unguarded}
         return self.parts[0].law if len(laws) == 1 else "both"
 
     @property
-    def safeguard(self) -> Measurement | None:
+    def safeguard(self) -> Safeguard | None:
         """The part that is measured last and chosen by what was released before, if there is one."""
-        return self.parts[-1] if self.parts[-1].law == "safeguard" else None
+        last = self.parts[-1]
+        return last if isinstance(last, Safeguard) else None
 
     @property
-    def unguarded(self) -> tuple[Measurement, ...]:
+    def cells(self) -> Cells | None:
+        """The part of all cells, if there is one: the last."""
+        last = self.parts[-1]
+        return last if isinstance(last, Cells) else None
+
+    @property
+    def unguarded(self) -> tuple[Part, ...]:
         """The parts but for the safeguard."""
-        return tuple(part for part in self.parts if part.law != "safeguard")
+        return self.parts if self.safeguard is None else self.parts[:-1]
 
     @property
     def expected_error(self) -> float:
@@ -105,35 +103,33 @@ class AnswersPlan:
 
     def _precision(self, *, read: bool) -> Floats:
         """Return 1 / variance of the mean of each parity: as released, or as it is expected to be read."""
-        domain, last = self.workload.domain, self.parts[-1]
+        domain, cells = self.workload.domain, self.cells
         d = len(domain.attributes)
 
-        def released(some: tuple[Measurement, ...]) -> Floats:
+        def released(some: tuple[Part, ...]) -> Floats:
             known = [[part.deviations.get(o, inf) / self.n for o in range(1, d + 1)] for part in some]
             precision: Floats = (np.maximum(np.array(known).reshape(-1, d), 1e-100) ** -2.0).sum(axis=0)
             return precision
 
-        if read and last.law == "cells":
+        if read and cells is not None:
             beside, modelled = released(self.parts[:-1]), max(self.spectrum.orders.tolist(), default=0)
-            sd = read_deviation(domain.size, self.n, float(self.rate(last)), beside, modelled)
+            sd = read_deviation(domain.size, self.n, float(self.rate(cells)), beside, modelled)
             precision = np.maximum(released(self.parts), beside + max(sd, 1e-100) ** -2.0)
         else:
             precision = released(self.unguarded)  # of one set that is chosen later nothing is expected
         found: Floats = precision[self.spectrum.orders - 1]
         return found
 
-    def rate(self, part: Measurement) -> Fraction:
+    def rate(self, part: Part) -> Fraction:
         """Return the epsilon in the exponent of a part, a unit of its noise: of its counts, or of a cell.
 
         Of a safeguard: of its noise; its choice has as much.
         """
-        epsilon = self.epsilon * part.share
-        halved = part.law == "safeguard" or (part.law == "cells" and self.replaced)
-        return epsilon / 2 if halved else epsilon
+        return part.rate(self.setting)
 
 
 def plan_answers(
-    workload: Workload, *, n: int, epsilon: object, neighbours: str, delta: object = None
+    workload: Workload, *, n: int, epsilon: Number, neighbours: str, delta: Number | None = None
 ) -> AnswersPlan:
     """
     Decide what to measure, by the least expected error.
@@ -165,7 +161,7 @@ def read_delta(value: object) -> Fraction | None:
 
 
 def alternatives(
-    workload: Workload, *, n: int, epsilon: object, neighbours: str, delta: object = None
+    workload: Workload, *, n: int, epsilon: Number, neighbours: str, delta: Number | None = None
 ) -> list[AnswersPlan]:
     """Return the plans that `plan_answers` chooses from; the same arguments and errors."""
     domain = workload.domain
@@ -187,24 +183,12 @@ def alternatives(
     if n > MOST_ROWS:
         raise ValueError("answers are released for at most 2^60 rows")
     series, replaced = spectrum(workload), neighbours == "replace-one"
-    orders = sorted({*series.orders.tolist()})
-    made = [cubes(series, exact, replaced, highest) for highest in orders]
-    guard = safeguard_part(series, n, exact, replaced) if d <= MAX_TABLE_ATTRIBUTES else None
-    first = wishart_part(series, exact, replaced, Fraction(1) if guard is None else 1 - guard.share)
-    made.append(None if first is None else (first,) if guard is None else (first, guard))
-    # what reading a cell takes grows with the rows and with the noise
-    if d <= MAX_TABLE_ATTRIBUTES and n + 100 * domain.size / (exact / 2) <= MOST_STEPS:
-        for share in (Fraction(0), *WISHART_SHARES):
-            low = wishart_part(series, exact, replaced, share) if share else None
-            cells = cells_part(series, domain.size, exact, replaced, 1 - share)
-            # cells in which a large parity is not seen do not stand for the safeguard that they would replace
-            if (low or not share) and (guard is None or cells.deviations[3] <= CLEAR * n):
-                made.append((cells,) if low is None else (low, cells))
-    plans = [AnswersPlan(workload, n, exact, neighbours, parts, series) for parts in made if parts]
-    if allowed is not None:
-        rho = rho_of(exact, allowed)
-        noisy = [gaussian_part(series, rho, replaced, highest) for highest in orders]
-        plans += [AnswersPlan(workload, n, exact, neighbours, (part,), series, allowed) for part in noisy]
-    if not plans:
+    setting = Setting(workload, n, exact, replaced, series, allowed)
+    designs = [parts for law in LAWS for parts in law.designs(setting)]
+    if not designs:
         raise ValueError("epsilon is too small for so many attributes: use more epsilon or fewer attributes")
-    return plans
+    deltas = [None if all(part.pure for part in parts) else allowed for parts in designs]
+    return [
+        AnswersPlan(workload, n, exact, neighbours, parts, series, delta)
+        for parts, delta in zip(designs, deltas, strict=True)
+    ]

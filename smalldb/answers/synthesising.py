@@ -38,8 +38,7 @@ def synthesise(plan: AnswersPlan, measured: Measured, rows: int, *, progress: bo
     if len(plan.workload.domain.attributes) <= MAX_TABLE_ATTRIBUTES:
         from smalldb.kernels.walsh import walsh
 
-        cells = plan.parts[-1].law == "cells"
-        distribution = read(plan, measured) if cells else guarded_fit(plan, measured).q
+        distribution = guarded_fit(plan, measured).q if plan.cells is None else read(plan, measured)
         start = rounded(plan.workload.domain, distribution, rows)
         walsh(distribution)
         wanted = series.answers(distribution[masks(plan)])

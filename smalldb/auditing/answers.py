@@ -59,9 +59,7 @@ def _plan(
     if not plans:
         raise ValueError("method must be 'cube' or 'cells' for an audit of these answers")
     plan = min(plans, key=lambda plan: plan.expected_error)
-    if any(part.law == "wishart" for part in plan.parts):
-        raise ValueError(
-            "these answers get Wishart noise, whose loss is proved and not computed: "
-            "name method 'cube' or 'cells' to audit"
-        )
+    for part in plan.parts:
+        if part.unaudited is not None:
+            raise ValueError(part.unaudited)
     return plan

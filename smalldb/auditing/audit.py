@@ -16,7 +16,7 @@ from smalldb.auditing.databases import MOST_DEEP, Counts
 from smalldb.auditing.laws import Mechanism, audit_laws
 from smalldb.auditing.loss import Audit
 from smalldb.counting.scores import Integers
-from smalldb.exact.numbers import positive, whole
+from smalldb.exact.numbers import Number, positive, whole
 from smalldb.files.checkpoints import Folder, check_running, identity
 from smalldb.planning import Neighbours, relation_of, workload_of
 from smalldb.selection import selection_law
@@ -30,7 +30,7 @@ def audit(
     queries: QueryClass | Workload | str | None = None,
     *,
     n: int,
-    epsilon: object = None,
+    epsilon: Number | None = None,
     rows: int | None = None,
     neighbours: str = "replace-one",
     mechanism: str | Mechanism = "census",

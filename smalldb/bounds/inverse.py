@@ -9,15 +9,16 @@ from smalldb.bounds.promises import Release
 from smalldb.bounds.reading import numbers, sizes
 from smalldb.bounds.search import last_where
 from smalldb.exact.enclosures import Log, Real, ceiling, round_up_text
+from smalldb.exact.numbers import Number
 
 
 def sharp_data(
     *,
-    error: object,
+    error: Number,
     cells: int,
     queries: int,
-    epsilon: object,
-    beta: object,
+    epsilon: Number,
+    beta: Number,
     candidates: str = "multisets",
     rows: int | None = None,
     method: str = "least",
@@ -49,11 +50,11 @@ def sharp_data(
 
 def sharp_epsilon(
     *,
-    error: object,
+    error: Number,
     n: int,
     cells: int,
     queries: int,
-    beta: object,
+    beta: Number,
     candidates: str = "multisets",
     rows: int | None = None,
     method: str = "least",
@@ -76,11 +77,11 @@ def sharp_epsilon(
 
 def sharp_queries(
     *,
-    error: object,
+    error: Number,
     n: int,
     cells: int,
-    epsilon: object,
-    beta: object,
+    epsilon: Number,
+    beta: Number,
     candidates: str = "multisets",
     rows: int | None = None,
     method: str = "least",
@@ -108,11 +109,11 @@ def sharp_queries(
 
 def sharp_attributes(
     *,
-    error: object,
+    error: Number,
     n: int,
     size_of: Callable[[int], tuple[int, int]],
-    epsilon: object,
-    beta: object,
+    epsilon: Number,
+    beta: Number,
     candidates: str = "multisets",
     rows: int | None = None,
     method: str = "least",
@@ -140,10 +141,10 @@ def sharp_attributes(
 
 
 def _least_exponent(
-    error: object,
+    error: Number,
     cells: object,
     queries: object,
-    beta: object,
+    beta: Number,
     candidates: str,
     rows: int | None,
     method: str,
@@ -196,10 +197,10 @@ def _cheapest_rows(release: Release, error: Fraction) -> int:
 def _largest(
     size_of: Callable[[int], tuple[int, int]],
     most: int,
-    error: object,
+    error: Number,
     n: int,
-    epsilon: object,
-    beta: object,
+    epsilon: Number,
+    beta: Number,
     candidates: str,
     rows: int | None,
     method: str,

@@ -10,9 +10,10 @@ from fractions import Fraction
 from smalldb.bounds.candidates import BASES, ln_count
 from smalldb.bounds.reading import numbers, one_of, sizes
 from smalldb.exact.enclosures import Log, Real, ceiling, round_up, round_up_text
+from smalldb.exact.numbers import Number
 
 
-def theorem_4_5(*, n: int, cells: int, queries: int, epsilon: object, beta: object) -> float:
+def theorem_4_5(*, n: int, cells: int, queries: int, epsilon: Number, beta: Number) -> float:
     """
     Return the error of (4.2), as printed: ((16 ln N ln J + 4 ln(1/beta)) / (epsilon n))^(1/3).
 
@@ -29,7 +30,7 @@ def theorem_4_5(*, n: int, cells: int, queries: int, epsilon: object, beta: obje
     return round_up(_equation_4_2(Log(), n, cells, queries, epsilon, beta)) if queries else 0.0
 
 
-def theorem_4_5_rows(*, n: int, cells: int, queries: int, epsilon: object, beta: object) -> int:
+def theorem_4_5_rows(*, n: int, cells: int, queries: int, epsilon: Number, beta: Number) -> int:
     """Return the rows of Theorem 4.5: ceil(ln J / (a/2)^2), at least 1, for the error a of (4.2)."""
     n, cells, queries = sizes(n=n, cells=cells, queries=queries)
     epsilon, beta = numbers(epsilon=epsilon, beta=beta)
@@ -43,7 +44,7 @@ def theorem_4_5_rows(*, n: int, cells: int, queries: int, epsilon: object, beta:
     return ceiling(rows)
 
 
-def theorem_4_5_data(*, error: object, cells: int, queries: int, epsilon: object, beta: object) -> int:
+def theorem_4_5_data(*, error: Number, cells: int, queries: int, epsilon: Number, beta: Number) -> int:
     """Return the least n of (4.3): (16 ln N ln J + 4 ln(1/beta)) / (epsilon error^3), rounded up."""
     cells, queries = sizes(cells=cells, queries=queries)
     error, epsilon, beta = numbers(error=error, epsilon=epsilon, beta=beta)
@@ -52,7 +53,7 @@ def theorem_4_5_data(*, error: object, cells: int, queries: int, epsilon: object
     return ceiling(lambda ln: _numerator_4_2(ln, cells, queries, beta) / (epsilon * error**3))
 
 
-def theorem_4_5_epsilon(*, error: object, n: int, cells: int, queries: int, beta: object) -> float:
+def theorem_4_5_epsilon(*, error: Number, n: int, cells: int, queries: int, beta: Number) -> float:
     """
     Return the least epsilon of (4.3): (16 ln N ln J + 4 ln(1/beta)) / (n error^3).
 
@@ -65,7 +66,7 @@ def theorem_4_5_epsilon(*, error: object, n: int, cells: int, queries: int, beta
 
 
 def proposition_4_4(
-    *, n: int, cells: int, queries: int, epsilon: object, beta: object, alpha: object = None
+    *, n: int, cells: int, queries: int, epsilon: Number, beta: Number, alpha: Number | None = None
 ) -> float:
     """
     Return Proposition 4.4 as printed: alpha + 2 (ln N ln J / alpha^2 + ln(1/beta)) / (epsilon n).
@@ -98,7 +99,7 @@ def proposition_4_4(
 
 
 def proposition_4_4_data(
-    *, error: object, alpha: object, cells: int, queries: int, epsilon: object, beta: object
+    *, error: Number, alpha: Number, cells: int, queries: int, epsilon: Number, beta: Number
 ) -> int:
     """
     Return the least n for which Proposition 4.4, as printed, promises an error; it needs alpha < error.
@@ -115,7 +116,7 @@ def proposition_4_4_data(
 
 
 def proposition_4_4_epsilon(
-    *, error: object, alpha: object, n: int, cells: int, queries: int, beta: object
+    *, error: Number, alpha: Number, n: int, cells: int, queries: int, beta: Number
 ) -> float:
     """
     Return the least epsilon for which Proposition 4.4, as printed, promises an error; alpha < error.
@@ -136,8 +137,8 @@ def proposition_4_4_rows(
     n: int,
     cells: int,
     queries: int,
-    epsilon: object,
-    beta: object,
+    epsilon: Number,
+    beta: Number,
     candidates: str = "multisets",
 ) -> float:
     """

@@ -10,10 +10,10 @@ from fractions import Fraction
 
 from smalldb.bounds.reading import numbers, share, sizes
 from smalldb.exact.enclosures import Log, Real, root, round_up
-from smalldb.exact.numbers import positive, whole
+from smalldb.exact.numbers import Number, positive, whole
 
 
-def failure(*, good: int, bad: int, gap: object, n: int, epsilon: object) -> float:
+def failure(*, good: int, bad: int, gap: object, n: int, epsilon: Number) -> float:
     """
     Bound the probability of the `bad` candidates, each of which errs by `gap` more than each `good` one.
 
@@ -39,7 +39,7 @@ def failure(*, good: int, bad: int, gap: object, n: int, epsilon: object) -> flo
     return round_up(odds / (odds + 1))
 
 
-def gibbs(*, optimum: object, total: int, n: int, epsilon: object, best: int = 1) -> float:
+def gibbs(*, optimum: object, total: int, n: int, epsilon: Number, best: int = 1) -> float:
     """
     Bound the mean error by Gibbs: optimum + ln(total / best) / (epsilon n / 2).
 
@@ -59,7 +59,7 @@ def gibbs(*, optimum: object, total: int, n: int, epsilon: object, best: int = 1
 
 
 def mcsherry_talwar(
-    *, optimum: object, total: int, n: int, epsilon: object, near: int = 1, within: object = 0
+    *, optimum: object, total: int, n: int, epsilon: Number, near: int = 1, within: object = 0
 ) -> float:
     """
     Bound the mean error by the accuracy theorem of McSherry and Talwar (FOCS 2007): optimum + 3 t.

@@ -6,6 +6,7 @@ from smalldb.bounds.optimum import METHODS
 from smalldb.bounds.promises import Release
 from smalldb.bounds.reading import numbers, sizes
 from smalldb.exact.enclosures import Log, Real, round_up
+from smalldb.exact.numbers import Number
 
 _MOST_SWAPS = 10_000
 
@@ -16,8 +17,8 @@ def sharp_neighbourhood(
     cells: int,
     queries: int,
     rows: int,
-    epsilon: object,
-    beta: object,
+    epsilon: Number,
+    beta: Number,
     candidates: str = "multisets",
     method: str = "least",
 ) -> float:

@@ -3,12 +3,12 @@
 from fractions import Fraction
 
 from smalldb.exact.enclosures import Log, Real, round_up
-from smalldb.exact.numbers import positive, whole
+from smalldb.exact.numbers import Number, positive, whole
 
 EULER = Fraction(5772156649015328607, 10**19)  # rounded up
 
 
-def laplace_answers(*, n: int, queries: int, epsilon: object) -> float:
+def laplace_answers(*, n: int, queries: int, epsilon: Number) -> float:
     """
     Return the mean largest error where each of J answers gets Laplace noise of its own.
 
@@ -31,7 +31,7 @@ def laplace_answers(*, n: int, queries: int, epsilon: object) -> float:
     return round_up(harmonic * (queries / (exact * n)))
 
 
-def laplace_histogram(*, n: int, cells: int, queries: int, epsilon: object, support: object = None) -> float:
+def laplace_histogram(*, n: int, cells: int, queries: int, epsilon: Number, support: object = None) -> float:
     """
     Bound the mean largest error where each cell's count gets Laplace noise, and answers are added up.
 

@@ -12,6 +12,7 @@ from fractions import Fraction
 from smalldb.bounds import binomial
 from smalldb.bounds.reading import numbers, one_of, sizes
 from smalldb.exact.enclosures import Log, Real, ceiling, round_up
+from smalldb.exact.numbers import Number
 
 CLOSED = ("least", "hoeffding", "rounding")  # those of a closed form, which `best_rows` can search
 METHODS = (*CLOSED, "binomial")
@@ -40,7 +41,7 @@ def opt(*, cells: int, queries: int, rows: int, method: str = "least") -> float:
     return round_up(optimum(Log(), cells, queries, rows, method))
 
 
-def rows_for(*, alpha: object, queries: int, method: str = "lecture") -> int:
+def rows_for(*, alpha: Number, queries: int, method: str = "lecture") -> int:
     """
     Return how many rows make some small database err by at most alpha on any table.
 

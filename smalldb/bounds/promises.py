@@ -13,6 +13,7 @@ from smalldb.bounds.optimum import CLOSED, METHODS, hoeffding, optimum, rounding
 from smalldb.bounds.reading import numbers, one_of, sizes
 from smalldb.bounds.search import last_where, valley
 from smalldb.exact.enclosures import Log, Real, round_up
+from smalldb.exact.numbers import Number
 
 
 def sharp(
@@ -21,8 +22,8 @@ def sharp(
     cells: int,
     queries: int,
     rows: int,
-    epsilon: object,
-    beta: object,
+    epsilon: Number,
+    beta: Number,
     candidates: str = "multisets",
     method: str = "least",
 ) -> float:
@@ -57,7 +58,7 @@ def expected(
     cells: int,
     queries: int,
     rows: int,
-    epsilon: object,
+    epsilon: Number,
     candidates: str = "multisets",
     method: str = "least",
 ) -> float:
@@ -83,8 +84,8 @@ def best_rows(
     n: int,
     cells: int,
     queries: int,
-    epsilon: object,
-    beta: object,
+    epsilon: Number,
+    beta: Number,
     candidates: str = "multisets",
     max_rows: int | None = None,
     method: str = "least",
@@ -123,7 +124,7 @@ class Release:
         cls,
         cells: object,
         queries: object,
-        beta: object,
+        beta: Number,
         candidates: str,
         method: str,
         known: tuple[str, ...],

@@ -9,6 +9,7 @@ from smalldb.bounds.optimum import rows_for
 from smalldb.bounds.reading import numbers, one_of, sizes
 from smalldb.bounds.search import last_where
 from smalldb.exact.enclosures import Log, Real, ceiling, is_positive, root
+from smalldb.exact.numbers import Number
 
 _MOST_DIMENSION = 10_000
 
@@ -28,7 +29,7 @@ def sauer(*, cells: int, dimension: int) -> int:
     return _sauer(cells, dimension)
 
 
-def vc_rows(*, alpha: object, dimension: int, method: str = "standard", cells: int | None = None) -> int:
+def vc_rows(*, alpha: Number, dimension: int, method: str = "standard", cells: int | None = None) -> int:
     """
     Return how many rows make some small database err by at most alpha, for a class of VC dimension V.
 
@@ -84,7 +85,7 @@ def vc_rows(*, alpha: object, dimension: int, method: str = "standard", cells: i
     return last_where(fails, None) + 1
 
 
-def vc_data(*, error: object, attributes: int, rows: int, epsilon: object, beta: object) -> int:
+def vc_data(*, error: Number, attributes: int, rows: int, epsilon: Number, beta: Number) -> int:
     """
     Return the encyclopaedia's n >= 4 (k m + ln(1/beta)) / (epsilon error), k = `attributes`, rounded up.
 

@@ -16,7 +16,7 @@ from smalldb.counting.dynamic import count_scores
 from smalldb.counting.enumeration import enumerate_scores
 from smalldb.counting.law import Law
 from smalldb.counting.scores import MAX_SCORE, Candidates, Integers, Scores, base_measure, rate_of, too_large
-from smalldb.exact.numbers import positive, whole
+from smalldb.exact.numbers import Number, positive, whole
 from smalldb.files.checkpoints import Folder, check_running
 
 KEPT = 16  # shards of a dynamic program with a checkpoint: little can be lost, and little is counted twice
@@ -71,7 +71,7 @@ class Census:
         """|R|, the number of candidates."""
         return sum(self.counts)
 
-    def law(self, epsilon: object) -> Law:
+    def law(self, epsilon: Number) -> Law:
         """Return the exact law of the error under this epsilon (an exact number above 0).
 
         One census serves any number of epsilons and of draws.

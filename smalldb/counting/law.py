@@ -13,7 +13,7 @@ import pandas as pd
 
 from smalldb.counting.scores import Integers
 from smalldb.exact.levels import exp_enclosure
-from smalldb.exact.numbers import as_fraction
+from smalldb.exact.numbers import Number, as_fraction
 
 Floats = npt.NDArray[np.float64]
 
@@ -82,7 +82,7 @@ class Law:
             lambda w: sum(int(s) * v for s, v in zip(self.levels, w, strict=True)), self.unit
         )
 
-    def exceedance(self, error: object) -> float:
+    def exceedance(self, error: Number) -> float:
         """Return P(err > error): strictly above, the comparison exact.
 
         Parameters
@@ -95,7 +95,7 @@ class Law:
         start = next((i for i, s in enumerate(self.levels) if int(s) > above), len(self.levels))
         return self._nearest(lambda w: sum(w[start:]))
 
-    def quantile(self, probability: object) -> float:
+    def quantile(self, probability: Number) -> float:
         """Return the least error e with P(err <= e) >= probability, which lies in (0, 1]."""
         wanted = as_fraction(probability, "probability")
         if not 0 < wanted <= 1:

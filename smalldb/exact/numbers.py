@@ -4,8 +4,12 @@ import re
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Integral, Rational
+from typing import Any, TypeAlias
 
 import numpy as np
+
+Number: TypeAlias = int | float | Fraction | Decimal | str | np.integer[Any] | np.floating[Any]
+"""What is read as an exact number: see `as_fraction`."""
 
 _MAX_BITS = 10_000
 _MAX_EXPONENT = 4_000

@@ -8,7 +8,7 @@ from queries import Domain, QueryClass, Workload
 from smalldb import bounds
 from smalldb.answers import read_delta
 from smalldb.counting.scores import base_measure
-from smalldb.exact.numbers import between_0_and_1, positive, whole
+from smalldb.exact.numbers import Number, between_0_and_1, positive, whole
 from smalldb.mechanisms import Mechanism, Neighbours, Request, relation_of, workload_of
 from smalldb.planning.mechanisms import named
 from smalldb.planning.plans import Plan
@@ -17,15 +17,15 @@ from smalldb.planning.plans import Plan
 class Settings(TypedDict, total=False):
     """The keywords of `plan` that do not come from the data."""
 
-    epsilon: Required[object]
-    delta: object
-    alpha: object
+    epsilon: Required[Number]
+    delta: Number | None
+    alpha: Number | None
     rows: int | None
     neighbours: str
     n_max: int | None
     mechanism: str
     candidates: str | None
-    beta: object
+    beta: Number
 
 
 def plan(
@@ -33,15 +33,15 @@ def plan(
     queries: QueryClass | Workload | str | None = None,
     *,
     n: int | None = None,
-    epsilon: object,
-    delta: object = None,
-    alpha: object = None,
+    epsilon: Number,
+    delta: Number | None = None,
+    alpha: Number | None = None,
     rows: int | None = None,
     neighbours: str = "replace-one",
     n_max: int | None = None,
     mechanism: str = "auto",
     candidates: str | None = None,
-    beta: object = "0.05",
+    beta: Number = "0.05",
 ) -> Plan:
     """Decide what a release would do, and what it can promise, without any data.
 

@@ -26,7 +26,7 @@ from smalldb.exact.bits import BitSource, SeededBits
 from smalldb.exact.coins import Uniform, bernoulli_exp
 from smalldb.exact.integers import uniform_below
 from smalldb.exact.levels import draw_level
-from smalldb.exact.numbers import positive
+from smalldb.exact.numbers import Number, positive
 from smalldb.rejection.clock import clock
 
 Booleans = npt.NDArray[np.bool_]
@@ -144,7 +144,7 @@ class HeadAndTail:
             precision *= 2
 
 
-def capable(workload: Workload, n: int, rows: int, epsilon: object) -> bool:
+def capable(workload: Workload, n: int, rows: int, epsilon: Number) -> bool:
     """Say whether draws will end soon, from public numbers alone.
 
     Either a uniform candidate is kept with probability e^-`SURE` at least, whatever the data (no score
@@ -225,7 +225,7 @@ def prepare(
     answers: Integers,
     n: int,
     rows: int,
-    epsilon: object,
+    epsilon: Number,
     *,
     progress: bool = False,
 ) -> HeadAndTail:

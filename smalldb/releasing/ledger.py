@@ -10,7 +10,7 @@ from hashlib import sha256
 from typing import Any, Literal, NamedTuple, final
 
 from smalldb.accounting import Composition, compose_records
-from smalldb.exact.numbers import as_fraction, as_text, positive
+from smalldb.exact.numbers import Number, as_fraction, as_text, positive
 from smalldb.files.outputs import create, sync_folder
 from smalldb.mechanisms import relation_of
 
@@ -78,7 +78,7 @@ class Account:
             as_fraction(total, "epsilon, added up with all before it,")
         return made
 
-    def composed(self, delta: object) -> Composition:
+    def composed(self, delta: Number) -> Composition:
         """Bound what all releases lose together by (epsilon, delta), as `compose_records` does.
 
         For information: beyond addition these bounds hold where the number of releases and their epsilons did
@@ -124,7 +124,7 @@ class Ledger:
     (Fraction(2, 5), Fraction(3, 5))
     """
 
-    def __init__(self, path: "str | os.PathLike[str]", budget: object = None) -> None:
+    def __init__(self, path: "str | os.PathLike[str]", budget: Number | None = None) -> None:
         self._path = os.fspath(path)
         wanted = None if budget is None else positive(budget, "budget")
         if wanted is not None:

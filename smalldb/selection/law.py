@@ -10,6 +10,7 @@ from math import perm
 from operator import mul
 
 from smalldb.exact.enclosures import Real
+from smalldb.exact.numbers import Number
 from smalldb.selection.scored import as_fractions, read_scores, read_weights
 from smalldb.selection.selecting import Terms, terms
 
@@ -27,9 +28,9 @@ Law = dict[tuple[int, ...], tuple[Fraction, Fraction]]
 def selection_law(
     scores: object,
     *,
-    epsilon: object,
-    sensitivity: object = None,
-    range: object = None,
+    epsilon: Number,
+    sensitivity: Number | None = None,
+    range: Number | None = None,
     monotone: bool = False,
     base_measure: Sequence[object] | None = None,
     method: str = "exponential",

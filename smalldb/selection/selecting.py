@@ -7,7 +7,7 @@ from fractions import Fraction
 from smalldb.exact.bits import BitSource, bit_source
 from smalldb.exact.coins import bernoulli_exp
 from smalldb.exact.integers import uniform_below
-from smalldb.exact.numbers import positive, whole
+from smalldb.exact.numbers import Number, positive, whole
 from smalldb.selection.drawing import exponential, noisy_max, permute_and_flip
 from smalldb.selection.scored import Scored, read_scores, read_weights
 
@@ -85,9 +85,9 @@ class Terms:
 
 def terms(
     *,
-    epsilon: object,
-    sensitivity: object = None,
-    range: object = None,
+    epsilon: Number,
+    sensitivity: Number | None = None,
+    range: Number | None = None,
     monotone: bool = False,
     method: str = "exponential",
     k: int = 1,
@@ -125,9 +125,9 @@ def terms(
 def select(
     scores: object,
     *,
-    epsilon: object,
-    sensitivity: object = None,
-    range: object = None,
+    epsilon: Number,
+    sensitivity: Number | None = None,
+    range: Number | None = None,
     monotone: bool = False,
     base_measure: Sequence[object] | None = None,
     method: str = "exponential",

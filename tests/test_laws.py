@@ -1,0 +1,133 @@
+"""A law of noise is a class and a line in a list: a toy one goes all the way, from plan to audit."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import ClassVar
+
+import jsonschema
+import numpy as np
+import pandas as pd
+import pytest
+
+import smalldb
+from queries import Conjunctions, Domain, Rows
+from smalldb.answers import bound, loss, measure, shares, synthesise
+from smalldb.answers.laws import LAWS
+from smalldb.answers.parts import counted_sums, each_margin, geometric_deviation, sets_of
+from smalldb.answers.released import estimates
+from smalldb.answers.shares import alternatives
+from smalldb.answers.tails import radius_quantile
+from smalldb.exact.bits import SeededBits
+from smalldb.exact.integers import two_sided_geometric
+from smalldb.releasing.record import record_schema
+from smalldb.reporting.page import page
+
+ABC = Domain(["a", "b", "c"])
+BOTH = pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
+
+
+@dataclass(frozen=True, eq=False)
+class Toy:
+    """Each of k counts with geometric noise of its own, for epsilon / k."""
+
+    law: ClassVar[str] = "toy"
+    pure: ClassVar[bool] = True
+    unaudited: ClassVar[None] = None
+
+    sets: tuple
+    share: Fraction
+    deviations: Mapping
+
+    @classmethod
+    def designs(cls, setting):
+        sets = sets_of(setting.spectrum, 1, 9)
+        sets = sets if setting.replaced else ((), *sets)
+        deviation = setting.unit * geometric_deviation(float(setting.epsilon / len(sets)))
+        yield (cls(sets, Fraction(1), dict.fromkeys(map(len, sets), deviation)),)
+
+    def rate(self, setting):
+        return setting.epsilon / len(self.sets)
+
+    def exact(self, rows, sums):
+        return sums
+
+    def draw(self, setting, exact, source, predict):
+        return exact + two_sided_geometric(self.rate(setting), len(exact), source)
+
+    def counted(self, values):
+        return int(values[0])
+
+    def released(self, setting, values):
+        return counted_sums(setting, self.sets, values)
+
+    def margins(self, setting, failure):
+        radius = radius_quantile(1, self.rate(setting), failure / len(self.sets))
+        return each_margin(setting, self.sets, dict.fromkeys(map(len, self.sets), radius))
+
+    def direct(self, setting, values, failure):
+        return None
+
+    def loss(self, setting, gap, moved):
+        return self.rate(setting) * int(gap.sum())
+
+
+@BOTH
+def test_a_toy_goes_through_the_house(neighbours, monkeypatch):
+    monkeypatch.setattr(shares, "LAWS", (Toy,))
+    frame = pd.DataFrame(ABC.table().repeat(25, axis=0), columns=list("abc"))
+    public = {"n_max": 200, "rows": 50} if neighbours == "add-remove" else {}
+    made = smalldb.release(
+        frame, Conjunctions(2), epsilon=40, neighbours=neighbours, mechanism="answers", rng=1, **public
+    )
+    assert made.plan.chosen.answers.method == "toy"
+    assert made.data.shape == (public.get("rows", 200), 3)
+    jsonschema.validate(made.record, record_schema())
+    assert made.confidential.max_error <= made.record["bounds"]["released"] < 0.3
+    assert "the nearest table" in page(made)
+
+
+@BOTH
+def test_a_toy_is_audited(neighbours, monkeypatch):
+    monkeypatch.setattr(shares, "LAWS", (*LAWS, Toy))
+    found = smalldb.audit(
+        ABC, "conjunctions:1", n=3, epsilon=1, mechanism="answers", method="toy", neighbours=neighbours
+    )
+    assert found.loss == (1, 1)
+    monkeypatch.setattr(Toy, "unaudited", "a toy has no loss")
+    with pytest.raises(ValueError, match="a toy has no loss"):
+        smalldb.audit(ABC, "conjunctions:1", n=3, epsilon=1, mechanism="answers", method="toy")
+
+
+def test_an_unknown_law_fails_everywhere():
+    """Once it was drawn as Wishart noise."""
+
+    @dataclass(frozen=True)
+    class Unknown:
+        law = "unknown"
+        sets: tuple
+        share: Fraction
+        deviations: Mapping
+
+    rows = Rows.from_counts(ABC, ABC.decode(ABC.table()), [3] * 8)
+    plan = alternatives(Conjunctions(1).workload(ABC), n=24, epsilon=1, neighbours="replace-one")[0]
+    measured, bits = measure(plan, rows, SeededBits(1)), ABC.table()
+    known = plan.parts[0]
+    other = replace(plan, parts=(Unknown(known.sets, known.share, known.deviations),))
+    for run in (
+        lambda plan: measure(plan, rows, SeededBits(1)),
+        lambda plan: estimates(plan, measured),
+        lambda plan: synthesise(plan, measured, 5),
+        lambda plan: bound(plan, measured, bits, "0.1"),
+        lambda plan: loss(plan, rows, rows),
+        lambda plan: plan.rate(plan.parts[0]),
+    ):
+        run(plan)
+        with pytest.raises(AttributeError, match="'Unknown' object has no attribute"):
+            run(other)
+
+
+def test_laws_are_told_apart():
+    names = [law.law for law in LAWS]
+    assert len(set(names)) == len(names)
+    assert np.all([isinstance(law.pure, bool) for law in LAWS])
