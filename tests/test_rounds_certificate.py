@@ -3,6 +3,7 @@
 from fractions import Fraction
 from itertools import product
 
+import jsonschema
 import numpy as np
 import pytest
 
@@ -10,6 +11,8 @@ import smalldb
 from queries import Column, Domain, Marginals, Predicates, Rows
 from queries.workload import Workload
 from smalldb.exact.bits import SeededBits
+from smalldb.releasing.record import record_schema
+from smalldb.reporting.words import tell
 from smalldb.rounds.certificate import Certificate, certify, expected, tail
 from smalldb.rounds.measuring import Law
 
@@ -97,3 +100,17 @@ def test_an_empty_table_is_certified_as_unknown():
     found = certify(workload, empty, empty, 0, Law(False, False), Fraction(1), SeededBits(1))
     assert isinstance(found, Certificate)
     assert found.share(Fraction(1, 20)) == 1
+
+
+def test_without_a_certificate_the_record_says_that_nothing_is_bounded():
+    real = made(4, 2_000)
+    release = smalldb.release(real, "marginals:2", epsilon=1, certificate=0, rng=1)
+    assert release.record["bounds"] == {"beta": "0.05", "released": None, "covers": []}
+    jsonschema.validate(release.record, record_schema())
+    assert "no bound for what was not measured" in tell(release.record, release.plan)
+
+
+@pytest.mark.parametrize("share", [-1, 1, "3/2"])
+def test_a_certificate_is_a_share(share):
+    with pytest.raises(ValueError, match="certificate must be at least 0 and below 1"):
+        smalldb.plan(DOMAIN, n=100, epsilon=1, certificate=share)

@@ -10,15 +10,13 @@ from smalldb.commands.options import Commands, add_beta, add_delta, add_size, ad
 from smalldb.commands.sources import Source, add_schema, form_of, source_of
 from smalldb.exact.numbers import positive
 from smalldb.files.outputs import Outputs
-from smalldb.planning import plan
+from smalldb.planning import Settings, plan
 from smalldb.releasing.evaluation import evaluate
 from smalldb.releasing.ledger import Account, Ledger
 from smalldb.releasing.record import Record, make_record
 from smalldb.releasing.release import Release, check_size, release
 from smalldb.reporting.page import Comparison, page
 from smalldb.reporting.words import brief, tell
-
-CHOICES = ("epsilon", "delta", "alpha", "rows", "neighbours", "n_max", "mechanism", "candidates", "beta")
 
 
 def add(commands: Commands) -> None:
@@ -76,7 +74,7 @@ def run_generate(arguments: argparse.Namespace) -> None:
     targets = [path for path in named if path is not None]
     keep_inputs([arguments.data, arguments.schema, arguments.ledger], targets)
     source = source_of(arguments)
-    choices = {name: getattr(arguments, name) for name in CHOICES}
+    choices = {name: getattr(arguments, name) for name in Settings.__annotations__}
     stated = None if source.schema is None else source.schema.queries
     choices["queries"] = stated if arguments.queries is None else arguments.queries
     with Outputs(targets, confidential=[arguments.report] if arguments.confidential else []) as outputs:

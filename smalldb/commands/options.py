@@ -122,11 +122,16 @@ def add_size(command: Parser) -> None:
         help="under add-remove, about how many rows there are at most, from public knowledge",
     )
     command.add_argument(
+        "--certificate",
+        metavar="SHARE",
+        help="what rounds spend of epsilon on a bound for all queries, measured or not (1/20; 0: none)",
+    )
+    command.add_argument(
         "--mechanism",
         default="auto",
         choices=names(),
         metavar="NAME",
-        help="census, rejection, answers, or auto (the default): SmallDB where it can be done or errs least",
+        help="census, rejection, answers, rounds, or auto (the default): what can be done, or errs least",
     )
 
 

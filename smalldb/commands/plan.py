@@ -42,7 +42,18 @@ def run_plan(arguments: argparse.Namespace) -> None:
     """Say what a release would do."""
     if arguments.n is None and arguments.neighbours == Neighbours.REPLACE_ONE.value:
         raise ValueError("give --n (public under replace-one)")
-    chosen = ["queries", "n", "epsilon", "delta", "alpha", "rows", "neighbours", "n_max", "mechanism"]
+    chosen = [
+        "queries",
+        "n",
+        "epsilon",
+        "delta",
+        "alpha",
+        "rows",
+        "neighbours",
+        "n_max",
+        "mechanism",
+        "certificate",
+    ]
     chosen += ["candidates", "beta"]
     made = plan(universe(arguments), **{name: getattr(arguments, name) for name in chosen})
     if arguments.json:

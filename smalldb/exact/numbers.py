@@ -115,6 +115,14 @@ def between_0_and_1(value: object, name: str) -> Fraction:
     return number
 
 
+def share(value: Number, name: str) -> Fraction:
+    """Read an exact number from 0 to below 1."""
+    number = as_fraction(value, name)
+    if not 0 <= number < 1:
+        raise ValueError(f"{name} must be at least 0 and below 1")
+    return number
+
+
 def whole(value: object, name: str, least: int = 1) -> int:
     """Read a whole number of at least `least`."""
     expected = f"{name} must be a whole number of at least {least}"

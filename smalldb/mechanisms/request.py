@@ -32,6 +32,8 @@ class Request:
         m, the rows of the synthetic table; None: the mechanism chooses them.
     candidates
         The base measure that is wanted; None: any.
+    certificate
+        The share of the budget for a bound on what was not measured; None: the mechanism's own.
     named
         Whether the user asks for this mechanism by name.
     """
@@ -45,6 +47,7 @@ class Request:
     delta: Fraction | None = None
     rows: int | None = None
     candidates: str | None = None
+    certificate: Fraction | None = None
     named: bool = False
 
     @property

@@ -8,7 +8,7 @@ from queries import Domain, QueryClass, Workload
 from smalldb import bounds
 from smalldb.answers import read_delta
 from smalldb.counting.scores import base_measure
-from smalldb.exact.numbers import Number, between_0_and_1, positive, whole
+from smalldb.exact.numbers import Number, between_0_and_1, positive, share, whole
 from smalldb.mechanisms import Mechanism, Neighbours, Request, relation_of, workload_of
 from smalldb.planning.mechanisms import named
 from smalldb.planning.plans import Plan
@@ -25,6 +25,7 @@ class Settings(TypedDict, total=False):
     n_max: int | None
     mechanism: str
     candidates: str | None
+    certificate: Number | None
     beta: Number
 
 
@@ -41,6 +42,7 @@ def plan(
     n_max: int | None = None,
     mechanism: str = "auto",
     candidates: str | None = None,
+    certificate: Number | None = None,
     beta: Number = "0.05",
 ) -> Plan:
     """Decide what a release would do, and what it can promise, without any data.
@@ -73,6 +75,10 @@ def plan(
         The base measure: "multisets" (the default of a census) or "tuples" (ordered rows, the default of
         rejection). Answers have none.
 
+    certificate
+        The share of the privacy budget that rounds spend on a bound for every query, measured or not: from 0,
+        for none, to below 1. None: a twentieth.
+
     Raises
     ------
     ValueError, TypeError
@@ -85,6 +91,7 @@ def plan(
     6435
     """
     relation = relation_of(neighbours)
+    certifying = None if certificate is None else share(certificate, "certificate")
     exact_epsilon = positive(epsilon, "epsilon")
     exact_beta = between_0_and_1(beta, "beta")
     allowed = read_delta(delta)
@@ -118,6 +125,7 @@ def plan(
         allowed,
         rows,
         candidates,
+        certifying,
         named=mechanism != "auto",
     )
     return _least_error(request, mechanisms) if rows is None else _first(request, mechanisms)
@@ -156,5 +164,5 @@ def _least_error(request: Request, mechanisms: tuple[type[Mechanism], ...]) -> P
         raise ValueError("; ".join(dict.fromkeys(reasons)))
     plans.sort(key=lambda made: inf if made.expected_error is None else made.expected_error)
     if len(plans) == 1:
-        return replace(plans[0], refused=reasons)
+        return replace(plans[0], refused=tuple(dict.fromkeys(reasons)))
     return replace(plans[0], runner_up=plans[1])

@@ -181,12 +181,16 @@ def release(
     mechanism
         "census" or "rejection": SmallDB, drawn exactly from counted candidates or by rejection.
         "answers": the exponential mechanism over answers, or Gaussian noise, and the nearest table to those.
+        "rounds": tables of columns selected, measured and modelled; rows are drawn from the model.
         "auto": with the size given, SmallDB if it can be done, else answers; without, what `plan` expects to
         err least.
     candidates
         The base measure: "multisets" (Algorithm 4, the default of a census), or "tuples": ordered rows, as
         in the encyclopaedia's account (the default of rejection); the rows of the table then come in the
         order that was drawn. Answers have none.
+    certificate
+        The share of the privacy budget that rounds spend on a bound for every query, measured or not: from 0,
+        for none, to below 1. None: a twentieth.
     beta
         Failure probability of the bounds in the record.
     rng

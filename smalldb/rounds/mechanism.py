@@ -17,7 +17,7 @@ from smalldb.exact.writing import promised
 from smalldb.mechanisms import Drawn, Guarantee, Neighbours, Request
 from smalldb.rounds.certificate import certify
 from smalldb.rounds.counting import checked
-from smalldb.rounds.plan import RoundsPlan, plan_rounds
+from smalldb.rounds.plan import CERTIFICATE, RoundsPlan, plan_rounds
 from smalldb.rounds.rounds import Progress, release_rounds
 from smalldb.rounds.universe import Universe
 
@@ -71,7 +71,11 @@ class ByRounds:
             (1,) * len(tables),
             tuple((rule.columns, rule.allowed) for rule in domain.rules),
         )
-        return cls(request, plan_rounds(universe, request.epsilon, request.delta, replaced, n))
+        certificate = CERTIFICATE if request.certificate is None else request.certificate
+        return cls(
+            request,
+            plan_rounds(universe, request.epsilon, request.delta, replaced, n, certificate=certificate),
+        )
 
     @classmethod
     def remedy(cls, request: Request) -> str:
