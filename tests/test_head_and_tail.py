@@ -26,8 +26,8 @@ from smalldb.rejection.head_and_tail import (
     all_heads,
     capable,
     head_and_tail,
+    multiset_sampler,
     multisets_of,
-    prepare,
     propose,
 )
 
@@ -268,7 +268,7 @@ def eager(monkeypatch):
 
 def prepared(name):
     _, census, rate, (workload, answers, n) = instance(name)
-    found = prepare(workload, answers, n, census.rows, INSTANCES[name][4])
+    found = multiset_sampler(workload, answers, n, census.rows, INSTANCES[name][4])
     assert found.rate == rate
     return found, census
 
@@ -329,7 +329,7 @@ def test_no_query_and_no_data_leave_all_candidates_alike():
 
 def test_progress_shows_the_time_alone(capsys):
     _, census, _, (workload, answers, n) = instance("four")
-    prepare(workload, answers, n, census.rows, 5, progress=True)
+    multiset_sampler(workload, answers, n, census.rows, 5, progress=True)
     shown = capsys.readouterr().err.replace("\r", " ").split()
     assert "elapsed" in shown
     assert set(shown) - {"elapsed"} <= {f"00:{second:02}" for second in range(60)}
@@ -362,4 +362,4 @@ def test_what_is_capable_is_public_and_served():
 def test_scores_beyond_62_bits_are_refused():
     _, _, _, (workload, answers, _) = instance("skewed")
     with pytest.raises(ValueError, match=r"reach 2\^62"):
-        prepare(workload, answers, 1 << 60, 6, 1)
+        multiset_sampler(workload, answers, 1 << 60, 6, 1)

@@ -3,7 +3,7 @@
 import inspect
 import json
 from dataclasses import dataclass
-from typing import ClassVar, get_type_hints
+from typing import ClassVar, get_args, get_type_hints
 
 import jsonschema
 import numpy as np
@@ -15,6 +15,7 @@ from queries import Conjunctions, Domain, Rows
 from smalldb.commands.plan import plan_account, plan_json
 from smalldb.mechanisms import Drawn, Guarantee, Neighbours, Request
 from smalldb.planning import Settings, mechanisms
+from smalldb.releasing import record
 from smalldb.releasing.record import record_schema
 from smalldb.reporting.page import page
 from smalldb.reporting.words import tell
@@ -167,3 +168,29 @@ def test_settings_are_the_keywords_of_plan():
         name for name in keywords if name not in ("domain", "queries", "n")
     ]
     assert Settings.__required_keys__ == {"epsilon"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "place"),
+    [
+        (record.Record, ()),
+        (record.Privacy, ("privacy",)),
+        (record.Queries, ("queries",)),
+        (record.Universe, ("universe",)),
+        (record.Versions, ("versions",)),
+    ],
+)
+def test_the_type_of_a_record_and_its_schema_agree(kind, place):
+    """Keys, which of them may be missing, and which may be null, but for the rows that a plan leaves open."""
+    stated = record_schema()
+    for key in place:
+        stated = stated["properties"][key]
+    hints = get_type_hints(kind)
+    assert hints.keys() == stated["properties"].keys()
+    # under replace-one n and bounds are there, too
+    assert kind.__required_keys__ == set(stated["required"]) - {"n", "bounds"}
+    for key, hint in hints.items():
+        if key not in ("rows", "n", "bounds"):
+            null = any(part.get("type") == "null" for part in stated["properties"][key].get("oneOf", []))
+            null |= None in stated["properties"][key].get("enum", [])
+            assert (type(None) in get_args(hint)) == null, key

@@ -140,11 +140,11 @@ from queries import Conjunctions, Domain
 from smalldb.answers.cube import cube_noise
 from smalldb.exact.integers import uniform_below
 from smalldb.exact.bits import SeededBits, SystemBits
-from smalldb.rejection.sampler import prepare
+from smalldb.rejection.sampler import tuple_sampler
 
 system, seeded = SystemBits(), SeededBits(1)
 workload = Conjunctions(2).workload(Domain([f"x{i}" for i in range(6)]))
-sampler = prepare(workload, np.zeros(workload.size, dtype=np.int64), 10, 16, Fraction(1, 1000))
+sampler = tuple_sampler(workload, np.zeros(workload.size, dtype=np.int64), 10, 16, Fraction(1, 1000))
 
 def draws():
     return {

@@ -21,7 +21,7 @@ from smalldb.rejection import building, sampler
 from smalldb.rejection.factored import Factored
 from smalldb.rejection.layers import Envelope
 from smalldb.rejection.relaxation import Relaxer
-from smalldb.rejection.sampler import Sampler, prepare
+from smalldb.rejection.sampler import Sampler, tuple_sampler
 from smalldb.rejection.search import greedy, improve, pair_gains
 from smalldb.rejection.target import Target
 from smalldb.rejection.tree import Tree, scattered
@@ -193,7 +193,7 @@ def test_subsets_are_reached_once_each(size, taken):
 
 def test_a_trial_does_not_depend_on_how_its_words_arrive():
     workload, answers, _ = instance(5, 40, "marginals:2", 2)
-    made = prepare(workload, answers, 40, 12, Fraction(4))
+    made = tuple_sampler(workload, answers, 40, 12, Fraction(4))
     target, mixture = made._target, made._mixture
     words = np.frombuffer(SeededBits(1).bits(64 * 5000).to_bytes(40_000, "big"), ">u8").astype(np.uint64)
 
@@ -253,7 +253,7 @@ def forced(case):
     attributes, rows, n, text, c, width = case
     workload, answers, _ = instance(attributes, n, text, rows)
     epsilon = Fraction(2 * rows * c, n)
-    made = prepare(workload, answers, n, rows, epsilon)
+    made = tuple_sampler(workload, answers, n, rows, epsilon)
     builder = made._builder
     thresholds = [layer.threshold for layer in builder._layers]
     middle = len(thresholds) // 2
@@ -327,7 +327,7 @@ def test_refining_between_trials_leaves_the_law_alone(monkeypatch):
     monkeypatch.setattr(sampler.Sampler, "_refine", little)
     attributes, rows, n, epsilon = 4, 3, 34, Fraction(2)
     workload, answers, _ = instance(attributes, n, "marginals:2", rows)
-    made = prepare(workload, answers, n, rows, epsilon)
+    made = tuple_sampler(workload, answers, n, rows, epsilon)
     widths = max(len(p) for layer in made._builder._layers for p in layer.tree.parents)
     assert widths == 0
     assert abs(distance(made, workload, answers, n, rows, epsilon, 2_000, seed=2)) < 4
@@ -345,7 +345,7 @@ def test_the_law_of_the_score_is_that_of_the_census(text):
     attributes, rows, n, epsilon, draws = 4, 8, 200, Fraction(1), 3_000
     workload, answers, data = instance(attributes, n, text, 1)
     law = census(data, workload, rows=rows, candidates="tuples").law(epsilon)
-    made, source = prepare(workload, answers, n, rows, epsilon), SeededBits(3)
+    made, source = tuple_sampler(workload, answers, n, rows, epsilon), SeededBits(3)
     found = dict.fromkeys(law.levels.tolist(), 0)
     for _ in range(draws):
         found[made.draw(source)[1]] += 1
@@ -364,7 +364,7 @@ def test_one_way_workloads_are_counted_as_the_census_counts_them():
     attributes, rows, n = 3, 4, 17
     workload, answers, data = instance(attributes, n, "conjunctions:1", 4)
     counted = census(data, workload, rows=rows, candidates="tuples")
-    made = prepare(workload, answers, n, rows, Fraction(1))
+    made = tuple_sampler(workload, answers, n, rows, Fraction(1))
     assert isinstance(made, Factored)
     assert made._levels == dict(zip(counted.levels.tolist(), counted.counts, strict=True))
 
@@ -372,14 +372,14 @@ def test_one_way_workloads_are_counted_as_the_census_counts_them():
 def test_one_way_workloads_are_drawn_without_rejection():
     attributes, rows, n, epsilon = 3, 2, 17, Fraction(2)
     workload, answers, _ = instance(attributes, n, "conjunctions:1", 4)
-    made = prepare(workload, answers, n, rows, epsilon)
+    made = tuple_sampler(workload, answers, n, rows, epsilon)
     assert abs(distance(made, workload, answers, n, rows, epsilon, 4_000, seed=1)) < 4
     assert distance(made, workload, answers, n, rows, epsilon / 2, 4_000, seed=1) > 6
 
 
 def test_every_place_of_a_level_is_another_candidate():
     workload, answers, _ = instance(3, 17, "conjunctions:1", 4)
-    made = prepare(workload, answers, 17, 2, Fraction(1))
+    made = tuple_sampler(workload, answers, 17, 2, Fraction(1))
     for score, count in made._levels.items():
         found = {spelled(made.candidate(score, place)) for place in range(count)}
         assert len(found) == count
@@ -387,14 +387,14 @@ def test_every_place_of_a_level_is_another_candidate():
 
 def test_hundreds_of_attributes_factor():
     workload, answers, _ = instance(300, 1000, "conjunctions:1", 4)
-    bits, score = prepare(workload, answers, 1000, 20, Fraction(1)).draw(SeededBits(1))
+    bits, score = tuple_sampler(workload, answers, 1000, 20, Fraction(1)).draw(SeededBits(1))
     assert bits.shape == (20, 300)
     assert score == np.abs(20 * answers - 1000 * bits.sum(axis=0, dtype=np.int64)).max()
 
 
 def test_without_data_every_candidate_is_alike():
     workload, *_ = instance(4, 7, "marginals:2", 3)
-    made = prepare(workload, np.zeros(workload.size, dtype=np.int64), 0, 2, Fraction(1))
+    made = tuple_sampler(workload, np.zeros(workload.size, dtype=np.int64), 0, 2, Fraction(1))
     source, found = SeededBits(1), np.zeros(256)
     for _ in range(4_000):
         bits, score = made.draw(source)
@@ -407,7 +407,7 @@ def test_without_data_every_candidate_is_alike():
 def test_queries_that_are_all_constant_leave_every_candidate_alike():
     domain = Domain(["a", "b"])
     workload = parse("predicates:a | ~a").workload(domain)
-    made = prepare(workload, np.zeros(0, dtype=np.int64), 5, 3, Fraction(1))
+    made = tuple_sampler(workload, np.zeros(0, dtype=np.int64), 5, 3, Fraction(1))
     assert made.draw(SeededBits(1))[0].shape == (3, 2)
 
 
@@ -447,6 +447,6 @@ def test_a_relaxation_holds_every_candidate_of_its_score():
 
 def test_what_is_private_is_not_shown():
     workload, answers, _ = instance(4, 34, "marginals:2", 3)
-    made = prepare(workload, answers, 34, 3, Fraction(2))
+    made = tuple_sampler(workload, answers, 34, 3, Fraction(2))
     assert isinstance(made, Sampler)
     assert repr(made) == "<Sampler: computed from the data>"

@@ -17,7 +17,7 @@ from smalldb.rejection import building, sampler
 from smalldb.rejection.factored import Factored
 from smalldb.rejection.flat import Flat
 from smalldb.rejection.head_and_tail import PILOT_ENTRIES, pilot_scores
-from smalldb.rejection.sampler import prepare
+from smalldb.rejection.sampler import tuple_sampler
 
 
 def test_layers_are_never_changed_in_the_midst_of_a_trial(monkeypatch):
@@ -44,7 +44,7 @@ def test_layers_are_never_changed_in_the_midst_of_a_trial(monkeypatch):
     monkeypatch.setattr(sampler.Sampler, "_refine", checked)
     for seed in range(20):
         last[0], source = ktree.PAUSED, SeededBits(seed)
-        made = prepare(workload, answers, n, rows, Fraction(2 * rows * 30, n))
+        made = tuple_sampler(workload, answers, n, rows, Fraction(2 * rows * 30, n))
         for _ in range(20):
             made.draw(source)
     assert min(seen) > 20
@@ -65,7 +65,7 @@ def test_thresholds_end_with_the_scores(value):
         assert made.data.shape == (rows, 2)
     workload = queries.workload(made.plan.workload.domain)
     answers = unit * n * value * np.ones(2, dtype=np.int64)
-    target = prepare(workload, answers, n, rows, Fraction(4))._target
+    target = tuple_sampler(workload, answers, n, rows, Fraction(4))._target
     least, most = target.bounds(1 << 62)
     assert (least <= 0).all()
     assert (most >= rows * unit).all()
@@ -74,7 +74,7 @@ def test_thresholds_end_with_the_scores(value):
 @pytest.mark.parametrize("epsilon", ["1e-12", "1e-18", "1e-400"])
 def test_hardly_any_epsilon_draws_uniformly(epsilon):
     workload, answers, _ = instance(3, 50, "conjunctions:2", 1)
-    made = prepare(workload, answers, 50, 2, smalldb.exact.numbers.as_fraction(epsilon, "epsilon"))
+    made = tuple_sampler(workload, answers, 50, 2, smalldb.exact.numbers.as_fraction(epsilon, "epsilon"))
     assert isinstance(made, Flat)
     assert abs(distance(made, workload, answers, 50, 2, 0, 2_000, seed=1)) < 4
     assert made.trials == 2_000
@@ -84,10 +84,10 @@ def test_hardly_any_epsilon_draws_uniformly(epsilon):
 def test_flat_draws_follow_the_law(monkeypatch):
     workload, answers, _ = instance(3, 50, "conjunctions:2", 1)
     epsilon = Fraction(1, 25)
-    made = prepare(workload, answers, 50, 2, epsilon)
+    made = tuple_sampler(workload, answers, 50, 2, epsilon)
     assert isinstance(made, Flat)
     assert abs(distance(made, workload, answers, 50, 2, epsilon, 3_000, seed=1)) < 4
-    wrong = prepare(workload, answers, 50, 2, epsilon)
+    wrong = tuple_sampler(workload, answers, 50, 2, epsilon)
     wrong._rate *= 4
     assert distance(wrong, workload, answers, 50, 2, epsilon, 3_000, seed=1) > 4
 
@@ -123,7 +123,7 @@ def test_as_many_rows_as_a_word_has_bits(rows, monkeypatch):
     workload, answers, _ = instance(2, n, "conjunctions:2", 3)
     law = histogram_law(workload, answers, n, rows, epsilon)
     check_coins(monkeypatch)
-    made, source = prepare(workload, answers, n, rows, epsilon), SeededBits(2)
+    made, source = tuple_sampler(workload, answers, n, rows, epsilon), SeededBits(2)
     found = dict.fromkeys(law, 0)
     for _ in range(draws):
         found[made.draw(source)[1]] += 1
@@ -140,7 +140,7 @@ def test_full_tables_leave_the_law_alone(room, monkeypatch):
     monkeypatch.setattr(building, "ROOM", room)
     attributes, rows, n, epsilon = 4, 3, 34, Fraction(2)
     workload, answers, _ = instance(attributes, n, "marginals:2", rows)
-    made = prepare(workload, answers, n, rows, epsilon)
+    made = tuple_sampler(workload, answers, n, rows, epsilon)
     assert abs(distance(made, workload, answers, n, rows, epsilon, 2_000, seed=2)) < 4
     assert len(made._mixture.tables.sums) == room
 
@@ -151,7 +151,7 @@ def test_empty_layers_raise_the_lower_bound_and_no_further(monkeypatch):
     monkeypatch.setattr(building, "STEP", Fraction(1, 10))
     workload, answers, _ = instance(4, 37, "marginals:2", 8)
     n, rows, epsilon = 37, 3, Fraction(4)
-    made = prepare(workload, answers, n, rows, epsilon)
+    made = tuple_sampler(workload, answers, n, rows, epsilon)
     lowest = made._mixture.envelope.lowest
     assert lowest > made._target.least_score()
     assert abs(distance(made, workload, answers, n, rows, epsilon, 2_000, seed=3)) < 4
@@ -163,7 +163,7 @@ def test_rows_are_chosen_without_bias():
     workload, _, _ = instance(2, n, "conjunctions:2", 0)
     half = Conjunctions(2).workload(workload.domain)
     answers = np.array([32 if len(q.attributes) == 1 else 16 for q in half.queries], dtype=np.int64)
-    made = prepare(half, answers, n, rows, Fraction(64))
+    made = tuple_sampler(half, answers, n, rows, Fraction(64))
     target, mixture = made._target, made._mixture
     ways = comb(64, 32)
     excess = (1 << 64) % ways
@@ -191,7 +191,7 @@ def test_rows_are_chosen_without_bias():
 
 def test_counts_beyond_the_doubles_are_not_taken():
     workload, answers, _ = instance(48, 30, "conjunctions:2", 0)
-    made = prepare(workload, answers, 30, 41, Fraction(41, 10))
+    made = tuple_sampler(workload, answers, 30, 41, Fraction(41, 10))
     bits, score = made.draw(SeededBits(1))
     assert bits.shape == (41, 48)
     assert score == made._target.score(
@@ -201,7 +201,7 @@ def test_counts_beyond_the_doubles_are_not_taken():
 
 def test_thousands_of_columns_are_drawn_at_once():
     workload, answers, _ = instance(3000, 40, "conjunctions:1", 0)
-    made = prepare(workload, answers, 40, 5, Fraction(1))
+    made = tuple_sampler(workload, answers, 40, 5, Fraction(1))
     assert isinstance(made, Factored)
     bits, score = made.draw(SeededBits(1))
     assert np.abs(5 * answers - 40 * bits.sum(axis=0, dtype=np.int64)).max() == score

@@ -135,7 +135,7 @@ def test_predictions_are_the_counts_of_the_fit(neighbours, guess):
     total = 3000 if plan.replaced else int(measured.values[0])
     assert abs(total - 3000) < 60
     wanted = total * (q @ odd if plan.replaced else q @ (1 - 2.0 * odd))
-    assert np.abs(predicted(plan, measured) - wanted).max() <= 0.5 + 1e-6
+    assert np.abs(predicted(plan, measured, plan.safeguard.sets) - wanted).max() <= 0.5 + 1e-6
     assert np.abs(wanted).max() > 100
 
 
@@ -145,7 +145,7 @@ def test_the_second_stage_costs_its_share_at_most(neighbours):
     plan, rows = guarded(planted(5, 2000, 3), neighbours, epsilon=4)
     sets, rate = len(plan.safeguard.sets), float(plan.rate(plan.safeguard))
     measured = measure(plan, rows, SeededBits(1))
-    guess = predicted(plan, measured)
+    guess = predicted(plan, measured, plan.safeguard.sets)
 
     def law(counts):
         table = Rows.from_counts(rows.domain, rows.domain.decode(rows.domain.table()), counts)

@@ -19,7 +19,8 @@ from smalldb.answers.tails import entry_quantile, laplace_sum_quantile, laplace_
 from smalldb.answers.wishart import Drawn, degrees, even_moments, rates, rounded_entries, wishart_noise
 from smalldb.exact import integers as drawing_module
 from smalldb.exact.bits import ScriptedBits, SeededBits
-from smalldb.exact.normals import Normal, Uniform, _below_line, _less, normals
+from smalldb.exact.coins import Uniform
+from smalldb.exact.normals import Normal, _below_line, _less, normals
 
 PAIRS3 = [(i, j) for i in range(3) for j in range(i, 3)]
 
@@ -41,13 +42,13 @@ def test_the_digits_of_a_normal_number_are_those_of_one_number():
 
 def test_comparisons_go_as_deep_as_they_must():
     half = "1" + "0" * 31
-    one, other = (Uniform(ScriptedBits(half + "0" * 32 + tail)) for tail in ("0" * 32, "1" * 32))
+    one, other = (Uniform(ScriptedBits(half + "0" * 32 + tail), 32) for tail in ("0" * 32, "1" * 32))
     assert _less(one, other)
     assert not _less(other, one)
     # r < (2 + x) / 4 with x = 0 + ... on either side of the line
-    x = Uniform(ScriptedBits("0" * 31 + "1" + "1" * 64))
-    assert _below_line(Uniform(ScriptedBits("1" + "0" * 31 + "0" * 64)), x, 1)
-    assert not _below_line(Uniform(ScriptedBits("1" + "0" * 30 + "1" + "0" * 64)), x, 1)
+    x = Uniform(ScriptedBits("0" * 31 + "1" + "1" * 64), 32)
+    assert _below_line(Uniform(ScriptedBits("1" + "0" * 31 + "0" * 64), 32), x, 1)
+    assert not _below_line(Uniform(ScriptedBits("1" + "0" * 30 + "1" + "0" * 64), 32), x, 1)
 
 
 def fresh(d, seed):
@@ -57,7 +58,7 @@ def fresh(d, seed):
     def some(count):
         signs, wholes = 1 - 2 * generator.integers(0, 2, count), generator.integers(0, 3, count)
         return [
-            Normal(int(sign), int(whole), Uniform(SeededBits(int(generator.integers(2**40)))))
+            Normal(int(sign), int(whole), Uniform(SeededBits(int(generator.integers(2**40))), 32))
             for sign, whole in zip(signs, wholes, strict=True)
         ]
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from queries.domain import Integers
 from smalldb.answers.newton import Point, newton
-from smalldb.answers.parities import Floats, mask
+from smalldb.answers.parities import Floats, Places, mask
 from smalldb.answers.priors import prior
 from smalldb.answers.released import Estimates, Measured, estimates, masks, released_total
 from smalldb.answers.shares import AnswersPlan
@@ -50,12 +50,11 @@ def guarded_fit(plan: AnswersPlan, measured: Measured) -> Fitted:
     return fit(plan, everything, np.where(surprising, SURPRISING, sizes_of(plan, everything)))
 
 
-def predicted(plan: AnswersPlan, measured: Measured) -> Integers:
-    """Predict the counts of a safeguard's sets from the parts before it, rounded: int64, a set each."""
-    assert plan.safeguard is not None
+def predicted(plan: AnswersPlan, measured: Measured, sets: tuple[Places, ...]) -> Integers:
+    """Predict the counts of some sets from all parts but a safeguard, rounded: int64, a set each."""
     fitted, total = fit(plan, estimates(plan, measured, plan.unguarded)), released_total(plan, measured)
     d = len(plan.workload.domain.attributes)
-    chi = fitted.chi[[mask(places, d) for places in plan.safeguard.sets]]
+    chi = fitted.chi[[mask(places, d) for places in sets]]
     counts: Integers = np.rint(total * ((1 - chi) / 2 if plan.replaced else chi)).astype(np.int64)
     return counts
 

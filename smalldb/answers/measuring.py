@@ -1,6 +1,7 @@
 """The one step that sees the data: exact counts, exact noise, integers out."""
 
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 
@@ -8,6 +9,7 @@ from queries import Rows
 from queries.domain import Integers
 from smalldb.answers.fitting import predicted
 from smalldb.answers.parities import odd_counts
+from smalldb.answers.parts import Part
 from smalldb.answers.released import Measured, pieces
 from smalldb.answers.shares import AnswersPlan
 from smalldb.exact.bits import BitSource
@@ -48,13 +50,13 @@ def measure(plan: AnswersPlan, rows: Rows, source: BitSource) -> Measured:
         raise ValueError("the plan was made for another n")
     released: list[Integers] = [np.zeros(0, dtype=np.int64)]
 
-    def before() -> Integers:
-        return predicted(plan, Measured(np.concatenate(released)))
+    def before(part: Part) -> Integers:
+        return predicted(plan, Measured(np.concatenate(released)), part.sets)
 
     # what is released is a function of the sum with the whole noise: no count passes LIMIT, and noise that is
     # cut off at CLIP = 2 LIMIT is beyond it with any count
     for part, exact in zip(plan.parts, pieces(plan, counts(plan, rows)), strict=True):
-        released.append(np.clip(part.draw(plan.setting, exact, source, before), -LIMIT, LIMIT))
+        released.append(np.clip(part.draw(plan.setting, exact, source, partial(before, part)), -LIMIT, LIMIT))
     values = np.concatenate(released)
     values.setflags(write=False)
     return Measured(values)

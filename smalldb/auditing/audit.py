@@ -13,7 +13,7 @@ from queries import Domain, QueryClass, Workload
 from smalldb.auditing.answers import audit_answers
 from smalldb.auditing.census import audit_census
 from smalldb.auditing.databases import MOST_DEEP, Counts
-from smalldb.auditing.laws import Mechanism, audit_laws
+from smalldb.auditing.laws import CustomMechanism, audit_laws
 from smalldb.auditing.loss import Audit
 from smalldb.counting.scores import Integers
 from smalldb.exact.numbers import Number, positive, whole
@@ -33,7 +33,7 @@ def audit(
     epsilon: Number | None = None,
     rows: int | None = None,
     neighbours: str = "replace-one",
-    mechanism: str | Mechanism = "census",
+    mechanism: str | CustomMechanism = "census",
     candidates: str | None = None,
     method: str | None = None,
     k: int | None = None,

@@ -21,7 +21,7 @@ Enclosure: TypeAlias = tuple[Fraction, Fraction]
 Logs: TypeAlias = dict[Hashable, Enclosure]
 Kept: TypeAlias = tuple[Folder, str]
 """Where laws are kept, and what tells the mechanism from any other."""
-Mechanism: TypeAlias = Callable[[Counts], Mapping[Hashable, Any]]
+CustomMechanism: TypeAlias = Callable[[Counts], Mapping[Hashable, Any]]
 
 DIGITS = 60
 MOST_LAWS = 20_000  # databases of which a mechanism is asked for its law
@@ -29,7 +29,7 @@ MOST_STEPS = 1_000_000  # of 20 microseconds each, on laws and their ratios
 
 
 def audit_laws(
-    mechanism: Mechanism,
+    mechanism: CustomMechanism,
     cells: int,
     epsilon: Fraction | None,
     n: int,
@@ -81,7 +81,7 @@ def audit_laws(
     return Audit(loss, worst, spread, epsilon, len(tables), pairs)
 
 
-def _find(mechanism: Mechanism, cells: int, n: int, relation: Neighbours, span: Span) -> list[Logs]:
+def _find(mechanism: CustomMechanism, cells: int, n: int, relation: Neighbours, span: Span) -> list[Logs]:
     """Ask a mechanism for its laws on the databases of a span."""
     return [_logs(mechanism(x)) for x in islice(databases(cells, n, relation), *span)]
 

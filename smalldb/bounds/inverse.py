@@ -4,9 +4,9 @@ from collections.abc import Callable
 from fractions import Fraction
 from math import ceil
 
+from smalldb.bounds.arguments import numbers, sizes
 from smalldb.bounds.optimum import CLOSED, METHODS
 from smalldb.bounds.promises import Release
-from smalldb.bounds.reading import numbers, sizes
 from smalldb.bounds.search import last_where
 from smalldb.exact.enclosures import Log, Real, ceiling, round_up_text
 from smalldb.exact.numbers import Number

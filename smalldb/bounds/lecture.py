@@ -7,8 +7,8 @@ one that holds for whole rows, and solved for the data and for epsilon. `sharp` 
 
 from fractions import Fraction
 
+from smalldb.bounds.arguments import numbers, one_of, sizes
 from smalldb.bounds.candidates import BASES, ln_count
-from smalldb.bounds.reading import numbers, one_of, sizes
 from smalldb.exact.enclosures import Log, Real, ceiling, round_up, round_up_text
 from smalldb.exact.numbers import Number
 

@@ -8,7 +8,7 @@ bound on OPT for every table, and a count of 1, are public.
 
 from fractions import Fraction
 
-from smalldb.bounds.reading import numbers, share, sizes
+from smalldb.bounds.arguments import numbers, share, sizes
 from smalldb.exact.enclosures import Log, Real, root, round_up
 from smalldb.exact.numbers import Number, positive, whole
 

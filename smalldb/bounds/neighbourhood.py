@@ -2,9 +2,9 @@
 
 from fractions import Fraction
 
+from smalldb.bounds.arguments import numbers, sizes
 from smalldb.bounds.optimum import METHODS
 from smalldb.bounds.promises import Release
-from smalldb.bounds.reading import numbers, sizes
 from smalldb.exact.enclosures import Log, Real, round_up
 from smalldb.exact.numbers import Number
 

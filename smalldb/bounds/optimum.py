@@ -10,7 +10,7 @@ s (K - s) / (K m) of it, s = min(m, floor(K / 2)).
 from fractions import Fraction
 
 from smalldb.bounds import binomial
-from smalldb.bounds.reading import numbers, one_of, sizes
+from smalldb.bounds.arguments import numbers, one_of, sizes
 from smalldb.exact.enclosures import Log, Real, ceiling, round_up
 from smalldb.exact.numbers import Number
 

@@ -8,9 +8,9 @@ follows from that, from |R|, and from a bound on OPT.
 from dataclasses import dataclass
 from fractions import Fraction
 
+from smalldb.bounds.arguments import numbers, one_of, sizes
 from smalldb.bounds.candidates import BASES, ln_count
 from smalldb.bounds.optimum import CLOSED, METHODS, hoeffding, optimum, rounding
-from smalldb.bounds.reading import numbers, one_of, sizes
 from smalldb.bounds.search import last_where, valley
 from smalldb.exact.enclosures import Log, Real, round_up
 from smalldb.exact.numbers import Number

@@ -5,8 +5,8 @@ On a finite universe they are never worth it: Sauer's count with Hoeffding is sm
 universes that nobody can enumerate.
 """
 
+from smalldb.bounds.arguments import numbers, one_of, sizes
 from smalldb.bounds.optimum import rows_for
-from smalldb.bounds.reading import numbers, one_of, sizes
 from smalldb.bounds.search import last_where
 from smalldb.exact.enclosures import Log, Real, ceiling, is_positive, root
 from smalldb.exact.numbers import Number

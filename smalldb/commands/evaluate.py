@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 from smalldb.commands.account import read_record
@@ -9,7 +10,6 @@ from smalldb.commands.options import Commands, split_names
 from smalldb.files.outputs import Outputs
 from smalldb.planning import workload_of
 from smalldb.releasing.evaluation import Evaluation, evaluate
-from smalldb.releasing.record import Record
 from smalldb.reporting.plots import check_plotting, plot_evaluation
 from smalldb.reporting.words import as_json, rounded_up
 from smalldb.schema import read_schema
@@ -107,13 +107,13 @@ def evaluation_account(made: Evaluation, bound: float | None) -> str:
     return "\n".join(lines)
 
 
-def _stated(record: Record | None) -> list[str | None]:
+def _stated(record: Mapping[str, Any] | None) -> list[str | None]:
     """Return the queries that a record states, if it does."""
     queries = {} if record is None else record.get("queries")
     return [queries.get("text")] if isinstance(queries, dict) else []
 
 
-def _bound(record: Record) -> float | None:
+def _bound(record: Mapping[str, Any]) -> float | None:
     """Return the error that a record promises, if it does."""
     bounds = record.get("bounds")
     found = bounds.get("released", bounds.get("sharp")) if isinstance(bounds, dict) else None

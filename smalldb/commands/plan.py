@@ -65,8 +65,7 @@ def run_plan(arguments: argparse.Namespace) -> None:
 def plan_json(made: Plan) -> dict[str, Any]:
     """Return all that a plan says; the number of candidates is a text: it passes what other readers hold."""
     record = make_record(made, private=True)
-    del record["private"]
-    return record | {
+    return {name: value for name, value in record.items() if name != "private"} | {
         "candidate_count": None if made.candidate_count is None else str(made.candidate_count),
         "expected_error": made.expected_error,
         "why": made.why,

@@ -21,7 +21,7 @@ from smalldb.schema.tables import (
     written,
 )
 
-FORMS = {"": "csv", ".csv": "csv", ".jsonl": "jsonl", ".parquet": "parquet", ".pq": "parquet"}
+SUFFIXES = {"": "csv", ".csv": "csv", ".jsonl": "jsonl", ".parquet": "parquet", ".pq": "parquet"}
 
 
 @final
@@ -121,8 +121,8 @@ def form_of(path: str | None) -> str:
         Another suffix, or Parquet without pyarrow.
     """
     suffix = "" if path is None else os.path.splitext(path)[1].lower()
-    if suffix not in FORMS:
+    if suffix not in SUFFIXES:
         raise ValueError(f"a table is written as .csv, .jsonl or .parquet, not {path!r}")
-    if FORMS[suffix] == "parquet" and find_spec("pyarrow") is None:
+    if SUFFIXES[suffix] == "parquet" and find_spec("pyarrow") is None:
         raise ValueError("Parquet files need pyarrow: pip install 'smalldb[parquet]'")
-    return FORMS[suffix]
+    return SUFFIXES[suffix]

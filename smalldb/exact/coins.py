@@ -18,17 +18,33 @@ class Lazy(Protocol):
 
 @final
 class Uniform:
-    """A uniform number of [0, 1), of which more bits are drawn whenever they are asked for."""
+    """A uniform number of (0, 1), of which more bits are drawn whenever they are asked for.
 
-    def __init__(self, source: BitSource) -> None:
-        self._source, self._bits, self._drawn = source, 0, 0
+    So far it is known to lie in [value, value + 1] 2^-drawn.
+
+    Parameters
+    ----------
+    source
+        Where bits come from.
+    drawn
+        Bits that are drawn at once.
+    """
+
+    __slots__ = ("_source", "drawn", "value")
+
+    def __init__(self, source: BitSource, drawn: int = 0) -> None:
+        self._source, self.drawn, self.value = source, drawn, source.bits(drawn) if drawn else 0
+
+    def reveal(self, bits: int) -> None:
+        """Draw bits until at least so many are known."""
+        if missing := max(0, bits - self.drawn):
+            self.value = self.value << missing | self._source.bits(missing)
+            self.drawn += missing
 
     def enclosure(self, precision: int) -> tuple[Fraction, Fraction]:
         """Return the interval of the bits drawn, at least `precision` of them."""
-        if missing := max(0, precision - self._drawn):
-            self._bits = self._bits << missing | self._source.bits(missing)
-            self._drawn += missing
-        return Fraction(self._bits, 1 << self._drawn), Fraction(self._bits + 1, 1 << self._drawn)
+        self.reveal(precision)
+        return Fraction(self.value, 1 << self.drawn), Fraction(self.value + 1, 1 << self.drawn)
 
 
 @final

@@ -9,25 +9,10 @@ from typing import final
 import numpy as np
 
 from smalldb.exact.bits import BitSource
+from smalldb.exact.coins import Uniform
 from smalldb.exact.integers import coins, decay
 
 _BITS = 32  # of a uniform number that are drawn first
-
-
-@final
-class Uniform:
-    """A uniform number of (0, 1): so far it is known to lie in [value, value + 1] 2^-drawn."""
-
-    __slots__ = ("_source", "drawn", "value")
-
-    def __init__(self, source: BitSource) -> None:
-        self._source, self.drawn, self.value = source, _BITS, source.bits(_BITS)
-
-    def reveal(self, bits: int) -> None:
-        """Draw digits until at least so many are known."""
-        if missing := max(0, bits - self.drawn):
-            self.value = self.value << missing | self._source.bits(missing)
-            self.drawn += missing
 
 
 @final
@@ -56,7 +41,7 @@ def normals(count: int, source: BitSource) -> list[Normal]:
     found: list[Normal] = []
     while len(found) < count:
         for k in _wholes(count - len(found), source):
-            x = Uniform(source)
+            x = Uniform(source, _BITS)
             if all(_exp_part(k, x, source) for _ in range(k + 1)):
                 found.append(Normal(2 * source.bits(1) - 1, k, x))
     return found
@@ -80,8 +65,8 @@ def _exp_part(k: int, x: Uniform, source: BitSource) -> bool:
     """Return True with probability exp(-x (2 k + x) / (2 k + 2)): Karney's algorithm B."""
     last, even = x, True
     while True:
-        following = Uniform(source)
-        if not _less(following, last) or not _below_line(Uniform(source), x, k):
+        following = Uniform(source, _BITS)
+        if not _less(following, last) or not _below_line(Uniform(source, _BITS), x, k):
             return even
         last, even = following, not even
 

@@ -220,7 +220,7 @@ def all_heads(words: Words, coins: Words | np.uint64) -> Booleans:
     return ~tails
 
 
-def prepare(
+def multiset_sampler(
     workload: Workload,
     answers: Integers,
     n: int,

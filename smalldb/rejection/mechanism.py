@@ -105,13 +105,14 @@ class ByRejection:
         workload, epsilon = self.small.request.workload, self.small.request.epsilon
         answers = workload.answers(table)
         if self.candidates == "multisets":
-            head = head_and_tail.prepare(workload, answers, table.n, self.rows, epsilon, progress=progress)
+            make = head_and_tail.multiset_sampler
+            head = make(workload, answers, table.n, self.rows, epsilon, progress=progress)
             counts, _ = head.draw(source)
             return Drawn(workload.domain.table()[np.repeat(np.arange(len(counts)), counts)])
-        from smalldb.rejection.sampler import prepare
+        from smalldb.rejection.sampler import tuple_sampler
 
         with clock(progress) as tick:
-            sampler = prepare(workload, answers, table.n, self.rows, epsilon, tick)
+            sampler = tuple_sampler(workload, answers, table.n, self.rows, epsilon, tick)
             bits, _ = sampler.draw(source)
         return Drawn(bits, confidential={"trials": sampler.trials})
 

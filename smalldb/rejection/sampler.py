@@ -88,7 +88,7 @@ class Sampler:
         self._mixture, self._finished = self._builder.mixture(), self._builder.done
 
 
-def prepare(
+def tuple_sampler(
     workload: Workload,
     answers: npt.NDArray[np.int64],
     n: int,

@@ -3,14 +3,71 @@
 import json
 from functools import lru_cache
 from importlib.resources import files
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 from smalldb.exact.numbers import as_text
 from smalldb.mechanisms import Drawn, Neighbours
 from smalldb.planning import Plan
 from smalldb.version import __version__
 
-Record = dict[str, Any]
+
+class Privacy(TypedDict):
+    """What is guaranteed, exactly; without a delta, it is pure."""
+
+    epsilon: str
+    delta: NotRequired[str]
+    bounded_range: str | None
+
+
+class Queries(TypedDict):
+    """What was to be answered: its text, how many queries that states, and how many are left of them."""
+
+    text: str
+    stated: int
+    reduced: int
+
+
+class RecordedColumn(TypedDict):
+    """A column and what its places are called."""
+
+    name: str
+    places: list[str]
+
+
+class Universe(TypedDict):
+    """Which rows can exist; `columns` where they are not all yes/no."""
+
+    attributes: list[str]
+    columns: NotRequired[list[RecordedColumn]]
+    valid: str | list[str] | list[int] | None
+
+
+class Versions(TypedDict):
+    """What made the release."""
+
+    smalldb: str
+
+
+class Record(TypedDict):
+    """The public record of a release; `record.schema.json` says the same to other programs.
+
+    Of a plan, `rows` is None where only the release will tell.
+    """
+
+    schema: int
+    mechanism: str
+    candidates: str | None
+    epsilon: str
+    delta: str | None
+    neighbours: str
+    privacy: Privacy
+    rows: int | None
+    n: NotRequired[int | None]
+    queries: Queries
+    universe: Universe
+    bounds: NotRequired[dict[str, Any] | None]
+    private: bool
+    versions: Versions
 
 
 def make_record(plan: Plan, *, private: bool, drawn: Drawn | None = None) -> Record:
@@ -30,19 +87,19 @@ def make_record(plan: Plan, *, private: bool, drawn: Drawn | None = None) -> Rec
     domain, bounds = plan.workload.domain, plan.chosen.promise.recorded(drawn)
     bounded_range = None if plan.bounded_range is None else as_text(plan.bounded_range)
     delta = None if plan.delta is None else as_text(plan.delta)
-    spent = {} if delta is None else {"delta": delta}
-    described = [{"name": column.name, "places": list(column.labels)} for column in domain.columns]
-    columns = {} if domain.binary else {"columns": described}
-    return {
+    privacy: Privacy = {"epsilon": as_text(plan.privacy), "bounded_range": bounded_range}
+    if delta is not None:
+        privacy = {"epsilon": as_text(plan.privacy), "delta": delta, "bounded_range": bounded_range}
+    record: Record = {
         "schema": 1,
         "mechanism": plan.mechanism,
         "candidates": plan.candidates,
         "epsilon": as_text(plan.epsilon),
         "delta": delta,
         "neighbours": plan.neighbours.value,
-        "privacy": {"epsilon": as_text(plan.privacy), **spent, "bounded_range": bounded_range},
+        "privacy": privacy,
         "rows": plan.rows if drawn is None else len(drawn.places),
-        **({} if plan.neighbours is Neighbours.ADD_REMOVE else {"n": plan.n}),
+        "n": plan.n,
         "queries": {
             "text": plan.workload.text,
             "stated": plan.workload.stated,
@@ -50,18 +107,26 @@ def make_record(plan: Plan, *, private: bool, drawn: Drawn | None = None) -> Rec
         },
         "universe": {
             "attributes": list(domain.attributes),
-            **columns,
             "valid": list(domain.valid) if isinstance(domain.valid, tuple) else domain.valid,
         },
-        **({} if bounds is None else {"bounds": bounds}),
+        "bounds": bounds,
         "private": private,
         "versions": {"smalldb": __version__},
     }
+    if not domain.binary:
+        record["universe"]["columns"] = [
+            {"name": column.name, "places": list(column.labels)} for column in domain.columns
+        ]
+    if plan.neighbours is Neighbours.ADD_REMOVE:
+        del record["n"]
+    if bounds is None:
+        del record["bounds"]
+    return record
 
 
 @lru_cache(maxsize=1)
-def record_schema() -> Record:
+def record_schema() -> dict[str, Any]:
     """Return the JSON schema of a record."""
     text = files("smalldb.releasing").joinpath("record.schema.json").read_text(encoding="utf-8")
-    schema: Record = json.loads(text)
+    schema: dict[str, Any] = json.loads(text)
     return schema

@@ -98,7 +98,9 @@ class Release:
 
     def __repr__(self) -> str:
         public = ("mechanism", "rows", "epsilon", "neighbours", "private")
-        return f"<Release: {', '.join(f'{key} {self.record[key]}' for key in public)}>"
+        return (
+            f"<Release: {', '.join(f'{key} {value}' for key, value in self.record.items() if key in public)}>"
+        )
 
     def __reduce__(self) -> tuple[type["Release"], tuple[pd.DataFrame, Record, Plan, Bits]]:
         return Release, (self.data, self.record, self.plan, self.places)  # what is private does not travel

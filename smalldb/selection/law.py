@@ -22,7 +22,7 @@ FAR = 5 * FURTHEST  # exp(-FAR) is below 10^(-2 FURTHEST)
 MOST = 20_000  # outcomes
 MOST_CANDIDATES = 64
 
-Law = dict[tuple[int, ...], tuple[Fraction, Fraction]]
+Probabilities = dict[tuple[int, ...], tuple[Fraction, Fraction]]
 
 
 def selection_law(
@@ -35,7 +35,7 @@ def selection_law(
     base_measure: Sequence[object] | None = None,
     method: str = "exponential",
     k: int = 1,
-) -> Law:
+) -> Probabilities:
     """
     Return the probability of every outcome of `select`, enclosed by fractions.
 
@@ -74,9 +74,9 @@ def selection_law(
     return {(i,): _shown(found[r]) for i, r in enumerate(depths)}
 
 
-def _peeled(depths: list[Fraction], weights: list[int], chosen: Terms) -> Law:
+def _peeled(depths: list[Fraction], weights: list[int], chosen: Terms) -> Probabilities:
     """K draws without replacement, each by weight exp(-r), seen from the best one that is left."""
-    found: Law = {}
+    found: Probabilities = {}
 
     def peel(ranked: tuple[int, ...], left: list[int], probability: Real) -> None:
         if len(ranked) == chosen.k:

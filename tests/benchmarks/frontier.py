@@ -19,7 +19,7 @@ import pandas as pd
 from queries import Domain, Rows
 from queries.spec import parse
 from smalldb.exact.bits import SeededBits
-from smalldb.rejection.sampler import prepare
+from smalldb.rejection.sampler import tuple_sampler
 
 COST = (10, 15, 20, 25, 30, 40, 60, 100, 250)
 SIZES = (6, 8, 10, 14, 24, 48)
@@ -96,7 +96,7 @@ def seconds(bits, queries, rows, limit):
     start = time.process_time()
     signal.setitimer(signal.ITIMER_VIRTUAL, limit)
     try:
-        prepare(workload, answers, len(bits), rows, Fraction(1)).draw(SeededBits(len(bits)))
+        tuple_sampler(workload, answers, len(bits), rows, Fraction(1)).draw(SeededBits(len(bits)))
     except (OutOfTime, SystemError):  # the second where a kernel was running
         return None
     finally:

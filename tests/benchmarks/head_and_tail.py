@@ -22,7 +22,7 @@ import pandas as pd
 from queries import Conjunctions, Domain, Marginals, Rows
 from smalldb.counting.cost import OPERATIONS
 from smalldb.exact.bits import SeededBits
-from smalldb.rejection.head_and_tail import PILOT, ROWS, TRIAL, expected_trials, prepare, propose
+from smalldb.rejection.head_and_tail import PILOT, ROWS, TRIAL, expected_trials, multiset_sampler, propose
 
 N = 1000
 SCALES = (4, 10, 25, 60, 150)  # c = epsilon n / 2m
@@ -61,7 +61,7 @@ def measure(queries: Conjunctions | Marginals, table: np.ndarray, rows: int, sca
     data = Rows.from_frame(Domain(frame.columns), frame)
     workload = queries.workload(data.domain)
     started = process_time()
-    found = prepare(workload, workload.answers(data), N, rows, Fraction(2 * rows * scale, N))
+    found = multiset_sampler(workload, workload.answers(data), N, rows, Fraction(2 * rows * scale, N))
     prepared = process_time() - started
     trials = expected_trials(found, propose(found.scores, PILOT, SeededBits(1)).scores)
     cost = found.cost

@@ -22,7 +22,7 @@ import pandas as pd
 
 from queries import Conjunctions, Domain, Rows
 from smalldb.exact.bits import SeededBits
-from smalldb.rejection.sampler import prepare
+from smalldb.rejection.sampler import tuple_sampler
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "examples" / "autoworkers.csv"
@@ -62,9 +62,9 @@ def measure(name, attributes, n, epsilon, rows, seed, draws, data):
     answers = workload.answers(Rows.from_frame(domain, frame))
     arguments = workload, answers, len(frame), rows, Fraction(epsilon)
     source = SeededBits(seed)
-    prepare(workload, answers, len(frame), rows, Fraction(4, len(frame))).draw(source)  # compiles
+    tuple_sampler(workload, answers, len(frame), rows, Fraction(4, len(frame))).draw(source)  # compiles
     start = time.process_time()
-    made = prepare(*arguments)
+    made = tuple_sampler(*arguments)
     built = time.process_time() - start
     times, errors = [], []
     while len(times) < draws and sum(times) < 60:
