@@ -1,5 +1,6 @@
-"""Classes of linear counting queries over tables of yes/no attributes."""
+"""Classes of linear counting queries over tables of columns."""
 
+from queries.columns import Column
 from queries.conjunctions import Conjunctions, Disjunctions, Marginals
 from queries.domain import DataError, Domain
 from queries.halfspaces import Halfspaces
@@ -7,11 +8,14 @@ from queries.intervals import Intervals, Thresholds
 from queries.linear import Linear
 from queries.parities import Parities
 from queries.predicates import Predicates
+from queries.query import Query
 from queries.rows import Rows
+from queries.rules import Rule
 from queries.vc import VCDimension
-from queries.workload import Query, QueryClass, Union, Workload
+from queries.workload import QueryClass, Union, Workload
 
 __all__ = [
+    "Column",
     "Conjunctions",
     "DataError",
     "Disjunctions",
@@ -25,6 +29,7 @@ __all__ = [
     "Query",
     "QueryClass",
     "Rows",
+    "Rule",
     "Thresholds",
     "Union",
     "VCDimension",

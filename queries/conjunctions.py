@@ -1,4 +1,4 @@
-"""Conjunctions, disjunctions and marginals of up to `width` attributes."""
+"""Conjunctions and disjunctions of up to `width` attributes, and marginals of up to `width` columns."""
 
 import math
 from collections.abc import Iterator
@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations, product
 
+from queries.cells import Cells
 from queries.domain import MAX_TABLE_ATTRIBUTES, Domain
 from queries.expressions import quote
-from queries.workload import Query, QueryClass
+from queries.query import Query
+from queries.workload import QueryClass
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,7 @@ class Conjunctions(QueryClass):
         low, high = vc_of_subsets(domain, self.width, self.exactly, self.stated(domain))
         if self.exactly:  # all cells of a shattered set satisfy one conjunction: d - width attributes vary
             high = min(high, 1 << (d - self.width))
-        if self.negations and domain.valid is None:
+        if self.negations and domain.free:
             # 2^v literals and their negations give 1 + v cells every pattern, beside width - 1 fixed ones
             low = max(low, (d - self.width + 1 if self.exactly else d).bit_length())
         return low, high
@@ -96,15 +98,18 @@ class Disjunctions(QueryClass):
 
 @dataclass(frozen=True, slots=True)
 class Marginals(QueryClass):
-    """All cells of every table of up to `width` attributes (`exactly`: of that width alone).
+    """All cells of every table of up to `width` columns (`exactly`: of that width alone).
 
-    The cells of a table are the conjunctions with negations, so the class is
+    Of yes/no columns the cells of a table are the conjunctions with negations, so the class is then
     ``Conjunctions(width, negations=True)`` under the name that statistics gives it.
 
     >>> Marginals(1).workload(Domain(["a", "b"])).labels
     ('a', 'b')
     >>> Marginals(2, exactly=True).workload(Domain(["a", "b"])).labels
     ('a & b', 'a & ~b', '~a & b', '~a & ~b')
+    >>> from queries import Column
+    >>> Marginals(1).workload(Domain([Column("job", ["none", "part", "full"]), "a"])).labels
+    ('`job=none`', '`job=part`', '`job=full`', 'a')
     """
 
     width: int
@@ -120,18 +125,37 @@ class Marginals(QueryClass):
 
     def stated(self, domain: Domain) -> int:
         """Return how many cells there are in all."""
-        return self._cells.stated(domain)
+        if domain.binary:
+            return self._conjunctions.stated(domain)
+        if self.width > len(domain.sizes):
+            raise ValueError(f"width {self.width} is more than the {len(domain.sizes)} columns of the domain")
+        cells = [1] + [0] * self.width  # of all tables of 0, 1, ... columns
+        for k in domain.sizes:
+            for w in range(self.width, 0, -1):
+                cells[w] += cells[w - 1] * k
+        return cells[-1] if self.exactly else sum(cells)
 
     def vc_bounds(self, domain: Domain) -> tuple[int, int]:
-        """Return those of the conjunctions with negations."""
-        return self._cells.vc_bounds(domain)
+        """Return those of the conjunctions with negations; of other columns log2 of the number stated."""
+        if domain.binary:
+            return self._conjunctions.vc_bounds(domain)
+        return 0, self.stated(domain).bit_length() - 1
 
     def queries(self, domain: Domain) -> Iterator[Query]:
         """Yield them table by table."""
-        return self._cells.queries(domain)
+        if domain.binary:
+            yield from self._conjunctions.queries(domain)
+        else:
+            for columns in self.tables(domain):
+                yield from Cells.of(domain, columns).queries(domain)
+
+    def tables(self, domain: Domain) -> Iterator[tuple[int, ...]]:
+        """Yield the sets of columns, by size, then in order."""
+        for size in range(self.width if self.exactly else 0, self.width + 1):
+            yield from combinations(range(len(domain.sizes)), size)
 
     @property
-    def _cells(self) -> Conjunctions:
+    def _conjunctions(self) -> Conjunctions:
         return Conjunctions(self.width, negations=True, exactly=self.exactly)
 
 
@@ -174,14 +198,14 @@ def vc_of_subsets(domain: Domain, width: int, exactly: bool, stated: int) -> tup
     other groups do not see those. It is at least ``k floor(log2(d / k))`` (Littlestone 1988), and for
     ANDs of up to k attributes it is conjectured to be exact (Frein, Leveque and Sebo 2008).
 
-    The upper one is the lesser of d and log2 of the number stated. Where some cells cannot exist the
-    lower one is 0.
+    The upper one is the lesser of d and log2 of the number stated. Where some settings of the attributes
+    cannot exist the lower one is 0.
     """
     d = len(domain.attributes)
     choices = d if exactly else d + width
     each = (choices // width).bit_length() - 1
     low = width * (each - 1) + (choices >> each)
-    return (low if domain.valid is None else 0), min(d, stated.bit_length() - 1)
+    return (low if domain.free else 0), min(d, stated.bit_length() - 1)
 
 
 def _cell(domain: Domain, chosen: tuple[int, ...], pattern: tuple[int, ...]) -> Query:

@@ -1,52 +1,53 @@
-"""The public universe: which yes/no attributes a row has, and which rows can exist."""
+"""The public universe: the product of columns, and which of its rows can exist."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import combinations
+from math import prod
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
-from queries.expressions import Booleans, parse, shorten, suggestion
-
-Bits = npt.NDArray[np.uint8]
-Integers = npt.NDArray[np.int64]
+from queries.columns import Bits, Booleans, Column
+from queries.encoding import DataError, check_columns, read_column, write_column
+from queries.expressions import Expression, parse, shorten, suggestion
+from queries.packing import Integers, Places, places_dtype
+from queries.rules import Rule, Truth, compiled, count, projected
 
 MAX_TABLE_ATTRIBUTES = 20  # a table of all cells is made up to 2^20
+MAX_CELLS = 1 << MAX_TABLE_ATTRIBUTES
 MAX_CODE_ATTRIBUTES = 62  # cell codes are int64
+_MAX_PARTIAL = 1 << 22  # rows cut off after some columns, while cells are listed
 
-_NULLABLE = (
-    *(pd.BooleanDtype, pd.Int8Dtype, pd.Int16Dtype, pd.Int32Dtype, pd.Int64Dtype),
-    *(pd.UInt8Dtype, pd.UInt16Dtype, pd.UInt32Dtype, pd.UInt64Dtype),
-)
-
-
-class DataError(ValueError):
-    """The table is outside the declared universe.
-
-    Its text names a column, never a value. That it was raised at all depends on the data, so it is
-    for the curator, and it says so.
-    """
-
-    def __init__(self, message: str) -> None:
-        super().__init__(f"{message} (this looked at the data: for the curator only)")
+__all__ = ["MAX_CELLS", "MAX_TABLE_ATTRIBUTES", "Bits", "DataError", "Domain", "Integers"]
 
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """The universe {0,1}^d of rows, or the part of it that can exist.
+    """The universe of rows: the product of the columns' places, or the part of it that can exist.
 
-    Cells are numbered in the order of ``itertools.product((0, 1), repeat=d)``: the first attribute is
-    the most significant bit.
+    Cells are numbered in the order of ``itertools.product``: the first column is the most significant
+    digit. A column of a name alone is a yes/no attribute, so a list of names is the universe {0,1}^d.
 
     Parameters
     ----------
-    attributes
-        Names of the yes/no attributes, distinct and not empty.
+    columns
+        Columns, or the names of yes/no columns. Names of columns and of attributes are distinct.
     valid
-        Which cells can exist (structural zeros are the others): a predicate text such as
-        ``"~(child & married)"``, or the allowed cells as integer codes; None: all 2^d.
+        Which rows can exist: a predicate text such as ``"~(child & married)"``, several of them (rules,
+        which all must hold), or the allowed cells as integer codes; None: all. An AND is taken apart, so
+        each rule is a table over the few columns that it looks at, and no rule lists the universe.
+
+    Attributes
+    ----------
+    attributes
+        Names of the yes/no attributes of all columns, in order.
+    sizes
+        The number of places of each column.
+    binary
+        Whether every column is one yes/no attribute.
 
     Examples
     --------
@@ -54,159 +55,384 @@ class Domain:
     [[0, 0], [0, 1], [1, 0], [1, 1]]
     >>> Domain(["a", "b"], valid="a | ~b").cells().tolist()
     [0, 2, 3]
+    >>> domain = Domain([Column("job", ["none", "part", "full"]), "smoker"], valid="~(`job=none` & smoker)")
+    >>> domain.size, domain.attributes
+    (5, ('job=none', 'job=part', 'job=full', 'smoker'))
     """
 
-    attributes: tuple[str, ...]
-    valid: str | tuple[int, ...] | None = None
+    columns: tuple[Column, ...]
+    valid: str | tuple[str, ...] | tuple[int, ...] | None = None
+    attributes: tuple[str, ...] = field(init=False, compare=False, repr=False)
+    sizes: tuple[int, ...] = field(init=False, compare=False, repr=False)
+    binary: bool = field(init=False, compare=False, repr=False)
 
-    def __init__(self, attributes: Iterable[str], valid: str | Iterable[int] | None = None) -> None:
-        if isinstance(attributes, str):
-            raise TypeError("attributes must be a list of names, not one text")
-        names = tuple(attributes)
-        _check_names(names)
-        object.__setattr__(self, "attributes", names)
-        if valid is not None:
-            valid = _checked_predicate(valid, names) if isinstance(valid, str) else _codes(valid, len(names))
+    def __init__(
+        self, columns: Iterable[Column | str], valid: str | Iterable[str] | Iterable[int] | None = None
+    ) -> None:
+        if isinstance(columns, str | Column):
+            raise TypeError("attributes must be a list of names, or of columns, not one alone")
+        made = tuple(c if isinstance(c, Column) else Column(c) for c in columns)
+        if not made:
+            raise ValueError("a domain needs at least one attribute")
+        object.__setattr__(self, "columns", made)
+        object.__setattr__(self, "attributes", tuple(a for c in made for a in c.attributes))
+        object.__setattr__(self, "sizes", tuple(c.size for c in made))
+        object.__setattr__(self, "binary", all(c.yes_no for c in made))
+        object.__setattr__(self, "valid", None)
+        wrong = _repeated("column", (c.name for c in made if not c.yes_no))
+        wrong += [text for text in _repeated("attribute", self.attributes) if text not in wrong]
+        wrong += _both(made)
+        if isinstance(valid, str):
+            wrong += _unknown(self, [valid])
+        elif valid is not None:
+            given = list(valid)
+            texts = tuple(rule for rule in given if isinstance(rule, str))
+            if texts and len(texts) == len(given):
+                wrong += _unknown(self, texts)
+                valid = texts
+            elif not wrong:
+                valid = _codes(given, self)
+        if wrong:
+            raise ValueError("; ".join(wrong))
         object.__setattr__(self, "valid", valid)
-        if valid is not None and self.size == 0:
+        if valid is not None and _leaves_nothing(self):
             raise ValueError("valid leaves no cell: no row could exist")
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns."""
+        return tuple(column.name for column in self.columns)
+
+    @property
+    def free(self) -> bool:
+        """Whether the universe is all of {0,1}^d."""
+        return self.binary and self.valid is None
+
+    @property
+    def product(self) -> int:
+        """The number of cells of all columns, those included that cannot exist."""
+        return prod(self.sizes)
+
+    @property
     def size(self) -> int:
-        """N, the number of cells that can exist."""
+        """N, the number of cells that can exist; ValueError where many rules leave it undecided."""
         if self.valid is None:
-            return 1 << len(self.attributes)
-        return len(self.valid) if isinstance(self.valid, tuple) else len(self.cells())
+            return self.product
+        if _by_codes(self):
+            return len(self.valid)
+        if self.product <= MAX_CELLS:
+            return len(self.cells())
+        found = _count(self)
+        if found is None:
+            raise ValueError("how many rows the rules of valid leave is undecided: use fewer rules that meet")
+        return found
+
+    @property
+    def valid_decided(self) -> bool:
+        """Whether it is known that some row keeps all rules (and how many: `size`)."""
+        return self.valid is None or _by_codes(self) or self.product <= MAX_CELLS or _count(self) is not None
+
+    @property
+    def unlike_binary(self) -> str | None:
+        """What stands against a universe of yes/no columns, for what needs one; None: nothing.
+
+        >>> Domain(["smoker", Column("job", ["none", "part", "full"])]).unlike_binary
+        "columns of two places: column 'job' has 3"
+        """
+        for column in self.columns:
+            if column.size > 2:
+                return f"columns of two places: column {column.name!r} has {column.size}"
+        others = [column.name for column in self.columns if not column.yes_no]
+        return f"yes/no columns: column {others[0]!r} has two places with labels" if others else None
+
+    @property
+    def listable(self) -> bool:
+        """Whether the universe is small enough for a table of its cells: N <= 2^20."""
+        if self.product <= MAX_CELLS:
+            return True
+        return self.product < 1 << MAX_CODE_ATTRIBUTES and self.valid_decided and self.size <= MAX_CELLS
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """What `valid` rules out, as tables over few columns; one table a set of columns.
+
+        ValueError where `valid` lists cells of a universe of more than 2^20.
+        """
+        return _rules(self)
+
+    @property
+    def closure(self) -> tuple[Rule, ...]:
+        """What all rules together say of each column and of each pair of columns, where that is anything.
+
+        Exact where `valid_decided`; otherwise some that follow may be missing.
+        """
+        return _closure(self)
+
+    def allowed(self, columns: Sequence[int]) -> Booleans:
+        """Return which settings of these columns can exist, shaped by their sizes; see `closure`."""
+        return _allowed(self, tuple(columns))
 
     def cells(self) -> Integers:
         """Return the codes of the cells that can exist, ascending, shape (N,), int64 (read-only).
 
-        ValueError beyond 20 attributes: there is no table of 2^d cells then.
+        ValueError beyond 2^20 cells.
         """
         return _cells(self)
 
-    def table(self) -> Bits:
-        """Return the cells that can exist as 0/1 rows, shape (N, d), uint8."""
-        shifts = np.arange(len(self.attributes) - 1, -1, -1, dtype=np.int64)
-        return ((self.cells()[:, None] >> shifts) & 1).astype(np.uint8)
+    def table(self) -> Places:
+        """Return the cells that can exist as places, shape (N, C); of yes/no columns 0/1, uint8."""
+        return self.places_of(self.cells())
 
-    def contains(self, bits: Bits) -> Booleans:
-        """Tell which 0/1 rows (shape (r, d)) are cells that can exist."""
+    def places_of(self, codes: Integers) -> Places:
+        """Return the places of cells given by their codes, shape (r, C)."""
+        places = np.empty((len(codes), len(self.sizes)), dtype=places_dtype(self.sizes))
+        for c in range(len(self.sizes) - 1, -1, -1):
+            codes, places[:, c] = np.divmod(codes, self.sizes[c])
+        return places
+
+    def codes_of(self, places: Places, columns: Sequence[int] | None = None) -> Integers:
+        """Number the settings of some columns (None: all) in rows of places (r, C): int64, shape (r,)."""
+        codes = np.zeros(len(places), dtype=np.int64)
+        for c in range(len(self.sizes)) if columns is None else columns:
+            codes *= self.sizes[c]
+            codes += places[:, c]
+        return codes
+
+    def bits(self, places: Places, attributes: Sequence[int] | None = None) -> Bits:
+        """Tell which attributes (None: all) hold in rows of places: 0/1, shape (r, attributes), uint8."""
+        if self.binary:
+            return places if attributes is None else places[:, list(attributes)]
+        chosen = range(len(self.attributes)) if attributes is None else attributes
+        found = np.empty((len(places), len(chosen)), dtype=np.uint8)
+        for i, attribute in enumerate(chosen):
+            column, within = self.column_of(attribute)
+            found[:, i] = self.columns[column].table[places[:, column], within]
+        return found
+
+    def column_of(self, attribute: int) -> tuple[int, int]:
+        """Return the column that an attribute (by its position) belongs to, and its position there."""
+        return _owners(self)[attribute] if not self.binary else (attribute, 0)
+
+    def find(self, name: str) -> Truth | None:
+        """Return the column that a name speaks of, and at which of its places it holds; None: unknown.
+
+        Names are attributes, places (``job=part``), and of ordered columns ranges (``age>=40``).
+        """
+        return _find(self, name)
+
+    def nearest(self, name: str) -> str:
+        """Return ``"; did you mean ...?"`` where an attribute or a place has a name like this."""
+        places = [p for column in self.columns if not column.yes_no for p in column.place_names]
+        return suggestion(name, dict.fromkeys([*self.attributes, *places]))
+
+    def contains(self, places: Places) -> Booleans:
+        """Tell which rows of places (shape (r, C)) are cells that can exist."""
+        inside: Booleans = np.less(places, np.array(self.sizes)).all(axis=1)
         if self.valid is None:
-            return np.ones(len(bits), dtype=bool)
-        if isinstance(self.valid, str):
-            columns = dict(zip(self.attributes, bits.astype(bool).T, strict=True))
-            return parse(self.valid).evaluate(columns.__getitem__)
-        weights = np.int64(1) << np.arange(len(self.attributes) - 1, -1, -1, dtype=np.int64)
-        return np.isin(bits.astype(np.int64) @ weights, np.array(self.valid, dtype=np.int64))
+            return inside
+        clipped = places if inside.all() else np.where(inside[:, None], places, 0)
+        if _by_codes(self):
+            held: Booleans = np.isin(self.codes_of(clipped), np.array(self.valid, dtype=np.int64))
+            return np.logical_and(inside, held)
+        for rule in self.rules:
+            inside = np.logical_and(inside, rule.holds(clipped))
+        return inside
 
-    def encode(self, frame: pd.DataFrame) -> Bits:
-        """Read a table of bool or 0/1 integer columns as 0/1 rows, shape (n, d), columns as here.
+    def encode(self, frame: pd.DataFrame) -> Places:
+        """Read a table as places, shape (n, C), columns as here; of yes/no columns 0/1, uint8.
 
-        The frame's columns may stand in any order but must be the attributes, no more and no less.
+        The frame's columns may stand in any order but must be the domain's, no more and no less. A yes/no
+        column is bool or 0/1 integers; see `queries.encoding.read_column` for the others.
 
         Raises
         ------
         ValueError, TypeError
             Wrong columns or dtypes (seen without looking at a value).
         DataError
-            A value that is neither 0 nor 1, a gap, or a row that `valid` rules out.
+            A value that is none of its column's places, a gap, or a row that `valid` rules out.
         """
-        _check_columns(frame, self.attributes)
-        bits = np.empty((len(frame), len(self.attributes)), dtype=np.uint8)
-        for i, name in enumerate(self.attributes):
-            bits[:, i] = _zero_one(frame[name], name)
-        if not self.contains(bits).all():
+        check_columns(frame, self.names, "an attribute" if self.binary else "a column")
+        places = np.empty((len(frame), len(self.columns)), dtype=places_dtype(self.sizes), order="F")
+        for c, column in enumerate(self.columns):
+            places[:, c] = read_column(frame[column.name], column)
+        if self.valid is not None and not self.contains(places).all():
             raise DataError("a row is outside the domain's valid cells")
-        return bits
+        return places
 
-    def decode(self, bits: Bits, like: pd.DataFrame | None = None) -> pd.DataFrame:
-        """Write 0/1 rows as a table: int64 columns, or the columns, order and dtypes of `like`."""
-        columns = {name: bits[:, i].astype(np.int64) for i, name in enumerate(self.attributes)}
-        frame = pd.DataFrame(columns, columns=list(self.attributes))
-        if like is None:
-            return frame
-        return frame[list(like.columns)].astype({name: like[name].dtype for name in like.columns})
+    def decode(self, places: Places, like: pd.DataFrame | None = None) -> pd.DataFrame:
+        """Write rows of places as a table, in the columns, order and dtypes of `like` where it is given.
+
+        Yes/no columns and integers are int64, other columns their labels (bins, too: what is inside a
+        bin is not known).
+        """
+        columns = {
+            column.name: write_column(places[:, c], column, None if like is None else like[column.name])
+            for c, column in enumerate(self.columns)
+        }
+        frame = pd.DataFrame(columns, columns=list(self.names))
+        return frame if like is None else frame[list(like.columns)]
+
+
+def _by_codes(domain: Domain) -> bool:
+    return isinstance(domain.valid, tuple) and (not domain.valid or not isinstance(domain.valid[0], str))
+
+
+@lru_cache(maxsize=32)
+def _rules(domain: Domain) -> tuple[Rule, ...]:
+    if domain.valid is None:
+        return ()
+    if _by_codes(domain):
+        if domain.product > MAX_CELLS:
+            raise ValueError("valid lists cells of more than 2^20: write it as rules (predicates)")
+        allowed = np.zeros(domain.product, dtype=bool)
+        allowed[np.array(domain.valid, dtype=np.int64)] = True
+        return (Rule(tuple(range(len(domain.sizes))), allowed.reshape(domain.sizes)),)
+    texts = [domain.valid] if isinstance(domain.valid, str) else domain.valid
+    parts: list[tuple[Expression, dict[str, Truth]]] = []
+    for text in texts:
+        for part in parse(str(text)).conjuncts:
+            found = {name: domain.find(name) for name in part.names}
+            parts.append((part, {name: truth for name, truth in found.items() if truth is not None}))
+    return compiled(parts, domain.sizes)
+
+
+@lru_cache(maxsize=32)
+def _count(domain: Domain) -> int | None:
+    return count(domain.rules, domain.sizes)
+
+
+def _leaves_nothing(domain: Domain) -> bool:
+    if domain.valid_decided:
+        return domain.size == 0
+    return not projected(domain.rules, domain.sizes, ())[0].any()
+
+
+@lru_cache(maxsize=32)
+def _closure(domain: Domain) -> tuple[Rule, ...]:
+    members = sorted({c for rule in domain.rules for c in rule.columns})
+    found = [Rule((c,), domain.allowed((c,))) for c in members]
+    for pair in combinations(members, 2):
+        allowed = domain.allowed(pair)
+        margins = [domain.allowed((c,)) for c in pair]
+        if (allowed != np.logical_and.outer(*margins)).any():  # more than the two columns apart say
+            found.append(Rule(pair, allowed))
+    return tuple(rule for rule in found if not rule.allowed.all())
+
+
+@lru_cache(maxsize=4096)
+def _allowed(domain: Domain, columns: tuple[int, ...]) -> Booleans:
+    allowed, _ = projected(domain.rules, domain.sizes, columns)
+    allowed.setflags(write=False)
+    return allowed
 
 
 @lru_cache(maxsize=32)
 def _cells(domain: Domain) -> Integers:
-    d = len(domain.attributes)
-    if isinstance(domain.valid, tuple):
+    if _by_codes(domain):
         cells = np.array(domain.valid, dtype=np.int64)
-    elif d > MAX_TABLE_ATTRIBUTES:
+    elif domain.product <= MAX_CELLS:
+        cells = np.arange(domain.product, dtype=np.int64)
+        if domain.valid is not None:
+            held = np.ones(domain.sizes, dtype=bool)
+            for rule in domain.rules:
+                shape = [k if c in rule.columns else 1 for c, k in enumerate(domain.sizes)]
+                held &= rule.allowed.reshape(shape)
+            cells = np.flatnonzero(held)
+    elif domain.listable:
+        cells = _joined(domain)
+    elif domain.binary:
         raise ValueError(
-            f"a table of all cells is made for at most {MAX_TABLE_ATTRIBUTES} attributes, not {d}"
+            f"a table of all cells is made for at most {MAX_TABLE_ATTRIBUTES} attributes, "
+            f"not {len(domain.attributes)}"
         )
     else:
-        cells = np.arange(1 << d, dtype=np.int64)
-        if domain.valid is not None:
-            held = parse(domain.valid).evaluate(
-                lambda name: (cells >> (d - 1 - domain.attributes.index(name)) & 1).astype(bool)
-            )
-            cells = cells[held]
+        many = f"{domain.size}" if domain.valid_decided else f"up to {domain.product}"
+        raise ValueError(f"a table of all cells is made for at most 2^20 cells, not {many}")
     cells.setflags(write=False)
     return cells
 
 
-def _check_names(names: tuple[str, ...]) -> None:
-    if not names:
-        raise ValueError("a domain needs at least one attribute")
-    for name in names:
-        if not isinstance(name, str):
-            raise TypeError(f"attribute names must be text, not {type(name).__name__}")
-        if not name.strip() or "`" in name:
-            raise ValueError(f"attribute name {name!r}: expected a text that is not empty, without backticks")
-    repeated = sorted({name for name in names if names.count(name) > 1})
-    if repeated:
-        raise ValueError(f"attribute name {repeated[0]!r} stands more than once")
-
-
-def _checked_predicate(text: str, names: tuple[str, ...]) -> str:
-    for name in parse(text).names:
-        if name not in names:
-            raise ValueError(f"valid names an unknown attribute {shorten(name)!r}{suggestion(name, names)}")
-    return text
-
-
-def _codes(cells: Iterable[int], d: int) -> tuple[int, ...]:
-    if d > MAX_CODE_ATTRIBUTES:
-        raise ValueError(f"valid as a list of cells needs at most {MAX_CODE_ATTRIBUTES} attributes")
-    given = list(cells)
-    if any(isinstance(c, bool | np.bool_) or not isinstance(c, int | np.integer) for c in given):
-        raise TypeError("valid must be a predicate text or a list of integer cell codes")
-    codes = tuple(sorted({int(c) for c in given}))
-    if codes and not 0 <= codes[0] <= codes[-1] < 1 << d:
-        raise ValueError(f"valid: cell codes must lie in 0 .. 2^{d} - 1")
-    return codes
-
-
-def _check_columns(frame: pd.DataFrame, attributes: tuple[str, ...]) -> None:
-    if not isinstance(frame, pd.DataFrame):
-        raise TypeError(f"expected a pandas DataFrame, not {type(frame).__name__}")
-    if not frame.columns.is_unique:
-        raise ValueError("the table has two columns of one name")
-    given = list(frame.columns)
-    for name in attributes:
-        if name not in given:
-            raise ValueError(f"the table has no column {name!r}{suggestion(name, map(str, given))}")
-    for column in given:
-        if column not in attributes:
+def _joined(domain: Domain) -> Integers:
+    """List the rows that keep all rules, column by column."""
+    places = np.zeros((1, 0), dtype=places_dtype(domain.sizes))
+    for c, k in enumerate(domain.sizes):
+        if len(places) * k > _MAX_PARTIAL:
             raise ValueError(
-                f"column {column!r} is not an attribute of the domain: select the columns to release"
+                "the cells that valid leaves cannot be listed: put columns of one rule side by side"
             )
+        grown = np.repeat(places, k, axis=0)
+        places = np.column_stack([grown, np.tile(np.arange(k, dtype=places.dtype), len(places))])
+        for rule in domain.rules:
+            if c in rule.columns:
+                known = tuple(i for i in rule.columns if i <= c)
+                later = tuple(a for a, i in enumerate(rule.columns) if i > c)
+                prefix = np.asarray(rule.allowed.any(axis=later))
+                places = places[prefix[tuple(places[:, i] for i in known)]]
+    return domain.codes_of(places)
 
 
-def _zero_one(column: pd.Series, name: str) -> Bits:
-    dtype = column.dtype
-    plain = isinstance(dtype, np.dtype) and dtype.kind in "biu"
-    # a list of what is allowed: categories, for one, hold the values that occur
-    if not plain and not isinstance(dtype, _NULLABLE):
-        kind = dtype if isinstance(dtype, np.dtype) else type(dtype).__name__  # whose text may hold values
-        raise TypeError(f"column {name!r} has dtype {kind}: expected bool or 0/1 integers")
-    if column.isna().any():
-        raise DataError(f"column {name!r} has missing values: expected bool or 0/1 throughout")
-    values = column.to_numpy(dtype=dtype if isinstance(dtype, np.dtype) else dtype.type)
-    if not ((values == 0) | (values == 1)).all():
-        raise DataError(f"column {name!r} has values other than 0 and 1")
-    return values.astype(np.uint8)
+@lru_cache(maxsize=64)
+def _owners(domain: Domain) -> tuple[tuple[int, int], ...]:
+    return tuple((c, i) for c, column in enumerate(domain.columns) for i in range(len(column.attributes)))
+
+
+@lru_cache(maxsize=64)
+def _positions(domain: Domain) -> dict[str, int]:
+    return {name: i for i, name in enumerate(domain.attributes)}
+
+
+@lru_cache(maxsize=1024)
+def _find(domain: Domain, name: str) -> Truth | None:
+    attribute = _positions(domain).get(name)
+    if attribute is not None:
+        column, within = domain.column_of(attribute)
+        return column, domain.columns[column].table[:, within].astype(bool)
+    for c, column_ in enumerate(domain.columns):
+        if name in column_.place_names:
+            return c, np.arange(column_.size) == column_.place_names.index(name)
+        if not name.startswith(column_.name):
+            continue
+        rest = name[len(column_.name) :].strip()
+        for sign in (">=", "<=", "=", ">", "<"):
+            if rest.startswith(sign):
+                truth = column_.holds(sign, rest.removeprefix(sign).strip())
+                if truth is not None:
+                    return c, truth
+                break
+    return None
+
+
+def _repeated(word: str, names: Iterable[str]) -> list[str]:
+    return [
+        f"{word} name {name!r} stands more than once" for name, times in Counter(names).items() if times > 1
+    ]
+
+
+def _both(columns: Sequence[Column]) -> list[str]:
+    """Tell which yes/no columns have the name of another column."""
+    others = {c.name for c in columns if not c.yes_no}
+    return [f"column name {c.name!r} stands more than once" for c in columns if c.yes_no and c.name in others]
+
+
+def _unknown(domain: Domain, texts: Sequence[str]) -> list[str]:
+    """Tell what the rules name that is not there."""
+    wrong = []
+    for text in texts:
+        for name in parse(text).names:
+            if domain.find(name) is None:
+                word = "attribute" if domain.binary else "attribute or place"
+                wrong.append(f"valid names an unknown {word} {shorten(name)!r}{domain.nearest(name)}")
+    return list(dict.fromkeys(wrong))
+
+
+def _codes(given: Sequence[object], domain: Domain) -> tuple[int, ...]:
+    if domain.product > 1 << MAX_CODE_ATTRIBUTES:
+        limit = f"{MAX_CODE_ATTRIBUTES} attributes" if domain.binary else "2^62 cells"
+        raise ValueError(f"valid as a list of cells needs at most {limit}")
+    if any(isinstance(c, bool | np.bool_) or not isinstance(c, int | np.integer) for c in given):
+        raise TypeError("valid must be a predicate text, several, or a list of integer cell codes")
+    codes = tuple(sorted({int(c) for c in given}))  # type: ignore[call-overload]
+    if codes and not 0 <= codes[0] <= codes[-1] < domain.product:
+        last = f"2^{len(domain.attributes)} - 1" if domain.binary else f"{domain.product - 1}"
+        raise ValueError(f"valid: cell codes must lie in 0 .. {last}")
+    return codes

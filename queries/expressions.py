@@ -12,7 +12,8 @@ Booleans = npt.NDArray[np.bool_]
 
 MAX_LENGTH = 10_000  # characters of one expression
 
-_TOKEN = re.compile(r"(?P<name>[^\W\d]\w*)|`(?P<quoted>[^`]+)`|(?P<sign>[&|^~()])")
+_COMPARISON = r"(?P<compared>\s*(?:>=|<=|<|>|=)\s*[-\w.]+)?"  # `age >= 40` is the name `age>=40`
+_TOKEN = re.compile(rf"(?P<name>[^\W\d]\w*){_COMPARISON}|`(?P<quoted>[^`]+)`|(?P<sign>[&|^~()])")
 _BINDING = {"~": 4, "&": 3, "^": 2, "|": 1}
 _COMBINE: dict[str, Callable[[Booleans, Booleans], Booleans]] = {
     "&": np.logical_and,
@@ -58,9 +59,42 @@ class Expression:
                 stack.append(_COMBINE[word](stack.pop(), right))
         return stack.pop()
 
+    @property
+    def conjuncts(self) -> "tuple[Expression, ...]":
+        """The predicates whose AND this one is, as far as its outermost signs tell.
+
+        >>> [part.names for part in parse("a & (b | c) & ~(d | e)").conjuncts]
+        [('a',), ('b', 'c'), ('d',), ('e',)]
+        """
+        found: list[Expression] = []
+        waiting = [self.steps]
+        while waiting:
+            steps = waiting.pop()
+            if steps[-1] == ("sign", "&"):
+                left, right = _operands(steps[:-1])
+                waiting += [right, left]
+            elif steps[-1] == ("sign", "~") and steps[-2] == ("sign", "|"):  # De Morgan
+                left, right = _operands(steps[:-2])
+                waiting += [(*right, steps[-1]), (*left, steps[-1])]
+            else:
+                found.append(Expression(self.text, steps))
+        return tuple(found)
+
+
+def _operands(steps: tuple[tuple[str, str], ...]) -> tuple[tuple[tuple[str, str], ...], ...]:
+    """Cut the two operands of a binary sign, in postfix order, apart."""
+    missing, at = 1, len(steps)
+    while missing:
+        at -= 1
+        kind, word = steps[at]
+        missing += -1 if kind == "name" else word in _COMBINE
+    return steps[:at], steps[at:]
+
 
 def parse(text: str) -> Expression:
     """Parse a predicate; names that are not identifiers stand in backticks.
+
+    A name may be compared with a value, as in ``age >= 40``: that is the name ``age>=40``.
 
     Binding, tightest first: ``~``, ``&``, ``^``, ``|`` (as in Python).
 
@@ -88,6 +122,8 @@ def parse(text: str) -> Expression:
         if token is None:
             raise fail("an attribute name (in backticks if it is no identifier), & | ^ ~ or parentheses")
         name, sign = token["name"] or token["quoted"], token["sign"]
+        if token["compared"]:
+            name += "".join(token["compared"].split())
         if want_operand:
             if name:
                 steps.append(("name", name))

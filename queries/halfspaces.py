@@ -9,7 +9,8 @@ import numpy as np
 
 from queries.domain import Domain
 from queries.expressions import quote
-from queries.workload import Query, QueryClass
+from queries.query import Query
+from queries.workload import QueryClass
 
 LARGEST_WEIGHT = (1, 1, 2, 3)  # |w_i| up to this give every halfspace of 1, 2, 3, 4 attributes (Muroga 1971)
 
@@ -38,9 +39,9 @@ class Halfspaces(QueryClass):
         return len(_halfspaces(len(domain.attributes)))
 
     def vc_bounds(self, domain: Domain) -> tuple[int, int]:
-        """Return d + 1 twice (Radon), or as the upper bound where some cells cannot exist."""
+        """Return d + 1 twice (Radon), or as the upper bound where some settings cannot exist."""
         dimension = len(domain.attributes) + 1
-        return (dimension if domain.valid is None else 0), dimension
+        return (dimension if domain.free else 0), dimension
 
     def queries(self, domain: Domain) -> Iterator[Query]:
         """Yield them by the sum of their absolute weights, each over the attributes of weight not 0."""

@@ -1,19 +1,21 @@
-"""Thresholds and intervals of the integer that the attributes spell."""
+"""Thresholds and intervals of the integer that the columns spell."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from queries.domain import Domain
-from queries.workload import Query, QueryClass
+from queries.query import Query
+from queries.workload import QueryClass
 
 MAX_ENTRIES = 1 << 25  # entries of the tables of all queries together, 8 bytes each
 
 
 @dataclass(frozen=True, slots=True)
 class Thresholds(QueryClass):
-    """Whether the integer that the attributes spell, first attribute most significant, is below a cut.
+    """Whether the integer that the columns spell, first column most significant, is below a cut.
 
-    On the N values that can exist these are N + 1 functions with the two constants.
+    The integer is the number of the row's cell: yes/no columns are its bits, and one ordered column alone is
+    its place. On the N values that can exist these are N + 1 functions with the two constants.
 
     >>> Thresholds().workload(Domain(["a", "b"])).labels
     ('value < 1', 'value < 2', 'value < 3')
@@ -38,7 +40,7 @@ class Thresholds(QueryClass):
         return 1, 1
 
     def queries(self, domain: Domain) -> Iterator[Query]:
-        """Yield them by their cut, each a table over all attributes."""
+        """Yield them by their cut, each a table over all columns."""
         values = _values(self, domain)
         yield Query("FALSE", (), (0,))
         for cut in values[1:]:
@@ -48,7 +50,7 @@ class Thresholds(QueryClass):
 
 @dataclass(frozen=True, slots=True)
 class Intervals(QueryClass):
-    """Whether the integer that the attributes spell, first attribute most significant, is in an interval.
+    """Whether the integer that the columns spell, first column most significant, is in an interval.
 
     On the N values that can exist these are N (N + 1) / 2 + 1 functions with the empty interval.
 
@@ -76,7 +78,7 @@ class Intervals(QueryClass):
         return value, value
 
     def queries(self, domain: Domain) -> Iterator[Query]:
-        """Yield them by their least value, then by their largest, each a table over all attributes."""
+        """Yield them by their least value, then by their largest, each a table over all columns."""
         values = _values(self, domain)
         yield Query("FALSE", (), (0,))
         for place, least in enumerate(values):
@@ -98,7 +100,12 @@ class Intervals(QueryClass):
 def _values(queries: Thresholds | Intervals, domain: Domain) -> list[int]:
     """Return the values that can exist, ascending; ValueError where the tables would be too large."""
     d = len(domain.attributes)
-    if queries.stated(domain) << d > MAX_ENTRIES:
+    if queries.stated(domain) * domain.product > MAX_ENTRIES:
+        if not domain.binary:
+            raise ValueError(
+                f"{queries.text}: {queries.stated(domain)} tables of {domain.product} cells are too large: "
+                f"up to {MAX_ENTRIES} entries are held; use fewer columns or places"
+            )
         most = max(i for i in range(1, 25) if queries.functions(1 << i) << i <= MAX_ENTRIES)
         raise ValueError(
             f"{queries.text}: {queries.stated(domain)} tables over {d} attributes are too large: "
@@ -109,6 +116,6 @@ def _values(queries: Thresholds | Intervals, domain: Domain) -> list[int]:
 
 
 def _between(domain: Domain, label: str, least: int, end: int) -> Query:
-    d = len(domain.attributes)
-    weights = (0,) * least + (1,) * (end - least) + (0,) * ((1 << d) - end)
-    return Query(label, tuple(range(d)), weights)
+    weights = (0,) * least + (1,) * (end - least) + (0,) * (domain.product - end)
+    sizes = None if domain.binary else domain.sizes
+    return Query(label, tuple(range(len(domain.sizes))), weights, sizes=sizes)

@@ -7,9 +7,10 @@ from decimal import Decimal
 from fractions import Fraction
 from hashlib import sha256
 
-from queries.domain import MAX_TABLE_ATTRIBUTES, Domain
+from queries.domain import MAX_CELLS, MAX_TABLE_ATTRIBUTES, Domain
+from queries.query import Query
 from queries.rows import MAX_TOTAL
-from queries.workload import Query, QueryClass
+from queries.workload import QueryClass
 
 Weight = int | float | str | Fraction | Decimal
 
@@ -56,20 +57,21 @@ class Linear(QueryClass):
         return 0, len(self.weights).bit_length() - 1
 
     def queries(self, domain: Domain) -> Iterator[Query]:
-        """Yield each row as a table over all attributes (0 on cells that cannot exist)."""
-        d = len(domain.attributes)
-        if d > MAX_TABLE_ATTRIBUTES:
-            raise ValueError(f"linear queries need a domain of at most {MAX_TABLE_ATTRIBUTES} attributes")
+        """Yield each row as a table over all columns (0 on cells that cannot exist)."""
+        if domain.product > MAX_CELLS:
+            limit = f"{MAX_TABLE_ATTRIBUTES} attributes" if domain.binary else "2^20 cells"
+            raise ValueError(f"linear queries need a domain of at most {limit}")
+        columns, sizes = tuple(range(len(domain.sizes))), None if domain.binary else domain.sizes
         for label, row in zip(self.labels, self.weights, strict=True):
             if len(row) != domain.size:
                 raise ValueError(f"linear: query {label!r} has {len(row)} weights for {domain.size} cells")
             denominator = math.lcm(*(w.denominator for w in row))
             if denominator >= MAX_TOTAL:
                 raise ValueError(f"linear: query {label!r} needs a common denominator of 2^62 or more")
-            table = [0] * (1 << d)
+            table = [0] * domain.product
             for cell, w in zip(domain.cells().tolist(), row, strict=True):
                 table[cell] = w.numerator * (denominator // w.denominator)
-            yield Query(label, tuple(range(d)), tuple(table), denominator)
+            yield Query(label, columns, tuple(table), denominator, sizes)
 
 
 def _weight(value: Weight) -> Fraction:

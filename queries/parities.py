@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from queries.conjunctions import check_width, count_subsets, subsets, vc_of_subsets, width_text
 from queries.domain import Domain
 from queries.expressions import quote
-from queries.workload import Query, QueryClass
+from queries.query import Query
+from queries.workload import QueryClass
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,15 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 
-from queries.domain import MAX_TABLE_ATTRIBUTES, Domain
-from queries.expressions import parse, shorten, suggestion
-from queries.workload import Query, QueryClass
+from queries.domain import MAX_CELLS, MAX_TABLE_ATTRIBUTES, Domain
+from queries.expressions import Expression, parse, shorten
+from queries.query import Query
+from queries.rules import Truth, truth_of
+from queries.workload import QueryClass
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +18,8 @@ class Predicates(QueryClass):
     """The given predicates, such as ``"smoker & ~(older | married)"``.
 
     The grammar has ``& | ~ ^`` and parentheses; names that are not identifiers stand in backticks;
-    nothing is evaluated as code.
+    nothing is evaluated as code. A name is an attribute, a place of a column (``job=part``), or a range
+    of an ordered one (``age>=40``).
 
     >>> Predicates(["a & ~b", "~a | b"]).workload(Domain(["a", "b"])).labels
     ('a & ~b',)
@@ -41,19 +45,22 @@ class Predicates(QueryClass):
         return len(self.texts)
 
     def queries(self, domain: Domain) -> Iterator[Query]:
-        """Yield each as a table over the attributes that it names."""
+        """Yield each as a table over the attributes that it names, or over their columns."""
         for text in self.texts:
             yield _query(text, domain)
 
 
 def _query(text: str, domain: Domain) -> Query:
     expression = parse(text)
-    for name in expression.names:
-        if name not in domain.attributes:
+    found = {name: domain.find(name) for name in expression.names}
+    for name, truth in found.items():
+        if truth is None:
+            word = "attribute" if domain.binary else "attribute or place"
             raise ValueError(
-                f"predicate {shorten(text)!r}: unknown attribute {shorten(name)!r}"
-                f"{suggestion(name, domain.attributes)}"
+                f"predicate {shorten(text)!r}: unknown {word} {shorten(name)!r}{domain.nearest(name)}"
             )
+    if not set(expression.names) <= set(domain.attributes):
+        return _of_places(text, expression, {name: truth for name, truth in found.items() if truth}, domain)
     attributes = tuple(sorted(domain.attributes.index(name) for name in expression.names))
     width = len(attributes)
     if width > MAX_TABLE_ATTRIBUTES:
@@ -67,3 +74,17 @@ def _query(text: str, domain: Domain) -> Query:
     }
     held = expression.evaluate(columns.__getitem__)
     return Query(text.strip(), attributes, tuple(held.astype(int).tolist()))
+
+
+def _of_places(text: str, expression: Expression, names: dict[str, Truth], domain: Domain) -> Query:
+    """Make a predicate that names places or ranges: a table over their columns."""
+    columns = tuple(sorted({column for column, _ in names.values()}))
+    sizes = tuple(domain.sizes[c] for c in columns)
+    if prod(sizes) > MAX_CELLS:
+        raise ValueError(
+            f"predicate {shorten(text)!r} looks at {len(columns)} columns, which have {prod(sizes)} cells "
+            "together, more than 2^20"
+        )
+    held = truth_of(expression, names, columns, sizes).reshape(-1)
+    weights = tuple(held.astype(int).tolist())
+    return Query(text.strip(), columns, weights, sizes=None if domain.binary else sizes)

@@ -1,17 +1,21 @@
 """The one form in which data travels: distinct packed rows with integer counts."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from queries.domain import Bits, DataError, Domain, Integers
-
-Words = npt.NDArray[np.uint64]
+from queries.columns import Bits
+from queries.domain import DataError, Domain
+from queries.packing import Integers, Places, Words, merge, pack, pack_places, unpack, unpack_places, width
 
 MAX_TOTAL = 1 << 62  # counts and their sums are int64
+MAX_TABLE = 1 << 27  # cells of one table of counts, 1 GiB
+
+__all__ = ["MAX_TOTAL", "Rows", "Words", "pack", "unpack"]
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -25,7 +29,8 @@ class Rows:
     domain
         The universe of the rows.
     words
-        Shape (r, ceil(d / 64)), uint64: row codes, most significant word first, ascending, distinct.
+        Shape (r, words), uint64: row codes, most significant word first, ascending, distinct. Each
+        column takes the bits of its largest place, so yes/no columns one bit each.
     counts
         Shape (r,), int64, positive: how often each row occurs.
     """
@@ -36,18 +41,18 @@ class Rows:
 
     @classmethod
     def from_frame(cls, domain: Domain, frame: pd.DataFrame) -> "Rows":
-        """Count the rows of a table (its columns: the attributes of the domain, see `Domain.encode`)."""
+        """Count the rows of a table (its columns: those of the domain, see `Domain.encode`)."""
         return cls.from_chunks(domain, [frame])
 
     @classmethod
     def from_chunks(cls, domain: Domain, frames: Iterable[pd.DataFrame]) -> "Rows":
         """Count the rows of a table that comes in pieces; memory grows with the distinct rows only."""
-        words, counts = _nothing(domain)
+        words, counts = np.zeros((0, width(domain.sizes)), dtype=np.uint64), np.zeros(0, dtype=np.int64)
         for frame in frames:
-            new = pack(domain.encode(frame))
-            words, counts = _merge(
-                np.concatenate([words, new]), np.concatenate([counts, np.ones(len(new), dtype=np.int64)])
-            )
+            new, found = merge(pack_places(domain.encode(frame), domain.sizes))
+            if len(words):
+                new, found = merge(np.concatenate([words, new]), np.concatenate([counts, found]))
+            words, counts = new, found
         return cls._made(domain, words, counts)
 
     @classmethod
@@ -66,73 +71,87 @@ class Rows:
             raise DataError("counts must be whole numbers, none negative")
         if sum(map(int, given)) >= MAX_TOTAL:
             raise DataError("counts add up to 2^62 or more")
-        words, merged = _merge(pack(domain.encode(frame)), np.array(given, dtype=np.int64))
+        words, merged = merge(
+            pack_places(domain.encode(frame), domain.sizes), np.array(given, dtype=np.int64)
+        )
         return cls._made(domain, words, merged)
 
     @classmethod
+    def from_places(
+        cls, domain: Domain, places: npt.NDArray[np.integer], counts: Integers | None = None
+    ) -> "Rows":
+        """Count rows of places, shape (r, C) integers; each occurs once, or `counts` times, int64 (r,).
+
+        Raises
+        ------
+        ValueError
+            Another shape than (r, C).
+        DataError
+            A row that cannot exist.
+        """
+        places = np.asarray(places)
+        if places.ndim != 2 or places.shape[1] != len(domain.sizes) or places.dtype.kind not in "ui":
+            raise ValueError(f"rows must be integers of shape (r, {len(domain.sizes)})")
+        if (places.dtype.kind == "i" and (places < 0).any()) or not domain.contains(places).all():
+            raise DataError("a row is outside the domain's valid cells")
+        return cls._made(domain, *merge(pack_places(places, domain.sizes), counts))
+
+    @classmethod
     def from_bits(cls, domain: Domain, bits: Bits) -> "Rows":
-        """Count 0/1 rows of shape (r, d), uint8, each of which can exist (the caller's promise)."""
-        words, counts = _merge(pack(bits), np.ones(len(bits), dtype=np.int64))
-        return cls._made(domain, words, counts)
+        """Count rows of a domain of yes/no columns, 0/1, shape (r, d), uint8: `from_places`."""
+        return cls.from_places(domain, bits)
 
     @classmethod
     def _made(cls, domain: Domain, words: Words, counts: Integers) -> "Rows":
-        words, counts = words[counts > 0], counts[counts > 0]
+        if len(counts) and counts.min() <= 0:
+            words, counts = words[counts > 0], counts[counts > 0]
         words.setflags(write=False)
         counts.setflags(write=False)
         return cls(domain, words, counts)
 
     def __repr__(self) -> str:
-        return f"<Rows over {len(self.domain.attributes)} attributes: private>"
+        if self.domain.binary:
+            return f"<Rows over {len(self.domain.attributes)} attributes: private>"
+        return f"<Rows over {len(self.domain.columns)} columns: private>"
 
     @property
     def n(self) -> int:
         """The number of rows of the table (private under add-remove)."""
         return int(self.counts.sum())
 
+    def places(self) -> Places:
+        """Return the distinct rows as places, shape (r, C), the narrowest unsigned integers."""
+        return unpack_places(self.words, self.domain.sizes)
+
     def bits(self) -> Bits:
-        """Return the distinct rows as 0/1, shape (r, d), uint8."""
-        return unpack(self.words, len(self.domain.attributes))
+        """Return the attributes of the distinct rows as 0/1, shape (r, attributes), uint8."""
+        return self.domain.bits(self.places())
 
     def histogram(self) -> Integers:
         """Return how often each cell of the domain occurs, shape (N,), int64 (up to 2^20 cells)."""
-        cells = self.domain.cells()
+        cells, codes = self.domain.cells(), self.domain.codes_of(self.places())
         table = np.zeros(len(cells), dtype=np.int64)
-        table[np.searchsorted(cells, self.words[:, -1].astype(np.int64))] = self.counts
+        np.add.at(table, np.searchsorted(cells, codes), self.counts)
         return table
 
-
-def pack(bits: Bits) -> Words:
-    """Pack 0/1 rows (r, d) into words (r, ceil(d / 64)): the row's code as a big-endian integer.
-
-    >>> pack(np.array([[1, 0, 1]], dtype=np.uint8)).tolist()
-    [[5]]
-    """
-    rows, d = bits.shape
-    words = -(-d // 64)
-    padded = np.zeros((rows, 64 * words), dtype=np.uint8)
-    padded[:, 64 * words - d :] = bits
-    return np.packbits(padded, axis=1).view(">u8").astype(np.uint64)
+    def table(self, columns: Sequence[int]) -> Integers:
+        """Return the counts of all cells of the table of these columns, shaped by their sizes: int64."""
+        shape = tuple(self.domain.sizes[c] for c in columns)
+        return tabulated(self.domain, self.places(), self.counts, columns).reshape(shape)
 
 
-def unpack(words: Words, d: int) -> Bits:
-    """Undo `pack`."""
-    bytes_ = np.ascontiguousarray(words.astype(">u8")).view(np.uint8)
-    return np.unpackbits(bytes_, axis=1)[:, bytes_.shape[1] * 8 - d :]
+def tabulated(domain: Domain, places: Places, counts: Integers, columns: Sequence[int]) -> Integers:
+    """Count rows of places by the cells of some columns, in product order: int64, exact."""
+    cells = prod(domain.sizes[c] for c in columns)
+    if cells > MAX_TABLE:
+        raise ValueError(f"the table of {len(columns)} columns has {cells} cells, more than 2^27")
+    return bincounted(domain.codes_of(places, columns), counts, cells)
 
 
-def _nothing(domain: Domain) -> tuple[Words, Integers]:
-    words = -(-len(domain.attributes) // 64)
-    return np.zeros((0, words), dtype=np.uint64), np.zeros(0, dtype=np.int64)
-
-
-def _merge(words: Words, counts: Integers) -> tuple[Words, Integers]:
-    """Bring equal rows together, in ascending order."""
-    if words.shape[1] == 1:
-        distinct, inverse = np.unique(words[:, 0], return_inverse=True)
-        distinct = distinct[:, None]
-    else:
-        distinct, inverse = np.unique(words, axis=0, return_inverse=True)
-    merged = np.zeros(len(distinct), dtype=np.int64)
-    np.add.at(merged, inverse.reshape(-1), counts)
-    return distinct, merged
+def bincounted(codes: Integers, counts: Integers, cells: int) -> Integers:
+    """Add up counts by codes from 0 to cells - 1: int64, shape (cells,), exact."""
+    if counts.sum() < 1 << 53:  # doubles add whole numbers exactly up to there
+        return np.bincount(codes, counts, cells).astype(np.int64)
+    table = np.zeros(cells, dtype=np.int64)
+    np.add.at(table, codes, counts)
+    return table

@@ -55,7 +55,7 @@ def parse(text: str) -> QueryClass:
 
 def default(domain: Domain) -> QueryClass:
     """Return the workload that is taken where none is named: all cells of 1- and 2-way tables."""
-    return Marginals(min(2, len(domain.attributes)))
+    return Marginals(min(2, len(domain.columns)))
 
 
 def _split(text: str, sign: str) -> list[str]:

@@ -1,73 +1,31 @@
-"""Linear counting queries, and the workload that is left of them after reduction."""
+"""The workload: the queries that are left of classes after reduction."""
 
 import math
 from abc import ABC, abstractmethod
+from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from fractions import Fraction
+from itertools import accumulate
 
 import numpy as np
 
-from queries.domain import MAX_TABLE_ATTRIBUTES, Bits, Domain, Integers
-from queries.expressions import Booleans
-from queries.rows import MAX_TOTAL, Rows
+from queries.cells import Cells
+from queries.domain import MAX_CELLS, MAX_TABLE_ATTRIBUTES, Domain
+from queries.packing import Integers, Places, places_dtype
+from queries.query import Query, odd, settings
+from queries.reduction import in_cells, key_of, reduced_cells
+from queries.rows import MAX_TOTAL, Rows, bincounted
 from queries.vc import VCDimension, search
 
-MAX_QUERIES = 1 << 20  # of one workload, before reduction
+MAX_QUERIES = 1 << 20  # of one workload that is listed, before reduction
+MAX_CELLS_STATED = 1 << 27  # of the tables of one workload
 MAX_MATRIX = 1 << 27  # entries of the table queries x cells, 1 GiB
 MAX_SEARCH = 1 << 11  # queries, and
 MAX_SEARCH_TABLE = 1 << 20  # entries of their table, that a VC dimension is searched on
 
-
-@dataclass(frozen=True, slots=True)
-class Query:
-    """One linear query f: rows -> [0, 1] that looks at a few attributes.
-
-    Attributes
-    ----------
-    label
-        Readable name, in the grammar of `queries.expressions` where it is a predicate.
-    attributes
-        Places of the attributes that it looks at, ascending.
-    weights
-        ``denominator * f`` for each of the 2^|attributes| settings, in product order;
-        None for the parity (XOR) of the attributes, which needs no table.
-    denominator
-        Common denominator of the weights.
-    """
-
-    label: str
-    attributes: tuple[int, ...]
-    weights: tuple[int, ...] | None
-    denominator: int = 1
-
-    def __post_init__(self) -> None:
-        places = self.attributes
-        if any(type(i) is not int for i in places) or list(places) != sorted({i for i in places if i >= 0}):
-            raise ValueError(f"query {self.label!r}: attributes must be places, ascending")
-        if type(self.denominator) is not int or self.denominator < 1:
-            raise ValueError(f"query {self.label!r}: the denominator must be a whole number of at least 1")
-        if self.weights is None:
-            if self.denominator != 1:
-                raise ValueError(f"query {self.label!r}: a parity has denominator 1")
-        elif (
-            len(self.weights) != 1 << len(places)
-            or {*map(type, self.weights)} != {int}
-            or min(self.weights) < 0
-            or max(self.weights) > self.denominator
-        ):
-            raise ValueError(
-                f"query {self.label!r}: expected 2^{len(places)} whole weights from 0 to {self.denominator}"
-            )
-
-    def values(self, bits: Bits) -> Integers:
-        """Return ``denominator * f`` on 0/1 rows of shape (r, d): int64, shape (r,)."""
-        chosen = bits[:, list(self.attributes)]
-        if self.weights is None:
-            return _odd(chosen).astype(np.int64)
-        weights: Integers = np.array(self.weights, dtype=np.int64)
-        return weights[_settings(chosen)]
+__all__ = ["MAX_MATRIX", "MAX_QUERIES", "Query", "QueryClass", "Union", "Workload"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +36,8 @@ class Workload:
     of them stands for all (the first, or the first with a smaller denominator); constants drop. (On a
     universe with structural zeros, equal means equal on the cells that can exist.)
 
+    Queries are numbered: first those of `cells`, table by table, then those of `listed`.
+
     Attributes
     ----------
     domain
@@ -86,30 +46,43 @@ class Workload:
         The workload as its class writes it, for records.
     stated
         How many queries the class states, before reduction.
-    queries
-        Those kept.
+    listed
+        Those kept that are held one by one.
+    cells
+        Those kept that are cells of tables, and are never held one by one.
     """
 
     domain: Domain
     text: str
     stated: int
-    queries: tuple[Query, ...]
+    listed: tuple[Query, ...]
+    cells: tuple[Cells, ...] = ()
 
     @classmethod
-    def reduced(cls, domain: Domain, text: str, queries: Iterable[Query]) -> "Workload":
-        """Keep one of each group of queries with equal errors, in the first one's place, and no constant."""
-        key = _key if domain.valid is None else _key_on_cells(domain)
+    def reduced(
+        cls,
+        domain: Domain,
+        text: str,
+        queries: Iterable[Query],
+        tables: Iterable[tuple[int, ...]] = (),
+    ) -> "Workload":
+        """Keep one of each group of queries with equal errors, in the first one's place, and no constant.
+
+        `tables` are sets of columns, of whose tables every cell is a query.
+        """
+        blocks = reduced_cells(domain, sets := list(tables))
+        stated = sum(math.prod(domain.sizes[c] for c in columns) for columns in sets)
+        key, dropped = key_of(domain), in_cells(domain, blocks) if blocks else None
         kept: dict[Hashable, Query] = {}
-        stated = 0
         for query in queries:
             stated += 1
             found = key(query)
-            if found is None:
+            if found is None or (dropped is not None and dropped(query)):
                 continue
             # of several, the least denominator: the guarantee under add-remove depends on it
             if query.denominator < kept.setdefault(found, query).denominator:
                 kept[found] = query
-        workload = cls(domain, text, stated, tuple(kept.values()))
+        workload = cls(domain, text, stated, tuple(kept.values()), blocks)
         if workload.denominator >= MAX_TOTAL:
             raise ValueError("the weights of the queries need a common denominator of 2^62 or more")
         return workload
@@ -117,22 +90,68 @@ class Workload:
     @property
     def size(self) -> int:
         """|Q|: the number of queries kept."""
-        return len(self.queries)
+        return sum(block.size for block in self.cells) + len(self.listed)
+
+    @property
+    def queries(self) -> tuple[Query, ...]:
+        """The queries kept, one by one; ValueError where they are too many to list."""
+        if not self.cells:
+            return self.listed
+        self._check_listing()
+        if sum(block.size * block.cells for block in self.cells) > MAX_MATRIX:
+            raise ValueError(f"{self.text}: the queries have too many weights to list: take them by tables")
+        return (*(query for block in self.cells for query in block.queries(self.domain)), *self.listed)
 
     @property
     def denominator(self) -> int:
         """D: the least common denominator of the weights of the queries kept."""
-        return math.lcm(*(query.denominator for query in self.queries))
+        return math.lcm(*(query.denominator for query in self.listed))
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Readable names of the queries kept."""
-        return tuple(query.label for query in self.queries)
+        """Readable names of the queries kept; ValueError where they are too many to list (see `label`)."""
+        if not self.cells:
+            return tuple(query.label for query in self.listed)
+        self._check_listing()
+        cells = (
+            block.label(self.domain, cell)
+            for block in self.cells
+            for cell in np.flatnonzero(block.kept).tolist()
+        )
+        return (*cells, *(query.label for query in self.listed))
+
+    def label(self, place: int) -> str:
+        """Name one query, by its number."""
+        starts = list(accumulate((block.size for block in self.cells), initial=0))
+        if not 0 <= place < self.size:
+            raise ValueError(f"there are {self.size} queries: no query {place}")
+        if place >= starts[-1]:
+            return self.listed[place - starts[-1]].label
+        at = bisect_right(starts, place) - 1
+        block = self.cells[at]
+        cell = place - starts[at] if block.dropped is None else np.flatnonzero(block.kept)[place - starts[at]]
+        return block.label(self.domain, int(cell))
+
+    @property
+    def tables(self) -> tuple[tuple[int, ...], ...]:
+        """The sets of columns that queries look at, each once, by their number of columns, then in order."""
+        found = {block.columns for block in self.cells} | {
+            query.columns(self.domain) for query in self.listed
+        }
+        return tuple(sorted(found, key=lambda columns: (len(columns), columns)))
+
+    @property
+    def mean_squares(self) -> Fraction:
+        """The largest mean of f^2 or of (1 - f)^2, whichever is less, over the cells of all columns."""
+        cells = (Fraction(1, block.cells) for block in self.cells)
+        listed = (min(_mean_square(self.domain, q), _mean_square(self.domain, q, True)) for q in self.listed)
+        return max((*cells, *listed), default=Fraction(0))
 
     def answers(self, rows: Rows) -> Integers:
         """Return D times the sum of each query over the rows: int64, shape (size,), exact.
 
-        Cost: distinct rows times distinct attribute sets. No table of cells is needed.
+        Cost: distinct rows times distinct attribute sets, and the cells of tables. No table of all cells
+        is needed.
 
         Raises
         ------
@@ -144,40 +163,63 @@ class Workload:
         denominator = self.denominator
         if rows.n * denominator >= MAX_TOTAL:
             raise ValueError("rows of the data times the common denominator of the queries reach 2^62")
-        groups: dict[tuple[int, ...], list[int]] = defaultdict(list)
-        for j, query in enumerate(self.queries):
-            groups[query.attributes].append(j)
-        bits, answers = rows.bits(), np.zeros(self.size, dtype=np.int64)
-        for attributes, members in groups.items():
-            chosen = bits[:, list(attributes)]
-            if any(self.queries[j].weights is not None for j in members):
-                table = np.zeros(1 << len(attributes), dtype=np.int64)
-                np.add.at(table, _settings(chosen), rows.counts)
+        places, answers, at = rows.places(), np.zeros(self.size, dtype=np.int64), 0
+        for block in self.cells:
+            counts = bincounted(block.codes(self.domain, places), rows.counts, block.cells)
+            answers[at : at + block.size] = denominator * block.of_counts(counts)
+            at += block.size
+        groups: dict[tuple[tuple[int, ...], bool], list[int]] = defaultdict(list)
+        for j, query in enumerate(self.listed):
+            groups[query.attributes, query.sizes is not None].append(j)
+        for (attributes, of_places), members in groups.items():
+            if of_places:
+                sizes = [self.domain.sizes[c] for c in attributes]
+                codes = self.domain.codes_of(places, attributes)
+                table = bincounted(codes, rows.counts, math.prod(sizes))
+            else:
+                chosen = self.domain.bits(places, attributes)
+                if any(self.listed[j].weights is not None for j in members):
+                    table = np.zeros(1 << len(attributes), dtype=np.int64)
+                    np.add.at(table, settings(chosen), rows.counts)
             for j in members:
-                weights = self.queries[j].weights
+                weights = self.listed[j].weights
                 if weights is None:
-                    total = int(rows.counts[_odd(chosen)].sum())
+                    total = int(rows.counts[odd(chosen)].sum())
                 else:
                     total = int(np.array(weights, dtype=np.int64) @ table)
-                answers[j] = total * (denominator // self.queries[j].denominator)
+                answers[at + j] = total * (denominator // self.listed[j].denominator)
         return answers
 
     def matrix(self) -> Integers:
         """Return D times each query on each cell: int64, shape (size, N), cells in domain order.
 
-        ValueError beyond 20 attributes or 2^27 entries.
+        ValueError beyond 2^20 cells or 2^27 entries.
         """
-        entries = self.size * self.domain.size
-        if len(self.domain.attributes) > MAX_TABLE_ATTRIBUTES or entries > MAX_MATRIX:
+        domain = self.domain
+        if not domain.listable or self.size * domain.size > MAX_MATRIX:
+            if domain.binary:
+                raise ValueError(
+                    f"a table of {self.size} queries by 2^{len(domain.attributes)} cells is too large: "
+                    f"at most {MAX_TABLE_ATTRIBUTES} attributes and {MAX_MATRIX} entries"
+                )
+            many = f"{domain.size}" if domain.valid_decided else f"up to {domain.product}"
             raise ValueError(
-                f"a table of {self.size} queries by 2^{len(self.domain.attributes)} cells is too large: "
-                f"at most {MAX_TABLE_ATTRIBUTES} attributes and {MAX_MATRIX} entries"
+                f"a table of {self.size} queries by {many} cells is too large: "
+                f"at most 2^{MAX_TABLE_ATTRIBUTES} cells and {MAX_MATRIX} entries"
             )
-        cells, denominator = self.domain.table(), self.denominator
+        cells, denominator, at = domain.table(), self.denominator, 0
         table = np.empty((self.size, len(cells)), dtype=np.int64)
-        for j, query in enumerate(self.queries):
-            table[j] = query.values(cells) * (denominator // query.denominator)
+        for block in self.cells:
+            held = np.flatnonzero(block.kept)[:, None] == block.codes(domain, cells)
+            table[at : at + block.size] = held * denominator
+            at += block.size
+        for j, query in enumerate(self.listed, start=at):
+            table[j] = query.on(domain, cells) * (denominator // query.denominator)
         return table
+
+    def _check_listing(self) -> None:
+        if self.size > MAX_QUERIES:
+            raise ValueError(f"{self.text}: {self.size} queries are too many to list: take them by tables")
 
 
 class QueryClass(ABC):
@@ -202,15 +244,32 @@ class QueryClass(ABC):
         """Yield the queries over a domain."""
 
     def workload(self, domain: Domain) -> Workload:
-        """Build the reduced workload over a domain."""
+        """Build the reduced workload over a domain.
+
+        Classes of tables (`tables`) are kept so, but where all columns are yes/no and few queries are stated.
+        """
         stated = self.stated(domain)
-        if stated > MAX_QUERIES:
+        if domain.binary and stated <= MAX_QUERIES:
+            return Workload.reduced(domain, self.text, self.queries(domain))
+        parts = [(part, part.tables(domain)) for part in _parts(self)]
+        listed = sum(part.stated(domain) for part, tables in parts if tables is None)
+        most = MAX_QUERIES if listed > MAX_QUERIES or listed == stated else MAX_CELLS_STATED
+        if stated > most:
             many = str(stated) if stated < 10**20 else "more than 10^20"
-            raise ValueError(
-                f"{self.text} states {many} queries over {len(domain.attributes)} attributes, more than "
-                f"{MAX_QUERIES}: use fewer attributes, or a smaller width where the class has one"
+            word, number = (
+                ("attributes", len(domain.attributes)) if domain.binary else ("columns", len(domain.columns))
             )
-        return Workload.reduced(domain, self.text, self.queries(domain))
+            raise ValueError(
+                f"{self.text} states {many} queries over {number} {word}, more than "
+                f"{most}: use fewer {word}, or a smaller width where the class has one"
+            )
+        tables = [columns for _, sets in parts if sets is not None for columns in sets]
+        others = (query for part, sets in parts if sets is None for query in part.queries(domain))
+        return Workload.reduced(domain, self.text, others, tables)
+
+    def tables(self, domain: Domain) -> Iterator[tuple[int, ...]] | None:
+        """Yield the sets of columns of whose tables the class states all cells; None: it is no such class."""
+        return None
 
     def vc_bounds(self, domain: Domain) -> tuple[int, int]:
         """Return what is proved of the VC dimension without a search; at the least log2 of the size."""
@@ -239,7 +298,8 @@ class QueryClass(ABC):
             queries = tuple(self.queries(domain))
             cells = _cells_that_matter(domain, queries, MAX_SEARCH_TABLE // stated)
             if cells is not None:
-                return search(np.array([query.values(cells) for query in queries], dtype=bool), low, high)
+                table = np.array([query.on(domain, cells) for query in queries], dtype=bool)
+                return search(table, low, high)
         return VCDimension(low, high, "closed form")
 
     def __add__(self, other: "QueryClass") -> "Union":
@@ -274,83 +334,34 @@ class Union(QueryClass):
             yield from part.queries(domain)
 
 
-def _cells_that_matter(domain: Domain, queries: Iterable[Query], most: int) -> Bits | None:
-    """Return cells, shape (r, d), on which the queries take all their values; None: more than `most`."""
+def _cells_that_matter(domain: Domain, queries: Iterable[Query], most: int) -> Places | None:
+    """Return cells, shape (r, C), on which the queries take all their values; None: more than `most`."""
     if domain.valid is not None:
-        return domain.table() if domain.size <= most else None
-    places = sorted({i for query in queries for i in query.attributes})
-    if 1 << len(places) > most:
+        return domain.table() if domain.listable and domain.size <= most else None
+    columns = sorted({c for query in queries for c in query.columns(domain)})
+    count = math.prod(domain.sizes[c] for c in columns)
+    if count > most:
         return None
-    settings = np.arange(1 << len(places))
-    cells = np.zeros((len(settings), len(domain.attributes)), dtype=np.uint8)
-    for shift, i in enumerate(reversed(places)):
-        cells[:, i] = settings >> shift & 1
-    return cells
+    settings = np.arange(count)
+    cells = np.zeros((count, len(domain.sizes)), dtype=np.int64)
+    for c in reversed(columns):
+        settings, cells[:, c] = np.divmod(settings, domain.sizes[c])
+    return cells.astype(places_dtype(domain.sizes))
+
+
+def _mean_square(domain: Domain, query: Query, negated: bool = False) -> Fraction:
+    """Return the mean of f^2 over all cells, or of (1 - f)^2."""
+    columns = query.columns(domain)
+    wide = math.prod(domain.sizes[c] for c in columns) > MAX_CELLS and query.weights is None
+    if wide or (query.weights is None and all(domain.columns[c].yes_no for c in columns)):
+        weights: Iterable[int] = (0, 1)  # of a wide parity a bound: f^2 + (1 - f)^2 is at most 1
+    elif query.weights is not None and (domain.binary or query.sizes is not None):
+        weights = query.weights
+    else:
+        weights = query.over_columns(domain).reshape(-1).tolist()
+    unit, squares = query.denominator, [(query.denominator - w if negated else w) ** 2 for w in weights]
+    return Fraction(sum(squares), unit * unit * len(squares))
 
 
 def _parts(queries: QueryClass) -> tuple[QueryClass, ...]:
     return queries.parts if isinstance(queries, Union) else (queries,)
-
-
-def _odd(chosen: Bits) -> Booleans:
-    """Tell which 0/1 rows have an odd number of ones."""
-    odd: Booleans = chosen.sum(axis=1) % 2 == 1
-    return odd
-
-
-def _settings(chosen: Bits) -> Integers:
-    """Read each 0/1 row as an integer, first column most significant."""
-    places = np.arange(chosen.shape[1] - 1, -1, -1, dtype=np.int64)
-    return chosen.astype(np.int64) @ (np.int64(1) << places)
-
-
-def _key(query: Query) -> Hashable | None:
-    """Return what two queries share exactly where they are equal up to sign and constant; None: constant.
-
-    A function on the cube has one set of attributes that matter and one table over them.
-    """
-    if query.weights is None:
-        return (query.attributes, None) if query.attributes else None
-    places, table, denominator = _canonical(query.weights, query.denominator)
-    if not places:
-        return None
-    attributes = tuple(query.attributes[i] for i in places)
-    if denominator == 1 and table == _parity_table(len(places)):
-        return attributes, None
-    return attributes, (table, denominator)
-
-
-@lru_cache(maxsize=512)
-def _canonical(weights: tuple[int, ...], denominator: int) -> tuple[tuple[int, ...], tuple[int, ...], int]:
-    """Return the places that matter, and the table over them without constant, sign and common factor."""
-    table = np.array(weights, dtype=np.int64).reshape((2,) * (len(weights).bit_length() - 1))
-    places = tuple(i for i in range(table.ndim) if (table.take(0, i) != table.take(1, i)).any())
-    over_places = tuple(slice(None) if i in places else 0 for i in range(table.ndim))
-    values, scale = _unsigned(table[over_places].reshape(-1), denominator)
-    return places, tuple(values.tolist()), scale
-
-
-def _unsigned(values: Integers, denominator: int) -> tuple[Integers, int]:
-    """Take away the constant, the sign and the common factor."""
-    values = values - values[0]
-    nonzero = values[values != 0]
-    if len(nonzero) == 0:
-        return values, 1
-    common = math.gcd(int(np.gcd.reduce(nonzero)), denominator)
-    return values // (common if nonzero[0] > 0 else -common), denominator // common
-
-
-@lru_cache(maxsize=32)
-def _parity_table(width: int) -> tuple[int, ...]:
-    return tuple(setting.bit_count() & 1 for setting in range(1 << width))
-
-
-def _key_on_cells(domain: Domain) -> Callable[[Query], Hashable | None]:
-    """Return the same for a universe with structural zeros: a function is its values on the cells."""
-    cells = domain.table()
-
-    def key(query: Query) -> Hashable | None:
-        values, scale = _unsigned(query.values(cells), query.denominator)
-        return (values.tobytes(), scale) if values.any() else None
-
-    return key

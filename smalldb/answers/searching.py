@@ -59,7 +59,7 @@ def search(
 
     from smalldb.kernels.flipping import add_up, flip
 
-    domain, rows, made = workload.domain, len(start), start.copy()
+    domain, rows, made = workload.domain, len(start), start.astype(np.uint8)
     if rows * max(query.denominator for query in workload.queries) >= MAX_TOTAL:
         raise ValueError("rows times the common denominator of the queries reach 2^62: use fewer rows")
     tables = _tables(workload, rows, wanted)

@@ -6,7 +6,6 @@ from fractions import Fraction
 from typing import Literal
 
 from queries import Workload
-from queries.workload import Query
 from smalldb import bounds
 from smalldb.answers import AnswersPlan
 from smalldb.counting.cost import Work
@@ -141,10 +140,7 @@ class Plan:
             return None
         n, queries = self.n, self.workload.size
         # f and 1 - f err alike, so the lighter of the two is added up
-        squares = max(
-            (min(_squares(q), _squares(q, True)) for q in self.workload.queries), default=Fraction(0)
-        )
-        support = squares * 2 ** len(self.workload.domain.attributes) or None
+        support = self.workload.mean_squares * self.workload.domain.product or None
         return {
             "answers": bounds.laplace_answers(n=n, queries=queries, epsilon=self.epsilon),
             "histogram": bounds.laplace_histogram(
@@ -169,12 +165,3 @@ def _figure(plan: Plan) -> str:
     assert expected is not None
     kind = "" if plan.candidates is None else "provably at most "
     return f"{kind}{expected:.2g} of {plan.rows} rows"
-
-
-def _squares(query: Query, negated: bool = False) -> Fraction:
-    """Return the mean of f^2 over all settings, or of (1 - f)^2."""
-    if query.weights is None:
-        return Fraction(1, 2)
-    unit = query.denominator
-    total = sum((unit - w if negated else w) ** 2 for w in query.weights)
-    return Fraction(total, unit * unit * len(query.weights))

@@ -159,9 +159,14 @@ def _cap(request: Request) -> str:
 def _census_work(request: Request, rows: int, candidates: Candidates) -> Work | str:
     """Return what a census would take, or why it cannot be done."""
     workload = request.workload
-    d, cells, queries = len(workload.domain.attributes), workload.domain.size, workload.size
-    if d > MAX_TABLE_ATTRIBUTES:
-        return f"a census needs a table of all cells, so at most {MAX_TABLE_ATTRIBUTES} attributes, not {d}"
+    domain, d, queries = workload.domain, len(workload.domain.attributes), workload.size
+    if not domain.listable:
+        if domain.binary:
+            return (
+                f"a census needs a table of all cells, so at most {MAX_TABLE_ATTRIBUTES} attributes, not {d}"
+            )
+        return "a census needs a table of all cells, so at most 2^20 cells: use fewer columns"
+    cells = domain.size
     if queries * cells > MAX_MATRIX:
         return (
             f"{queries} queries on {cells} cells are too many for a census: use fewer attributes or queries"

@@ -48,6 +48,8 @@ def refusal(
     """
     domain = workload.domain
     d = len(domain.attributes)
+    if domain.unlike_binary is not None:
+        return f"rejection needs {domain.unlike_binary}"
     if candidates == "multisets":
         if n is not None and head_and_tail.capable(workload, n, rows, epsilon):
             return None

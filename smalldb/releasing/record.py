@@ -30,6 +30,8 @@ def make_record(plan: Plan, *, private: bool, bound: float | None = None) -> Rec
     bounded_range = None if plan.bounded_range is None else as_text(plan.bounded_range)
     delta = None if plan.delta is None else as_text(plan.delta)
     spent = {} if delta is None else {"delta": delta}
+    described = [{"name": column.name, "places": list(column.labels)} for column in domain.columns]
+    columns = {} if domain.binary else {"columns": described}
     record: Record = {
         "schema": 1,
         "mechanism": plan.mechanism,
@@ -47,6 +49,7 @@ def make_record(plan: Plan, *, private: bool, bound: float | None = None) -> Rec
         },
         "universe": {
             "attributes": list(domain.attributes),
+            **columns,
             "valid": list(domain.valid) if isinstance(domain.valid, tuple) else domain.valid,
         },
         "bounds": bounds_of(plan, bound),

@@ -1,0 +1,90 @@
+"""All cells of the table of a few columns, as queries that are never listed."""
+
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+
+import numpy as np
+
+from queries.columns import Booleans
+from queries.domain import Domain
+from queries.expressions import quote
+from queries.packing import Integers, Places
+from queries.query import Query
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """The cells of one table, less those that reduction dropped: one 0/1 query each.
+
+    They stand in product order of the columns' places; a yes/no column has yes first, so that the
+    queries of yes/no columns are conjunctions in the order of `queries.Conjunctions`.
+
+    Attributes
+    ----------
+    columns
+        Positions of the columns, ascending.
+    cells
+        How many cells the table has.
+    dropped
+        Which cells are no queries, one byte each; None: none is dropped.
+    """
+
+    columns: tuple[int, ...]
+    cells: int
+    dropped: bytes | None = None
+
+    @classmethod
+    def of(cls, domain: Domain, columns: tuple[int, ...], kept: Booleans | None = None) -> "Cells":
+        """Take the cells of a table that `kept`, in the order of the class, names (None: all)."""
+        dropped = None if kept is None or kept.all() else (~kept).tobytes()
+        return cls(columns, prod(domain.sizes[c] for c in columns), dropped)
+
+    @property
+    def size(self) -> int:
+        """How many queries there are."""
+        return self.cells if self.dropped is None else self.dropped.count(0)
+
+    @property
+    def kept(self) -> Booleans:
+        """Which cells are queries, shape (cells,)."""
+        if self.dropped is None:
+            return np.ones(self.cells, dtype=bool)
+        return ~np.frombuffer(self.dropped, dtype=bool)
+
+    def codes(self, domain: Domain, places: Places) -> Integers:
+        """Return the cell of the table that each row of places is in, shape (r,)."""
+        codes = np.zeros(len(places), dtype=np.int64)
+        for c in self.columns:
+            codes *= domain.sizes[c]
+            codes += 1 - places[:, c].astype(np.int64) if domain.columns[c].yes_no else places[:, c]
+        return codes
+
+    def of_counts(self, counts: Integers) -> Integers:
+        """Take the queries' entries of an array over all cells."""
+        return counts if self.dropped is None else counts[self.kept]
+
+    def label(self, domain: Domain, cell: int) -> str:
+        """Name a cell, by its place among all cells."""
+        words = []
+        for c in reversed(self.columns):
+            column = domain.columns[c]
+            cell, place = divmod(cell, column.size)
+            if column.yes_no:
+                words.append(("~" if place else "") + quote(column.name))
+            else:
+                words.append(quote(column.place_names[place]))
+        return " & ".join(reversed(words)) or "TRUE"
+
+    def queries(self, domain: Domain) -> list[Query]:
+        """List the queries."""
+        sizes = tuple(domain.sizes[c] for c in self.columns)
+        orders = [(1, 0) if domain.columns[c].yes_no else range(domain.sizes[c]) for c in self.columns]
+        found = []
+        for cell, (setting, kept) in enumerate(zip(product(*orders), self.kept, strict=True)):
+            if kept:
+                weights = [0] * self.cells
+                weights[int(np.ravel_multi_index(setting, sizes)) if sizes else 0] = 1
+                shape = None if domain.binary else sizes
+                found.append(Query(self.label(domain, cell), self.columns, tuple(weights), 1, shape))
+        return found

@@ -1,0 +1,313 @@
+"""One column of the universe: its places, and the yes/no attributes that hold at each of them."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import lru_cache
+from itertools import pairwise
+from math import isfinite
+from typing import SupportsFloat
+
+import numpy as np
+import numpy.typing as npt
+
+Bits = npt.NDArray[np.integer]  # uint8 where they are made
+Booleans = npt.NDArray[np.bool_]
+
+MAX_PLACES = 1 << 20  # of one column: more could never be tabulated
+MAX_ENTRIES = 1 << 27  # of the table of one column
+MAX_LISTED = 4  # places that the name of a bit lists
+
+_CODINGS = {
+    "labels": ("one-hot", "bits", "thermometer"),
+    "integers": ("thermometer", "one-hot", "bits"),
+    "cuts": ("thermometer", "bins", "bits"),
+}
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Column:
+    """One column of the universe: k places, of which each row has exactly one.
+
+    ``Column("smoker")`` has the places no and yes, and one attribute of its own name.
+
+    Parameters
+    ----------
+    name
+        The column of the data.
+    places
+        Labels, at least two and distinct: ``["none", "part", "full"]``; or a whole number k: the integers
+        from 0 to k - 1, in order. None: a yes/no column, or bins by `cuts`.
+    cuts
+        Ascending numbers: the places are the bins below the first, from each cut to the next, from the last.
+    coding
+        How places become attributes; the first is the default. Labels: "one-hot", "bits", or "thermometer",
+        which says that they are in order. Integers: "thermometer", "one-hot", "bits". Cuts: "thermometer",
+        "bins", "bits".
+
+    Attributes
+    ----------
+    labels
+        The text of each place.
+    ordered
+        Whether the places are in a meaningful order.
+    attributes
+        Names of the yes/no attributes.
+    kind
+        "yes/no", "labels", "integers" or "cuts": how the data spell a place.
+
+    Examples
+    --------
+    >>> Column("job", ["none", "part", "full"]).attributes
+    ('job=none', 'job=part', 'job=full')
+    >>> Column("age", cuts=[18, 65]).attributes, Column("age", cuts=[18, 65]).labels
+    (('age>=18', 'age>=65'), ('below 18', '18 to 65', 'from 65'))
+    >>> Column("age", cuts=[18, 65]).table.tolist()
+    [[0, 0], [1, 0], [1, 1]]
+    """
+
+    name: str
+    kind: str
+    labels: tuple[str, ...]
+    attributes: tuple[str, ...]
+    ordered: bool
+    coding: str
+    cuts: tuple[int | float, ...] = ()
+    _given: bytes | None = field(default=None, repr=False)
+
+    def __init__(
+        self,
+        name: str,
+        places: Iterable[str] | int | None = None,
+        *,
+        cuts: Iterable[SupportsFloat] | None = None,
+        coding: str | None = None,
+    ) -> None:
+        check_name(name)
+        if places is not None and cuts is not None:
+            raise ValueError(f"column {name!r}: give places or cuts, not both")
+        numbers: tuple[int | float, ...] = ()
+        if cuts is not None:
+            kind, numbers = "cuts", _cuts(name, cuts)
+            inner = [f"{low} to {high}" for low, high in pairwise(numbers)]
+            labels = (f"below {numbers[0]}", *inner, f"from {numbers[-1]}")
+        elif places is None:
+            kind, labels = "yes/no", ("no", "yes")
+        elif isinstance(places, int | np.integer) and not isinstance(places, bool):
+            kind, labels = "integers", _integers(name, int(places))
+        else:
+            kind, labels = "labels", _labels(name, places)
+        attributes: tuple[str, ...] = (name,)
+        if kind == "yes/no":
+            if coding is not None:
+                raise ValueError(f"column {name!r}: a yes/no column has no coding")
+            coding = "yes/no"
+        else:
+            coding = _coding(name, kind, coding)
+            attributes = _names(name, kind, labels, numbers, coding)
+        ordered = kind in ("integers", "cuts") or coding == "thermometer"
+        self._set(name, kind, labels, attributes, ordered, coding, numbers, None)
+
+    @classmethod
+    def coded(
+        cls,
+        name: str,
+        labels: Iterable[str],
+        attributes: Iterable[str],
+        table: npt.ArrayLike,
+        *,
+        ordered: bool = False,
+    ) -> "Column":
+        """Make a column of labelled places with attributes of one's own.
+
+        Parameters
+        ----------
+        table
+            Shape (places, attributes), 0/1: which attributes hold at each place.
+
+        Examples
+        --------
+        >>> Column.coded("job", ["none", "part", "full"], ["works"], [[0], [1], [1]]).attributes
+        ('works',)
+        """
+        check_name(name)
+        texts, names = _labels(name, labels), tuple(attributes)
+        for attribute in names:
+            check_name(attribute)
+        settings = np.asarray(table)
+        if settings.shape != (len(texts), len(names)) or not np.isin(settings, (0, 1)).all():
+            raise ValueError(
+                f"column {name!r}: expected a 0/1 table of {len(texts)} places x {len(names)} attributes"
+            )
+        column = object.__new__(cls)
+        column._set(name, "labels", texts, names, ordered, "table", (), settings.astype(np.uint8).tobytes())
+        return column
+
+    def _set(self, *values: object) -> None:
+        fields = ("name", "kind", "labels", "attributes", "ordered", "coding", "cuts", "_given")
+        for key, value in zip(fields, values, strict=True):
+            object.__setattr__(self, key, value)
+
+    def __repr__(self) -> str:
+        return f"Column({self.name!r})" if self.yes_no else f"<Column {self.name!r} of {self.size} places>"
+
+    @property
+    def size(self) -> int:
+        """k, the number of places."""
+        return len(self.labels)
+
+    @property
+    def yes_no(self) -> bool:
+        """Whether the column is one yes/no attribute."""
+        return self.kind == "yes/no"
+
+    @property
+    def table(self) -> Bits:
+        """Which attributes hold at each place: shape (places, attributes), uint8 (read-only)."""
+        return _table(self)
+
+    @property
+    def place_names(self) -> tuple[str, ...]:
+        """What a predicate calls each place, such as ``job=part``, ``18<=age<65``, or ``smoker=yes``."""
+        if self.kind == "cuts":
+            return tuple(_bins(self.name, self.cuts))
+        return tuple(f"{self.name}={label}" for label in self.labels)
+
+    def holds(self, sign: str, value: str) -> Booleans | None:
+        """Tell at which places ``name sign value`` holds, shape (k,); None: there is no such value.
+
+        The signs are ``= < <= > >=``; all but ``=`` are for ordered columns. A value is the label of a
+        place; of bins, a cut (``>=`` and ``<`` alone: what is inside a bin is not known).
+
+        >>> Column("age", cuts=[18, 65]).holds(">=", "65").tolist()
+        [False, False, True]
+        """
+        at = np.arange(self.size)
+        if sign == "=":
+            return at == self.labels.index(value) if value in self.labels else None
+        if not self.ordered:
+            return None
+        if self.kind == "cuts":
+            cut = _number(value)
+            if cut not in self.cuts or sign not in (">=", "<"):
+                return None
+            above: Booleans = at > self.cuts.index(cut)
+            return above if sign == ">=" else ~above
+        if value not in self.labels:
+            return None
+        place = self.labels.index(value)
+        found: Booleans = {"<": at < place, "<=": at <= place, ">": at > place, ">=": at >= place}[sign]
+        return found
+
+
+@lru_cache(maxsize=256)
+def _table(column: Column) -> Bits:
+    k, attributes = column.size, len(column.attributes)
+    if k * attributes > MAX_ENTRIES:
+        raise ValueError(
+            f"column {column.name!r}: {attributes} attributes of {k} places are too many: use coding 'bits'"
+        )
+    if column._given is not None:
+        table = np.frombuffer(column._given, dtype=np.uint8).reshape(k, attributes)
+    elif column.coding in ("one-hot", "bins"):
+        table = np.eye(k, dtype=np.uint8)
+    elif column.coding == "bits":
+        table = (np.arange(k)[:, None] >> np.arange(attributes)[::-1] & 1).astype(np.uint8)
+    else:  # a thermometer; of two places, yes/no
+        table = np.tri(k, k - 1, -1, dtype=np.uint8)
+    table.setflags(write=False)
+    return table
+
+
+def check_name(name: object) -> None:
+    """Refuse a name of a column or attribute that is no text, empty, or has backticks."""
+    if not isinstance(name, str):
+        raise TypeError(f"attribute names must be text, not {type(name).__name__}")
+    if not name.strip() or "`" in name:
+        raise ValueError(f"attribute name {name!r}: expected a text that is not empty, without backticks")
+
+
+def _labels(name: str, places: Iterable[str] | int) -> tuple[str, ...]:
+    if isinstance(places, str | bool) or not isinstance(places, Iterable):
+        raise TypeError(f"column {name!r}: places must be a list of labels or a whole number")
+    labels = tuple(places)
+    if any(not isinstance(label, str) for label in labels):
+        raise TypeError(f"column {name!r}: labels of places must be text")
+    wrong = [
+        f"label {label!r} is empty or has backticks" for label in labels if not label.strip() or "`" in label
+    ]
+    wrong += [
+        f"place {label!r} stands {times} times" for label, times in Counter(labels).items() if times > 1
+    ]
+    if len(set(labels)) < 2:
+        wrong.append("a column has at least two places")
+    if len(labels) > MAX_PLACES:
+        wrong = [f"a column has at most 2^20 places, not {len(labels)}"]
+    if wrong:
+        raise ValueError(f"column {name!r}: {'; '.join(wrong)}")
+    return labels
+
+
+def _integers(name: str, places: int) -> tuple[str, ...]:
+    if not 2 <= places <= MAX_PLACES:
+        raise ValueError(f"column {name!r}: a column has two to 2^20 places, not {places}")
+    return tuple(map(str, range(places)))
+
+
+def _cuts(name: str, cuts: Iterable[SupportsFloat]) -> tuple[int | float, ...]:
+    if isinstance(cuts, str) or not isinstance(cuts, Iterable):
+        raise TypeError(f"column {name!r}: cuts must be a list of numbers")
+    numbers = []
+    for cut in cuts:
+        if isinstance(cut, str | bool | np.bool_) or not isinstance(cut, SupportsFloat) or not isfinite(cut):
+            raise TypeError(f"column {name!r}: cuts must be finite numbers")
+        exact = Fraction(cut) if isinstance(cut, int | float | Fraction) else Fraction(str(cut))
+        numbers.append(int(exact) if exact.denominator == 1 else float(cut))
+    if not 1 <= len(numbers) < MAX_PLACES:
+        raise ValueError(f"column {name!r}: cuts must be one number to 2^20 - 1")
+    if any(low >= high for low, high in pairwise(numbers)):
+        raise ValueError(f"column {name!r}: cuts must ascend, each above the one before")
+    return tuple(numbers)
+
+
+def _coding(name: str, kind: str, coding: str | None) -> str:
+    known = _CODINGS[kind]
+    if coding is None:
+        return known[0]
+    if coding not in known:
+        raise ValueError(f"column {name!r}: coding must be one of {', '.join(known)}, not {coding!r}")
+    return coding
+
+
+def _names(
+    name: str, kind: str, labels: Sequence[str], cuts: Sequence[int | float], coding: str
+) -> tuple[str, ...]:
+    places = _bins(name, cuts) if kind == "cuts" else [f"{name}={label}" for label in labels]
+    if coding == "thermometer":
+        return tuple(f"{name}>={value}" for value in (cuts if kind == "cuts" else labels[1:]))
+    if coding != "bits":
+        return tuple(places)
+    width, bits = (len(places) - 1).bit_length(), []
+    for i in range(1, width + 1):
+        weight, short = 1 << width - i, len(places) <= 4 * MAX_LISTED
+        held = [place for at, place in enumerate(places) if at & weight] if short else []
+        joined = "|".join([held[0], *(p.removeprefix(f"{name}=") for p in held[1:])]) if held else ""
+        bits.append(joined if 1 <= len(held) <= MAX_LISTED else f"{name}.bit{i}")
+    return tuple(bits)
+
+
+def _bins(name: str, cuts: Sequence[int | float]) -> list[str]:
+    inner = [f"{low}<={name}<{high}" for low, high in pairwise(cuts)]
+    return [f"{name}<{cuts[0]}", *inner, f"{name}>={cuts[-1]}"]
+
+
+def _number(text: str) -> float | int | None:
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    try:
+        return float(text)
+    except ValueError:
+        return None

@@ -1,0 +1,132 @@
+"""A column of a data frame as places, and back."""
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from queries.columns import Bits, Column
+from queries.expressions import suggestion
+
+_NULLABLE = (
+    *(pd.BooleanDtype, pd.Int8Dtype, pd.Int16Dtype, pd.Int32Dtype, pd.Int64Dtype),
+    *(pd.UInt8Dtype, pd.UInt16Dtype, pd.UInt32Dtype, pd.UInt64Dtype),
+)
+_NULLABLE_FLOATS = (pd.Float32Dtype, pd.Float64Dtype)
+
+
+class DataError(ValueError):
+    """The table is outside the declared universe.
+
+    Its text names a column, never a value. That it was raised at all depends on the data, so it is
+    for the curator, and it says so.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(f"{message} (this looked at the data: for the curator only)")
+
+
+def check_columns(frame: pd.DataFrame, names: tuple[str, ...], word: str) -> None:
+    """Refuse a table that has not these columns, and no others; `word` is what the domain calls them."""
+    if not isinstance(frame, pd.DataFrame):
+        raise TypeError(f"expected a pandas DataFrame, not {type(frame).__name__}")
+    if not frame.columns.is_unique:
+        raise ValueError("the table has two columns of one name")
+    given, known = list(frame.columns), set(names)
+    for name in names:
+        if name not in given:
+            raise ValueError(f"the table has no column {name!r}{suggestion(name, map(str, given))}")
+    for column in given:
+        if column not in known:
+            raise ValueError(f"column {column!r} is not {word} of the domain: select the columns to release")
+
+
+def read_column(series: pd.Series, column: Column) -> npt.NDArray[np.integer]:
+    """Return the place of each value, shape (n,).
+
+    A yes/no column is bool or 0/1 integers. Labels are texts (a categorical, too), or integers and bools that
+    are spelled like them. Integers are whole numbers. Bins take numbers, or their labels.
+
+    Raises
+    ------
+    TypeError
+        A dtype that cannot be taken (seen without looking at a value).
+    DataError
+        A gap, or a value that is none of the column's places.
+    """
+    if column.yes_no:
+        return _zero_one(series, column.name)
+    dtype, name = series.dtype, column.name
+    plain = dtype.kind if isinstance(dtype, np.dtype) else ""
+    whole = plain in ("b", "i", "u") or isinstance(dtype, _NULLABLE)
+    number = whole or plain == "f" or isinstance(dtype, _NULLABLE_FLOATS)
+    text = plain == "O" or isinstance(dtype, pd.StringDtype | pd.CategoricalDtype)
+    expected = {
+        "labels": ("the labels of its places", text or whole),
+        "integers": (f"integers from 0 to {column.size - 1}", whole and plain != "b"),
+        "cuts": ("numbers, or the labels of its bins", text or number),
+    }[column.kind]
+    if not expected[1]:
+        kind = dtype if isinstance(dtype, np.dtype) else type(dtype).__name__  # whose text may hold values
+        raise TypeError(f"column {name!r} has dtype {kind}: expected {expected[0]}")
+    if series.isna().any():
+        raise DataError(f"column {name!r} has missing values: expected {expected[0]}")
+    if column.kind == "integers":
+        values = _plain(series)
+        places: npt.NDArray[np.integer] = np.where((values >= 0) & (values < column.size), values, -1)
+    elif column.kind == "cuts" and number:
+        places = np.searchsorted(np.array(column.cuts), _plain(series), side="right")
+    else:
+        places = _labelled(series, column)
+    if (places < 0).any():
+        raise DataError(f"column {name!r} has values that are none of its places: expected {expected[0]}")
+    return places
+
+
+def write_column(places: npt.NDArray[np.integer], column: Column, like: pd.Series | None) -> pd.Series:
+    """Write places as 0/1, integers, or labels (of bins, too); in the dtype of `like` where it fits."""
+    if column.yes_no or column.kind == "integers":
+        values = pd.Series(places.astype(np.int64))
+    else:
+        values = pd.Series(np.array(column.labels, dtype=object)[places], dtype="str")
+    if like is None or (
+        column.kind == "cuts" and not isinstance(like.dtype, pd.StringDtype | pd.CategoricalDtype)
+    ):
+        return values
+    if isinstance(like.dtype, pd.CategoricalDtype):  # the categories of the data may be those that occur
+        return values.astype(pd.CategoricalDtype(list(column.labels), ordered=column.ordered))
+    if like.dtype.kind == "b" and not column.yes_no:
+        return (values == "True").astype(like.dtype)
+    return values.astype(like.dtype)
+
+
+def _labelled(series: pd.Series, column: Column) -> npt.NDArray[np.integer]:
+    labels = pd.Index(column.labels, dtype=object)
+    if isinstance(series.dtype, pd.CategoricalDtype):
+        spelled = series.cat.categories.astype(str).astype(object)
+        place_of = labels.get_indexer(spelled)
+        places: npt.NDArray[np.integer] = place_of[series.cat.codes.to_numpy()]
+        return places
+    codes, distinct = pd.factorize(series)
+    found: npt.NDArray[np.integer] = labels.get_indexer(pd.Index([str(v) for v in distinct], dtype=object))
+    return found[codes] if len(found) else np.zeros(0, dtype=np.int64)
+
+
+def _plain(series: pd.Series) -> npt.NDArray[np.integer]:
+    dtype = series.dtype
+    plain: npt.NDArray[np.integer] = series.to_numpy(dtype if isinstance(dtype, np.dtype) else dtype.type)  # type: ignore[arg-type]
+    return plain
+
+
+def _zero_one(column: pd.Series, name: str) -> Bits:
+    dtype = column.dtype
+    plain = isinstance(dtype, np.dtype) and dtype.kind in "biu"
+    # a list of what is allowed: categories, for one, hold the values that occur
+    if not plain and not isinstance(dtype, _NULLABLE):
+        kind = dtype if isinstance(dtype, np.dtype) else type(dtype).__name__  # whose text may hold values
+        raise TypeError(f"column {name!r} has dtype {kind}: expected bool or 0/1 integers")
+    if column.isna().any():
+        raise DataError(f"column {name!r} has missing values: expected bool or 0/1 throughout")
+    values = _plain(column)
+    if not ((values == 0) | (values == 1)).all():
+        raise DataError(f"column {name!r} has values other than 0 and 1")
+    return values.astype(np.uint8)
