@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 
 import smalldb
-from queries import Rows
+from queries import Domain, Rows
 from smalldb.cli import main
 from smalldb.releasing.evaluation import evaluate
 from smalldb.reporting.page import Comparison, page
@@ -172,7 +172,7 @@ def test_many_attributes_are_shown_in_part():
 
 def test_marginals_are_shares_of_rows():
     real = SCHEMA.encode(people())
-    decoded = SCHEMA.decode(real.bits()).loc[lambda frame: frame.index.repeat(real.counts)]
+    decoded = SCHEMA.decode(real.places()).loc[lambda frame: frame.index.repeat(real.counts)]
     by_hand = {
         "age": [(decoded["age"] == value).mean() for value in SCHEMA.columns[0].kind.values()],
         "job": [
@@ -181,15 +181,17 @@ def test_marginals_are_shares_of_rows():
         ],
         "smoker": [(~decoded["smoker"]).mean(), decoded["smoker"].mean()],
     }
-    for found in marginals(real, SCHEMA):
+    for found in marginals(real):
         assert found.shares == pytest.approx(by_hand[found.column])
-    assert [found.labels for found in marginals(real, SCHEMA)] == [
+    assert [found.labels for found in marginals(real)] == [
         ("age<18", "18<=age<65", "age>=65"),
         ("none", "<b>part</b>", "missing"),
         ("no", "yes"),
     ]
-    (whole,) = marginals(real, None)
-    assert whole.shares == pytest.approx(real.bits().T @ real.counts / real.n)
+    frame = pd.DataFrame(np.random.default_rng(1).integers(0, 2, (50, 4)), columns=[*"abcd"])
+    (whole,) = marginals(Rows.from_frame(Domain([*"abcd"]), frame), together=True)
+    assert (whole.column, whole.labels) == ("Attributes", tuple("abcd"))
+    assert whole.shares == pytest.approx(frame.mean().tolist())
 
 
 def test_bars_are_as_long_as_their_shares():

@@ -17,6 +17,7 @@ import pandas as pd
 from queries import DataError, Domain, Rows
 from queries.domain import Bits
 from queries.expressions import suggestion
+from queries.packing import Integers
 from smalldb.files.outputs import unchanged
 from smalldb.schema import Schema
 from smalldb.schema.pieces import Piece, distinct, tally
@@ -81,7 +82,7 @@ def read_csv(path: str, domain: Domain) -> Rows:
     """
     seen: list[set[str]] = [set() for _ in domain.attributes]
 
-    def encoded() -> Iterator[tuple[Bits, Sequence[int]]]:
+    def encoded() -> Iterator[tuple[Bits, Integers]]:
         pieces = _json_pieces if is_json_lines(path) else _pieces
         for columns, _ in pieces(path, lambda header: _places(path, header, domain.attributes)):
             bits = np.empty((len(columns[0]), len(columns)), dtype=np.uint8)
@@ -89,7 +90,7 @@ def read_csv(path: str, domain: Domain) -> Rows:
                 codes, fields = pd.factorize(column)
                 found = _column([field.strip().lower() for field in fields], seen[j], name)
                 bits[:, j] = np.array(found, dtype=np.uint8)[codes]
-            yield distinct(bits)
+            yield distinct(bits, domain.sizes)
 
     return tally(domain, encoded())
 
@@ -97,7 +98,7 @@ def read_csv(path: str, domain: Domain) -> Rows:
 def read_table(path: str, schema: Schema, counts: str | None = None, progress: bool = False) -> Rows:
     """Count the rows of a CSV, JSON lines (``.jsonl``) or Parquet file (``.parquet``, by pyarrow), in pieces.
 
-    Memory grows with the distinct rows of attributes only.
+    Memory grows with the distinct rows of places only.
 
     Parameters
     ----------

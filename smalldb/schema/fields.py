@@ -1,0 +1,70 @@
+"""What a row is: a text for each column. Each value is spelled by itself, whatever else its column holds."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from smalldb.schema.pieces import Fields
+
+
+def as_field(value: object) -> str:
+    """Spell a value of a table as a CSV file does; a whole float (an integer beside gaps) as an integer.
+
+    >>> as_field(np.float64(3.0)), as_field(np.float32(0.1)), as_field(" a ")
+    ('3', '0.1', 'a')
+    """
+    if isinstance(value, str):
+        return value.strip()
+    if isinstance(value, float | np.floating) and float(value).is_integer() and abs(float(value)) < 1 << 53:
+        return str(int(value))
+    return str(value)
+
+
+def spelled(fields: Fields) -> tuple[npt.NDArray[np.intp], list[str]] | None:
+    """Return the place of each field's text among the texts that occur, and these; None: no single values.
+
+    The text of a field depends on its value and on the dtype of its column, which is public, and on no other
+    field. A gap is the empty text.
+
+    >>> spelled(pd.Series([True, 1, "1", None], dtype=object))
+    (array([0, 1, 1, 2]), ['True', '1', ''])
+    """
+    column = fields.array if isinstance(fields, pd.Series) else fields
+    if isinstance(column, pd.Categorical):
+        found = spelled(pd.Series(column.categories))
+        if found is None:
+            return None
+        places, texts = found
+        used, codes = np.unique(column.codes, return_inverse=True)
+        listed = np.append(places, -1)  # code -1 is a gap
+        return codes, ["" if place < 0 else texts[place] for place in listed[used]]
+    # of one type, so equal values have one text; True == 1 == Decimal("1.00") have three
+    if column.dtype.kind in "biufmM" or isinstance(column.dtype, pd.StringDtype):
+        codes, distinct = pd.factorize(fields)
+        values = np.asarray(distinct)
+        texts = ["" if gap else as_field(value) for value, gap in zip(values, pd.isna(values), strict=True)]
+    else:
+        values = np.asarray(column, dtype=object)
+        if {*map(type, values.tolist())} != {str}:
+            if any(map(_is_list, {*map(type, values.tolist())})):
+                return None
+            values = _texts(values)
+        codes, distinct = pd.factorize(values)
+        texts = [text.strip() for text in distinct]
+    if (codes < 0).any():
+        return np.where(codes < 0, len(texts), codes), [*texts, ""]
+    return codes, texts
+
+
+def _texts(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    texts = np.empty(len(values), dtype=object)
+    texts[:] = [as_field(value) for value in values.tolist()]
+    texts[pd.isna(values)] = ""
+    return texts
+
+
+def _is_list(kind: type) -> bool:
+    return issubclass(kind, Iterable) and not issubclass(kind, str | bytes)
