@@ -28,7 +28,7 @@ def add(commands: Commands) -> None:
         "evaluate",
         help="for the curator: how far a synthetic table is off (confidential)",
         description="Answer every query on the real and on the synthetic table, exactly. Show where they "
-        "differ most, and how far the tables of one, two and three columns are apart. Computed from the data: "
+        "differ most, and how far the tables of one to three columns are apart. Computed from the data: "
         "CONFIDENTIAL.",
         epilog="example: smalldb evaluate data.csv out.csv --record out.json --plot compared.png",
     )

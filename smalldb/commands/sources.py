@@ -41,6 +41,11 @@ class Source:
     counts: str | None = None
     columns: tuple[str, ...] = ()
 
+    @property
+    def stated(self) -> str | None:
+        """The queries that the schema states, if it does."""
+        return None if self.schema is None else self.schema.queries
+
     def read(self, progress: bool = False) -> Rows:
         """Count its rows; errors as `smalldb.schema.tables.read_csv` and `read_table`."""
         if self.schema is None:
@@ -48,7 +53,7 @@ class Source:
         return read_table(self.path, self.schema, self.counts, progress)
 
     def content(self, data: pd.DataFrame, form: str, spelling: str) -> bytes:
-        """Write released attributes as a file of the table's own columns, in their order."""
+        """Write a released table as a file of the table's own columns, in their order."""
         if self.schema is not None:
             return written(self.schema.decode(self.domain.encode(data))[list(self.columns)], form)
         if form == "csv":
