@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
@@ -73,7 +74,7 @@ class Column:
     attributes: tuple[str, ...]
     ordered: bool
     coding: str
-    cuts: tuple[int | float, ...] = ()
+    cuts: tuple[int | float | Decimal, ...] = ()
     _given: bytes | None = field(default=None, repr=False)
 
     def __init__(
@@ -118,6 +119,7 @@ class Column:
         table: npt.ArrayLike,
         *,
         ordered: bool = False,
+        cuts: Iterable[int | float | str | Decimal] = (),
     ) -> "Column":
         """Make a column of labelled places with attributes of one's own.
 
@@ -125,6 +127,10 @@ class Column:
         ----------
         table
             Shape (places, attributes), 0/1: which attributes hold at each place.
+        cuts
+            Ascending numbers, exact as texts or `Decimal`: the first places are the bins that these make
+            (a place for gaps may follow). A predicate then calls such a place by its label, and knows the
+            ranges ``age>=40`` and ``age<40`` that begin or end at a cut.
 
         Examples
         --------
@@ -140,8 +146,12 @@ class Column:
             raise ValueError(
                 f"column {name!r}: expected a 0/1 table of {len(texts)} places x {len(names)} attributes"
             )
+        numbers = tuple(Decimal(str(cut)) for cut in cuts)
+        if (numbers and not len(numbers) < len(texts)) or any(a >= b for a, b in pairwise(numbers)):
+            raise ValueError(f"column {name!r}: cuts must ascend, and be fewer than the places")
         column = object.__new__(cls)
-        column._set(name, "labels", texts, names, ordered, "table", (), settings.astype(np.uint8).tobytes())
+        given = settings.astype(np.uint8).tobytes()
+        column._set(name, "labels", texts, names, ordered, "table", numbers, given)
         return column
 
     def _set(self, *values: object) -> None:
@@ -172,7 +182,8 @@ class Column:
         """What a predicate calls each place, such as ``job=part``, ``18<=age<65``, or ``smoker=yes``."""
         if self.kind == "cuts":
             return tuple(_bins(self.name, self.cuts))
-        return tuple(f"{self.name}={label}" for label in self.labels)
+        bins = len(self.cuts) + 1 if self.cuts else 0
+        return (*self.labels[:bins], *(f"{self.name}={label}" for label in self.labels[bins:]))
 
     def holds(self, sign: str, value: str) -> Booleans | None:
         """Tell at which places ``name sign value`` holds, shape (k,); None: there is no such value.
@@ -186,15 +197,13 @@ class Column:
         at = np.arange(self.size)
         if sign == "=":
             return at == self.labels.index(value) if value in self.labels else None
-        if not self.ordered:
-            return None
-        if self.kind == "cuts":
-            cut = _number(value)
-            if cut not in self.cuts or sign not in (">=", "<"):
+        if self.cuts:
+            cut, known = _number(value), [Decimal(str(number)) for number in self.cuts]
+            if cut not in known or sign not in (">=", "<"):
                 return None
-            above: Booleans = at > self.cuts.index(cut)
-            return above if sign == ">=" else ~above
-        if value not in self.labels:
+            below: Booleans = at <= known.index(cut)
+            return below if sign == "<" else ~below & (at <= len(known))  # a gap is on neither side
+        if not self.ordered or value not in self.labels:
             return None
         place = self.labels.index(value)
         found: Booleans = {"<": at < place, "<=": at <= place, ">": at > place, ">=": at >= place}[sign]
@@ -297,17 +306,14 @@ def _names(
     return tuple(bits)
 
 
-def _bins(name: str, cuts: Sequence[int | float]) -> list[str]:
+def _bins(name: str, cuts: Sequence[int | float | Decimal]) -> list[str]:
     inner = [f"{low}<={name}<{high}" for low, high in pairwise(cuts)]
     return [f"{name}<{cuts[0]}", *inner, f"{name}>={cuts[-1]}"]
 
 
-def _number(text: str) -> float | int | None:
+def _number(text: str) -> Decimal | None:
     try:
-        return int(text)
-    except ValueError:
-        pass
-    try:
-        return float(text)
-    except ValueError:
+        number = Decimal(text)
+    except InvalidOperation:
         return None
+    return number if number.is_finite() else None

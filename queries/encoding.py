@@ -106,7 +106,11 @@ def _labelled(series: pd.Series, column: Column) -> npt.NDArray[np.integer]:
         place_of = labels.get_indexer(spelled)
         places: npt.NDArray[np.integer] = place_of[series.cat.codes.to_numpy()]
         return places
-    codes, distinct = pd.factorize(series)
+    values = series
+    if series.dtype == object and {*map(type, series.tolist())} != {str}:
+        # equal objects of several types, such as True and 1, are spelled apart: each by itself
+        values = pd.Series([str(value) for value in series.tolist()], dtype=object)
+    codes, distinct = pd.factorize(values)
     found: npt.NDArray[np.integer] = labels.get_indexer(pd.Index([str(v) for v in distinct], dtype=object))
     return found[codes] if len(found) else np.zeros(0, dtype=np.int64)
 

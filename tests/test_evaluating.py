@@ -117,7 +117,11 @@ def test_the_account_for_people_is_marked_and_names_the_bound(folder, capfd):
         f"largest error {float(made.max_error):.4f}, mean {float(made.mean_error):.4f}; "
     )
     assert lines[2].endswith(f"promises at most {record['bounds']['sharp']:.3f}"[:-1] + lines[2][-1])
-    assert [line.split()[-1] for line in lines[5:]] == [f"{error:.4f}" for error in made.worst()["error"]]
+    assert [line.split()[-1] for line in lines[5:11]] == [f"{error:.4f}" for error in made.worst()["error"]]
+    assert lines[11:13] == [
+        "",
+        "distance of tables, mean and largest: 3 tables of 1, 3 tables of 2, 1 tables of 3 columns",
+    ]
     assert (folder / "compared.svg").stat().st_mode & 0o777 == 0o600
     assert (folder / "compared.svg").read_text().lstrip().startswith("<?xml")
     # of other queries the record promises nothing

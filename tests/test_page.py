@@ -10,6 +10,7 @@ import re
 import runpy
 import shutil
 import subprocess
+from dataclasses import replace
 from fractions import Fraction
 from html.parser import HTMLParser
 from pathlib import Path
@@ -19,13 +20,14 @@ import pandas as pd
 import pytest
 
 import smalldb
-from queries import Rows
+from queries import Column, Conjunctions, Domain, Marginals, Parities, Predicates, Rows, Workload
 from smalldb.cli import main
 from smalldb.releasing.evaluation import evaluate
+from smalldb.releasing.record import make_record
 from smalldb.reporting.page import Comparison, page
 from smalldb.reporting.page.beliefs import right_guess
 from smalldb.reporting.page.pictures import bars, pairs
-from smalldb.reporting.page.shares import marginals
+from smalldb.reporting.page.shares import association, marginals
 from smalldb.schema import parse_schema
 
 CHROMIUM = shutil.which("chromium")
@@ -263,7 +265,7 @@ def test_many_attributes_are_shown_in_part():
 
 def test_marginals_are_shares_of_rows():
     real = SCHEMA.encode(people())
-    decoded = SCHEMA.decode(real.bits()).loc[lambda frame: frame.index.repeat(real.counts)]
+    decoded = SCHEMA.decode(real.places()).loc[lambda frame: frame.index.repeat(real.counts)]
     by_hand = {
         "age": [(decoded["age"] == value).mean() for value in SCHEMA.columns[0].kind.values()],
         "job": [
@@ -272,15 +274,106 @@ def test_marginals_are_shares_of_rows():
         ],
         "smoker": [(~decoded["smoker"]).mean(), decoded["smoker"].mean()],
     }
-    for found in marginals(real, SCHEMA):
+    for found in marginals(real):
         assert found.shares == pytest.approx(by_hand[found.column])
-    assert [found.labels for found in marginals(real, SCHEMA)] == [
+    assert [found.labels for found in marginals(real)] == [
         ("age<18", "18<=age<65", "age>=65"),
         ("none", "<b>part</b>", "missing"),
         ("no", "yes"),
     ]
-    (whole,) = marginals(real, None)
-    assert whole.shares == pytest.approx(real.bits().T @ real.counts / real.n)
+    frame = pd.DataFrame(np.random.default_rng(1).integers(0, 2, (50, 4)), columns=[*"abcd"])
+    (whole,) = marginals(Rows.from_frame(Domain([*"abcd"]), frame), together=True)
+    assert (whole.column, whole.labels) == ("Attributes", tuple("abcd"))
+    assert whole.shares == pytest.approx(frame.mean().tolist())
+
+
+COLUMNS = Domain([Column("town", [f"t{i}" for i in range(5)]), "smoker", Column("age", cuts=[18, 40, 65])])
+
+
+def of_columns(domain, queries, n=40):
+    """A made-up release of any domain, and rows to compare it with."""
+    made = smalldb.release(pd.DataFrame({"a": [0, 1]}), epsilon=1, rows=2)
+    plan = replace(made.plan, workload=queries.workload(domain))
+    real, synthetic = (
+        Rows.from_places(
+            domain, np.column_stack([chance.integers(0, k, n) for k in domain.sizes]).astype(np.int64)
+        )
+        for chance in map(np.random.default_rng, (1, 2))
+    )
+    data = domain.decode(np.repeat(synthetic.places(), synthetic.counts, axis=0))
+    return real, smalldb.Release(data, make_record(plan, private=True), plan)
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_a_page_without_a_schema_speaks_of_columns(together):
+    real, made = of_columns(COLUMNS, Marginals(2))
+    text = page(made, comparison=compare(real, made) if together else None)
+    Outline(text)
+    assert "town (5 places), smoker, age (4 places)" in text
+    for label in ("t4", "no", "yes", "below 18", "18 to 40", "from 65"):
+        assert f">{label}<" in text
+    assert text.count("Cramer's V") == 3  # two captions, and the summary of the folded table
+    assert ("Distance of the table of each two columns" in text) is together
+    assert "Not covered" not in text
+    assert "both of two attributes" not in text
+
+
+def test_shares_that_no_bound_covers_are_marked():
+    def notes(queries, domain=COLUMNS):
+        return re.findall(r'<p class="note">(.*?)</p>', page(of_columns(domain, queries)[1]))
+
+    assert notes(Marginals(1)) == []
+    assert notes(Marginals(2, exactly=True)) == ["Not covered by a bound."] * 3
+    # thresholds tell the outer bins alone; an attribute of a place tells that place
+    assert notes(Conjunctions(1)) == ["Not covered by a bound: 18 to 40, 40 to 65."]
+    assert notes(Predicates(["`town=t0` | `town=t1`", "`age>=40` & ~`age>=65`", "~smoker"])) == [
+        "Not covered by a bound.",
+        "Not covered by a bound: below 18, 18 to 40, from 65.",
+    ]
+    flags = Domain(["a", "b", "c"])
+    assert notes(Parities(2) + Predicates(["a"]), flags) == []
+    assert notes(Predicates(["a & b", "c"]), flags) == ["Not covered by a bound: a, b."]
+    for queries, said in ((Conjunctions(2), False), (Marginals(2), False), (Parities(2), True)):
+        text = page(of_columns(flags, queries)[1])
+        assert ("some are not covered by a bound" in text) is said
+
+
+def test_without_a_bound_nothing_is_said_to_be_covered():
+    real = SCHEMA.encode(people())
+    made = smalldb.release(real, "marginals:1", epsilon=1, rows=1, neighbours="add-remove", rng=1)
+    assert "No bound covers them." in page(made, SCHEMA)
+
+
+def test_many_columns_and_queries_are_shown_in_part(monkeypatch):
+    domain = Domain([Column(f"c{i}", 70) for i in range(40)])
+    real, made = of_columns(domain, Marginals(2))
+    named, label = [], Workload.label
+    monkeypatch.setattr(Workload, "label", lambda self, j: named.append(j) or label(self, j))
+    text = page(made, comparison=compare(real, made))
+    assert made.plan.workload.size > 10**6
+    assert len(named) == 210  # the first, and the ten that are farthest off
+    assert "The first 30 columns are shown." in text
+    assert text.count("the first 60 are drawn") == 2
+    assert len(text) < 3 * 10**6
+
+
+def test_association_is_cramers_v():
+    rows = Rows.from_places(
+        COLUMNS, np.array([[0, 0, 0], [1, 0, 0], [2, 1, 1], [2, 1, 2], [2, 1, 3], [0, 0, 0]])
+    )
+    found = association(rows, 3)
+    assert found[0, 1] == pytest.approx(1)  # the town says who smokes
+    assert np.allclose(found, found.T)
+    assert np.diag(found).tolist() == [1, 1, 1]
+    counts, chi = np.array([[2, 0, 0, 0], [1, 0, 0, 0], [0, 1, 1, 1]]), 0.0
+    for i, j in np.ndindex(counts.shape):
+        expected = counts[i].sum() * counts[:, j].sum() / 6
+        chi += (counts[i, j] - expected) ** 2 / expected
+    assert found[0, 2] == pytest.approx(np.sqrt(chi / 6 / 2))
+    alike = Rows.from_places(COLUMNS, np.array([[0, 0, 0], [0, 1, 1]]))
+    assert association(alike, 3)[0].tolist() == [1, 0, 0]
+    apart = Rows.from_places(COLUMNS, np.array([[a, b, 0] for a in range(5) for b in range(2)]))
+    assert association(apart, 2)[0, 1] == pytest.approx(0, abs=1e-7)
 
 
 def test_bars_are_as_long_as_their_shares():
@@ -357,10 +450,7 @@ def test_a_table_of_people_goes_to_a_page_that_a_browser_reads(examples, tmp_pat
     shares = {
         "sex": {value: (made["sex"] == value).mean() for value in ("female", "male")},
         "smoker": {"no": (~made["smoker"]).mean(), "yes": made["smoker"].mean()},
-        "joined": {
-            "joined<2010": (made["joined"] < "2010").mean(),
-            "joined>=2010": (made["joined"] >= "2010").mean(),
-        },
+        "region": {value: (made["region"] == value).mean() for value in ("north", "east", "south", "west")},
     }
     for column, expected in shares.items():
         (shown,) = (text for text in found["pictures"] if text.startswith(f"{column}, share of rows"))

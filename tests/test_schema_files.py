@@ -34,7 +34,10 @@ COLUMN = "[columns.x]\n"
         (COLUMN + "kind = 'categories'\nvalues = ['a', true]", "column 'x': values must be texts or whole"),
         (COLUMN + "kind = 'categories'\nvalues = ['a', 'a']", "column 'x': values: 'a' stands more than"),
         (COLUMN + "kind = 'categories'\nvalues = ['a', ' b']", "column 'x': values: ' b' is empty, or has"),
-        (COLUMN + "kind = 'categories'\nvalues = ['a', '`']", "'x=`': .* without backticks"),
+        (
+            COLUMN + "kind = 'categories'\nvalues = ['a', '`']",
+            "column 'x': label '`' is empty or has backticks",
+        ),
         (COLUMN + "kind = 'categories'\nvalues = ['a', 'b']\ncoding = 'bins'", "column 'x': coding must be"),
         (
             COLUMN + "kind = 'categories'\nvalues = ['a', 'b']\ncoding = 'onehot'",
@@ -42,7 +45,7 @@ COLUMN = "[columns.x]\n"
         ),
         (
             COLUMN + "kind = 'categories'\nvalues = ['missing', 'b']\nmissing = true",
-            "'x=missing' stands more",
+            "column 'x': place 'missing' stands 2 times",
         ),
         (COLUMN + "kind = 'cuts'\ncuts = [1]", "column 'x': range is missing"),
         (COLUMN + "kind = 'cuts'\ncuts = []\nrange = [0, 9]", "column 'x': fill in the draft: cuts is empty"),
@@ -66,6 +69,8 @@ COLUMN = "[columns.x]\n"
         ("ignore = ['x']\n" + COLUMN + "kind = 'bool'", "column 'x' is described and ignored"),
         ("valid = 'y'\n" + COLUMN + "kind = 'bool'", "valid names an unknown attribute 'y'"),
         ("valid = 'x) | (x'\n" + COLUMN + "kind = 'bool'", r"expected no \) without its \("),
+        ("valid = [1]\n" + COLUMN + "kind = 'bool'", "valid must be a list of texts"),
+        ("valid = 1\n" + COLUMN + "kind = 'bool'", "valid must be a text or a list of texts"),
         ("queries = 'margins:2'\n" + COLUMN + "kind = 'bool'", "unknown query class 'margins'"),
         ("[columns.' x']\nkind = 'bool'", "column ' x': expected a name without backticks"),
     ],
@@ -77,6 +82,46 @@ def test_what_is_no_schema_is_refused_in_one_line(tmp_path, text, message):
         read_schema(str(path))
     assert str(caught.value).startswith(f"{path}: ")
     assert "\n" not in str(caught.value)
+
+
+def test_all_errors_of_a_schema_are_told_at_once():
+    text = """
+valid = ["a &", "b"]
+queries = "margins:2"
+ignore = [1]
+colums = 2
+[columns.x]
+kind = "cuts"
+cuts = []
+coding = 1
+[columns.y]
+kind = "cutz"
+[columns.z]
+kind = "bool"
+cuts = [1]
+unknown = "other"
+[columns.w]
+kind = "categories"
+values = ["a", "a"]
+"""
+    with pytest.raises(ValueError) as caught:
+        parse_schema(text)
+    told = str(caught.value).split("; ")
+    starts = [
+        *("unknown key 'colums'", "did you mean 'columns'?: expected"),
+        *("column 'x': coding must be a text", "column 'x': fill in the draft: cuts is empty"),
+        *("column 'x': range is missing", "column 'y': kind must be one of", "did you mean 'cuts'?"),
+        *("column 'z': unknown key 'cuts'", "column 'z': unknown must be 'missing'"),
+        *("column 'w': values: 'a' stands more than once", "ignore must be a list of texts"),
+        *("unknown query class 'margins'", "did you mean 'marginals'?"),
+    ]
+    assert [part.startswith(start) for part, start in zip(told, starts, strict=False)] == [True] * len(starts)
+    assert "predicate" in told[-1] or "expected" in told[-1]
+    plain = 'columns.x.kind = "bool"\ncolumns.y.kind = "bool"\n'
+    with pytest.raises(ValueError, match=r"unknown attribute 'z'.*; valid names an unknown attribute 'v'"):
+        parse_schema('valid = ["x | z", "v"]\n' + plain)
+    with pytest.raises(ValueError, match="valid leaves no cell"):
+        parse_schema('valid = ["x", "~x"]\n' + plain)
 
 
 def test_other_files_are_no_schemas(tmp_path):

@@ -8,7 +8,8 @@ from fractions import Fraction
 from typing import Any
 
 from queries import DataError
-from smalldb.commands.options import Commands, add_beta, add_table, table_choices, whole_number
+from smalldb.commands.options import Commands, add_beta, add_table, keep_inputs, whole_number
+from smalldb.commands.sources import add_schema, source_of
 from smalldb.counting import Census, census
 from smalldb.counting.small import SmallDatabases
 from smalldb.exact.numbers import as_text, positive
@@ -16,7 +17,6 @@ from smalldb.files.outputs import Outputs
 from smalldb.planning import plan
 from smalldb.reporting.plots import check_plotting, plot_laws
 from smalldb.reporting.words import as_json, rounded_up
-from smalldb.schema.tables import read_csv
 
 
 def add(commands: Commands) -> None:
@@ -28,7 +28,8 @@ def add(commands: Commands) -> None:
         "a release beside what the theorems prove. Computed from the data: CONFIDENTIAL.",
         epilog="example: smalldb census data.csv --queries conjunctions:2 --rows 12 --epsilon 0.1 1",
     )
-    add_table(command)
+    add_table(command, "the schema's, or marginals:2")
+    add_schema(command)
     add_beta(command)
     command.add_argument(
         "--rows", type=whole_number, required=True, metavar="M", help="rows of a small database"
@@ -54,11 +55,15 @@ def run_census(arguments: argparse.Namespace) -> None:
     form = None if arguments.plot is None else check_plotting(arguments.plot)
     if form is not None and not epsilons:
         raise ValueError("a picture needs --epsilon")
-    domain, choices = table_choices(arguments, targets)
+    keep_inputs([arguments.data, arguments.schema], targets)
+    source = source_of(arguments)
+    domain = source.domain
+    choices = {name: getattr(arguments, name) for name in ("rows", "candidates", "beta")}
+    choices["queries"] = source.stated if arguments.queries is None else arguments.queries
     with Outputs(targets, confidential=targets) as outputs:
         choices |= {"epsilon": 1, "mechanism": "census"}  # each epsilon is put in its place below
         plan(domain, **choices, n=1)
-        table = read_csv(arguments.data, domain)
+        table = source.read(sys.stderr.isatty())
         if table.n == 0:
             raise DataError("the table has no rows")
         request = plan(domain, **choices, n=table.n).request

@@ -2,18 +2,23 @@
 
 import argparse
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from smalldb.commands.account import read_record
 from smalldb.commands.options import Commands, split_names
 from smalldb.files.outputs import Outputs
 from smalldb.planning import workload_of
+from smalldb.releasing.distances import Distances, Floats
 from smalldb.releasing.evaluation import Evaluation, evaluate
 from smalldb.reporting.plots import check_plotting, plot_evaluation
 from smalldb.reporting.words import as_json, rounded_up
 from smalldb.schema import read_schema
 from smalldb.schema.tables import read_csv, read_domain, read_table
+
+LISTED, WORST = 10_000, 1_000  # queries: up to so many, JSON lists all; beyond, those farthest off
+SHOWN = 60  # columns
+ANSWER = ("query", "real", "synthetic", "error")
 
 
 def add(commands: Commands) -> None:
@@ -21,8 +26,9 @@ def add(commands: Commands) -> None:
     command = commands.add_parser(
         "evaluate",
         help="for the curator: how far a synthetic table is off (confidential)",
-        description="Answer every query on the real and on the synthetic table, exactly, and show where they "
-        "differ most. Computed from the data: CONFIDENTIAL.",
+        description="Answer every query on the real and on the synthetic table, exactly. Show where they "
+        "differ most, and how far the tables of one to three columns are apart. Computed from the data: "
+        "CONFIDENTIAL.",
         epilog="example: smalldb evaluate data.csv out.csv --record out.json --plot compared.png",
     )
     command.add_argument("real", metavar="REAL.csv", help="the data")
@@ -74,7 +80,12 @@ def run_evaluate(arguments: argparse.Namespace) -> None:
 
 
 def evaluation_json(made: Evaluation, bound: float | None) -> dict[str, Any]:
-    """Return all that an evaluation says."""
+    """Return all that an evaluation says; of many queries the answers that are farthest off."""
+    size = made.workload.size
+    if size <= LISTED:
+        answers = zip(made.workload.labels, made.real, made.synthetic, made.errors, strict=True)
+    else:
+        answers = zip(*(made.worst(WORST)[column] for column in ANSWER), strict=True)
     return {
         "confidential": True,
         "queries": made.workload.text,
@@ -83,10 +94,29 @@ def evaluation_json(made: Evaluation, bound: float | None) -> dict[str, Any]:
         "bound": bound,
         "answers": [
             {"query": label, "real": float(real), "synthetic": float(synthetic), "error": float(error)}
-            for label, real, synthetic, error in zip(
-                made.workload.labels, made.real, made.synthetic, made.errors, strict=True
-            )
+            for label, real, synthetic, error in answers
         ],
+        "answers_left_out": 0 if size <= LISTED else size - WORST,
+        "distances": [_distances_json(found) for found in made.distances()],
+    }
+
+
+def _distances_json(found: Distances) -> dict[str, Any]:
+    names = found.domain.names
+    every = {"mean": _mean(found.tvd), "largest": _largest(found.tvd)}
+    by_column = {
+        name: {"mean": _mean(found.of_column(c)), "largest": _largest(found.of_column(c))}
+        for c, name in enumerate(names)
+    }
+    yardstick = {"mean": _mean(found.independent), "largest": _largest(found.independent)}
+    return {
+        "columns": found.width,
+        "tables": len(found.tables),
+        "left_out": found.left_out,
+        **every,
+        "largest_cell": _largest(found.largest),
+        "independent_columns": yardstick,
+        "by_column": by_column,
     }
 
 
@@ -104,7 +134,45 @@ def evaluation_account(made: Evaluation, bound: float | None) -> str:
     ]
     for row in worst.itertuples():
         lines.append(f"{row.query:{width}}{row.real:9.4f}{row.synthetic:11.4f}{row.error:9.4f}")
-    return "\n".join(lines)
+    return "\n".join([*lines, *_distances_account(made.distances())])
+
+
+def _distances_account(found: Sequence[Distances]) -> list[str]:
+    """Tell the distances of tables: mean and largest, by column."""
+    shown = [each for each in found if each.tables]
+    if not shown:
+        return []
+    names, rest = shown[0].domain.names, len(shown[0].domain.names) - SHOWN
+    tables = ", ".join(f"{len(each.tables)} tables of {each.width}" for each in shown)
+    rows = [(name, [each.of_column(c) for each in shown]) for c, name in enumerate(names[:SHOWN])]
+    rows += [("all", [each.tvd for each in shown])]
+    rows += [("independent columns", [each.independent for each in shown])]
+    width = max(len(name) for name, _ in rows)
+    lines = [
+        "",
+        f"distance of tables, mean and largest: {tables} columns",
+        "(half the sum over a table's cells of how far its shares of rows are apart; independent columns:",
+        "the same for the product of the real columns' own shares, a yardstick)",
+        f"{'tables with':{width}}" + "".join(f"{f'{each.width}: mean':>11}{'largest':>9}" for each in shown),
+    ]
+    for name, values in rows:
+        figures = (f"{_told(_mean(each)):>11}{_told(_largest(each)):>9}" for each in values)
+        lines.append(f"{name:{width}}" + "".join(figures))
+    left = [f"{each.left_out} of {each.width}" for each in shown if each.left_out]
+    lines += [f"and {rest} more columns"] if rest > 0 else []
+    return lines + ([f"left out, for too many cells: {', '.join(left)} columns"] if left else [])
+
+
+def _mean(values: Floats) -> float | None:
+    return float(values.mean()) if len(values) else None
+
+
+def _largest(values: Floats) -> float | None:
+    return float(values.max()) if len(values) else None
+
+
+def _told(value: float | None) -> str:
+    return "" if value is None else f"{value:.4f}"
 
 
 def _stated(record: Mapping[str, Any] | None) -> list[str | None]:

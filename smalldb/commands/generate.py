@@ -75,8 +75,7 @@ def run_generate(arguments: argparse.Namespace) -> None:
     keep_inputs([arguments.data, arguments.schema, arguments.ledger], targets)
     source = source_of(arguments)
     choices = {name: getattr(arguments, name) for name in Settings.__annotations__}
-    stated = None if source.schema is None else source.schema.queries
-    choices["queries"] = stated if arguments.queries is None else arguments.queries
+    choices["queries"] = source.stated if arguments.queries is None else arguments.queries
     with Outputs(targets, confidential=[arguments.report] if arguments.confidential else []) as outputs:
         # whatever can be refused without the data is refused before they are read; n is one of them
         foreseen = plan(source.domain, **choices, n=1 if arguments.neighbours == "replace-one" else None)

@@ -4,7 +4,7 @@ import argparse
 import csv
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, NoReturn, TypeAlias
 
 from queries import Domain, spec
@@ -12,7 +12,6 @@ from queries.expressions import suggestion
 from smalldb.commands import REFUSED
 from smalldb.exact.numbers import as_fraction, whole
 from smalldb.planning.mechanisms import names
-from smalldb.schema.tables import read_domain
 
 
 class Help(argparse.HelpFormatter):
@@ -60,12 +59,18 @@ def add_table(command: Parser, default: str = "marginals:2") -> None:
     _add_workload(command, default)
 
 
-def add_universe(command: Parser) -> None:
-    """Add what says which attributes there are and which queries, where no table is read."""
-    command.add_argument(
-        "--attributes", required=True, metavar="D|A,B,...", help="how many yes/no attributes, or their names"
+def add_universe(command: Parser, schema: bool = False) -> None:
+    """Add what says which universe and which queries are meant, where no table is read."""
+    what = command.add_mutually_exclusive_group(required=True) if schema else command
+    what.add_argument(
+        "--attributes",
+        required=not schema,
+        metavar="D|A,B,...",
+        help="how many yes/no attributes, or their names",
     )
-    _add_workload(command, "marginals:2")
+    if schema:
+        what.add_argument("--schema", metavar="SCHEMA.toml", help="or what the columns hold")
+    _add_workload(command, "the schema's, or marginals:2" if schema else "marginals:2")
 
 
 def _add_workload(command: Parser, default: str) -> None:
@@ -154,15 +159,6 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def table_choices(arguments: argparse.Namespace, targets: Sequence[str]) -> tuple[Domain, dict[str, Any]]:
-    """Return the universe of the file, from its first line, and what was chosen for a plan."""
-    keep_inputs([arguments.data], targets)
-    columns = None if arguments.columns is None else split_names(arguments.columns)
-    chosen = ("queries", "rows", "candidates", "beta")
-    choices = {name: getattr(arguments, name) for name in chosen}
-    return read_domain(arguments.data, columns, arguments.valid), choices
 
 
 def keep_inputs(inputs: Iterable[str | None], targets: Iterable[str]) -> None:

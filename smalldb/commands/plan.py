@@ -3,6 +3,7 @@
 import argparse
 from typing import Any
 
+from queries import Domain
 from smalldb.commands.options import (
     Commands,
     add_beta,
@@ -12,9 +13,10 @@ from smalldb.commands.options import (
     universe,
     whole_number,
 )
-from smalldb.planning import Neighbours, Plan, plan
+from smalldb.planning import Neighbours, Plan, Settings, plan
 from smalldb.releasing.record import make_record
 from smalldb.reporting.words import as_json, tell
+from smalldb.schema import read_schema
 
 
 def add(commands: Commands) -> None:
@@ -26,7 +28,7 @@ def add(commands: Commands) -> None:
         "numbers alone, and whether plain noise is expected to do better. No data is read.",
         epilog="example: smalldb plan --attributes 10 --n 5000 --epsilon 1 --queries marginals:2",
     )
-    add_universe(command)
+    add_universe(command, schema=True)
     command.add_argument("--n", type=whole_number, metavar="N", help="rows of the data (replace-one only)")
     command.add_argument(
         "--epsilon", required=True, metavar="E", help="privacy parameter, exact: 1, 0.1 or 1/3"
@@ -42,24 +44,23 @@ def run_plan(arguments: argparse.Namespace) -> None:
     """Say what a release would do."""
     if arguments.n is None and arguments.neighbours == Neighbours.REPLACE_ONE.value:
         raise ValueError("give --n (public under replace-one)")
-    chosen = [
-        "queries",
-        "n",
-        "epsilon",
-        "delta",
-        "alpha",
-        "rows",
-        "neighbours",
-        "n_max",
-        "mechanism",
-        "certificate",
-    ]
-    chosen += ["candidates", "beta"]
-    made = plan(universe(arguments), **{name: getattr(arguments, name) for name in chosen})
+    chosen = ("n", *Settings.__annotations__)
+    domain, queries = _universe(arguments)
+    made = plan(domain, queries, **{name: getattr(arguments, name) for name in chosen})
     if arguments.json:
         print(as_json(plan_json(made)))
     else:
         print(plan_account(made))
+
+
+def _universe(arguments: argparse.Namespace) -> tuple[Domain, str | None]:
+    """Return the universe and the queries that are stated, by the command or by the schema."""
+    if arguments.schema is None:
+        return universe(arguments), arguments.queries
+    if arguments.valid is not None:
+        raise ValueError("--valid goes with --attributes: a schema says it")
+    schema = read_schema(arguments.schema)
+    return schema.domain, schema.queries if arguments.queries is None else arguments.queries
 
 
 def plan_json(made: Plan) -> dict[str, Any]:

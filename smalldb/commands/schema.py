@@ -3,11 +3,14 @@
 import argparse
 import os
 import sys
+from collections.abc import Sequence
 
 from smalldb.commands.options import Commands, keep_inputs
 from smalldb.files.outputs import Outputs
 from smalldb.schema import Schema, draft_schema, read_schema
 from smalldb.schema.tables import read_columns
+
+SHOWN = 24  # places of a column that are listed
 
 
 def add(commands: Commands) -> None:
@@ -15,8 +18,8 @@ def add(commands: Commands) -> None:
     command = commands.add_parser(
         "schema",
         help="draft a schema from column names, or show one",
-        description="A schema says what the columns of a table can hold, from public knowledge, so that they "
-        "can be released as yes/no attributes. It is never made from the values of the data.",
+        description="A schema says what the columns of a table can hold, from public knowledge. It is never "
+        "made from the values of the data.",
         epilog="example: smalldb schema init people.csv -o people.toml",
     )
     actions = command.add_subparsers(title="actions", metavar="ACTION", required=True)
@@ -34,8 +37,8 @@ def add(commands: Commands) -> None:
     init.set_defaults(run=run_init)
     show = actions.add_parser(
         "show",
-        help="check one, and show the attributes that it makes (reads no data)",
-        description="Check a schema, and show the yes/no attributes that it makes. No data is read.",
+        help="check one, and show the places of its columns (reads no data)",
+        description="Check a schema, and show what each of its columns can hold. No data is read.",
         epilog="example: smalldb schema show people.toml",
     )
     show.add_argument("schema", metavar="SCHEMA.toml")
@@ -65,9 +68,15 @@ def run_show(arguments: argparse.Namespace) -> None:
 def schema_account(schema: Schema) -> str:
     """Tell a schema, for people."""
     width = max(len(name) for name in schema.names)
-    lines = [f"{column.name:{width}}  {', '.join(column.code.names)}" for column in schema.columns]
     domain = schema.domain
-    lines.append(f"{len(domain.attributes)} attributes, {domain.size} cells that can exist")
+    lines = [f"{column.name:{width}}  {', '.join(_shown(column.labels))}" for column in domain.columns]
+    size = f"{domain.size:,}" if domain.valid_decided else f"up to {domain.product:,}"
+    lines.append(f"{len(domain.columns)} columns, {sum(domain.sizes)} places, {size} cells that can exist")
     if schema.queries is not None:
         lines.append(f"queries: {schema.queries}")
     return "\n".join(lines)
+
+
+def _shown(labels: Sequence[str]) -> Sequence[str]:
+    """Return the labels of a column's places, or the first and the last of many."""
+    return labels if len(labels) <= SHOWN else [*labels[: SHOWN - 2], "...", labels[-1]]

@@ -49,6 +49,11 @@ class Source:
     counts: str | None = None
     columns: tuple[str, ...] = ()
 
+    @property
+    def stated(self) -> str | None:
+        """The queries that the schema states, if it does."""
+        return None if self.schema is None else self.schema.queries
+
     def read(self, progress: bool = False) -> Rows:
         """Count its rows; errors as `smalldb.schema.tables.read_csv` and `read_table`."""
         if self.schema is None:

@@ -10,9 +10,13 @@ import pandas as pd
 
 from queries import DataError, Domain, QueryClass, Rows, Workload
 from queries.frames import as_frame, rows_of, universe_of
+from queries.packing import Integers
 from smalldb.planning import workload_of
+from smalldb.releasing.distances import MAX_VISITS, Distances, distances, visits
 
 Floats = npt.NDArray[np.float64]
+
+WIDTHS = (1, 2, 3)  # columns of the tables that are compared
 
 
 @final
@@ -24,41 +28,79 @@ class Evaluation:
     ----------
     workload
         The queries after reduction: of those with equal errors on all tables, one.
-    real, synthetic
-        The share of rows that satisfies each query (the mean of its values), exact.
+    real_rows, synthetic_rows
+        The two tables, at least one row each.
+    real_sums, synthetic_sums
+        The common denominator D of the queries times the sum of each over the rows: shape (size,).
     """
 
     workload: Workload
-    real: tuple[Fraction, ...]
-    synthetic: tuple[Fraction, ...]
+    real_rows: Rows
+    synthetic_rows: Rows
+    real_sums: Integers
+    synthetic_sums: Integers
 
     def __repr__(self) -> str:
         return "<Evaluation: computed from the data>"
 
     @property
+    def real(self) -> tuple[Fraction, ...]:
+        """The share of real rows that satisfies each query (the mean of its values), exact."""
+        return self._shares(self.real_sums, self.real_rows)
+
+    @property
+    def synthetic(self) -> tuple[Fraction, ...]:
+        """The share of synthetic rows that satisfies each query, exact."""
+        return self._shares(self.synthetic_sums, self.synthetic_rows)
+
+    @property
     def errors(self) -> tuple[Fraction, ...]:
         """|f(x) - f(y)| of each query, exact."""
-        return tuple(abs(a - b) for a, b in zip(self.real, self.synthetic, strict=True))
+        return tuple(Fraction(gap, self._scale) for gap in self._gaps.tolist())
 
     @property
     def max_error(self) -> Fraction:
         """The largest error; 0 where there is no query."""
-        return max(self.errors, default=Fraction(0))
+        return Fraction(int(self._gaps.max(initial=0)), self._scale)
 
     @property
     def mean_error(self) -> Fraction:
         """The mean of the errors; 0 where there is no query."""
-        return sum(self.errors, Fraction(0)) / max(1, len(self.errors))
+        return Fraction(sum(self._gaps.tolist()), self._scale * max(1, len(self._gaps)))
 
     def worst(self, count: int = 10) -> pd.DataFrame:
-        """Return the queries of largest error, largest first, as floats: query, real, synthetic, error."""
-        errors = self.errors
-        order = sorted(range(len(errors)), key=lambda j: -errors[j])[:count]
-        table = [
-            (self.workload.labels[j], float(self.real[j]), float(self.synthetic[j]), float(errors[j]))
-            for j in order
-        ]
+        """Return the queries of largest error, largest first, as floats: query, real, synthetic, error.
+
+        No other query is named or listed, however many there are.
+        """
+        sums = (self.real_sums, self.real_rows), (self.synthetic_sums, self.synthetic_rows)
+        table = []
+        for j in np.argsort(-self._gaps, kind="stable")[:count].tolist():
+            answers = (float(self._shares(each[j : j + 1], rows)[0]) for each, rows in sums)
+            table.append((self.workload.label(j), *answers, int(self._gaps[j]) / self._scale))
         return pd.DataFrame(table, columns=["query", "real", "synthetic", "error"])
+
+    def distances(self) -> tuple[Distances, ...]:
+        """How far the tables of 1, 2 and 3 columns are off, as far as they can be compared in seconds."""
+        real, made = self.real_rows, self.synthetic_rows
+        widths = [w for w in WIDTHS if w <= len(real.domain.sizes) and visits(real, made, w) <= MAX_VISITS]
+        return tuple(distances(real, made, width) for width in widths)
+
+    @property
+    def _gaps(self) -> Integers:
+        """The errors, times `_scale`; Python's integers where they pass int64."""
+        n, m = self.real_rows.n, self.synthetic_rows.n
+        kind = np.int64 if self._scale < 1 << 62 else object
+        gaps: Integers = np.abs(self.real_sums.astype(kind) * m - self.synthetic_sums.astype(kind) * n)
+        return gaps
+
+    @property
+    def _scale(self) -> int:
+        return self.real_rows.n * self.synthetic_rows.n * self.workload.denominator
+
+    def _shares(self, sums: Integers, rows: Rows) -> tuple[Fraction, ...]:
+        scale = rows.n * self.workload.denominator
+        return tuple(Fraction(total, scale) for total in sums.tolist())
 
 
 def evaluate(
@@ -73,11 +115,11 @@ def evaluate(
     Parameters
     ----------
     real, synthetic
-        Tables of bool or 0/1 integer columns, or counted rows of one domain. The number of rows may differ.
+        Tables of the domain's columns, or counted rows of one domain. The number of rows may differ.
     queries
-        A query class, its text, or a workload; by default all cells of 1- and 2-way tables.
+        A query class, its text, or a workload; by default all cells of the tables of 1 and 2 columns.
     domain
-        The universe; by default every column of `real` is an attribute and every cell can exist.
+        The universe; by default every column of `real` is a yes/no attribute and every cell can exist.
 
     Raises
     ------
@@ -97,9 +139,10 @@ def evaluate(
     if universe_of(synthetic, universe) != universe:
         raise ValueError("the two tables are over different domains")
     workload = workload_of(queries, universe)
-    return Evaluation(
-        workload, *(_answers(rows_of(table, universe), workload) for table in (real, synthetic))
-    )
+    ours, theirs = (rows_of(table, universe) for table in (real, synthetic))
+    if ours.n == 0 or theirs.n == 0:
+        raise DataError("a table has no rows")
+    return Evaluation(workload, ours, theirs, workload.answers(ours), workload.answers(theirs))
 
 
 def joint_shares(rows: Rows) -> Floats:
@@ -107,10 +150,3 @@ def joint_shares(rows: Rows) -> Floats:
     bits = rows.bits().astype(np.float64)
     joint: Floats = (bits * rows.counts[:, None]).T @ bits / rows.n
     return joint
-
-
-def _answers(rows: Rows, workload: Workload) -> tuple[Fraction, ...]:
-    if rows.n == 0:
-        raise DataError("a table has no rows")
-    scale = rows.n * workload.denominator
-    return tuple(Fraction(total, scale) for total in workload.answers(rows).tolist())

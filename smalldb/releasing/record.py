@@ -39,7 +39,7 @@ class Universe(TypedDict):
 
     attributes: list[str]
     columns: NotRequired[list[RecordedColumn]]
-    valid: str | list[str] | list[int] | None
+    valid: str | list[str | int] | None
 
 
 class Versions(TypedDict):
@@ -107,7 +107,7 @@ def make_record(plan: Plan, *, private: bool, drawn: Drawn | None = None) -> Rec
         },
         "universe": {
             "attributes": list(domain.attributes),
-            "valid": list(domain.valid) if isinstance(domain.valid, tuple) else domain.valid,
+            "valid": [*domain.valid] if isinstance(domain.valid, tuple) else domain.valid,
         },
         "bounds": bounds,
         "private": private,

@@ -1,4 +1,4 @@
-"""A column of a table: its kind, its place for gaps, and how both become yes/no attributes and back."""
+"""A column of a table: its kind, its place for gaps, and how fields become places and back."""
 
 import warnings
 from dataclasses import dataclass, field
@@ -8,12 +8,13 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+import queries
 from queries import DataError
-from queries.domain import Bits
 from queries.expressions import suggestion
+from queries.packing import Places
 from smalldb.schema.codings import Coding, binary, one_hot, thermometer
 from smalldb.schema.fields import as_field, spelled
-from smalldb.schema.kinds import Categories, Cuts, Kind
+from smalldb.schema.kinds import Categories, Cuts, Dates, Flag, Kind
 from smalldb.schema.pieces import Fields
 
 _PLAIN = {"boolean": "bool", "Int64": "int64"}  # for columns without gaps
@@ -22,7 +23,7 @@ _PLAIN = {"boolean": "bool", "Int64": "int64"}  # for columns without gaps
 @final
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column and its attributes; all of it public.
+    """A column, its places and their attributes; all of it public.
 
     Decoding any place and encoding what comes out gives that place again: checked when a column is made.
 
@@ -43,6 +44,11 @@ class Column:
     dtype
         Of the decoded column, as pandas names it; None: as the kind has it.
 
+    Attributes
+    ----------
+    universe
+        The column of the domain: its places, named as people read them, and its attributes.
+
     Raises
     ------
     ValueError, TypeError
@@ -56,7 +62,7 @@ class Column:
     gaps: tuple[str, ...] = ()
     unknown: bool = False
     dtype: str | None = None
-    code: Coding = field(init=False, repr=False, compare=False)
+    universe: queries.Column = field(init=False, repr=False, compare=False)
     _values: "pd.Series[Any]" = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -64,15 +70,15 @@ class Column:
             raise ValueError(
                 f"column {self.name!r}: expected a name without backticks, and without spaces at its ends"
             )
-        codings, spelled = self.kind.codings, {as_field(value) for value in self.kind.values()}
+        codings, texts = self.kind.codings, {as_field(value) for value in self.kind.values()}
         if self.coding is not None and self.coding not in codings:
             near = suggestion(self.coding, codings)
             raise ValueError(f"column {self.name!r}: coding must be one of {', '.join(codings)}{near}")
         if self.unknown and not self.missing:
             raise ValueError(f'column {self.name!r}: unknown = "missing" needs missing = true')
-        if self.gaps and (not self.missing or spelled & {*self.gaps}):
+        if self.gaps and (not self.missing or texts & {*self.gaps}):
             raise ValueError(f"column {self.name!r}: what means missing cannot be a value of the column")
-        object.__setattr__(self, "code", self._code(self.coding or codings[0]))
+        object.__setattr__(self, "universe", self._universe(self.coding or codings[0]))
         object.__setattr__(self, "_values", self._series())
 
     def places(self, fields: Fields) -> npt.NDArray[np.int64]:
@@ -107,20 +113,29 @@ class Column:
             )
         return found[codes]
 
-    def bits(self, fields: Fields) -> Bits:
-        """Return the attributes of each field, shape (r, attributes), uint8; errors as `places`."""
-        return self.code.table[self.places(fields)]
+    def decode(self, places: Places) -> "pd.Series[Any]":
+        """Write each place, shape (r,), as a value of the column.
 
-    def decode(self, bits: Bits) -> "pd.Series[Any]":
-        """Write each row of the column's attributes as a value of the column.
-
-        ValueError: a row of attributes that stands for no place.
+        ValueError: a place that the column does not have.
         """
-        try:
-            places = self.code.places(bits)
-        except KeyError as error:
-            raise ValueError(f"column {self.name!r}: a row of its attributes cannot exist") from error
+        if len(places) and not 0 <= int(places.min()) <= int(places.max()) < len(self._values):
+            raise ValueError(f"column {self.name!r}: it has {len(self._values)} places, numbered from 0")
         return self._values.iloc[places].reset_index(drop=True)
+
+    def _universe(self, coding: str) -> queries.Column:
+        gap, kind = ["missing"] * self.missing, self.kind
+        if isinstance(kind, Flag) and not gap:
+            return queries.Column(self.name)
+        cuts = kind.cuts if isinstance(kind, Cuts | Dates) else ()
+        if cuts:
+            labels = kind.names(self.name, "bins")
+        else:
+            labels = ["no", "yes"] if isinstance(kind, Flag) else [str(value) for value in kind.values()]
+        code = self._code(coding)
+        ordered = bool(cuts) and not gap
+        return queries.Column.coded(
+            self.name, labels + gap, code.names, code.table, ordered=ordered, cuts=cuts
+        )
 
     def _code(self, coding: str) -> Coding:
         names, gap = self.kind.names(self.name, coding), [f"{self.name}=missing"] * self.missing

@@ -10,9 +10,9 @@ HEAD = """\
 # A draft: each column still needs what it can hold. Choose it from public knowledge (a code book, a form, the
 # law), never from a look at the data: a category or a cut point that was read off the data gives it away.
 #   kind = "bool"         0/1 or true/false
-#   kind = "categories"   values = ["north", "south"]; unknown = "other"; coding = "one-hot" or "bits"
-#   kind = "cuts"         cuts = [18, 65], range = [0, 110]; coding = "thermometer", "bins" or "bits"
-#   kind = "dates"        cuts = [1960, 1990], range = [1920, 2030], in years; coding as for cuts
+#   kind = "categories"   values = ["north", "south"]; unknown = "other"
+#   kind = "cuts"         cuts = [18, 65], range = [0, 110]
+#   kind = "dates"        cuts = [1960, 1990], range = [1920, 2030], in years
 # Each also takes missing = true (a place for gaps), unknown = "missing" and dtype = "...".
 # A column that is not to be released: delete its table, and list it in ignore.
 ignore = []

@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 
 from queries import Domain, Rows, spec
-from queries.domain import MAX_TABLE_ATTRIBUTES, Bits
 from queries.expressions import parse, suggestion
 from queries.frames import as_frame
+from queries.packing import Integers, Places, places_dtype
 from smalldb.schema.columns import Column
 from smalldb.schema.pieces import CHUNK, Fields, Piece, distinct, read_counts, tally
 
@@ -26,7 +26,7 @@ class Schema:
     columns
         In the order in which a decoded table has them.
     valid
-        Predicate over the attributes: which rows can exist, beside what the codings rule out by themselves.
+        Which rows can exist: a predicate over attributes and places, or several (rules, which all must hold).
     queries
         What a release shall answer well if nobody says otherwise, as `queries.spec` reads it.
     ignored
@@ -35,17 +35,17 @@ class Schema:
     Attributes
     ----------
     domain
-        The universe: the attributes of each column in turn.
+        The universe: the places of each column in turn.
 
     Raises
     ------
     ValueError
-        No columns, a name twice, queries that cannot be read, more than 20 attributes where some settings of
-        them cannot exist.
+        No columns, a name twice, queries or rules that cannot be read, rules that leave no row: all at once,
+        joined by semicolons.
     """
 
     columns: tuple[Column, ...]
-    valid: str | None = None
+    valid: str | tuple[str, ...] | None = None
     queries: str | None = None
     ignored: tuple[str, ...] = ()
     domain: Domain = field(init=False, repr=False, compare=False)
@@ -53,16 +53,19 @@ class Schema:
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", tuple(self.columns))
         object.__setattr__(self, "ignored", tuple(self.ignored))
-        if not self.columns:
-            raise ValueError("a schema needs at least one column")
+        if self.valid is not None and not isinstance(self.valid, str):
+            object.__setattr__(self, "valid", tuple(self.valid) or None)
+        wrong = [] if self.columns else ["a schema needs at least one column"]
         for name, times in Counter(self.names).items():
             if times > 1:
-                raise ValueError(f"column {name!r} stands more than once")
+                wrong.append(f"column {name!r} stands more than once")
             if name in self.ignored:
-                raise ValueError(f"column {name!r} is described and ignored")
-        if self.queries is not None:
-            spec.parse(self.queries)
-        object.__setattr__(self, "domain", self._domain())
+                wrong.append(f"column {name!r} is described and ignored")
+        rules = (self.valid,) if isinstance(self.valid, str) else self.valid or ()
+        wrong += unreadable(self.queries, rules)
+        if wrong:
+            raise ValueError("; ".join(wrong))
+        object.__setattr__(self, "domain", Domain([c.universe for c in self.columns], self.valid))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -136,41 +139,42 @@ class Schema:
         """
         return tally(self.domain, (self._counted(fields, times, counts) for fields, times in pieces))
 
-    def decode(self, bits: Bits) -> pd.DataFrame:
-        """Write rows of attributes, shape (r, d), as a table: the schema's columns with their dtypes.
+    def decode(self, places: Places) -> pd.DataFrame:
+        """Write rows of places, shape (r, C), as a table: the schema's columns with their dtypes.
 
         A field is the middle of its bin, or its category; see the kinds of columns.
 
         Raises
         ------
         ValueError
-            A row of attributes that cannot exist.
+            A place that its column does not have, or another number of columns.
         """
-        ends = np.cumsum([len(column.code.names) for column in self.columns])
-        parts = np.split(bits, ends[:-1], axis=1)
+        if places.ndim != 2 or places.shape[1] != len(self.columns):
+            raise ValueError(f"rows must be places of shape (r, {len(self.columns)})")
         return pd.DataFrame(
-            {column.name: column.decode(part) for column, part in zip(self.columns, parts, strict=True)}
+            {column.name: column.decode(places[:, c]) for c, column in enumerate(self.columns)}
         )
 
     def _counted(
         self, fields: Sequence[Fields], times: Sequence[int] | None, counts: str | None
-    ) -> tuple[Bits, Sequence[int]]:
-        chosen = [column.bits(part) for column, part in zip(self.columns, fields, strict=False)]
-        bits = np.hstack(chosen)
+    ) -> tuple[Places, Sequence[int] | Integers]:
+        sizes = self.domain.sizes
+        places = np.empty((len(fields[0]), len(sizes)), dtype=places_dtype(sizes), order="F")
+        for c, column in enumerate(self.columns):
+            places[:, c] = column.places(fields[c])
         if counts is not None:
             stated = read_counts(fields[-1], counts)
-            return bits, stated if times is None else [a * b for a, b in zip(stated, times, strict=True)]
-        return distinct(bits) if times is None else (bits, times)
+            return places, stated if times is None else [a * b for a, b in zip(stated, times, strict=True)]
+        return distinct(places, sizes) if times is None else (places, times)
 
-    def _domain(self) -> Domain:
-        names = [name for column in self.columns for name in column.code.names]
-        rules = [column.code.rule for column in self.columns if column.code.rule is not None]
-        if self.valid is not None:
-            parse(self.valid)
-            rules.append(f"({self.valid})")
-        if rules and len(names) > MAX_TABLE_ATTRIBUTES:
-            raise ValueError(
-                f"columns make {len(names)} attributes: at most {MAX_TABLE_ATTRIBUTES} where not every row "
-                'can exist; use fewer cuts and categories, or coding = "bits" with 2, 4, 8, ... places'
-            )
-        return Domain(names, " & ".join(rules) or None)
+
+def unreadable(queries: str | None, rules: Iterable[str]) -> list[str]:
+    """Tell what cannot be read of the queries and the rules of a schema."""
+    wrong = []
+    readers = [(spec.parse, queries)] if queries is not None else []
+    for read, text in (*readers, *((parse, rule) for rule in rules)):
+        try:
+            read(text)
+        except (ValueError, TypeError) as error:
+            wrong.append(str(error))
+    return wrong

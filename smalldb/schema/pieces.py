@@ -9,8 +9,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from queries import DataError, Domain, Rows
-from queries.domain import Bits
-from queries.rows import pack
+from queries.packing import Integers, Places, merge, pack_places, unpack_places
+from queries.rows import MAX_TOTAL
 
 Fields: TypeAlias = "pd.Series[Any] | npt.NDArray[Any]"
 Piece: TypeAlias = tuple[Sequence[Fields], Sequence[int] | None]
@@ -21,37 +21,40 @@ CHUNK = 1 << 16  # rows of a piece
 _COUNT = re.compile("[0-9]{1,19}")
 
 
-def tally(domain: Domain, pieces: Iterable[tuple[Bits, Sequence[int]]]) -> Rows:
-    """Add up 0/1 rows, shape (r, d), with how often each occurs; memory grows with the distinct rows only.
+def tally(domain: Domain, pieces: Iterable[tuple[Places, Sequence[int] | Integers]]) -> Rows:
+    """Add up rows of places, shape (r, C), with how often each occurs; memory grows with the distinct rows.
 
     Raises
     ------
     DataError
         A row outside the domain's valid cells, or counts that add up to 2^62 or more.
     """
-    total = Rows.from_counts(domain, domain.decode(np.zeros((0, len(domain.attributes)), dtype=np.uint8)), [])
-    waiting: list[Bits] = []
-    times: list[int] = []
+    total = Rows.from_places(domain, np.zeros((0, len(domain.sizes)), dtype=np.uint8))
+    waiting: list[Places] = []
+    times: list[Integers] = []
+    n, held = 0, 0
 
     def added() -> Rows:
-        bits = np.vstack([total.bits(), *waiting])
-        return Rows.from_counts(domain, domain.decode(bits), [*total.counts.tolist(), *times])
+        places = np.vstack([total.places(), *waiting])
+        return Rows.from_places(domain, places, np.concatenate([total.counts, *times]))
 
-    for bits, counts in pieces:
-        waiting.append(bits)
-        times += counts
-        if len(times) > max(CHUNK, len(total.counts)):  # so each row is moved a few times, not once a piece
-            total = added()
+    for places, counts in pieces:
+        n += int(counts.sum()) if isinstance(counts, np.ndarray) else sum(counts)
+        if n >= MAX_TOTAL:
+            raise DataError("counts add up to 2^62 or more")
+        waiting.append(places)
+        times.append(np.asarray(counts, dtype=np.int64))
+        held += len(places)
+        if held > max(CHUNK, len(total.counts)):  # so each row is moved a few times, not once a piece
+            total, held = added(), 0
             waiting, times = [], []
     return added()
 
 
-def distinct(bits: Bits) -> tuple[Bits, list[int]]:
-    """Return the distinct rows of 0/1 rows, shape (r, d), and how often each occurs."""
-    words = pack(bits)
-    keys = words[:, 0] if words.shape[1] == 1 else words
-    _, places, times = np.unique(keys, axis=0, return_index=True, return_counts=True)
-    return bits[places], times.tolist()
+def distinct(places: Places, sizes: Sequence[int]) -> tuple[Places, Integers]:
+    """Return the distinct rows of rows of places, shape (r, C), ascending, and how often each occurs."""
+    words, times = merge(pack_places(places, sizes))
+    return unpack_places(words, sizes), times
 
 
 def read_counts(fields: Fields, name: str) -> list[int]:

@@ -17,6 +17,7 @@ import pandas as pd
 from queries import DataError, Domain, Rows
 from queries.domain import Bits
 from queries.expressions import suggestion
+from queries.packing import Integers
 from smalldb.files.outputs import unchanged
 from smalldb.schema import Schema
 from smalldb.schema.pieces import Piece, distinct, tally
@@ -79,7 +80,7 @@ def read_csv(path: str, domain: Domain) -> Rows:
         A line that is no CSV or of another length; a field that its column cannot hold: names the column.
     """
 
-    def encoded() -> Iterator[tuple[Bits, Sequence[int]]]:
+    def encoded() -> Iterator[tuple[Bits, Integers]]:
         if is_json_lines(path):
             pieces = _json_pieces(path, [name.strip() for name in domain.attributes], None)
         else:
@@ -90,7 +91,7 @@ def read_csv(path: str, domain: Domain) -> Rows:
                 codes, fields = pd.factorize(column)
                 found = _column([field.strip().lower() for field in fields], name)
                 bits[:, j] = np.array(found, dtype=np.uint8)[codes]
-            yield distinct(bits)
+            yield distinct(bits, domain.sizes)
 
     return tally(domain, encoded())
 
@@ -98,7 +99,7 @@ def read_csv(path: str, domain: Domain) -> Rows:
 def read_table(path: str, schema: Schema, counts: str | None = None, progress: bool = False) -> Rows:
     """Count the rows of a CSV, JSON lines (``.jsonl``) or Parquet file (``.parquet``, by pyarrow), in pieces.
 
-    Memory grows with the distinct rows of attributes only.
+    Memory grows with the distinct rows of places only.
 
     Parameters
     ----------

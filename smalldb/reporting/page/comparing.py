@@ -1,13 +1,17 @@
 """What a page says of the data beside the release: confidential."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
+import numpy as np
+
 from queries import Rows
+from smalldb.releasing.distances import Distances
 from smalldb.releasing.evaluation import Evaluation, joint_shares
 from smalldb.reporting.page.describing import cards
-from smalldb.reporting.page.markup import element, facts, section, table, text
-from smalldb.reporting.page.pictures import pairs
+from smalldb.reporting.page.markup import element, facts, paragraph, section, table, text
+from smalldb.reporting.page.pictures import MAX_COLUMNS, pairs
 from smalldb.reporting.page.shares import marginals
 from smalldb.schema import Schema
 
@@ -42,7 +46,6 @@ def compared(comparison: Comparison, synthetic: Rows, schema: Schema | None) -> 
     if made is None:
         none = text("The data have no rows: there is nothing to compare.")
         return section(title, "compared", element("p", lead, none))
-    names = real.domain.attributes
     worst = [
         (row.query, f"{row.real:.4f}", f"{row.synthetic:.4f}", f"{row.error:.4f}")
         for row in made.worst().itertuples()
@@ -60,11 +63,44 @@ def compared(comparison: Comparison, synthetic: Rows, schema: Schema | None) -> 
         ),
         table("The queries that are farthest off", ("query", "real", "synthetic", "error"), worst),
         element("p", *key, class_="key"),
-        cards(("real", marginals(real, schema)), ("synthetic", marginals(synthetic, schema))),
-        pairs(
-            "Rows with both of two attributes, synthetic less real, in points of a percent",
-            names,
-            joint_shares(synthetic) - joint_shares(real),
-            signed=True,
-        ),
+        cards(("real", marginals(real, schema is None)), ("synthetic", marginals(synthetic, schema is None))),
+        *_tables(made.distances()),
+        _pairs(real, synthetic, made),
     )
+
+
+def _tables(found: Sequence[Distances]) -> list[str]:
+    """Show how far the tables of one, two and three columns are apart."""
+    rows = [
+        (f"{each.width}", f"{len(each.tables):,}", *(f"{v:.4f}" for v in _figures(each)))
+        for each in found
+        if each.tables
+    ]
+    head = ("columns", "tables", "mean", "largest", "independent: mean", "largest")
+    said = (
+        "Total variation distance: half the sum over a table's cells of how far its shares are apart. Beside "
+    )
+    said += "it that of independent columns with the data's own shares, as a yardstick."
+    return [table("Distance of the tables of so many columns", head, rows), paragraph(said)] if rows else []
+
+
+def _figures(found: Distances) -> list[float]:
+    values = found.tvd, found.independent
+    return [float(figure) for each in values for figure in (each.mean(), each.max())]
+
+
+def _pairs(real: Rows, synthetic: Rows, made: Evaluation) -> str:
+    """Show how far each two columns are off together."""
+    domain = real.domain
+    if domain.binary:
+        title = "Rows with both of two attributes, synthetic less real, in points of a percent"
+        off = joint_shares(synthetic) - joint_shares(real)
+        return pairs(title, domain.attributes, off, signed=True)
+    names, size = domain.names[:MAX_COLUMNS], min(len(domain.names), MAX_COLUMNS)
+    off = np.full((size, size), np.nan)
+    for each in made.distances():
+        for columns, tvd in zip(each.tables, each.tvd.tolist(), strict=True):
+            if each.width <= 2 and columns[-1] < size:
+                off[columns[0], columns[-1]] = off[columns[-1], columns[0]] = tvd
+    title = "Distance of the table of each two columns (in the diagonal, of one), in percent"
+    return pairs(title, names, off, most=MAX_COLUMNS)

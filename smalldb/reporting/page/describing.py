@@ -6,25 +6,27 @@ from itertools import islice
 
 import pandas as pd
 
+from queries import Workload
 from smalldb.planning import Neighbours, Plan
 from smalldb.releasing.evaluation import joint_shares
 from smalldb.releasing.record import Record
 from smalldb.releasing.release import Release
 from smalldb.reporting.page.beliefs import belief, factor, right_guess
 from smalldb.reporting.page.markup import element, facts, folded, paragraph, section, table, text
-from smalldb.reporting.page.pictures import bars, pairs
-from smalldb.reporting.page.shares import Marginal, marginals
+from smalldb.reporting.page.pictures import MAX_COLUMNS, bars, pairs
+from smalldb.reporting.page.shares import Marginal, association, marginals, pairs_covered, uncovered
 from smalldb.reporting.words import brief, privacy, promised, rounded_up
 from smalldb.schema import Schema
 
-SHOWN_ROWS, SHOWN_QUERIES, SHOWN_PLACES = 20, 200, 60
+SHOWN_ROWS, SHOWN_QUERIES, SHOWN_PLACES, SHOWN_COLUMNS = 20, 200, 60, 200
 BELIEFS, GUESSES = ("0.01", "0.1", "0.5"), ("0.5", "0.9", "0.99")
 
 
-def what(plan: Plan, record: Record, schema: Schema | None) -> str:
+def what(plan: Plan, record: Record) -> str:
     """Say what was released."""
-    columns = list(record["universe"]["attributes"] if schema is None else schema.names)
-    queries = record["queries"]
+    queries, columns = record["queries"], plan.workload.domain.columns
+    named = [c.name if c.yes_no else f"{c.name} ({c.size} places)" for c in columns[:SHOWN_COLUMNS]]
+    named += [f"and {len(columns) - SHOWN_COLUMNS:,} more"] if len(columns) > SHOWN_COLUMNS else []
     chosen = [] if plan.why is None else [("Why this mechanism", plan.why)]
     return section(
         "What was released",
@@ -32,7 +34,7 @@ def what(plan: Plan, record: Record, schema: Schema | None) -> str:
         facts(
             [
                 ("Rows", f"{record['rows']:,} synthetic rows; none belongs to a person"),
-                ("Columns", ", ".join(columns)),
+                ("Columns", ", ".join(named)),
                 ("Mechanism", plan.chosen.explanation),
                 *chosen,
                 (
@@ -137,51 +139,91 @@ def errors(plan: Plan, record: Record) -> str:
         inner = paragraph(sure) + table("Bounds on the largest error", ("bound", "error at most"), rows)
         if not rows:
             inner = paragraph("A bound is not known for this release.")
-    labels = plan.workload.labels
-    left = len(labels) - SHOWN_QUERIES
-    listed = [element("li", element("code", text(label))) for label in labels[:SHOWN_QUERIES]]
+    workload = plan.workload
+    left = workload.size - SHOWN_QUERIES
+    labels = map(workload.label, range(min(workload.size, SHOWN_QUERIES)))
+    listed = [element("li", element("code", text(label))) for label in labels]
     more = [paragraph(f"and {left:,} more")] if left > 0 else []
     return section(
         "How far answers may be off",
         "errors",
         inner,
-        folded(f"The {len(labels):,} queries", element("ol", *listed), *more),
+        folded(f"The {workload.size:,} queries", element("ol", *listed), *more),
         paragraph(
             "Nothing is promised for other analyses: means over rare groups, models, what was not asked for."
         ),
     )
 
 
-def contents(release: Release, schema: Schema | None) -> str:
+def contents(release: Release, schema: Schema | None, bounded: bool) -> str:
     """Show the synthetic data's own marginals and first rows; public, as the data are."""
     shown = release.data if schema is None else schema.decode(release.places[:SHOWN_ROWS])
-    synthetic = release.rows
+    synthetic, workload = release.rows, release.plan.workload
     rows = [(i + 1, *map(_field, row)) for i, row in enumerate(shown[:SHOWN_ROWS].itertuples(index=False))]
+    domain, said = synthetic.domain, "Shares of the synthetic rows. They are public, as the rows are."
+    said += (
+        " A share is within the bound above of that in the data, unless it is marked: not covered by a bound."
+        if bounded
+        else " No bound covers them."
+    )
+    notes = _not_covered(workload, schema is None) if bounded else []
+    if domain.binary:
+        title, shares = "Synthetic rows with both of two attributes, in percent", joint_shares(synthetic)
+        picture = pairs(title, domain.attributes, shares)
+        marked = bounded and not pairs_covered(workload)
+        note = "Of these shares, some are not covered by a bound." if marked else ""
+    else:
+        names = domain.names[:MAX_COLUMNS]
+        title = "How strongly two columns go together in the synthetic rows: Cramer's V, from 0 to 100"
+        picture = pairs(title, names, association(synthetic, len(names)), most=MAX_COLUMNS)
+        note = (
+            "0: the two are independent; 100: one says the other. These numbers are not covered by a bound."
+        )
+        if len(names) < len(domain.names):
+            note += f" The first {len(names)} columns are shown."
     return section(
         "The synthetic data",
         "data",
-        paragraph("Shares of the synthetic rows. They are public, as the rows are."),
-        cards(("synthetic", marginals(synthetic, schema))),
-        pairs(
-            "Synthetic rows with both of two attributes, in percent",
-            synthetic.domain.attributes,
-            joint_shares(synthetic),
-        ),
+        paragraph(said),
+        cards(("synthetic", marginals(synthetic, schema is None)), notes=notes),
+        picture,
+        *([paragraph(note)] if note else []),
         folded("The first rows", table("The first rows", ("row", *map(str, shown.columns)), rows)),
     )
 
 
-def cards(*tables: tuple[str, Sequence[Marginal]]) -> str:
-    """Draw the marginals of one or two named tables of the same columns."""
-    drawn = []
-    for columns in islice(zip(*(found for _, found in tables), strict=True), SHOWN_PLACES):
+def cards(*tables: tuple[str, Sequence[Marginal]], notes: Sequence[str] = ()) -> str:
+    """Draw the marginals of one or two named tables of the same columns, each with its note (or none)."""
+    drawn, found = [], tables[0][1]
+    noted = [*notes, *[""] * (len(found) - len(notes))]
+    for note, *columns in islice(zip(noted, *(own for _, own in tables), strict=True), SHOWN_PLACES):
         labels = columns[0].labels[:SHOWN_PLACES]
         series = [(name, own.shares) for (name, _), own in zip(tables, columns, strict=True)]
-        drawn.append(bars(columns[0].column, labels, *series))
-    found = tables[0][1]
+        drawn.append(bars(columns[0].column, labels, *series, note=note))
     if max(len(found), *(len(own.labels) for own in found)) > SHOWN_PLACES:
         drawn.append(paragraph(f"Of columns, and of what each can hold, the first {SHOWN_PLACES} are drawn."))
     return element("div", *drawn, class_="cards")
+
+
+def _not_covered(workload: Workload, together: bool) -> list[str]:
+    """Return the note of each card: which of its shares no bound covers."""
+    domain, notes = workload.domain, []
+    left = uncovered(workload)
+    if together and domain.binary:  # one card, a label for each column
+        names = [name for name, places in zip(domain.attributes, left, strict=True) if places]
+        return [_note(names, len(domain.attributes))]
+    for column, places in zip(domain.columns, left, strict=True):
+        notes.append(_note([column.labels[place] for place in places], column.size))
+    return notes
+
+
+def _note(labels: Sequence[str], among: int) -> str:
+    if not labels:
+        return ""
+    if len(labels) == among:
+        return "Not covered by a bound."
+    more = "" if len(labels) <= SHOWN_PLACES else f" and {len(labels) - SHOWN_PLACES} more"
+    return f"Not covered by a bound: {', '.join(labels[:SHOWN_PLACES])}{more}."
 
 
 def _field(value: object) -> str:

@@ -1,6 +1,7 @@
 """Pictures as inline SVG, in the colours of the page, so that they are readable in the dark too."""
 
 from collections.abc import Sequence
+from math import isnan
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +12,8 @@ Floats = npt.NDArray[np.float64]
 
 WIDTH, STEP, LABEL = 300, 40, 27  # of bars: units of the picture; characters of a label
 CELL, MARGIN, NAME = 40, 190, 24  # of a heat map: pixels, pixels, characters of a name
-MAX_HEAT = 24  # attributes
+MAX_HEAT = 24  # attributes, and
+MAX_COLUMNS = 30  # columns of a heat map
 STRONGEST = 0.45  # opacity of a cell: what stands in it stays readable
 
 
@@ -24,7 +26,7 @@ def percent(share: float) -> str:
     return f"{100 * share:.1f} %"
 
 
-def bars(title: str, labels: Sequence[str], *series: tuple[str, Sequence[float]]) -> str:
+def bars(title: str, labels: Sequence[str], *series: tuple[str, Sequence[float]], note: str = "") -> str:
     """Draw shares of rows as bars, one for each label and each (one or two) named series.
 
     Parameters
@@ -35,6 +37,8 @@ def bars(title: str, labels: Sequence[str], *series: tuple[str, Sequence[float]]
         What each share is of.
     series
         Name and shares, from 0 to 1.
+    note
+        Said beneath.
     """
     said, marks = [], []
     for i, label in enumerate(labels):
@@ -65,16 +69,19 @@ def bars(title: str, labels: Sequence[str], *series: tuple[str, Sequence[float]]
         role="img",
         aria_label=f"{title}, share of rows ({names}): {'; '.join(said)}",
     )
-    return element("figure", element("figcaption", text(title)), picture, class_="bars")
+    said_beneath = [element("p", text(note), class_="note")] if note else []
+    return element("figure", element("figcaption", text(title)), picture, *said_beneath, class_="bars")
 
 
-def pairs(title: str, names: Sequence[str], shares: Floats, signed: bool = False) -> str:
-    """Show a number for each two attributes, shape (d, d), as a heat map and as a table.
+def pairs(
+    title: str, names: Sequence[str], shares: Floats, signed: bool = False, most: int = MAX_HEAT
+) -> str:
+    """Show a number for each two attributes or columns, shape (d, d), as a heat map and as a table.
 
-    Shares, or with `signed` their differences, in two colours.
+    Shares, or with `signed` their differences, in two colours. What is no number stays empty.
     """
-    if len(names) > MAX_HEAT:
-        return paragraph(f"Pairs of attributes are shown for at most {MAX_HEAT} of them.")
+    if len(names) > most:
+        return paragraph(f"Pairs of attributes are shown for at most {most} of them.")
     head = ("", *(str(j + 1) for j in range(len(names))))
     rows = [
         (f"{i + 1} {name}", *(_points(share, signed) for share in shares[i].tolist()))
@@ -84,7 +91,7 @@ def pairs(title: str, names: Sequence[str], shares: Floats, signed: bool = False
 
 
 def _heat(title: str, names: Sequence[str], shares: Floats, signed: bool) -> str:
-    reach = max(float(np.abs(shares).max()), 1e-9)
+    reach = max(float(np.nanmax(np.abs(shares), initial=0)), 1e-9)
     marks = []
     for i, name in enumerate(names):
         middle = CELL * i + CELL * 1.5
@@ -98,7 +105,7 @@ def _heat(title: str, names: Sequence[str], shares: Floats, signed: bool) -> str
                     "rect",
                     **cell,
                     class_="bar1" if share < 0 else "bar0",
-                    fill_opacity=f"{STRONGEST * abs(share) / reach:.3f}",
+                    fill_opacity=f"{0 if isnan(share) else STRONGEST * abs(share) / reach:.3f}",
                 )
             )
             marks.append(
@@ -120,6 +127,8 @@ def _heat(title: str, names: Sequence[str], shares: Floats, signed: bool) -> str
 
 
 def _points(share: float, signed: bool) -> str:
+    if isnan(share):
+        return ""
     if not signed:
         return f"{100 * share:.0f}"
     points = round(100 * share, 1)

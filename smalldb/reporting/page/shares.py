@@ -1,56 +1,103 @@
-"""How often each value of each column stands in a table: its 1-way marginals."""
+"""How often each place of each column stands in a table, and which of these shares a bound covers."""
 
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
-from queries import Rows
-from smalldb.schema import Cuts, Dates, Flag, Schema
-from smalldb.schema.columns import Column
+from queries import Rows, Workload
+from queries.packing import Integers, Places
+from queries.rows import tabulated
+
+Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
 class Marginal:
-    """A column, the names of what it can hold, and the share of rows in each."""
+    """A column, the labels of its places, and the share of rows in each."""
 
     column: str
     labels: tuple[str, ...]
     shares: tuple[float, ...]
 
 
-def marginals(rows: Rows, schema: Schema | None) -> list[Marginal]:
-    """Return the marginals of the schema's columns; without one, of all attributes together.
+def marginals(rows: Rows, together: bool = False) -> list[Marginal]:
+    """Return the marginals of the columns.
 
     Parameters
     ----------
     rows
         At least one.
-    schema
-        Whose domain the rows are of.
+    together
+        Take yes/no columns together: the share of rows with each of them.
     """
-    bits, weights = rows.bits(), rows.counts / rows.n
-    if schema is None:
-        return [Marginal("Attributes", rows.domain.attributes, tuple(weights @ bits))]
-    found, start = [], 0
-    for column in schema.columns:
-        end = start + len(column.code.names)
-        places = column.code.places(bits[:, start:end])
-        labels = place_names(column)
-        shares = np.bincount(places, weights=weights, minlength=len(labels))
-        found.append(Marginal(column.name, labels, tuple(shares.tolist())))
-        start = end
+    domain, (places, n) = rows.domain, _unpacked(rows)
+    counts = [tabulated(domain, places, rows.counts, (c,)) for c in range(len(domain.sizes))]
+    if together and domain.binary:
+        return [Marginal("Attributes", domain.attributes, tuple(int(yes) / n for _, yes in counts))]
+    return [
+        Marginal(column.name, column.labels, tuple((found / n).tolist()))
+        for column, found in zip(domain.columns, counts, strict=True)
+    ]
+
+
+def association(rows: Rows, columns: int) -> Floats:
+    """Return Cramer's V of each two of the first columns, shape (columns, columns).
+
+    V is the root of chi^2 / (n (k - 1)), where k is the lesser number of places that occur: 0 where two
+    columns are independent, 1 where one says the other. Of a column with one place in use it is 0.
+    """
+    domain, (places, n) = rows.domain, _unpacked(rows)
+    found = np.eye(columns)
+    for a in range(columns):
+        for b in range(a):
+            shape = domain.sizes[a], domain.sizes[b]
+            table = tabulated(domain, places, rows.counts, (a, b)).reshape(shape) / n
+            rest = table[table.any(axis=1)][:, table.any(axis=0)]
+            expected = np.multiply.outer(rest.sum(axis=1), rest.sum(axis=0))
+            least = min(rest.shape) - 1
+            squares = float(((rest - expected) ** 2 / expected).sum()) / least if least else 0.0
+            found[a, b] = found[b, a] = min(1.0, np.sqrt(squares))
     return found
 
 
-def place_names(column: Column) -> tuple[str, ...]:
-    """Name the places of a column, as people read them.
+def uncovered(workload: Workload) -> list[tuple[int, ...]]:
+    """Return the places of each column whose share the workload does not ask for, up to sign and constant.
 
-    >>> place_names(Column("age", Cuts([18, 65], 0, 99), missing=True))
-    ('age<18', '18<=age<65', 'age>=65', 'missing')
+    What bounds the error of every query of the workload bounds that of the other shares, and of no more.
     """
-    kind = column.kind
-    if isinstance(kind, Cuts | Dates):
-        names = kind.names(column.name, "bins")
-    else:
-        names = ["no", "yes"] if isinstance(kind, Flag) else [str(value) for value in kind.values()]
-    return (*names, *(["missing"] if column.missing else []))
+    domain = workload.domain
+    whole = {block.columns for block in workload.cells}
+    asked: list[set[int]] = [set() for _ in domain.sizes]
+    for query in workload.listed:
+        columns = query.columns(domain)
+        if len(columns) == 1:
+            asked[columns[0]].update(_asked(query.over_columns(domain), query.denominator))
+    left = [{*range(k)} - asked[c] for c, k in enumerate(domain.sizes)]
+    return [() if (c,) in whole else tuple(sorted(places)) for c, places in enumerate(left)]
+
+
+def pairs_covered(workload: Workload) -> bool:
+    """Tell whether a workload of yes/no columns asks of each two of them for the rows with both."""
+    domain = workload.domain
+    both = {
+        query.attributes
+        for query in workload.listed
+        if query.denominator == 1 and query.weights == (0, 0, 0, 1)
+    }
+    both |= {block.columns for block in workload.cells if len(block.columns) == 2}
+    return len(both) == len(domain.sizes) * (len(domain.sizes) - 1) // 2
+
+
+def _asked(values: Integers, denominator: int) -> list[int]:
+    """Return the places that stand out: a query that is one number elsewhere, and all of 1 apart there."""
+    found = []
+    for place, value in enumerate(values.tolist()):
+        others = {*np.delete(values, place).tolist()}
+        if len(others) == 1 and abs(value - others.pop()) == denominator:
+            found.append(place)
+    return found
+
+
+def _unpacked(rows: Rows) -> tuple[Places, int]:
+    return np.asfortranarray(rows.places()), rows.n

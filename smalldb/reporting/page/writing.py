@@ -2,6 +2,7 @@
 
 from importlib.resources import files
 
+from smalldb.releasing.record import Record
 from smalldb.releasing.release import Release
 from smalldb.reporting.page.comparing import BANNER, Comparison, compared
 from smalldb.reporting.page.describing import contents, errors, guarantee, machine_readable, what
@@ -31,7 +32,7 @@ def page(release: Release, schema: Schema | None = None, comparison: Comparison 
     release
         Its table, record and plan are read; not its confidential part.
     schema
-        What the attributes of the release stand for; None: for themselves.
+        What the places of the release's columns stand for; None: for themselves.
     comparison
         The data and how far the release is off. The page is confidential then, and says so.
 
@@ -45,10 +46,10 @@ def page(release: Release, schema: Schema | None = None, comparison: Comparison 
     record, plan, synthetic = release.record, release.plan, release.rows
     title = f"A synthetic table of {record['rows']:,} rows"
     parts = [
-        what(plan, record, schema),
+        what(plan, record),
         guarantee(plan, record),
         errors(plan, record),
-        contents(release, schema),
+        contents(release, schema, _bounded(record)),
         machine_readable(record),
     ]
     banners = [] if record["private"] else [SEEDED]
@@ -69,3 +70,9 @@ def page(release: Release, schema: Schema | None = None, comparison: Comparison 
     style = files("smalldb.reporting.page").joinpath("page.css").read_text(encoding="utf-8")
     head = HEAD + element("title", text(title)) + element("style", style)
     return head + "\n</head>\n" + element("body", *body) + "\n</html>\n"
+
+
+def _bounded(record: Record) -> bool:
+    """Tell whether a record states a bound that says anything of this release's shares."""
+    bounds = record.get("bounds") or {}
+    return bounds.get("released", bounds.get("sharp")) is not None
