@@ -293,15 +293,15 @@ COLUMNS = Domain([Column("town", [f"t{i}" for i in range(5)]), "smoker", Column(
 def of_columns(domain, queries, n=40):
     """A made-up release of any domain, and rows to compare it with."""
     made = smalldb.release(pd.DataFrame({"a": [0, 1]}), epsilon=1, rows=2)
-    plan = replace(made.plan, workload=queries.workload(domain))
+    plan = replace(made.plan, request=replace(made.plan.request, workload=queries.workload(domain)))
     real, synthetic = (
         Rows.from_places(
             domain, np.column_stack([chance.integers(0, k, n) for k in domain.sizes]).astype(np.int64)
         )
         for chance in map(np.random.default_rng, (1, 2))
     )
-    data = domain.decode(np.repeat(synthetic.places(), synthetic.counts, axis=0))
-    return real, smalldb.Release(data, make_record(plan, private=True), plan)
+    places = np.repeat(synthetic.places(), synthetic.counts, axis=0)
+    return real, smalldb.Release(domain.decode(places), make_record(plan, private=True), plan, places)
 
 
 @pytest.mark.parametrize("together", [False, True])
