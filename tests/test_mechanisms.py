@@ -109,6 +109,14 @@ def test_a_toy_goes_through_the_house(neighbours, rows):
 
 
 @pytest.mark.usefixtures("_toy")
+def test_a_toy_is_taken_where_nothing_else_can_choose_the_rows(monkeypatch):
+    monkeypatch.setattr(Toy, "planned", classmethod(lambda cls, request: cls(request)))
+    made = smalldb.plan(Domain(["a"]), epsilon=1, neighbours="add-remove")
+    assert (made.mechanism, made.rows, made.runner_up) == ("toy", None, None)
+    assert made.why.count("rows cannot be planned") == 1
+
+
+@pytest.mark.usefixtures("_toy")
 def test_a_toy_says_what_it_cannot_do():
     with pytest.raises(ValueError, match=r"^a toy has at most 5 rows; 5 would do$"):
         smalldb.plan(Domain(["a"]), n=3, epsilon=1, rows=6, mechanism="toy")

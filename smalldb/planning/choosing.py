@@ -158,10 +158,10 @@ def _first(request: Request, mechanisms: tuple[type[Mechanism], ...]) -> Plan:
 def _least_error(request: Request, mechanisms: tuple[type[Mechanism], ...]) -> Plan:
     """Return the plan of least public expected error, with the next best beside it; ties to the first."""
     found = [each.planned(request) for each in mechanisms]
-    reasons = tuple(made for made in found if isinstance(made, str))
+    reasons = tuple(dict.fromkeys(made for made in found if isinstance(made, str)))
     plans = [Plan(request, made) for made in found if not isinstance(made, str)]
     if not plans:
-        raise ValueError("; ".join(dict.fromkeys(reasons)))
+        raise ValueError("; ".join(reasons))
     plans.sort(key=lambda made: inf if made.expected_error is None else made.expected_error)
     if len(plans) == 1:
         return replace(plans[0], refused=tuple(dict.fromkeys(reasons)))
