@@ -19,6 +19,7 @@ MODULES = {
     "smalldb.schema": "Real columns",
     "smalldb.schema.tables": "Files",
     "smalldb.releasing.evaluation": "Beside the data, for the curator",
+    "smalldb.releasing.distances": "Distances of tables, for the curator",
     "smalldb.reporting.page": "The report",
     "smalldb.bounds": "What the theorems promise",
     "smalldb.accounting": "Many releases",

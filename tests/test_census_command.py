@@ -9,7 +9,8 @@ import pytest
 from calling import called
 
 import smalldb
-from queries import Conjunctions, Domain
+from queries import Conjunctions, Domain, Marginals
+from smalldb.schema import read_schema
 
 
 @pytest.fixture
@@ -107,3 +108,42 @@ def test_no_rows_and_no_matplotlib(folder, capfd, monkeypatch):
     code, _, err = called(capfd, "census", "data.csv", "--rows", 2, "--epsilon", 1, "--plot", "law.png")
     assert code == 2
     assert "pip install 'smalldb[plot]'" in err
+
+
+def test_a_schema_says_what_the_columns_hold(folder, capfd):
+    (folder / "s.toml").write_text(
+        'queries = "marginals:1"\n'
+        'columns.job = { kind = "categories", values = ["none", "part", "full"] }\n'
+        'columns.old = { kind = "bool" }\n'
+    )
+    (folder / "jobs.csv").write_text("old,job,n\n1,none,3\n0,full,2\n")
+    arguments = ("--schema", "s.toml", "--rows", 2, "--epsilon", "1", "--json")
+    code, out, err = called(capfd, "census", "jobs.csv", *arguments, "--counts", "n")
+    assert (code, err) == (0, "")
+    said, schema = json.loads(out), read_schema("s.toml")
+    found = smalldb.census(schema.encode(pd.read_csv("jobs.csv"), "n"), Marginals(1), rows=2)
+    assert (said["n"], said["total"], said["errors"]) == (
+        5,
+        "21",
+        [float(found.error(v)) for v in found.levels],
+    )
+    planned = ("plan", "--schema", "s.toml", "--n", 5, "--epsilon", 1, "--rows", 2, "--mechanism", "census")
+    code, out, err = called(capfd, *planned, "--json")
+    assert (code, err) == (0, "")
+    made = json.loads(out)
+    assert (made["candidate_count"], made["queries"]["text"]) == ("21", "marginals:1")
+    assert made["universe"]["columns"][0] == {"name": "job", "places": ["none", "part", "full"]}
+    code, out, _ = called(capfd, *planned, "--queries", "marginals:2", "--json")
+    assert json.loads(out)["queries"]["text"] == "marginals:2"
+    for options, message in (
+        (("plan", "--schema", "s.toml", "--attributes", 2), "not allowed with"),
+        (("plan", "--n", 2), "one of the arguments --attributes --schema is required"),
+        (("plan", "--schema", "s.toml", "--valid", "old", "--n", 2), "--valid goes with --attributes"),
+        (
+            ("census", "jobs.csv", "--rows", 2, "--schema", "s.toml", "--valid", "old"),
+            "--valid is for tables",
+        ),
+    ):
+        code, out, err = called(capfd, *options, "--epsilon", 1)
+        assert (code, out, err.count("\n")) == (2, "", 1)
+        assert message in err

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from queries import Column, DataError, Domain, Marginals, Rows
-from smalldb.releasing.distances import distances, visits
+from smalldb.releasing.distances import distances, pair_distances, visits
 from smalldb.releasing.evaluation import Evaluation, evaluate
 
 DOMAIN = Domain([Column("job", ["none", "part", "full"]), "smoker", Column("age", 4), Column("day", 2)])
@@ -120,3 +120,18 @@ def test_a_million_queries_are_evaluated_without_listing_them(monkeypatch):
     table = distances(real, made, 1)
     assert worst["error"][0] >= table.largest.max()
     assert isinstance(found, Evaluation)
+
+
+def test_the_distances_of_pairs_are_those_of_the_tables():
+    real, made = rows(1, 50), rows(2, 40)
+    found = pair_distances(real, made)
+    assert found.shape == (4, 4)
+    for width in (1, 2):
+        each = distances(real, made, width)
+        for columns, tvd in zip(each.tables, each.tvd, strict=True):
+            assert found[columns[0], columns[-1]] == found[columns[-1], columns[0]] == tvd
+    assert np.array_equal(pair_distances(real, made, 2), found[:2, :2])
+    wide = Domain([Column("a", 200), Column("b", 200), "c"])
+    assert np.isnan(pair_distances(rows(1, 9, wide), rows(2, 9, wide))[0, 1])
+    one = Domain([Column("a", 3)])
+    assert pair_distances(rows(1, 9, one), rows(2, 9, one)).shape == (1, 1)

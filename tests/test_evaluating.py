@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
 import smalldb
-from queries import Conjunctions, DataError, Domain, Halfspaces, Marginals, Parities, Rows
+from queries import Column, Conjunctions, DataError, Domain, Halfspaces, Marginals, Parities, Rows
 from smalldb.releasing.evaluation import evaluate, joint_shares
 from smalldb.reporting.plots import plot_evaluation
 from smalldb.schema.tables import written
@@ -212,3 +212,59 @@ def test_the_picture_shows_both_tables(monkeypatch):
     assert np.asarray(heat.images[0].get_array()) == pytest.approx(off.to_numpy(), abs=1e-12)
     assert [label.get_text() for label in heat.get_xticklabels()] == ["a", "b", "c"]
     assert "CONFIDENTIAL" in drawn[0].get_suptitle()
+
+
+def test_the_picture_of_columns_shows_places_and_distances(monkeypatch):
+    drawn = []
+    monkeypatch.setattr(Figure, "savefig", lambda figure, *_, **__: drawn.append(figure))
+    domain = Domain([Column("job", ["none", "part", "full"]), "smoker"])
+    real, synthetic = (Rows.from_places(domain, np.array(r)) for r in ([[0, 1], [2, 0]], [[0, 0], [1, 1]]))
+    plot_evaluation(real, synthetic, "png")
+    bars, heat = drawn[0].axes[:2]
+    assert [label.get_text() for label in bars.get_yticklabels()] == [
+        *("job=none", "job=part", "job=full", "smoker=no", "smoker=yes")
+    ]
+    widths = [bar.get_width() for bar in bars.patches]
+    assert widths == [0.5, 0, 0.5, 0.5, 0.5, 0.5, 0.5, 0, 0.5, 0.5]
+    assert np.asarray(heat.images[0].get_array()).tolist() == [[0.5, 1], [1, 0]]
+
+
+def test_distances_are_told_by_column(folder, capfd):
+    (folder / "people.toml").write_text(
+        'columns.age = { kind = "cuts", cuts = [18, 65], range = [0, 99], missing = true }\n'
+        'columns.job = { kind = "categories", values = ["none", "part"] }\n'
+        'columns.smoker = { kind = "bool" }\n'
+    )
+    (folder / "real.csv").write_text("age,job,smoker\n17,none,0\n40,part,1\n,part,0\n70,none,1\n")
+    (folder / "made.csv").write_text("age,job,smoker\n17,none,0\n40,none,0\n")
+    arguments = ("real.csv", "made.csv", "--schema", "people.toml")
+    code, out, _ = called(capfd, "evaluate", *arguments, "--json")
+    one, two, three = json.loads(out)["distances"]
+    assert (code, [d["tables"] for d in (one, two, three)], one["left_out"]) == (0, [3, 3, 1], 0)
+    assert one["by_column"] == {name: {"mean": 0.5, "largest": 0.5} for name in ("age", "job", "smoker")}
+    assert (two["by_column"]["age"]["mean"], two["largest"], two["largest_cell"]) == (0.75, 0.75, 0.75)
+    assert (one["independent_columns"], three["independent_columns"]["mean"]) == (
+        {"mean": 0.0, "largest": 0.0},
+        0.75,
+    )
+    code, out, _ = called(capfd, "evaluate", *arguments)
+    lines = out.splitlines()
+    at = lines.index(
+        "distance of tables, mean and largest: 3 tables of 1, 3 tables of 2, 1 tables of 3 columns"
+    )
+    assert lines[at + 3].split() == [
+        "tables",
+        "with",
+        *(w for i in "123" for w in (f"{i}:", "mean", "largest")),
+    ]
+    assert lines[at + 4].split() == ["age", "0.5000", "0.5000", "0.7500", "0.7500", "0.7500", "0.7500"]
+    assert lines[-1].startswith("independent columns")
+
+
+def test_of_many_queries_those_farthest_off_are_written(folder, capfd, monkeypatch):
+    monkeypatch.setattr("smalldb.commands.evaluate.LISTED", 10)
+    monkeypatch.setattr("smalldb.commands.evaluate.WORST", 4)
+    code, out, _ = called(capfd, "evaluate", "data.csv", "out.csv", "--queries", "marginals:3", "--json")
+    said, made = json.loads(out), evaluate(table(1, 50), table(2, 6), "marginals:3")
+    assert (code, said["answers_left_out"]) == (0, made.workload.size - 4)
+    assert [answer["query"] for answer in said["answers"]] == made.worst(4)["query"].tolist()

@@ -92,8 +92,22 @@ def test_the_page_on_schemas_runs():
         exec(snippet, names)
     assert list(names["synthetic"].columns) == ["age", "job"]
     (shown,) = re.findall(r"^```toml\n(.*?)^```", text, re.M | re.S)
-    for name in parse_schema(shown).domain.attributes:
-        assert name in text or name.startswith("job=")
+    schema = parse_schema(shown)
+    for column in schema.domain.columns:
+        assert all(label in text for label in column.labels)
+    # what the page calls places, ranges and attributes
+    told = re.findall(r"^- (?:a place|a range).*", text, re.M)
+    parts = "".join(told)
+    names = [
+        name for pair in re.findall(r"`` `(.*?)` ``|`([a-z]+[<>=]+[0-9]+)`", parts) for name in pair if name
+    ]
+    assert len(names) == 7
+    assert all(schema.domain.find(name) is not None for name in names)
+    rules = re.search(r"`valid = (\[.*?\])`", text)[1]
+    flags = 'columns.smoker.kind = "bool"\ncolumns.pregnant.kind = "bool"\n'
+    sex = 'columns.sex = { kind = "categories", values = ["female", "male"] }\n'
+    age = 'columns.age = { kind = "cuts", cuts = [18], range = [0, 99] }\n'
+    assert parse_schema(f"valid = {rules}\n{flags}{sex}{age}").domain.size == 9
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ Columns = tuple[int, ...]
 MAX_CELLS = 10_000  # of a table that is compared
 MAX_VISITS = 1 << 30  # distinct rows times tables: some ten seconds
 
-__all__ = ["Distances", "distances", "visits"]
+__all__ = ["Distances", "distances", "pair_distances", "visits"]
 
 
 @final
@@ -113,6 +113,23 @@ def distances(real: Rows, synthetic: Rows, width: int, max_cells: int = MAX_CELL
         found[1, i] = int(off.max()) / (n * m)
         found[2, i] = np.abs(a / n - product).sum() / 2
     return Distances(domain, width, tuple(chosen), found[0], found[1], found[2], len(sets) - len(chosen))
+
+
+def pair_distances(real: Rows, synthetic: Rows, columns: int | None = None) -> Floats:
+    """Return the total variation distance of the table of each two of the first columns (None: of all).
+
+    Shape (columns, columns); in the diagonal that of one column; not a number where there are too many cells
+    or, of all, too many tables.
+    """
+    count = len(real.domain.sizes) if columns is None else columns
+    off = np.full((count, count), np.nan)
+    for width in (1, min(2, len(real.domain.sizes))):
+        if visits(real, synthetic, width) <= MAX_VISITS:
+            found = distances(real, synthetic, width)
+            for chosen, tvd in zip(found.tables, found.tvd.tolist(), strict=True):
+                if chosen[-1] < count:
+                    off[chosen[0], chosen[-1]] = off[chosen[-1], chosen[0]] = tvd
+    return off
 
 
 def visits(real: Rows, synthetic: Rows, width: int) -> int:

@@ -13,7 +13,9 @@ from queries import Rows
 from smalldb.counting import Census, Law
 from smalldb.counting.small import SmallDatabases
 from smalldb.exact.numbers import as_text
+from smalldb.releasing.distances import pair_distances
 from smalldb.releasing.evaluation import joint_shares
+from smalldb.reporting.page.shares import marginals
 
 Floats = npt.NDArray[np.float64]
 
@@ -24,6 +26,7 @@ BOUNDS = (  # property of the candidates, line, name
     ("proposition_4_4", "-.", "Proposition 4.4"),
     ("theorem_4_5", ":", "Theorem 4.5, its own rows"),
 )
+DRAWN = 200  # places, and columns
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")  # Okabe and Ito
 
 
@@ -127,7 +130,9 @@ def plot_bounds(places: Sequence[float], lines: Mapping[str, Sequence[float]], a
 
 
 def plot_evaluation(real: Rows, synthetic: Rows, form: str) -> bytes:
-    """Draw the shares of the attributes in two tables, and how far each two of them together are off.
+    """Draw the shares of the places in two tables, and how far each two columns together are off.
+
+    Of yes/no columns these are the attributes, and the share of rows with both.
 
     Parameters
     ----------
@@ -139,25 +144,31 @@ def plot_evaluation(real: Rows, synthetic: Rows, form: str) -> bytes:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    names = real.domain.attributes
-    shares, made = joint_shares(real), joint_shares(synthetic)
-    size = min(24.0, 3 + 0.35 * len(names))
+    domain = real.domain
+    binary = domain.binary
+    labels = list(domain.attributes if binary else (p for c in domain.columns for p in c.place_names))[:DRAWN]
+    shares, made = ([s for m in marginals(t, binary) for s in m.shares][:DRAWN] for t in (real, synthetic))
+    names = list(domain.names)[:DRAWN]
+    size = min(24.0, 3 + 0.35 * max(len(names), len(labels) / 2))
     figure = Figure(figsize=(2 * size, size), layout="constrained")
     FigureCanvasAgg(figure)
     bars, heat = figure.subplots(1, 2)
-    places = np.arange(len(names))
-    bars.barh(places - 0.2, np.diag(shares), height=0.4, color=COLOURS[0], label="real")
-    bars.barh(places + 0.2, np.diag(made), height=0.4, color=COLOURS[4], label="synthetic")
-    bars.set_yticks(places, names)
+    places = np.arange(len(labels))
+    bars.barh(places - 0.2, shares, height=0.4, color=COLOURS[0], label="real")
+    bars.barh(places + 0.2, made, height=0.4, color=COLOURS[4], label="synthetic")
+    bars.set_yticks(places, labels)
     bars.invert_yaxis()
     bars.set_xlim(0, 1)
     bars.set_xlabel("share of rows")
-    off = made - shares
-    reach = max(float(np.abs(off).max()), 0.01)
-    drawn = heat.imshow(off, cmap="PuOr", vmin=-reach, vmax=reach)
-    heat.set_xticks(places, names, rotation=90)
-    heat.set_yticks(places, names)
-    figure.colorbar(drawn, ax=heat, label="share of rows with both: synthetic - real")
+    off = (joint_shares(synthetic) - joint_shares(real) if binary else pair_distances(real, synthetic))[
+        :DRAWN, :DRAWN
+    ]
+    reach = max(float(np.nanmax(np.abs(off), initial=0)), 0.01)
+    said = "share of rows with both: synthetic - real" if binary else "distance of the tables of two columns"
+    drawn = heat.imshow(off, cmap="PuOr" if binary else "Purples", vmin=-reach if binary else 0, vmax=reach)
+    heat.set_xticks(np.arange(len(names)), names, rotation=90)
+    heat.set_yticks(np.arange(len(names)), names)
+    figure.colorbar(drawn, ax=heat, label=said)
     figure.legend(loc="outside upper left", ncols=2)
     figure.suptitle("CONFIDENTIAL: computed from the data", fontsize=11)
     picture = io.BytesIO()

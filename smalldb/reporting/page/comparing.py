@@ -4,10 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
-import numpy as np
-
 from queries import Rows
-from smalldb.releasing.distances import Distances
+from smalldb.releasing.distances import Distances, pair_distances
 from smalldb.releasing.evaluation import Evaluation, joint_shares
 from smalldb.reporting.page.describing import cards
 from smalldb.reporting.page.markup import element, facts, paragraph, section, table, text
@@ -65,7 +63,7 @@ def compared(comparison: Comparison, synthetic: Rows, schema: Schema | None) -> 
         element("p", *key, class_="key"),
         cards(("real", marginals(real, schema is None)), ("synthetic", marginals(synthetic, schema is None))),
         *_tables(made.distances()),
-        _pairs(real, synthetic, made),
+        _pairs(real, synthetic),
     )
 
 
@@ -89,18 +87,14 @@ def _figures(found: Distances) -> list[float]:
     return [float(figure) for each in values for figure in (each.mean(), each.max())]
 
 
-def _pairs(real: Rows, synthetic: Rows, made: Evaluation) -> str:
+def _pairs(real: Rows, synthetic: Rows) -> str:
     """Show how far each two columns are off together."""
     domain = real.domain
     if domain.binary:
         title = "Rows with both of two attributes, synthetic less real, in points of a percent"
         off = joint_shares(synthetic) - joint_shares(real)
         return pairs(title, domain.attributes, off, signed=True)
-    names, size = domain.names[:MAX_COLUMNS], min(len(domain.names), MAX_COLUMNS)
-    off = np.full((size, size), np.nan)
-    for each in made.distances():
-        for columns, tvd in zip(each.tables, each.tvd.tolist(), strict=True):
-            if each.width <= 2 and columns[-1] < size:
-                off[columns[0], columns[-1]] = off[columns[-1], columns[0]] = tvd
+    names = domain.names[:MAX_COLUMNS]
+    off = pair_distances(real, synthetic, len(names))
     title = "Distance of the table of each two columns (in the diagonal, of one), in percent"
     return pairs(title, names, off, most=MAX_COLUMNS)

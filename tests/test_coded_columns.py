@@ -1,0 +1,38 @@
+"""Columns with codings of their own, and fields of several types."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from queries import Column, DataError, Domain
+
+
+def test_a_coded_column_of_bins_knows_its_ranges():
+    """Places below and from a cut, exactly as decimals; a gap is on neither side."""
+    table = [[0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 0, 1]]
+    names = ("a", "b", "gap")
+    column = Column.coded("x", ["low", "mid", "high", "gap"], names, table, cuts=["0.1", "1e2"])
+    assert column.place_names == ("low", "mid", "high", "x=gap")
+    assert column.holds(">=", "100").tolist() == [False, False, True, False]
+    assert column.holds("<", "0.10").tolist() == [True, False, False, False]
+    assert column.holds(">=", "1e-1").tolist() == [False, True, True, False]
+    for sign, value in ((">=", "5"), (">", "0.1"), ("<", "nan"), ("<", "gap"), (">=", "1e999999999")):
+        assert column.holds(sign, value) is None
+    assert column.holds("=", "gap").tolist() == [False, False, False, True]
+    for cuts in ([2, 1], [1, 1], [1, 2, 3, 4]):
+        with pytest.raises(ValueError, match="cuts must ascend, and be fewer than the places"):
+            Column.coded("x", ["low", "mid", "high", "gap"], names, table, cuts=cuts)
+
+
+def test_equal_objects_of_several_types_are_spelled_apart():
+    domain = Domain([Column("x", ["1", "True", "other"])])
+    values = [True, 1, "1", "True", np.int64(1), "other"]
+    for order in (values, values[::-1]):
+        for value in order:
+            alone = domain.encode(pd.DataFrame({"x": pd.Series([value], dtype=object)}))
+            assert alone.tolist() == [[["1", "True", "other"].index(str(value))]]
+        together = domain.encode(pd.DataFrame({"x": pd.Series(order, dtype=object)}))
+        assert together.tolist() == [[["1", "True", "other"].index(str(value))] for value in order]
+    # 1.0 == 1 and is no place: it does not borrow one from its neighbour
+    with pytest.raises(DataError, match="none of its places"):
+        domain.encode(pd.DataFrame({"x": pd.Series([1, 1.0], dtype=object)}))
