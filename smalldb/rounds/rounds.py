@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,18 +12,16 @@ from smalldb.randomness import BitSource
 from smalldb.rounds.cells import read_cells
 from smalldb.rounds.certificate import Certificate, certify
 from smalldb.rounds.counting import PrivateRows
-from smalldb.rounds.grouping import Floats, Grouping, halved
-from smalldb.rounds.junction import Scope, cells, junction_tree
+from smalldb.rounds.junction import Scope
 from smalldb.rounds.measuring import Measured, choose, measure
-from smalldb.rounds.modelling import Fixed, Model, fitted, scopes_of, zeros_of
+from smalldb.rounds.modelling import Model
 from smalldb.rounds.plan import RoundsPlan
-from smalldb.rounds.reading import pooled_total, read_column, reconciled
+from smalldb.rounds.reader import Reader
 from smalldb.rounds.rows import uniform_order
-from smalldb.rounds.selecting import Candidates, candidates, predictions
 
-PREDICTING = 1 << 15  # rows of the model from which predictions are made; their seeds are public numbers
 ITERATIONS = 15  # of a fit between rounds, from the coefficients of the one before
 LAST_ITERATIONS = 60
+PENALTY = 1.0  # of the noise that a table would get, what its score is reduced by
 
 Progress = Callable[[int, int], None]
 
@@ -37,11 +36,14 @@ class History:
     columns
         Every column at all its places.
     tables
-        The selected tables, one a round; or the table of all cells.
+        The selected tables that the model has, one a round; or the table of all cells.
+    beside
+        The selected tables that it has no room for: rows are moved to them.
     """
 
     columns: tuple[Measured, ...]
     tables: tuple[Measured, ...]
+    beside: tuple[Measured, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -96,19 +98,28 @@ def release_rounds(
     progress
         Called after each round with how many are done, and how many there are at most.
     """
-    history, total, model = (_in_cells if plan.cells else _in_rounds)(plan, rows, source, progress)
-    wanted = total if count is None else count
-    found = model.rows(wanted, source.bits(64))
-    certificate = certify(plan, rows, found, source) if plan.certifying else None
-    paid = sum((part.cost for part in (*history.columns, *history.tables)), plan.certifying)
-    paid += plan.selecting * len(history.tables) if plan.rounds else 0
-    places = found[:, uniform_order(wanted, source)].T
-    return Outcome(history, total, model, places, certificate, paid)
+    found = (_in_cells if plan.cells else _in_rounds)(plan, rows, source, progress)
+    wanted = found.total if count is None else count
+    made = found.rows(wanted, source.bits(64))
+    certificate = certify(plan, rows, made, source) if plan.certifying else None
+    steps = found.history
+    selected = len(steps.tables) + len(steps.beside) if plan.rounds else 0
+    measured = (*steps.columns, *steps.tables, *steps.beside)
+    paid = sum((part.cost for part in measured), plan.certifying) + selected * plan.selecting
+    places = made[:, uniform_order(wanted, source)].T
+    return Outcome(steps, found.total, found.model, places, certificate, paid)
 
 
-def _in_cells(
-    plan: RoundsPlan, rows: PrivateRows, source: BitSource, progress: Progress | None
-) -> tuple[History, int, Model]:
+class Found(NamedTuple):
+    """What was released before the certificate, and what follows from it."""
+
+    history: History
+    total: int
+    model: Model
+    rows: Callable[[int, int], Integers]
+
+
+def _in_cells(plan: RoundsPlan, rows: PrivateRows, source: BitSource, progress: Progress | None) -> Found:
     """Measure all cells at once; they are read by empirical Bayes."""
     everything = tuple(range(len(plan.universe.sizes)))
     scope = tuple((c, 0) for c in everything)
@@ -118,12 +129,10 @@ def _in_cells(
     model = read_cells(plan.universe, measured, float(plan.law.spread(plan.cells)), total)
     if progress is not None:
         progress(1, 1)
-    return History((), (measured,)), total, model
+    return Found(History((), (measured,)), total, model, model.rows)
 
 
-def _in_rounds(
-    plan: RoundsPlan, rows: PrivateRows, source: BitSource, progress: Progress | None
-) -> tuple[History, int, Model]:
+def _in_rounds(plan: RoundsPlan, rows: PrivateRows, source: BitSource, progress: Progress | None) -> Found:
     """Measure every column; then select a table and measure it, round by round."""
     columns = tuple(
         measure(rows.table((c,), (size,)), ((c, 0),), plan.law, cost, source)
@@ -131,89 +140,72 @@ def _in_rounds(
     )
     reader = Reader.of(plan, columns)
     counted = reader.candidates.count(rows)
-    names = reader.candidates.scopes()
     tables: list[Measured] = []
-    refused: set[Scope] = set()
+    beside: list[Measured] = []
+    room = Room(reader)
     model = reader.fit(tables, (), ITERATIONS)
+    predicted = reader.predicted(model, 0)
     for number in range(plan.rounds):
-        expected = predictions(reader.candidates, model.rows(PREDICTING, number << 32), reader.total)
-        scores = reader.candidates.scores(counted, expected, plan.law.size(plan.measuring))
-        chosen = _selected(plan, reader, scores, names, tables, refused, source)
+        expected = [np.rint(table).astype(np.int64) for table in reader.moved(predicted, beside)]
+        scores = reader.candidates.scores(counted, expected, PENALTY * plan.law.size(plan.measuring))
+        chosen = _selected(plan, room, scores, tables, source)
         if chosen is None:
             break
         where = reader.candidates.tables.index(tuple(c for c, _ in chosen))
         there = reader.candidates.coarse(counted[where], chosen)
-        tables.append(measure(there, chosen, plan.law, plan.measuring, source))
-        last = number == plan.rounds - 1
-        model = reader.fit(tables, model.coefficients, LAST_ITERATIONS if last else ITERATIONS)
+        released = measure(there, chosen, plan.law, plan.measuring, source)
+        if room.has(chosen, tables):
+            tables.append(released)
+            model = reader.fit(tables, model.coefficients, ITERATIONS)
+            predicted = reader.predicted(model, number + 1)
+        else:
+            beside.append(released)
         if progress is not None:
             progress(number + 1, plan.rounds)
-    return History(columns, tuple(tables)), reader.total, model
+    model = reader.fit(tables, model.coefficients, LAST_ITERATIONS)
+
+    def draw(count: int, seed: int) -> Integers:
+        return reader.rows(model, beside, count, seed)
+
+    return Found(History(columns, tuple(tables), tuple(beside)), reader.total, model, draw)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Reader:
-    """What follows from the released columns: the total, the groupings and the candidates."""
+class Room:
+    """Which candidates the model has room for: looked at when they are drawn, and remembered."""
 
-    plan: RoundsPlan
-    columns: tuple[Measured, ...]
-    total: int
-    read: tuple[Floats, ...]
-    groupings: tuple[Grouping, ...]
-    fixed: tuple[Fixed, ...]
-    candidates: Candidates
+    def __init__(self, reader: Reader) -> None:
+        self.reader = reader
+        self.names = reader.candidates.scopes()
+        self._full: set[Scope] = set()
 
-    @staticmethod
-    def of(plan: RoundsPlan, columns: tuple[Measured, ...]) -> "Reader":
-        """Read the released columns."""
-        total = plan.rows if plan.law.replaced else pooled_total(columns)
-        read = tuple(
-            read_column(part.counts, part.variance, total, ordered)
-            for part, ordered in zip(columns, plan.universe.ordered, strict=True)
-        )
-        groupings = tuple(
-            halved(np.maximum(mass, 1e-6 * total), ordered)
-            for mass, ordered in zip(read, plan.universe.ordered, strict=True)
-        )
-        fixed, chosen = zeros_of(plan.universe, groupings), candidates(plan.universe, groupings)
-        return Reader(plan, columns, total, read, groupings, fixed, chosen)
+    def has(self, name: Scope, tables: list[Measured]) -> bool:
+        """Whether the model has room for one more table; where it has not, neither for a finer one."""
+        if not _dominates(name, self._full) and self.reader.fits(tables, name):
+            return True
+        self._full.add(name)
+        return False
 
-    def fit(self, tables: list[Measured], start: tuple[Floats, ...], iterations: int) -> Model:
-        """Fit the model to all that was released."""
-        masses = reconciled(self.read, self.columns, self.groupings, tables, self.total)
-        return fitted(self.groupings, masses, tables, self.fixed, self.total, start, iterations)
-
-    def fits(self, tables: list[Measured], scope: Scope) -> bool:
-        """Whether the model stays within its memory with one more table."""
-        scopes = scopes_of(self.groupings, [*(t.scope for t in tables), scope], self.fixed)
-        tree = junction_tree(scopes, self.groupings)
-        return sum(cells(bucket.scope, self.groupings) for bucket in tree) <= self.plan.memory
+    def possible(self) -> Integers:
+        """Return the places of the candidates that may be selected: those of two columns need no room."""
+        some = [i for i, name in enumerate(self.names) if len(name) == 2 or not _dominates(name, self._full)]
+        return np.array(some, dtype=np.int64)
 
 
 def _selected(
-    plan: RoundsPlan,
-    reader: Reader,
-    scores: Integers,
-    names: list[Scope],
-    tables: list[Measured],
-    refused: set[Scope],
-    source: BitSource,
+    plan: RoundsPlan, room: Room, scores: Integers, tables: list[Measured], source: BitSource
 ) -> Scope | None:
     """
-    Select a candidate that the model has room for, by an exponential mechanism over all with room.
+    Select a candidate by an exponential mechanism, over those of two columns, and those for which is room.
 
     Whether there is room depends on released numbers alone. It is looked at once a candidate was drawn, and
-    all is drawn again if there is none: this is the law among those that it has room for.
+    all is drawn again if it is needed and there is none: this is the law among those that are possible.
     """
-    left = np.array([not _dominates(name, refused) for name in names])
-    while left.any():
-        places = np.nonzero(left)[0]
-        most = max(reader.candidates.weights)
-        chosen = names[int(places[choose(scores[places], plan.law, plan.selecting, most, source)])]
-        if reader.fits(tables, chosen):
+    most = max(room.reader.candidates.weights)
+    while len(possible := room.possible()):
+        drawn = choose(scores[possible], plan.law, plan.selecting, most, source)
+        chosen = room.names[int(possible[drawn])]
+        if len(chosen) == 2 or room.has(chosen, tables):
             return chosen
-        refused.add(chosen)
-        left &= np.array([not _dominates(name, {chosen}) for name in names])
     return None
 
 
