@@ -1,9 +1,10 @@
 """Release in rounds: measure every column, then select, measure and fit; rows and a certificate."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,18 +12,16 @@ from queries.domain import Integers
 from smalldb.exact.bits import BitSource
 from smalldb.rounds.cells import read_cells
 from smalldb.rounds.counting import PrivateRows
-from smalldb.rounds.grouping import Floats, Grouping, halved
-from smalldb.rounds.junction import Scope, cells, junction_tree
+from smalldb.rounds.junction import Scope
 from smalldb.rounds.measuring import Measured, choose, measure
-from smalldb.rounds.modelling import Fixed, Model, fitted, scopes_of, zeros_of
+from smalldb.rounds.modelling import Model
 from smalldb.rounds.plan import RoundsPlan
-from smalldb.rounds.reading import pooled_total, read_column, reconciled
+from smalldb.rounds.reader import Reader
 from smalldb.rounds.rows import uniform_order
-from smalldb.rounds.selecting import Candidates, candidates, predictions
 
-PREDICTING = 1 << 15  # rows of the model from which predictions are made; their seeds are public numbers
 ITERATIONS = 15  # of a fit between rounds, from the coefficients of the one before
 LAST_ITERATIONS = 60
+PENALTY = 1.0  # of the noise that a table would get, what its score is reduced by
 
 Progress = Callable[[int, int], None]
 
@@ -37,11 +36,14 @@ class History:
     columns
         Every column at all its places.
     tables
-        The selected tables, one a round; or the table of all cells.
+        The selected tables that the model has, one a round; or the table of all cells.
+    beside
+        The selected tables that it has no room for: rows are moved to them.
     """
 
     columns: tuple[Measured, ...]
     tables: tuple[Measured, ...]
+    beside: tuple[Measured, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,18 +95,27 @@ def release_rounds(
     progress
         Called after each round with how many are done, and how many there are at most.
     """
-    history, total, model = (_in_cells if plan.cells else _in_rounds)(plan, rows, source, progress)
-    wanted = total if count is None else count
-    found = model.rows(wanted, source.bits(64))
-    paid = sum((part.cost for part in (*history.columns, *history.tables)), Fraction(0))
-    paid += plan.selecting * len(history.tables) if plan.rounds else 0
-    places = found[:, uniform_order(wanted, source)].T
-    return Outcome(history, total, model, places, paid)
+    found = (_in_cells if plan.cells else _in_rounds)(plan, rows, source, progress)
+    wanted = found.total if count is None else count
+    made = found.rows(wanted, source.bits(64))
+    steps = found.history
+    selected = len(steps.tables) + len(steps.beside) if plan.rounds else 0
+    measured = (*steps.columns, *steps.tables, *steps.beside)
+    paid = sum((part.cost for part in measured), Fraction(0)) + selected * plan.selecting
+    places = made[:, uniform_order(wanted, source)].T
+    return Outcome(steps, found.total, found.model, places, paid)
 
 
-def _in_cells(
-    plan: RoundsPlan, rows: PrivateRows, source: BitSource, progress: Progress | None
-) -> tuple[History, int, Model]:
+class Found(NamedTuple):
+    """What was released before the certificate, and what follows from it."""
+
+    history: History
+    total: int
+    model: Model
+    rows: Callable[[int, int], Integers]
+
+
+def _in_cells(plan: RoundsPlan, rows: PrivateRows, source: BitSource, progress: Progress | None) -> Found:
     """Measure all cells at once; they are read by empirical Bayes."""
     everything = tuple(range(len(plan.universe.sizes)))
     scope = tuple((c, 0) for c in everything)
@@ -114,12 +125,10 @@ def _in_cells(
     model = read_cells(plan.universe, measured, float(plan.law.spread(plan.cells)), total)
     if progress is not None:
         progress(1, 1)
-    return History((), (measured,)), total, model
+    return Found(History((), (measured,)), total, model, model.rows)
 
 
-def _in_rounds(
-    plan: RoundsPlan, rows: PrivateRows, source: BitSource, progress: Progress | None
-) -> tuple[History, int, Model]:
+def _in_rounds(plan: RoundsPlan, rows: PrivateRows, source: BitSource, progress: Progress | None) -> Found:
     """Measure every column; then select a table and measure it, round by round."""
     columns = tuple(
         measure(rows.table((c,), (size,)), ((c, 0),), plan.law, cost, source)
@@ -127,104 +136,85 @@ def _in_rounds(
     )
     reader = Reader.of(plan, columns)
     counted = reader.candidates.count(rows)
-    names = reader.candidates.scopes()
     tables: list[Measured] = []
+    beside: list[Measured] = []
+    names = reader.candidates.scopes()
     model = reader.fit(tables, (), ITERATIONS)
+    predicted = reader.predicted(model, 0)
     for number in range(plan.rounds):
-        expected = predictions(reader.candidates, model.rows(PREDICTING, number << 32), reader.total)
-        scores = reader.candidates.scores(counted, expected, plan.law.size(plan.measuring))
-        chosen = _selected(plan, reader, scores, names, tables, source)
+        expected = [np.rint(table).astype(np.int64) for table in reader.moved(predicted, beside)]
+        scores = reader.candidates.scores(counted, expected, PENALTY * plan.law.size(plan.measuring))
+        room = Room(reader, tables)
+        chosen = _selected(plan, room, names, scores, source)
         if chosen is None:
             break
         where = reader.candidates.tables.index(tuple(c for c, _ in chosen))
         there = reader.candidates.coarse(counted[where], chosen)
-        tables.append(measure(there, chosen, plan.law, plan.measuring, source))
-        last = number == plan.rounds - 1
-        model = reader.fit(tables, model.coefficients, LAST_ITERATIONS if last else ITERATIONS)
+        released = measure(there, chosen, plan.law, plan.measuring, source)
+        if room.lacking(chosen) is None:
+            tables.append(released)
+            model = reader.fit(tables, model.coefficients, ITERATIONS)
+            predicted = reader.predicted(model, number + 1)
+        else:
+            beside.append(released)
         if progress is not None:
             progress(number + 1, plan.rounds)
-    return History(columns, tuple(tables)), reader.total, model
+    model = reader.fit(tables, model.coefficients, LAST_ITERATIONS)
+
+    def draw(count: int, seed: int) -> Integers:
+        return reader.rows(model, beside, count, seed)
+
+    return Found(History(columns, tuple(tables), tuple(beside)), reader.total, model, draw)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Reader:
-    """What follows from the released columns: the total, the groupings and the candidates."""
+class Room:
+    """
+    For which candidates the model has room, in one round.
 
-    plan: RoundsPlan
-    columns: tuple[Measured, ...]
-    total: int
-    read: tuple[Floats, ...]
-    groupings: tuple[Grouping, ...]
-    fixed: tuple[Fixed, ...]
-    candidates: Candidates
+    There is room for a table where the model, with it or with any coarser candidate of its columns, stays
+    within its memory. That follows from released numbers alone, whichever candidates are looked at.
+    """
 
-    @staticmethod
-    def of(plan: RoundsPlan, columns: tuple[Measured, ...]) -> "Reader":
-        """Read the released columns."""
-        total = plan.rows if plan.law.replaced else pooled_total(columns)
-        read = tuple(
-            read_column(part.counts, part.variance, total, ordered)
-            for part, ordered in zip(columns, plan.universe.ordered, strict=True)
-        )
-        groupings = tuple(
-            halved(np.maximum(mass, 1e-6 * total), ordered)
-            for mass, ordered in zip(read, plan.universe.ordered, strict=True)
-        )
-        fixed, chosen = zeros_of(plan.universe, groupings), candidates(plan.universe, groupings)
-        return Reader(plan, columns, total, read, groupings, fixed, chosen)
+    def __init__(self, reader: Reader, tables: list[Measured]) -> None:
+        self._reader, self._tables = reader, tables
+        self._known: dict[Scope, bool] = {}
 
-    def fit(self, tables: list[Measured], start: tuple[Floats, ...], iterations: int) -> Model:
-        """Fit the model to all that was released."""
-        masses = reconciled(self.read, self.columns, self.groupings, tables, self.total)
-        return fitted(self.groupings, masses, tables, self.fixed, self.total, start, iterations)
+    @property
+    def weights(self) -> tuple[int, ...]:
+        """The weights of the candidate tables."""
+        return self._reader.candidates.weights
 
-    def fits(self, tables: list[Measured], scope: Scope) -> bool:
-        """Whether the model stays within its memory with one more table."""
-        scopes = scopes_of(self.groupings, [*(t.scope for t in tables), scope], self.fixed)
-        tree = junction_tree(scopes, self.groupings)
-        return sum(cells(bucket.scope, self.groupings) for bucket in tree) <= self.plan.memory
+    def lacking(self, name: Scope) -> Scope | None:
+        """Return the first table, from the coarsest to the given one, that has no room; None: all have."""
+        for levels in product(*[range(1, level + 1) for _, level in name]):
+            coarser = tuple((c, level) for (c, _), level in zip(name, levels, strict=True))
+            if coarser not in self._known:
+                self._known[coarser] = self._reader.fits(self._tables, coarser)
+            if not self._known[coarser]:
+                return coarser
+        return None
 
 
 def _selected(
-    plan: RoundsPlan,
-    reader: Reader,
-    scores: Integers,
-    names: list[Scope],
-    tables: list[Measured],
-    source: BitSource,
+    plan: RoundsPlan, room: Room, names: list[Scope], scores: Integers, source: BitSource
 ) -> Scope | None:
     """
-    Select a candidate that the model has room for, by an exponential mechanism over all with room.
+    Select a candidate by an exponential mechanism, over those of two columns, and those for which is room.
 
-    There is room for a table where the model, with it or with any coarser candidate of its columns in its
-    place, stays within its memory. That depends on released numbers alone, and not on what is drawn. It is
-    looked at once a candidate was drawn, and all is drawn again if there is none: the outcome has the law of
-    a draw among the candidates with room. What is finer than one without room has none either, and is left
-    out before the next draw.
+    Whether there is room is looked at once a candidate was drawn, and all is drawn again if it is needed and
+    there is none: the outcome has the law of a draw among the candidates that may be selected. What is finer
+    than one without room has none either, and is left out before the next draw.
     """
-    known: dict[Scope, bool] = {}
-
-    def fits(name: Scope) -> bool:
-        if name not in known:
-            known[name] = reader.fits(tables, name)
-        return known[name]
-
     left = np.ones(len(names), dtype=bool)
+    most = max(room.weights)
     while left.any():
         places = np.nonzero(left)[0]
-        most = max(reader.candidates.weights)
         chosen = names[int(places[choose(scores[places], plan.law, plan.selecting, most, source)])]
-        refused = next((name for name in _coarser(chosen) if not fits(name)), None)
+        refused = None if len(chosen) == 2 else room.lacking(chosen)
         if refused is None:
             return chosen
         left &= np.array([not _as_fine(name, refused) for name in names])
     return None
-
-
-def _coarser(name: Scope) -> Iterator[Scope]:
-    """Yield a table at all levels up to its own, the coarsest first."""
-    for levels in product(*[range(1, level + 1) for _, level in name]):
-        yield tuple((c, level) for (c, _), level in zip(name, levels, strict=True))
 
 
 def _as_fine(name: Scope, other: Scope) -> bool:

@@ -141,14 +141,3 @@ def candidates(universe: Universe, groupings: Sequence[Grouping]) -> Candidates:
 def _finest(grouping: Grouping, most: int, cap: int) -> int:
     few = grouping.groups(grouping.finest) <= min(WHOLE, 1 << cap)
     return grouping.finest if few else max(1, min(most, grouping.finest - 1))
-
-
-def predictions(candidates: Candidates, rows: Integers, total: int) -> list[Integers]:
-    """
-    Return what rows of a model predict of every table at its finest levels, scaled to `total` rows.
-
-    Integers, rounded to the nearest; rows as places, shape (C, rows).
-    """
-    weights = PrivateRows(rows.T, np.ones(rows.shape[1], dtype=np.int64))
-    size = rows.shape[1]
-    return [(2 * total * counts + size) // (2 * size) for counts in candidates.count(weights)]

@@ -1,0 +1,113 @@
+"""What follows from released numbers alone: totals, groups, candidates, models, predictions and rows."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from queries.domain import Integers
+from smalldb.rounds.counting import PrivateRows
+from smalldb.rounds.grouping import Floats, Grouping, halved
+from smalldb.rounds.junction import Scope, cells, junction_tree
+from smalldb.rounds.measuring import Measured
+from smalldb.rounds.modelling import Fixed, Model, fitted, scopes_of, zeros_of
+from smalldb.rounds.plan import RoundsPlan
+from smalldb.rounds.reading import pooled_total, read_column, reconciled
+from smalldb.rounds.searching import affordable, exchanged
+from smalldb.rounds.selecting import Candidates, candidates
+from smalldb.rounds.targets import groups_at, moved
+
+PREDICTING = 1 << 15  # rows of a model from which predictions are made; their seeds are public numbers
+SAMPLE = 1 << 19  # rows of a model from which the last tables are read, at most
+LARGE = 1 << 16  # cells of a table that rows are not searched for
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reader:
+    """What follows from the released columns: the total, the groupings and the candidates."""
+
+    plan: RoundsPlan
+    columns: tuple[Measured, ...]
+    total: int
+    read: tuple[Floats, ...]
+    groupings: tuple[Grouping, ...]
+    fixed: tuple[Fixed, ...]
+    candidates: Candidates
+
+    @staticmethod
+    def of(plan: RoundsPlan, columns: tuple[Measured, ...]) -> "Reader":
+        """Read the released columns."""
+        total = plan.rows if plan.law.replaced else pooled_total(columns)
+        read = tuple(
+            read_column(part.counts, part.variance, total, ordered)
+            for part, ordered in zip(columns, plan.universe.ordered, strict=True)
+        )
+        groupings = tuple(
+            halved(np.maximum(mass, 1e-6 * total), ordered)
+            for mass, ordered in zip(read, plan.universe.ordered, strict=True)
+        )
+        fixed, chosen = zeros_of(plan.universe, groupings), candidates(plan.universe, groupings)
+        return Reader(plan, columns, total, read, groupings, fixed, chosen)
+
+    def fit(self, tables: list[Measured], start: tuple[Floats, ...], iterations: int) -> Model:
+        """Fit the model to all that was released."""
+        masses = reconciled(self.read, self.columns, self.groupings, tables, self.total)
+        return fitted(self.groupings, masses, tables, self.fixed, self.total, start, iterations)
+
+    def predicted(self, model: Model, number: int) -> list[Floats]:
+        """Return what a model expects of every candidate table at its finest levels, from rows of it."""
+        rows = PrivateRows(model.rows(PREDICTING, number << 32).T, np.ones(PREDICTING, dtype=np.int64))
+        return [table * (self.total / PREDICTING) for table in self.candidates.count(rows)]
+
+    def moved(self, predicted: list[Floats], beside: list[Measured]) -> list[Floats]:
+        """Return the same, moved towards the tables that the model has no room for."""
+        found = list(predicted)
+        for pair, those in by_pair(beside).items():
+            tops = self.candidates.levels(pair)
+            where = self.candidates.tables.index(pair)
+            groups = [
+                tuple(
+                    self.groupings[c].parents(level, top)
+                    for (c, level), top in zip(table.scope, tops, strict=True)
+                )
+                for table in those
+            ]
+            found[where] = moved(found[where], those, groups)
+        return found
+
+    def rows(self, model: Model, beside: list[Measured], count: int, seed: int) -> Integers:
+        """Return rows of the model, moved to the tables of two columns that it expects or has no room for."""
+        universe, tables = self.plan.universe, self.candidates.tables
+        found = model.rows(count, seed)
+        outside = by_pair(beside)
+        pairs = [table for table in tables if len(table) == 2 and universe.size(table) <= LARGE]
+        if affordable(count, len(pairs)) < 2:
+            pairs = list(outside)
+        sweeps = affordable(count, len(pairs))
+        if not pairs or not sweeps:
+            return found
+        size = max(1, min(8 * count, SAMPLE))
+        sample = PrivateRows(model.rows(size, seed ^ 1).T, np.ones(size, dtype=np.int64))
+        targets = {}
+        for a, b in pairs:
+            sizes = (universe.sizes[a], universe.sizes[b])
+            expected = sample.table((a, b), sizes) * (count / size)
+            those = outside.get((a, b), [])
+            scale = count / self.total
+            scaled = [replace(t, counts=t.counts * scale, variance=t.variance * scale**2) for t in those]
+            targets[a, b] = moved(expected, scaled, [groups_at(self.groupings, t) for t in those])
+        fixed = frozenset(c for columns, _ in universe.rules for c in columns)
+        return exchanged(found, universe.sizes, targets, fixed, sweeps, seed)
+
+    def fits(self, tables: list[Measured], scope: Scope) -> bool:
+        """Whether the model stays within its memory with one more table."""
+        scopes = scopes_of(self.groupings, [*(t.scope for t in tables), scope], self.fixed)
+        tree = junction_tree(scopes, self.groupings)
+        return sum(cells(bucket.scope, self.groupings) for bucket in tree) <= self.plan.memory
+
+
+def by_pair(tables: list[Measured]) -> dict[tuple[int, ...], list[Measured]]:
+    """Return measured tables by their columns, in the order of measuring."""
+    found: dict[tuple[int, ...], list[Measured]] = {}
+    for table in tables:
+        found.setdefault(tuple(c for c, _ in table.scope), []).append(table)
+    return found

@@ -1,0 +1,70 @@
+"""What tables of two columns are to hold: the model's counts, moved towards tables released beside it."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from queries.domain import Integers
+from smalldb.rounds.grouping import Floats, Grouping
+from smalldb.rounds.measuring import Measured
+
+_LEAST = 0.02  # of the noise, what a table is taken to tell at least
+_FLOOR = 1e-4  # the least variance of what is beyond the model, in parts of a cell's count
+
+
+def moved(
+    expected: Floats, tables: Sequence[Measured], groups: Sequence[tuple[Integers, Integers]]
+) -> Floats:
+    """
+    Move a table towards what was released of it, measurement by measurement.
+
+    The released counts of groups are read as in `modelling.factor_of`: what they are beyond the expected ones
+    is shrunk by how much of it is noise. Cells of a group change by the same factor; rows and columns keep
+    their sums, about.
+
+    Parameters
+    ----------
+    expected
+        Counts of a table of two columns, at least 0.
+    tables
+        Released tables of the same two columns.
+    groups
+        Of each of them, the group of each row and each column of `expected`.
+    """
+    for table, (first, second) in zip(tables, groups, strict=True):
+        shape = table.counts.shape
+        coarse = np.zeros(shape)
+        np.add.at(coarse, (first[:, None], second[None, :]), expected)
+        beyond = table.counts - coarse
+        beyond = beyond - beyond.mean(axis=0) - beyond.mean(axis=1, keepdims=True) + beyond.mean()
+        noise = max(table.variance, 1e-9)
+        freedom = (shape[0] - 1) * (shape[1] - 1)
+        told = max(float((beyond**2).sum()) - noise * freedom, _LEAST * noise * beyond.size)
+        variance = max(told / max(1.0, float((coarse**2).sum())), _FLOOR)
+        floor = np.maximum(coarse, 1.0)
+        wanted = np.maximum(coarse + beyond * floor / (floor + noise / (floor * variance)), 0.0)
+        ratio = np.divide(wanted, coarse, out=np.zeros(shape), where=coarse > 0)
+        spread = expected * ratio[first[:, None], second[None, :]]
+        # where nothing was expected, places of a group share by their columns
+        empty = np.where(coarse > 0, 0.0, wanted)
+        if empty.any():
+            rows, columns = expected.sum(axis=1), expected.sum(axis=0)
+            row_shares = rows / np.maximum(np.bincount(first, rows, shape[0])[first], 1e-300)
+            column_shares = columns / np.maximum(np.bincount(second, columns, shape[1])[second], 1e-300)
+            spread += empty[first[:, None], second[None, :]] * np.outer(row_shares, column_shares)
+        expected = fitted_margins(spread, expected.sum(axis=1), expected.sum(axis=0))
+    return expected
+
+
+def fitted_margins(table: Floats, rows: Floats, columns: Floats, passes: int = 5) -> Floats:
+    """Scale the rows and columns of a table in turn to given sums (iterative proportional fitting)."""
+    for _ in range(passes):
+        table = table * (rows / np.maximum(table.sum(axis=1), 1e-300))[:, None]
+        table = table * (columns / np.maximum(table.sum(axis=0), 1e-300))
+    return table
+
+
+def groups_at(groupings: Sequence[Grouping], table: Measured) -> tuple[Integers, Integers]:
+    """Return the groups of all places of the two columns of a released table."""
+    (a, level), (b, other) = table.scope
+    return groupings[a].of_places(level), groupings[b].of_places(other)
