@@ -70,21 +70,18 @@ def compared(comparison: Comparison, synthetic: Rows, schema: Schema | None) -> 
 def _tables(found: Sequence[Distances]) -> list[str]:
     """Show how far the tables of one, two and three columns are apart."""
     rows = [
-        (f"{each.width}", f"{len(each.tables):,}", *(f"{v:.4f}" for v in _figures(each)))
+        (f"{each.width} ({len(each.tables):,} tables)", *(f"{figure:.4f}" for figure in _figures(each)))
         for each in found
         if each.tables
     ]
-    head = ("columns", "tables", "mean", "largest", "independent: mean", "largest")
-    said = (
-        "Total variation distance: half the sum over a table's cells of how far its shares are apart. Beside "
-    )
-    said += "it that of independent columns with the data's own shares, as a yardstick."
-    return [table("Distance of the tables of so many columns", head, rows), paragraph(said)] if rows else []
+    head = ("columns", "mean", "largest", "yardstick")
+    said = "Total variation distance: half the sum over a table's cells of how far its shares are apart. The "
+    said += "yardstick is the mean for independent columns with the data's own shares."
+    return [table("Distance of tables", head, rows), paragraph(said)] if rows else []
 
 
 def _figures(found: Distances) -> list[float]:
-    values = found.tvd, found.independent
-    return [float(figure) for each in values for figure in (each.mean(), each.max())]
+    return [float(found.tvd.mean()), float(found.tvd.max()), float(found.independent.mean())]
 
 
 def _pairs(real: Rows, synthetic: Rows) -> str:
