@@ -6,13 +6,14 @@ from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from queries.domain import Integers
 from smalldb.randomness import BitSource
 from smalldb.rounds.cells import read_cells
 from smalldb.rounds.certificate import Certificate, certify
 from smalldb.rounds.counting import PrivateRows
-from smalldb.rounds.junction import Scope
+from smalldb.rounds.junction import Scope, cells
 from smalldb.rounds.measuring import Measured, choose, measure
 from smalldb.rounds.modelling import Model
 from smalldb.rounds.plan import RoundsPlan
@@ -21,9 +22,12 @@ from smalldb.rounds.rows import uniform_order
 
 ITERATIONS = 15  # of a fit between rounds, from the coefficients of the one before
 LAST_ITERATIONS = 60
-PENALTY = 1.0  # of the noise that a table would get, what its score is reduced by
+PENALTY = 0.8  # of the noise that a table would get, what its score is reduced by
+
+PROGRESS = 1000
 
 Progress = Callable[[int, int], None]
+Bools = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -96,14 +100,14 @@ def release_rounds(
     count
         How many rows are wanted; None: as many as there are, or are read from what was released.
     progress
-        Called after each round with how many are done, and how many there are at most.
+        Called after each round with how much of the rounds' budget is spent, and how much there is.
     """
     found = (_in_cells if plan.cells else _in_rounds)(plan, rows, source, progress)
     wanted = found.total if count is None else count
     made = found.rows(wanted, source.bits(64))
     certificate = certify(plan, rows, made, source) if plan.certifying else None
     steps = found.history
-    selected = len(steps.tables) + len(steps.beside) if plan.rounds else 0
+    selected = 0 if plan.cells else len(steps.tables) + len(steps.beside)
     measured = (*steps.columns, *steps.tables, *steps.beside)
     paid = sum((part.cost for part in measured), plan.certifying) + selected * plan.selecting
     places = made[:, uniform_order(wanted, source)].T
@@ -128,7 +132,7 @@ def _in_cells(plan: RoundsPlan, rows: PrivateRows, source: BitSource, progress: 
     total = plan.rows if plan.law.replaced else max(1, int(measured.counts.sum()))
     model = read_cells(plan.universe, measured, float(plan.law.spread(plan.cells)), total)
     if progress is not None:
-        progress(1, 1)
+        progress(PROGRESS, PROGRESS)
     return Found(History((), (measured,)), total, model, model.rows)
 
 
@@ -145,23 +149,30 @@ def _in_rounds(plan: RoundsPlan, rows: PrivateRows, source: BitSource, progress:
     room = Room(reader)
     model = reader.fit(tables, (), ITERATIONS)
     predicted = reader.predicted(model, 0)
-    for number in range(plan.rounds):
+    budget = left = plan.rounds * (plan.selecting + plan.measuring)
+    sizes = [cells(name, reader.groupings) for name in room.names]
+    costs = {size: plan.cost_of(size) for size in set(sizes)}
+    noise = {size: PENALTY * plan.law.size(cost) for size, cost in costs.items() if cost}
+    while plan.rounds:
+        payable = np.array([costs[size] + plan.selecting <= left for size in sizes])
         expected = [np.rint(table).astype(np.int64) for table in reader.moved(predicted, beside)]
-        scores = reader.candidates.scores(counted, expected, PENALTY * plan.law.size(plan.measuring))
-        chosen = _selected(plan, room, scores, tables, source)
+        scores = reader.candidates.scores(counted, expected, noise.__getitem__)
+        chosen = _selected(plan, room, scores, payable, tables, source)
         if chosen is None:
             break
         where = reader.candidates.tables.index(tuple(c for c, _ in chosen))
         there = reader.candidates.coarse(counted[where], chosen)
-        released = measure(there, chosen, plan.law, plan.measuring, source)
+        cost = costs[there.size]
+        released = measure(there, chosen, plan.law, cost, source)
+        left -= plan.selecting + cost
         if room.has(chosen, tables):
             tables.append(released)
             model = reader.fit(tables, model.coefficients, ITERATIONS)
-            predicted = reader.predicted(model, number + 1)
+            predicted = reader.predicted(model, len(tables))
         else:
             beside.append(released)
         if progress is not None:
-            progress(number + 1, plan.rounds)
+            progress(int((1 - left / budget) * PROGRESS), PROGRESS)
     model = reader.fit(tables, model.coefficients, LAST_ITERATIONS)
 
     def draw(count: int, seed: int) -> Integers:
@@ -185,14 +196,15 @@ class Room:
         self._full.add(name)
         return False
 
-    def possible(self) -> Integers:
+    def possible(self, payable: Bools) -> Integers:
         """Return the places of the candidates that may be selected: those of two columns need no room."""
-        some = [i for i, name in enumerate(self.names) if len(name) == 2 or not _dominates(name, self._full)]
-        return np.array(some, dtype=np.int64)
+        places: Integers = np.nonzero(payable)[0]
+        some = [len(self.names[i]) == 2 or not _dominates(self.names[i], self._full) for i in places.tolist()]
+        return places[some]
 
 
 def _selected(
-    plan: RoundsPlan, room: Room, scores: Integers, tables: list[Measured], source: BitSource
+    plan: RoundsPlan, room: Room, scores: Integers, payable: Bools, tables: list[Measured], source: BitSource
 ) -> Scope | None:
     """
     Select a candidate by an exponential mechanism, over those of two columns, and those for which is room.
@@ -201,7 +213,7 @@ def _selected(
     all is drawn again if it is needed and there is none: this is the law among those that are possible.
     """
     most = max(room.reader.candidates.weights)
-    while len(possible := room.possible()):
+    while len(possible := room.possible(payable)):
         drawn = choose(scores[possible], plan.law, plan.selecting, most, source)
         chosen = room.names[int(possible[drawn])]
         if len(chosen) == 2 or room.has(chosen, tables):
