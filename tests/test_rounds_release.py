@@ -11,7 +11,7 @@ from smalldb.rounds import Universe, checked, plan_rounds, release_rounds
 from smalldb.rounds.counting import PrivateRows
 from smalldb.rounds.grouping import halved
 from smalldb.rounds.measuring import Law, choose, measure
-from smalldb.rounds.selecting import candidates, predictions
+from smalldb.rounds.selecting import candidates
 
 TINY = (2, 3, 5)
 PAIRS = tuple(combinations(range(3), 2))
@@ -25,6 +25,11 @@ def tiny(rules=()):
 def rows_of(cells):
     places = np.array(list(product(*map(range, TINY))))
     return PrivateRows(places, np.asarray(cells, dtype=np.int64))
+
+
+def alike(places):
+    """Rows of a model, shape (C, rows), once each."""
+    return PrivateRows(places.T, np.ones(places.shape[1], dtype=np.int64))
 
 
 def neighbours(replaced):
@@ -50,15 +55,15 @@ def test_counts_and_scores_move_as_stated(replaced):
     law = Law(concentrated=False, replaced=replaced)
     groupings = [halved(np.arange(1.0, k + 1), ordered=k == 5) for k in TINY]
     found = candidates(tiny(), groupings)
-    expected = predictions(found, np.array([[0, 1, 1, 0], [2, 0, 1, 1], [0, 4, 3, 2]]), 50)
-    assert all(table.dtype == np.int64 and table.sum() in range(45, 56) for table in expected)
+    model = np.array([[0, 1, 1, 0], [2, 0, 1, 1], [0, 4, 3, 2]])
+    expected = [12 * table for table in found.count(alike(model))]
     largest = np.zeros(3)
     for one, other in neighbours(replaced):
         counted = [found.count(rows_of(cells)) for cells in (one, other)]
         for a, b in zip(*counted, strict=True):
             largest[0] = max(largest[0], np.abs(a - b).sum())
             largest[1] = max(largest[1], ((a - b) ** 2).sum())
-        scores = [found.scores(tables, expected, 1.5) for tables in counted]
+        scores = [found.scores(tables, expected, lambda cells: 1.5) for tables in counted]
         largest[2] = max(largest[2], np.abs(scores[0] - scores[1]).max() / max(found.weights))
     assert largest.tolist() == [law.moved] * 3
 
@@ -68,8 +73,8 @@ def test_scores_are_those_of_the_definition():
     found = candidates(tiny(), groupings)
     rng = np.random.default_rng(2)
     rows, model = rows_of(rng.integers(0, 9, 30)), np.array([rng.integers(0, k, 40) for k in TINY])
-    expected = predictions(found, model, 70)
-    scores = found.scores(found.count(rows), expected, 2.25)
+    expected = found.count(alike(model))
+    scores = found.scores(found.count(rows), expected, lambda cells: 2.25)
     names = found.scopes()
     assert len(scores) == len(names) == len(set(names))
     for name, score in zip(names, scores.tolist(), strict=True):
@@ -153,8 +158,11 @@ def test_costs_add_up_to_the_budget(replaced, delta):
     assert plan.cost == plan.budget
     outcome = release_rounds(plan, checked(places, np.ones(3_000, dtype=np.int64), sizes), SeededBits(1))
     assert outcome.spent <= plan.budget
-    paid = sum(part.cost for part in (*outcome.history.columns, *outcome.history.tables))
-    assert outcome.spent == paid + len(outcome.history.tables) * plan.selecting
+    tables = (*outcome.history.tables, *outcome.history.beside)
+    paid = sum(part.cost for part in (*outcome.history.columns, *tables))
+    assert outcome.spent == paid + len(tables) * plan.selecting
+    assert all(table.cost == plan.cost_of(table.counts.size) for table in tables)
+    assert tables
     assert outcome.places.shape == (outcome.total, 5)
     assert not replaced or outcome.total == 3_000
     assert distance(places, outcome.places, sizes) < 0.3

@@ -9,7 +9,7 @@ from smalldb.rounds.universe import Universe
 
 _DEPENDENT = 0.15  # about how far tables are from independent columns: shrinking errs by no more
 _WIDTHS = {1: 0.3, 2: 1.0, 3: 1.9}  # the same, as multiples of what tables of two columns are off
-_LEVEL, _BLUR, _POWER = 0.0415, 0.0041, 0.35  # fitted to tables of 5 to 14 columns
+_LEVEL, _BLUR, _POWER = 0.038, 0.0041, 0.36  # fitted to tables of 5 to 14 columns
 
 
 def columns_alone(universe: Universe, law: Law, costs: Sequence[Fraction], rows: int) -> float:

@@ -13,14 +13,13 @@ from smalldb.rounds.grouping import Floats, Grouping
 from smalldb.rounds.junction import Scope
 from smalldb.rounds.measuring import Measured
 from smalldb.rounds.passing import Tree, beliefs, build
+from smalldb.rounds.reading import signal
 from smalldb.rounds.rows import model_rows
 from smalldb.rounds.universe import Universe
 
 Fixed: TypeAlias = tuple[Scope, Floats]
 
 OWN = 1.0  # ridge of a column's own coefficients: its margin was reconciled before, and is to be met
-_LEAST = 0.02  # of the noise, what a table is taken to tell at least
-_FLOOR = 1e-4  # the least variance of a coefficient
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -107,9 +106,9 @@ def factor_of(
     """
     Return the factor of a measured table: its counts with the margins of columns, and the ridge.
 
-    The counts mu of independent columns move by about mu times a coefficient. With noise of variance v and
-    coefficients of variance t, the mean of what is there is the share mu / (mu + v / (mu t)) of what was
-    seen: so the ridge is v / (mu t). The variance t is estimated from the table by moments.
+    The counts mu of independent columns move by about mu times a coefficient. With noise of variance v, and a
+    prior variance s of what is there beyond mu, the mean of that is the share s / (s + v) of what was seen;
+    with a ridge it is mu / (mu + ridge). So the ridge is mu v / s.
     """
     sums = [np.add.reduceat(columns[c], groupings[c].starts[level]) for c, level in table.scope]
     independent = total * reduce(np.multiply.outer, [part / total for part in sums])
@@ -118,9 +117,7 @@ def factor_of(
     centre = beyond.mean()
     margins = [beyond.mean(axis=tuple(a for a in axes if a != axis), keepdims=True) - centre for axis in axes]
     beyond = beyond - centre - sum(margins)
-    freedom = beyond.size - 1 - sum(size - 1 for size in beyond.shape)
     noise = max(table.variance, 1e-9)
-    told = max(float((beyond**2).sum()) - noise * freedom, _LEAST * noise * beyond.size)
-    variance = max(told / float((independent**2).sum()), _FLOOR)
-    ridge = noise / (np.maximum(independent, 1.0) * variance)
+    floor = np.maximum(independent, 1.0)
+    ridge = floor * noise / signal(beyond, floor, noise)
     return Factor(np.zeros(beyond.shape), (independent + beyond, ridge))

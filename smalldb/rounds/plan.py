@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations
+from math import isqrt
 
 from smalldb.accounting.concentrated import rho_of
 from smalldb.rounds.cells import MOST_CELLS
@@ -10,9 +11,9 @@ from smalldb.rounds.expecting import all_cells, columns_alone, in_rounds
 from smalldb.rounds.measuring import Law
 from smalldb.rounds.universe import Universe
 
-MEMORY = 1 << 17  # cells of all tables of the model
+MEMORY = 1 << 16  # cells of all tables of the model, beyond those of columns and rules
 CERTIFICATE = Fraction(1, 20)
-SELECTING = Fraction(1, 4)  # of a round
+SELECTING = Fraction(3, 20)  # of a round
 MOST_ROUNDS = 100
 _FINE = 1 << 10  # to which shares are rounded
 
@@ -37,13 +38,13 @@ class RoundsPlan:
     cells
         The cost of all cells of the universe at once; above 0, there are neither columns nor rounds.
     rounds
-        How many tables are selected and measured, at most.
+        How many tables of 64 cells can be selected and measured; fewer large ones, more small ones.
     selecting, measuring
-        What each round costs in its two parts.
+        What each round costs in its two parts, for a table of 64 cells.
     certifying
         What the certificate costs: half for its selection, half for its size; 0 for none.
     memory
-        How many cells all tables of the model have, at most; what the rules need is never refused.
+        How many cells the tables of the model may have beyond those of columns and rules.
     expected
         About what the total variation distance of the workload's tables will be in the mean.
     """
@@ -61,6 +62,15 @@ class RoundsPlan:
     certifying: Fraction
     memory: int
     expected: float
+
+    def cost_of(self, cells: int) -> Fraction:
+        """
+        Return what a table of so many cells costs: `measuring` at 64 cells, and more for larger ones.
+
+        Proportional to the square root of cells, from a quarter to four times as much: the sum over tables of
+        cells / cost, the noise of all of them, is then least for a given sum of costs.
+        """
+        return self.measuring * min(Fraction(4), max(Fraction(1, 4), Fraction(isqrt(cells << 8), 128)))
 
     @property
     def budget(self) -> Fraction:
@@ -163,11 +173,11 @@ def _in_rounds(
 
 def _column_share(blur: float, concentrated: bool) -> float:
     """Return the share of columns; fitted to tables of 8 to 14 columns."""
-    middle = 0.25 if concentrated else 0.35
-    return float(min(0.75, max(0.1, middle * (max(blur, 1e-12) / 0.0043) ** 0.4)))
+    middle = 0.3 if concentrated else 0.4
+    return float(min(0.75, max(0.1, middle * (max(blur, 1e-12) / 0.0043) ** 0.3)))
 
 
 def _rounds(blur: float, pairs: int, concentrated: bool) -> int:
     """Return how many rounds are worth their noise."""
-    wanted = (4.0 if concentrated else 2.6) / max(blur, 1e-12) ** 0.5
+    wanted = (3.0 if concentrated else 1.9) / max(blur, 1e-12) ** 0.5
     return min(MOST_ROUNDS, pairs + pairs // 2, max(3, round(wanted))) if pairs else 0

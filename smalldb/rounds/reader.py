@@ -1,5 +1,6 @@
 """What follows from released numbers alone: totals, groups, candidates, models, predictions and rows."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -56,7 +57,8 @@ class Reader:
     def predicted(self, model: Model, number: int) -> list[Floats]:
         """Return what a model expects of every candidate table at its finest levels, from rows of it."""
         rows = PrivateRows(model.rows(PREDICTING, number << 32).T, np.ones(PREDICTING, dtype=np.int64))
-        return [table * (self.total / PREDICTING) for table in self.candidates.count(rows)]
+        share = self.total / PREDICTING
+        return [table.astype(np.float64) * share for table in self.candidates.count(rows)]
 
     def moved(self, predicted: list[Floats], beside: list[Measured]) -> list[Floats]:
         """Return the same, moved towards the tables that the model has no room for."""
@@ -90,7 +92,7 @@ class Reader:
         targets = {}
         for a, b in pairs:
             sizes = (universe.sizes[a], universe.sizes[b])
-            expected = sample.table((a, b), sizes) * (count / size)
+            expected = sample.table((a, b), sizes).astype(np.float64) * (count / size)
             those = outside.get((a, b), [])
             scale = count / self.total
             scaled = [replace(t, counts=t.counts * scale, variance=t.variance * scale**2) for t in those]
@@ -100,14 +102,18 @@ class Reader:
 
     def fits(self, tables: list[Measured], scope: Scope) -> bool:
         """Whether the model stays within its memory with one more table."""
-        scopes = scopes_of(self.groupings, [*(t.scope for t in tables), scope], self.fixed)
-        tree = junction_tree(scopes, self.groupings)
-        return sum(cells(bucket.scope, self.groupings) for bucket in tree) <= self.plan.memory
+        least = self._cells([])
+        return self._cells([*(t.scope for t in tables), scope]) <= self.plan.memory + least
+
+    def _cells(self, scopes: list[Scope]) -> int:
+        tree = junction_tree(scopes_of(self.groupings, scopes, self.fixed), self.groupings)
+        return sum(cells(bucket.scope, self.groupings) for bucket in tree)
 
 
-def by_pair(tables: list[Measured]) -> dict[tuple[int, ...], list[Measured]]:
-    """Return measured tables by their columns, in the order of measuring."""
-    found: dict[tuple[int, ...], list[Measured]] = {}
+def by_pair(tables: Sequence[Measured]) -> dict[tuple[int, int], list[Measured]]:
+    """Return measured tables of two columns by these, in the order of measuring."""
+    found: dict[tuple[int, int], list[Measured]] = {}
     for table in tables:
-        found.setdefault(tuple(c for c, _ in table.scope), []).append(table)
+        (a, _), (b, _) = table.scope
+        found.setdefault((a, b), []).append(table)
     return found

@@ -11,6 +11,8 @@ from smalldb.rounds.measuring import Measured
 
 WIDTHS = (0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)  # of the kernel that smooths
 FEW = 8  # places that are not smoothed
+POWERS = (0.5, 1.0, 1.5, 2.0)
+_TOLD = 0.02  # of the noise, what a table is taken to tell at least
 _FAR = 3.0  # deviations beyond which a place stands on its own
 _PASSES = 4
 _PRICE = 8.0  # variances that such a place costs, for having been picked
@@ -99,3 +101,32 @@ def reconciled(
         places[grouping.order] = values * (total / values.sum())
         found.append(places)
     return found
+
+
+def signal(beyond: Floats, expected: Floats, noise: float) -> Floats:
+    """
+    Return the prior variance of what each cell of a table holds beyond what was expected.
+
+    It is c expected^p: p is the likeliest of `POWERS`, c is estimated by moments. Cells that stand out by
+    more than three deviations of the noise stand on their own.
+
+    Parameters
+    ----------
+    beyond
+        What was released beyond the expected counts; its mean along each axis is 0.
+    expected
+        Above 0, of the same shape.
+    noise
+        The variance of the released counts.
+    """
+    freedom = beyond.size - 1 - sum(size - 1 for size in beyond.shape)
+    told = max(float((beyond**2).sum()) - noise * freedom, _TOLD * noise * beyond.size)
+    best, likeliest = expected, -np.inf
+    for power in POWERS:
+        heights = expected**power
+        variance = heights * (told / float(heights.sum()))
+        both = variance + noise
+        likelihood = -float((np.log(both) + beyond**2 / both).sum())
+        if likelihood > likeliest:
+            best, likeliest = variance, likelihood
+    return np.maximum(best, beyond**2 - _FAR**2 * noise)

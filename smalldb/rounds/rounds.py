@@ -3,27 +3,31 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import product
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from queries.domain import Integers
 from smalldb.exact.bits import BitSource
 from smalldb.rounds.cells import read_cells
 from smalldb.rounds.counting import PrivateRows
-from smalldb.rounds.junction import Scope
-from smalldb.rounds.measuring import Measured, choose, measure
+from smalldb.rounds.junction import cells
+from smalldb.rounds.measuring import Measured, measure
 from smalldb.rounds.modelling import Model
 from smalldb.rounds.plan import RoundsPlan
 from smalldb.rounds.reader import Reader
+from smalldb.rounds.room import Room, selected
 from smalldb.rounds.rows import uniform_order
 
 ITERATIONS = 15  # of a fit between rounds, from the coefficients of the one before
 LAST_ITERATIONS = 60
-PENALTY = 1.0  # of the noise that a table would get, what its score is reduced by
+PENALTY = 0.8  # of the noise that a table would get, what its score is reduced by
+
+PROGRESS = 1000
 
 Progress = Callable[[int, int], None]
+Bools = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,13 +97,13 @@ def release_rounds(
     count
         How many rows are wanted; None: as many as there are, or are read from what was released.
     progress
-        Called after each round with how many are done, and how many there are at most.
+        Called after each round with how much of the rounds' budget is spent, and how much there is.
     """
     found = (_in_cells if plan.cells else _in_rounds)(plan, rows, source, progress)
     wanted = found.total if count is None else count
     made = found.rows(wanted, source.bits(64))
     steps = found.history
-    selected = len(steps.tables) + len(steps.beside) if plan.rounds else 0
+    selected = 0 if plan.cells else len(steps.tables) + len(steps.beside)
     measured = (*steps.columns, *steps.tables, *steps.beside)
     paid = sum((part.cost for part in measured), Fraction(0)) + selected * plan.selecting
     places = made[:, uniform_order(wanted, source)].T
@@ -124,7 +128,7 @@ def _in_cells(plan: RoundsPlan, rows: PrivateRows, source: BitSource, progress: 
     total = plan.rows if plan.law.replaced else max(1, int(measured.counts.sum()))
     model = read_cells(plan.universe, measured, float(plan.law.spread(plan.cells)), total)
     if progress is not None:
-        progress(1, 1)
+        progress(PROGRESS, PROGRESS)
     return Found(History((), (measured,)), total, model, model.rows)
 
 
@@ -138,87 +142,37 @@ def _in_rounds(plan: RoundsPlan, rows: PrivateRows, source: BitSource, progress:
     counted = reader.candidates.count(rows)
     tables: list[Measured] = []
     beside: list[Measured] = []
-    names = reader.candidates.scopes()
+    names, weight = reader.candidates.scopes(), max(reader.candidates.weights, default=1)
     model = reader.fit(tables, (), ITERATIONS)
     predicted = reader.predicted(model, 0)
-    for number in range(plan.rounds):
+    budget = left = plan.rounds * (plan.selecting + plan.measuring)
+    sizes = [cells(name, reader.groupings) for name in names]
+    costs = {size: plan.cost_of(size) for size in set(sizes)}
+    noise = {size: PENALTY * plan.law.size(cost) for size, cost in costs.items() if cost}
+    while plan.rounds:
+        payable = np.array([costs[size] + plan.selecting <= left for size in sizes])
         expected = [np.rint(table).astype(np.int64) for table in reader.moved(predicted, beside)]
-        scores = reader.candidates.scores(counted, expected, PENALTY * plan.law.size(plan.measuring))
+        scores = reader.candidates.scores(counted, expected, noise.__getitem__)
         room = Room(reader, tables)
-        chosen = _selected(plan, room, names, scores, source)
+        chosen = selected(plan, room, names, weight, scores, payable, source)
         if chosen is None:
             break
         where = reader.candidates.tables.index(tuple(c for c, _ in chosen))
         there = reader.candidates.coarse(counted[where], chosen)
-        released = measure(there, chosen, plan.law, plan.measuring, source)
+        cost = costs[there.size]
+        released = measure(there, chosen, plan.law, cost, source)
+        left -= plan.selecting + cost
         if room.lacking(chosen) is None:
             tables.append(released)
             model = reader.fit(tables, model.coefficients, ITERATIONS)
-            predicted = reader.predicted(model, number + 1)
+            predicted = reader.predicted(model, len(tables))
         else:
             beside.append(released)
         if progress is not None:
-            progress(number + 1, plan.rounds)
+            progress(int((1 - left / budget) * PROGRESS), PROGRESS)
     model = reader.fit(tables, model.coefficients, LAST_ITERATIONS)
 
     def draw(count: int, seed: int) -> Integers:
         return reader.rows(model, beside, count, seed)
 
     return Found(History(columns, tuple(tables), tuple(beside)), reader.total, model, draw)
-
-
-class Room:
-    """
-    For which candidates the model has room, in one round.
-
-    There is room for a table where the model, with it or with any coarser candidate of its columns, stays
-    within its memory. That follows from released numbers alone, whichever candidates are looked at.
-    """
-
-    def __init__(self, reader: Reader, tables: list[Measured]) -> None:
-        self._reader, self._tables = reader, tables
-        self._known: dict[Scope, bool] = {}
-
-    @property
-    def weights(self) -> tuple[int, ...]:
-        """The weights of the candidate tables."""
-        return self._reader.candidates.weights
-
-    def lacking(self, name: Scope) -> Scope | None:
-        """Return the first table, from the coarsest to the given one, that has no room; None: all have."""
-        for levels in product(*[range(1, level + 1) for _, level in name]):
-            coarser = tuple((c, level) for (c, _), level in zip(name, levels, strict=True))
-            if coarser not in self._known:
-                self._known[coarser] = self._reader.fits(self._tables, coarser)
-            if not self._known[coarser]:
-                return coarser
-        return None
-
-
-def _selected(
-    plan: RoundsPlan, room: Room, names: list[Scope], scores: Integers, source: BitSource
-) -> Scope | None:
-    """
-    Select a candidate by an exponential mechanism, over those of two columns, and those for which is room.
-
-    Whether there is room is looked at once a candidate was drawn, and all is drawn again if it is needed and
-    there is none: the outcome has the law of a draw among the candidates that may be selected. What is finer
-    than one without room has none either, and is left out before the next draw.
-    """
-    left = np.ones(len(names), dtype=bool)
-    most = max(room.weights)
-    while left.any():
-        places = np.nonzero(left)[0]
-        chosen = names[int(places[choose(scores[places], plan.law, plan.selecting, most, source)])]
-        refused = None if len(chosen) == 2 else room.lacking(chosen)
-        if refused is None:
-            return chosen
-        left &= np.array([not _as_fine(name, refused) for name in names])
-    return None
-
-
-def _as_fine(name: Scope, other: Scope) -> bool:
-    """Tell whether a table is of the same columns as another, and at least as fine in each."""
-    return len(name) == len(other) and all(
-        a == b and m >= k for (a, m), (b, k) in zip(name, other, strict=True)
-    )

@@ -1,9 +1,10 @@
 """Candidates of a round: tables at some coarseness, scored by how badly the model predicts them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
 from math import prod
+from typing import TypeAlias
 
 import numpy as np
 
@@ -12,6 +13,8 @@ from smalldb.rounds.counting import PrivateRows
 from smalldb.rounds.grouping import Grouping
 from smalldb.rounds.junction import Scope
 from smalldb.rounds.universe import Universe
+
+Noise: TypeAlias = Callable[[int], float]
 
 MOST_CELLS = 1 << 24  # of all counted tables
 WHOLE = 32  # places of a column that is looked at place by place
@@ -75,7 +78,7 @@ class Candidates:
             counts = np.add.reduceat(counts, self.groupings[c].inside(level, fine), axis=axis)
         return counts
 
-    def scores(self, counts: Sequence[Integers], predicted: Sequence[Integers], noise: float) -> Integers:
+    def scores(self, counts: Sequence[Integers], predicted: Sequence[Integers], noise: Noise) -> Integers:
         """
         Return the integer score of every candidate: weight times (L1 distance less the noise it would get).
 
@@ -87,12 +90,12 @@ class Candidates:
         counts, predicted
             Of each table at its finest levels: what is there, and what released integers predict.
         noise
-            The mean absolute noise of a cell, public.
+            Of a number of cells: the mean absolute noise that each would have, public.
         """
         found = []
         for table, weight, here, expected in zip(self.tables, self.weights, counts, predicted, strict=True):
             for level in self._coarser(table, here - expected, 0):
-                penalty = round(noise * level.size)
+                penalty = round(noise(level.size) * level.size)
                 found.append(weight * (int(np.abs(level).sum()) - penalty))
         return np.array(found, dtype=np.int64)
 

@@ -7,9 +7,7 @@ import numpy as np
 from queries.domain import Integers
 from smalldb.rounds.grouping import Floats, Grouping
 from smalldb.rounds.measuring import Measured
-
-_LEAST = 0.02  # of the noise, what a table is taken to tell at least
-_FLOOR = 1e-4  # the least variance of what is beyond the model, in parts of a cell's count
+from smalldb.rounds.reading import signal
 
 
 def moved(
@@ -38,11 +36,8 @@ def moved(
         beyond = table.counts - coarse
         beyond = beyond - beyond.mean(axis=0) - beyond.mean(axis=1, keepdims=True) + beyond.mean()
         noise = max(table.variance, 1e-9)
-        freedom = (shape[0] - 1) * (shape[1] - 1)
-        told = max(float((beyond**2).sum()) - noise * freedom, _LEAST * noise * beyond.size)
-        variance = max(told / max(1.0, float((coarse**2).sum())), _FLOOR)
-        floor = np.maximum(coarse, 1.0)
-        wanted = np.maximum(coarse + beyond * floor / (floor + noise / (floor * variance)), 0.0)
+        prior = signal(beyond, np.maximum(coarse, 1.0), noise)
+        wanted = np.maximum(coarse + beyond * prior / (prior + noise), 0.0)
         ratio = np.divide(wanted, coarse, out=np.zeros(shape), where=coarse > 0)
         spread = expected * ratio[first[:, None], second[None, :]]
         # where nothing was expected, places of a group share by their columns
