@@ -1,5 +1,6 @@
 """The model of rounds: groups, trees, fits and rows against what all cells say."""
 
+from fractions import Fraction
 from itertools import combinations, product
 from math import log
 
@@ -9,11 +10,15 @@ from scipy.optimize import minimize
 
 from smalldb.exact.bits import SeededBits
 from smalldb.kernels.refining import mixed, refine, word
+from smalldb.kernels.swapping import swap
 from smalldb.rounds.fitting import Factor, fit
 from smalldb.rounds.grouping import halved
 from smalldb.rounds.junction import cells, junction_tree
+from smalldb.rounds.measuring import Measured
 from smalldb.rounds.passing import beliefs, build, marginals
 from smalldb.rounds.rows import model_rows, uniform_order
+from smalldb.rounds.searching import exchanged
+from smalldb.rounds.targets import moved
 
 SIZES = (5, 7, 4, 6)
 RNG = np.random.default_rng(3)
@@ -207,3 +212,62 @@ def test_rows_have_the_tables_of_the_model():
     drawn = np.random.default_rng(1).multinomial(20_000, p.ravel()).reshape(SIZES)
     assert np.abs(found - 20_000 * p).sum() < 1.02 * np.abs(drawn - 20_000 * p).sum()
     assert (model_rows(tree, tables, 20_000, seed=4) == rows).all()
+
+
+def test_exchanges_are_counted_right_and_only_help():
+    rng = np.random.default_rng(6)
+    sizes, count = (4, 5, 3), 300
+    rows = np.array([rng.integers(0, k, count) for k in sizes])
+    targets = {
+        (a, b): rng.dirichlet(np.ones(sizes[a] * sizes[b])).reshape(sizes[a], sizes[b]) * count
+        for a, b in combinations(range(3), 2)
+    }
+
+    def off(places):
+        total = 0.0
+        for (a, b), target in targets.items():
+            counts = np.zeros(target.shape)
+            np.add.at(counts, (places[a], places[b]), 1)
+            total += ((counts - target) ** 2 / (target + 1)).sum()
+        return total
+
+    found = exchanged(rows, sizes, targets, frozenset(), 1, seed=3)
+    more = exchanged(rows, sizes, targets, frozenset(), 6, seed=3)
+    assert off(rows) > off(found) > off(more)
+    for c in range(3):
+        assert sorted(more[c]) == sorted(rows[c])
+    kept = exchanged(rows, sizes, targets, frozenset({1}), 3, seed=3)
+    assert (kept[1] == rows[1]).all()
+    assert (exchanged(rows, sizes, targets, frozenset(), 6, seed=3) == more).all()
+
+
+def test_an_exchange_changes_the_sum_by_what_it_says():
+    """One column, one exchange at a time, against the definition."""
+    rng = np.random.default_rng(7)
+    rows = np.array([rng.integers(0, 3, 2), rng.integers(0, 4, 2)])
+    rows[:, 0], rows[:, 1] = (0, 1), (2, 3)
+    beyond, weights = rng.normal(size=12), rng.random(12)
+    before, cells_before = (weights * beyond**2).sum(), beyond.copy()
+    arrays = (np.array([1]), np.array([0]), np.array([[4, 1]]))
+    swapped = cells_before.copy()
+    swapped[[1, 11]] -= 1
+    swapped[[9, 3]] += 1
+    better = (weights * swapped**2).sum() < before
+    made = swap(rows, 0, *arrays, beyond, weights, np.uint64(1))
+    assert (made > 0) <= better
+    assert np.abs(beyond - (swapped if made % 2 else cells_before)).max() < 1e-12
+
+
+def test_a_table_beside_the_model_is_believed_by_its_noise():
+    expected = np.outer([40.0, 60.0], [30.0, 30.0, 40.0])
+    groups = [(np.array([0, 1]), np.array([0, 0, 1]))]
+    seen = np.array([[3400, 600], [2600, 3400]])
+    scope = ((0, 1), (1, 1))
+    sharp, dull = (
+        moved(expected, [Measured(scope, seen, Fraction(1), variance)], groups) for variance in (1.0, 1e9)
+    )
+    assert np.abs(sharp[:, :2].sum(axis=1) - seen[:, 0]).max() < 30
+    assert np.abs(dull - expected).max() < 200
+    for table in (sharp, dull):
+        assert np.abs(table.sum(axis=0) - expected.sum(axis=0)).max() < 1
+        assert np.abs(table.sum(axis=1) - expected.sum(axis=1)).max() < 1

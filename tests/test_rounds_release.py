@@ -11,6 +11,8 @@ from smalldb.rounds import Universe, checked, plan_rounds, release_rounds
 from smalldb.rounds.counting import PrivateRows
 from smalldb.rounds.grouping import halved
 from smalldb.rounds.measuring import Law, choose, measure
+from smalldb.rounds.reader import Reader
+from smalldb.rounds.room import Room, as_fine
 from smalldb.rounds.selecting import candidates
 
 TINY = (2, 3, 5)
@@ -250,3 +252,26 @@ def test_a_universe_is_checked(change, message):
 def test_rows_are_checked(places, counts):
     with pytest.raises(ValueError, match=r"must|outside"):
         checked(np.array(places), np.array(counts, dtype=np.int64), TINY)
+
+
+def test_room_does_not_depend_on_what_was_looked_at():
+    places, sizes = latent()
+    tables = tuple(combinations(range(5), 3))
+    universe = Universe(sizes, (False,) * 5, tables, (1,) * len(tables))
+    plan = plan_rounds(universe, Fraction(1), None, True, 3_000, memory=300)
+    rows = checked(places, np.ones(3_000, dtype=np.int64), sizes)
+    columns = tuple(
+        measure(rows.table((c,), (k,)), ((c, 0),), plan.law, Fraction(1, 10), SeededBits(c))
+        for c, k in enumerate(sizes)
+    )
+    reader = Reader.of(plan, columns)
+    names = reader.candidates.scopes()
+    alone = [Room(reader, []).lacking(name) is None for name in names]
+    assert 0 < sum(alone) < len(names)
+    for seed in range(3):
+        room, order = Room(reader, []), np.random.default_rng(seed).permutation(len(names))
+        assert all((room.lacking(names[i]) is None) == alone[i] for i in order)
+    # and nothing that is finer than what has no room has room
+    for name, fits in zip(names, alone, strict=True):
+        finer = [here for other, here in zip(names, alone, strict=True) if as_fine(other, name)]
+        assert fits or not any(finer)

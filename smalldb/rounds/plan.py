@@ -167,7 +167,7 @@ def _in_rounds(
         measuring=each * (1 - SELECTING),
         certifying=budget * certificate,
         memory=memory,
-        expected=in_rounds(universe, blur) if pairs else blur,
+        expected=in_rounds(universe, blur, law.concentrated) if pairs else blur,
     )
 
 
@@ -179,5 +179,5 @@ def _column_share(blur: float, concentrated: bool) -> float:
 
 def _rounds(blur: float, pairs: int, concentrated: bool) -> int:
     """Return how many rounds are worth their noise."""
-    wanted = (3.0 if concentrated else 1.9) / max(blur, 1e-12) ** 0.5
+    wanted = (38 if concentrated else 27) * (max(blur, 1e-12) / 0.0043) ** -0.6
     return min(MOST_ROUNDS, pairs + pairs // 2, max(3, round(wanted))) if pairs else 0

@@ -1,7 +1,7 @@
 """What follows from released numbers alone: totals, groups, candidates, models, predictions and rows."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -67,11 +67,8 @@ class Reader:
             tops = self.candidates.levels(pair)
             where = self.candidates.tables.index(pair)
             groups = [
-                tuple(
-                    self.groupings[c].parents(level, top)
-                    for (c, level), top in zip(table.scope, tops, strict=True)
-                )
-                for table in those
+                (self.groupings[a].parents(first, tops[0]), self.groupings[b].parents(second, tops[1]))
+                for (a, first), (b, second) in (table.scope for table in those)
             ]
             found[where] = moved(found[where], those, groups)
         return found
@@ -92,11 +89,10 @@ class Reader:
         targets = {}
         for a, b in pairs:
             sizes = (universe.sizes[a], universe.sizes[b])
-            expected = sample.table((a, b), sizes).astype(np.float64) * (count / size)
+            expected = sample.table((a, b), sizes).astype(np.float64) * (self.total / size)
             those = outside.get((a, b), [])
-            scale = count / self.total
-            scaled = [replace(t, counts=t.counts * scale, variance=t.variance * scale**2) for t in those]
-            targets[a, b] = moved(expected, scaled, [groups_at(self.groupings, t) for t in those])
+            groups = [groups_at(self.groupings, table) for table in those]
+            targets[a, b] = moved(expected, those, groups) * (count / self.total)
         fixed = frozenset(c for columns, _ in universe.rules for c in columns)
         return exchanged(found, universe.sizes, targets, fixed, sweeps, seed)
 
