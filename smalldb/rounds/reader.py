@@ -66,13 +66,11 @@ class Reader:
         for pair, those in by_pair(beside).items():
             tops = self.candidates.levels(pair)
             where = self.candidates.tables.index(pair)
-            groups = [
-                tuple(
-                    self.groupings[c].parents(level, top)
-                    for (c, level), top in zip(table.scope, tops, strict=True)
-                )
-                for table in those
-            ]
+            groups = []
+            for table in those:
+                (a, level), (b, other) = table.scope
+                first, second = self.groupings[a], self.groupings[b]
+                groups.append((first.parents(level, tops[0]), second.parents(other, tops[1])))
             found[where] = moved(found[where], those, groups)
         return found
 
@@ -95,7 +93,10 @@ class Reader:
             expected = sample.table((a, b), sizes).astype(np.float64) * (count / size)
             those = outside.get((a, b), [])
             scale = count / self.total
-            scaled = [replace(t, counts=t.counts * scale, variance=t.variance * scale**2) for t in those]
+            scaled = [
+                replace(t, counts=np.rint(t.counts * scale).astype(np.int64), variance=t.variance * scale**2)
+                for t in those
+            ]
             targets[a, b] = moved(expected, scaled, [groups_at(self.groupings, t) for t in those])
         fixed = frozenset(c for columns, _ in universe.rules for c in columns)
         return exchanged(found, universe.sizes, targets, fixed, sweeps, seed)
