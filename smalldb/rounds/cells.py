@@ -63,7 +63,7 @@ def read_cells(universe: Universe, measured: Measured, rate: float, total: int) 
     ]
     whole = tuple((c, groupings[c].finest) for c in everything)
     zeros = np.where(possible, 0.0, -np.inf)
-    first = fitted(groupings, lifted, pairs, [(whole, zeros)], total, (), ITERATIONS)
+    first = fitted(groupings, lifted, pairs, [(whole, zeros)], total, (), ITERATIONS, alike=True)
     expected = np.maximum(_cells(first), 1e-300)[possible] * total
     counts, bounded = np.ascontiguousarray(seen[possible]), min(rate, _CLEAR)
     best, means = -np.inf, expected
@@ -77,7 +77,9 @@ def read_cells(universe: Universe, measured: Measured, rate: float, total: int) 
         best, means = likelihood, found
     base = np.full(universe.sizes, -np.inf)
     base[possible] = np.log(np.maximum(means, 1e-12) / total)
-    return fitted(groupings, lifted, pairs, [(whole, base)], total, (), ITERATIONS, independent=False)
+    return fitted(
+        groupings, lifted, pairs, [(whole, base)], total, (), ITERATIONS, independent=False, alike=True
+    )
 
 
 def _margin(cells: Integers, columns: Sequence[int]) -> Integers:

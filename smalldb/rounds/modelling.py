@@ -71,6 +71,7 @@ def fitted(
     start: Sequence[Floats],
     iterations: int,
     independent: bool = True,
+    alike: bool = False,
 ) -> Model:
     """
     Fit the model to expected counts of columns and released counts of tables.
@@ -86,11 +87,13 @@ def fitted(
     independent
         Whether the model without coefficients has the columns' counts, independent of each other; else it
         has only the weights of `fixed`.
+    alike
+        See `reading.signal`.
     """
     tree = build(scopes_of(groupings, [t.scope for t in tables], fixed), groupings)
     ranked = [mass[g.order] for mass, g in zip(columns, groupings, strict=True)]
     factors = [Factor(np.log(mass / total) * independent, (mass, np.full(len(mass), OWN))) for mass in ranked]
-    factors += [factor_of(table, ranked, groupings, total) for table in tables]
+    factors += [factor_of(table, ranked, groupings, total, alike) for table in tables]
     factors += [Factor(weights, None) for _, weights in fixed]
     known = [*start, *[None] * (len(columns) + len(tables) - len(start))]
     found = fit(tree, factors, total, known, iterations)
@@ -101,7 +104,7 @@ def fitted(
 
 
 def factor_of(
-    table: Measured, columns: Sequence[Floats], groupings: Sequence[Grouping], total: int
+    table: Measured, columns: Sequence[Floats], groupings: Sequence[Grouping], total: int, alike: bool
 ) -> Factor:
     """
     Return the factor of a measured table: its counts with the margins of columns, and the ridge.
@@ -119,5 +122,5 @@ def factor_of(
     beyond = beyond - centre - sum(margins)
     noise = max(table.variance, 1e-9)
     floor = np.maximum(independent, 1.0)
-    ridge = floor * noise / signal(beyond, floor, noise)
+    ridge = floor * noise / signal(beyond, floor, noise, alike)
     return Factor(np.zeros(beyond.shape), (independent + beyond, ridge))

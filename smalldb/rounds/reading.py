@@ -103,7 +103,7 @@ def reconciled(
     return found
 
 
-def signal(beyond: Floats, expected: Floats, noise: float) -> Floats:
+def signal(beyond: Floats, expected: Floats, noise: float, alike: bool = False) -> Floats:
     """
     Return the prior variance of what each cell of a table holds beyond what was expected.
 
@@ -118,15 +118,17 @@ def signal(beyond: Floats, expected: Floats, noise: float) -> Floats:
         Above 0, of the same shape.
     noise
         The variance of the released counts.
+    alike
+        Whether cells are taken to be off by like parts of their counts: p is 2, and none stands on its own.
     """
     freedom = beyond.size - 1 - sum(size - 1 for size in beyond.shape)
     told = max(float((beyond**2).sum()) - noise * freedom, _TOLD * noise * beyond.size)
     best, likeliest = expected, -np.inf
-    for power in POWERS:
+    for power in POWERS[-1:] if alike else POWERS:
         heights = expected**power
         variance = heights * (told / float(heights.sum()))
         both = variance + noise
         likelihood = -float((np.log(both) + beyond**2 / both).sum())
         if likelihood > likeliest:
             best, likeliest = variance, likelihood
-    return np.maximum(best, beyond**2 - _FAR**2 * noise)
+    return best if alike else np.maximum(best, beyond**2 - _FAR**2 * noise)
