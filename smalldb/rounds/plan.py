@@ -15,6 +15,7 @@ MEMORY = 1 << 16  # cells of all tables of the model, beyond those of columns an
 CERTIFICATE = Fraction(1, 20)
 SELECTING = Fraction(3, 20)  # of a round
 MOST_ROUNDS = 100
+MANY_PAIRS = 91  # of 14 columns: fewer need fewer rounds
 _FINE = 1 << 10  # to which shares are rounded
 
 
@@ -179,5 +180,5 @@ def _column_share(blur: float, concentrated: bool) -> float:
 
 def _rounds(blur: float, pairs: int, concentrated: bool) -> int:
     """Return how many rounds are worth their noise."""
-    wanted = (38 if concentrated else 27) * (max(blur, 1e-12) / 0.0043) ** -0.6
+    wanted = (38 if concentrated else 27) * (max(blur, 1e-12) / 0.0043) ** -0.6 * min(1.0, pairs / MANY_PAIRS)
     return min(MOST_ROUNDS, pairs + pairs // 2, max(3, round(wanted))) if pairs else 0

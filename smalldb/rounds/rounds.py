@@ -21,7 +21,7 @@ from smalldb.rounds.room import Room, selected
 from smalldb.rounds.rows import uniform_order
 
 ITERATIONS = 15  # of a fit between rounds, from the coefficients of the one before
-LAST_ITERATIONS = 60
+LAST_ITERATIONS = 300
 PENALTY = 0.8  # of the noise that a table would get, what its score is reduced by
 
 PROGRESS = 1000
