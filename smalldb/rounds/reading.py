@@ -69,7 +69,8 @@ def on_simplex(values: Floats, total: float) -> Floats:
     """Return the nearest values that are at least 0 and sum to `total`, above 0."""
     ranked = np.sort(values)[::-1]
     shifts = (np.cumsum(ranked) - total) / np.arange(1, len(values) + 1)
-    last = int(np.nonzero(ranked > shifts)[0][-1])
+    # the first is above its shift, but for rounding where values are huge
+    last = int(np.nonzero(ranked > shifts)[0].max(initial=0))
     near: Floats = np.maximum(values - shifts[last], 0.0)
     return near
 
