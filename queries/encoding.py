@@ -1,5 +1,7 @@
 """A column of a data frame as places, and back."""
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
@@ -83,7 +85,10 @@ def read_column(series: pd.Series, column: Column) -> npt.NDArray[np.integer]:
 
 
 def write_column(places: npt.NDArray[np.integer], column: Column, like: pd.Series | None) -> pd.Series:
-    """Write places as 0/1, integers, or labels (of bins, too); in the dtype of `like` where it fits."""
+    """Write places as 0/1, integers, or labels (of bins, too); in the dtype of `like` if that has all places.
+
+    A narrow dtype of the data may hold the values that occur, and not those that are released.
+    """
     if column.yes_no or column.kind == "integers":
         values = pd.Series(places.astype(np.int64))
     else:
@@ -94,9 +99,24 @@ def write_column(places: npt.NDArray[np.integer], column: Column, like: pd.Serie
         return values
     if isinstance(like.dtype, pd.CategoricalDtype):  # the categories of the data may be those that occur
         return values.astype(pd.CategoricalDtype(list(column.labels), ordered=column.ordered))
+    if not column.yes_no and not _holds(like.dtype, column):
+        return values
     if like.dtype.kind == "b" and not column.yes_no:
         return (values == "True").astype(like.dtype)
     return values.astype(like.dtype)
+
+
+def _holds(dtype: Any, column: Column) -> bool:
+    """Tell whether a dtype can hold every place of a column, by its label."""
+    if dtype.kind == "O" or isinstance(dtype, pd.StringDtype):
+        return True
+    if dtype.kind == "b":
+        return {*column.labels} <= {"True", "False"}
+    try:
+        every = pd.Series([*map(int, column.labels)]).astype(dtype).tolist()
+    except (ValueError, TypeError, OverflowError):
+        return False
+    return [*map(str, every)] == [*column.labels]  # integers that are too large may wrap around
 
 
 def _labelled(series: pd.Series, column: Column) -> npt.NDArray[np.integer]:

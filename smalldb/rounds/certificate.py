@@ -9,7 +9,7 @@ import numpy as np
 from queries import Rows, Workload
 from queries.domain import Integers
 from smalldb.exact.bits import BitSource
-from smalldb.rounds.measuring import Law
+from smalldb.rounds.measuring import LIMIT, Law
 from smalldb.selection import select
 
 _SLACK = 1 + 1e-12  # more than what rounding takes from a sum of a few floats
@@ -106,8 +106,8 @@ def certify(
     apart = workload.answers(rows) - expected(workload.answers(finished), finished.n, total)
     distances = np.append(apart, denominator * (rows.n - total))
     chosen = select(np.abs(distances), epsilon=law.selecting(half), sensitivity=denominator, rng=source).index
-    noise = law.single(half, denominator, source)
-    return Certificate(chosen, int(distances[chosen]) + noise, total, workload, law, half)
+    noisy = int(distances[chosen]) + law.single(half, denominator, source)
+    return Certificate(chosen, max(-LIMIT, min(LIMIT, noisy)), total, workload, law, half)
 
 
 def expected(answers: Integers, rows: int, total: int) -> Integers:

@@ -3,17 +3,18 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import exp, isqrt, pi, sqrt
+from math import exp, expm1, isqrt, pi, sqrt
 
 import numpy as np
 
 from queries.domain import Integers
 from smalldb.answers.gaussian import gaussian_noise
 from smalldb.exact.bits import BitSource
-from smalldb.exact.integers import two_sided_geometric
+from smalldb.exact.integers import CLIP, two_sided_geometric
 from smalldb.rounds.junction import Scope
 from smalldb.selection import select
 
+LIMIT = CLIP // 2  # no count passes it
 _ROOT_BITS = 40
 
 
@@ -48,14 +49,14 @@ class Law:
         spread = float(self.spread(cost))
         if self.concentrated:
             return spread
-        return 2 * exp(-spread) / (1 - exp(-spread)) ** 2 if spread < 500 else 0.0
+        return 2 * exp(-spread) / expm1(-spread) ** 2 if spread < 500 else 0.0
 
     def size(self, cost: Fraction) -> float:
         """Return the mean absolute noise of a cell."""
         spread = float(self.spread(cost))
         if self.concentrated:
             return sqrt(2 * spread / pi)
-        return 2 * exp(-spread) / (1 - exp(-2 * spread)) if spread < 500 else 0.0
+        return -2 * exp(-spread) / expm1(-2 * spread) if spread < 500 else 0.0
 
     def noise(self, cost: Fraction, count: int, source: BitSource) -> Integers:
         """Draw the noise of `count` cells of one table, exactly."""
@@ -110,7 +111,8 @@ def measure(counts: Integers, scope: Scope, law: Law, cost: Fraction, source: Bi
     One row stands in one cell: under add-remove counts move by 1 in one cell, under replace-one by 1 in two.
     """
     noise = law.noise(cost, counts.size, source).reshape(counts.shape)
-    return Measured(scope, counts + noise, cost, law.variance(cost))
+    # a function of the sum with the whole noise: what was cut off at CLIP is beyond LIMIT with any count
+    return Measured(scope, np.clip(counts + noise, -LIMIT, LIMIT), cost, law.variance(cost))
 
 
 def choose(scores: Sequence[int] | Integers, law: Law, cost: Fraction, most: int, source: BitSource) -> int:

@@ -16,12 +16,14 @@ from smalldb.exact.numbers import as_text
 from smalldb.exact.writing import promised
 from smalldb.mechanisms import Drawn, Guarantee, Neighbours, Request
 from smalldb.rounds.certificate import certify
-from smalldb.rounds.counting import checked
-from smalldb.rounds.plan import CERTIFICATE, RoundsPlan, plan_rounds
+from smalldb.rounds.counting import MOST, checked
+from smalldb.rounds.modelling import cells_of_rules
+from smalldb.rounds.plan import CERTIFICATE, MAX_ENTRIES, RoundsPlan, plan_rounds
 from smalldb.rounds.rounds import Progress, release_rounds
 from smalldb.rounds.universe import Universe
 
-MAX_ENTRIES = 10**9  # of the synthetic table, rows x columns
+MOST_NOISE = 1 << 40  # in the mean, on a count
+MOST_CELLS = 1 << 21  # of the tables in which rules meet
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,8 @@ class ByRounds:
         most = max(1, MAX_ENTRIES // len(domain.sizes))
         if (request.rows or n) > most:
             return f"at most {most} rows of {len(domain.sizes)} columns are made in rounds"
+        if request.largest_n >= MOST:
+            return "rounds are for less than 2^53 rows"
         if request.largest_n * workload.denominator >= MAX_TOTAL // 4:
             return f"rounds would reach 2^60: {request.cap} x the common denominator of the queries"
         tables = workload.tables
@@ -71,11 +75,13 @@ class ByRounds:
             (1,) * len(tables),
             tuple((rule.columns, rule.allowed) for rule in domain.rules),
         )
+        if universe.rules and (joint := cells_of_rules(universe)) > MOST_CELLS:
+            return f"the rules of valid meet in tables of {joint} cells, more than 2^21: use fewer that meet"
         certificate = CERTIFICATE if request.certificate is None else request.certificate
-        return cls(
-            request,
-            plan_rounds(universe, request.epsilon, request.delta, replaced, n, certificate=certificate),
-        )
+        steps = plan_rounds(universe, request.epsilon, request.delta, replaced, n, certificate=certificate)
+        if steps.law.size(min(steps.columns, default=steps.cells)) > MOST_NOISE:
+            return "rounds would add noise of more than 2^40 to every count: epsilon is too small"
+        return cls(request, steps)
 
     @classmethod
     def remedy(cls, request: Request) -> str:

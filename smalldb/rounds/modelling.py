@@ -9,8 +9,8 @@ import numpy as np
 
 from queries.domain import Integers
 from smalldb.rounds.fitting import Factor, fit
-from smalldb.rounds.grouping import Floats, Grouping
-from smalldb.rounds.junction import Scope
+from smalldb.rounds.grouping import Floats, Grouping, halved
+from smalldb.rounds.junction import Scope, cells, junction_tree
 from smalldb.rounds.measuring import Measured
 from smalldb.rounds.passing import Tree, beliefs, build
 from smalldb.rounds.reading import signal
@@ -54,6 +54,13 @@ def zeros_of(universe: Universe, groupings: Sequence[Grouping]) -> tuple[Fixed, 
         scope = tuple((c, groupings[c].finest) for c in columns)
         found.append((scope, np.where(ranked, 0.0, -np.inf)))
     return tuple(found)
+
+
+def cells_of_rules(universe: Universe) -> int:
+    """Return how many cells the tables of a model have that keeps the rules, and knows nothing else."""
+    groupings = [halved(np.ones(size), True, levels=0) for size in universe.sizes]
+    tree = junction_tree(scopes_of(groupings, [], zeros_of(universe, groupings)), groupings)
+    return sum(cells(bucket.scope, groupings) for bucket in tree)
 
 
 def scopes_of(groupings: Sequence[Grouping], tables: Sequence[Scope], fixed: Sequence[Fixed]) -> list[Scope]:

@@ -11,8 +11,6 @@ from smalldb.rounds.junction import Bucket, Scope, home, junction_tree
 
 Step = tuple[int, Integers | None]  # an axis and where its groups start, or None: summed over
 
-_LEAST = 1e-200  # of what is passed on, in parts of the largest: less is taken for 0
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tree:
@@ -87,13 +85,13 @@ def steps(fine: Scope, coarse: Scope, groupings: Sequence[Grouping]) -> tuple[St
     return tuple(sorted(found, key=lambda step: step[1] is not None))
 
 
-def summed(table: Floats, path: Sequence[Step]) -> Floats:
-    """Sum a table's cells along prepared steps."""
+def summed(table: Floats, path: Sequence[Step], how: np.ufunc = np.add) -> Floats:
+    """Sum a table's cells along prepared steps, or take their maxima."""
     gone = tuple(axis for axis, starts in path if starts is None)
     groups = [(axis, starts) for axis, starts in path if starts is not None]
     for axis, starts in groups:
-        table = np.add.reduceat(table, starts, axis=axis)
-    return table.sum(axis=gone) if gone else table
+        table = how.reduceat(table, starts, axis=axis)
+    return how.reduce(table, axis=gone) if gone else table
 
 
 def build(scopes: Sequence[Scope], groupings: Sequence[Grouping]) -> Tree:
@@ -125,31 +123,26 @@ def beliefs(tree: Tree, factors: Sequence[Floats]) -> tuple[list[Floats], float]
     tables = [np.zeros(tree.shape(place)) for place in range(len(tree.buckets))]
     for place, spread, factor in zip(tree.homes, tree.lifts, factors, strict=True):
         tables[place] += spread(factor)
-    total, messages = 0.0, list[Floats]()
+    total = 0.0
     for place, bucket in enumerate(tree.buckets):
-        table = tables[place]
-        top = table.max()
-        table -= top
-        np.exp(table, out=table)
-        message = np.asarray(summed(table, tree.gathered[place]))
-        size = message.max()
-        message /= size
-        table /= size
-        messages.append(message)
+        # each sum by its own largest term: none is lost, however far below the others of its table
+        top = np.asarray(summed(tables[place], tree.gathered[place], np.maximum))
+        top = np.where(np.isneginf(top), 0.0, top)
+        tables[place] -= tree.falls[place](top)
+        np.exp(tables[place], out=tables[place])
+        message = np.asarray(summed(tables[place], tree.gathered[place]))
+        tables[place] /= tree.falls[place](np.where(message > 0, message, 1.0))
+        with np.errstate(divide="ignore"):  # the logarithm of 0 is minus infinity
+            logarithms = np.log(message) + top
         rise = tree.rises[place]
         if rise is None:
-            total += float(top) + float(np.log(size))
-            continue
-        with np.errstate(divide="ignore"):  # the logarithm of 0 is minus infinity
-            logarithms = np.log(message) + (top + np.log(size))
-        tables[bucket.parent] += rise(logarithms)
+            total += float(logarithms)
+        else:
+            tables[bucket.parent] += rise(logarithms)
     for place in reversed(range(len(tables))):
         parent = tree.buckets[place].parent
         if parent >= 0:
-            outside = summed(tables[parent], steps_between(tree, place))
-            seen = messages[place] > _LEAST
-            ratio = np.divide(outside, messages[place], out=np.zeros_like(outside), where=seen)
-            tables[place] *= tree.falls[place](ratio)
+            tables[place] *= tree.falls[place](summed(tables[parent], steps_between(tree, place)))
     return tables, total
 
 

@@ -16,6 +16,9 @@ CERTIFICATE = Fraction(1, 20)
 SELECTING = Fraction(3, 20)  # of a round
 MOST_ROUNDS = 100
 MANY_PAIRS = 91  # of 14 columns: fewer need fewer rounds
+MAX_ENTRIES = 10**9  # of the synthetic table, rows x columns
+_ROWS = 10**6  # that are made whatever the public guess was
+READING = 1 << 26  # cells / rate that are read at once: each cell takes some 1 / rate steps
 _FINE = 1 << 10  # to which shares are rounded
 
 
@@ -79,6 +82,11 @@ class RoundsPlan:
         return self.epsilon if self.delta is None else rho_of(self.epsilon, self.delta)
 
     @property
+    def most_rows(self) -> int:
+        """How many rows are made at most where their number is read from what was released."""
+        return max(1, min(MAX_ENTRIES // len(self.universe.sizes), max(_ROWS, 100 * self.rows)))
+
+    @property
     def cost(self) -> Fraction:
         """What all steps cost together, exactly: never more than the budget."""
         return sum(self.columns, self.certifying + self.cells) + self.rounds * (
@@ -123,7 +131,8 @@ def plan_rounds(
     left = epsilon * (1 - certificate)
     # one noise for all cells is geometric, with a delta, too: its tail is lighter
     error = all_cells(universe, pure, left, rows)
-    if universe.cells > MOST_CELLS or error >= plan.expected:
+    slow = universe.cells > MOST_CELLS or universe.cells > READING * pure.spread(left)
+    if slow or error >= plan.expected:
         return plan
     return replace(
         plan,

@@ -80,7 +80,7 @@ class Reader:
         outside = by_pair(beside)
         pairs = [table for table in tables if len(table) == 2 and universe.size(table) <= LARGE]
         if affordable(count, len(pairs)) < 2:
-            pairs = list(outside)
+            pairs = [table for table in pairs if table in outside]
         sweeps = affordable(count, len(pairs))
         if not pairs or not sweeps:
             return found

@@ -10,6 +10,7 @@ from smalldb.rounds.grouping import Floats, Grouping
 from smalldb.rounds.measuring import Measured
 
 WIDTHS = (0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)  # of the kernel that smooths
+MOST_ROWS = 1 << 40  # that a total is read as: no table has more, where their number is private
 FEW = 8  # places that are not smoothed
 POWERS = (0.5, 1.0, 1.5, 2.0)
 _TOLD = 0.02  # of the noise, what a table is taken to tell at least
@@ -19,10 +20,15 @@ _PRICE = 8.0  # variances that such a place costs, for having been picked
 
 
 def pooled_total(columns: Sequence[Measured]) -> int:
-    """Return the number of rows that all measured columns together tell: at least 1."""
+    """Return the number of rows that all measured columns together tell: from 1 to `MOST_ROWS`."""
     precisions = [1 / max(1e-9, part.variance * part.counts.size) for part in columns]
-    weighted = sum(p * float(part.counts.sum()) for p, part in zip(precisions, columns, strict=True))
-    return max(1, round(weighted / sum(precisions)))
+    weighted = sum(p * part.counts.sum(dtype=float) for p, part in zip(precisions, columns, strict=True))
+    return bounded_total(weighted / sum(precisions))
+
+
+def bounded_total(rows: float) -> int:
+    """Return a number of rows that was read from released counts, at least 1 and at most `MOST_ROWS`."""
+    return max(1, min(MOST_ROWS, round(rows)))
 
 
 def read_column(counts: Integers, variance: float, total: int, ordered: bool) -> Floats:
@@ -37,24 +43,34 @@ def read_column(counts: Integers, variance: float, total: int, ordered: bool) ->
     best, least = seen, 2 * variance * len(seen)
     if ordered and len(seen) >= FEW:
         for width in WIDTHS:
-            kernel = gaussian_filter1d(np.eye(len(seen)), width, axis=0, mode="nearest")
+            own = _own_weights(len(seen), width)
             smooth, alone = seen, np.zeros(len(seen), dtype=bool)
             for _ in range(_PASSES):
-                smooth = kernel @ np.where(alone, smooth, seen)
+                smooth = gaussian_filter1d(np.where(alone, smooth, seen), width, mode="nearest")
                 alone = np.abs(seen - smooth) > _FAR * variance**0.5
             found = np.where(alone, seen, smooth)
-            freedom = np.where(alone, 1 + _PRICE / 2, np.diag(kernel)).sum()
+            freedom = np.where(alone, 1 + _PRICE / 2, own).sum()
             risk = float(((seen - found) ** 2).sum() + 2 * variance * freedom)
             if risk < least:
                 best, least = found, risk
     return on_simplex(best, total)
 
 
+def _own_weights(size: int, width: float) -> Floats:
+    """Return what the kernel gives each of `size` places of its own count: more at both ends."""
+    reach = int(4 * width + 0.5)  # where scipy cuts the kernel off
+    weights = gaussian_filter1d(np.eye(1, 2 * reach + 1, reach)[0], width, mode="constant")
+    own = np.full(size, weights[reach])
+    own[[0, -1]] = weights[reach:].sum()
+    return own
+
+
 def on_simplex(values: Floats, total: float) -> Floats:
     """Return the nearest values that are at least 0 and sum to `total`, above 0."""
     ranked = np.sort(values)[::-1]
     shifts = (np.cumsum(ranked) - total) / np.arange(1, len(values) + 1)
-    last = int(np.nonzero(ranked > shifts)[0][-1])
+    # the first is above its shift, but for rounding where values are huge
+    last = int(np.nonzero(ranked > shifts)[0].max(initial=0))
     near: Floats = np.maximum(values - shifts[last], 0.0)
     return near
 

@@ -12,11 +12,13 @@ from queries.domain import Integers
 from smalldb.exact.bits import BitSource
 from smalldb.rounds.cells import read_cells
 from smalldb.rounds.counting import PrivateRows
+from smalldb.rounds.grouping import Floats
 from smalldb.rounds.junction import cells
 from smalldb.rounds.measuring import Measured, measure
 from smalldb.rounds.modelling import Model
 from smalldb.rounds.plan import RoundsPlan
 from smalldb.rounds.reader import Reader
+from smalldb.rounds.reading import bounded_total
 from smalldb.rounds.room import Room, selected
 from smalldb.rounds.rows import uniform_order
 
@@ -95,12 +97,13 @@ def release_rounds(
     rows
         The private rows; under replace-one as many as the plan says.
     count
-        How many rows are wanted; None: as many as there are, or are read from what was released.
+        How many rows are wanted; None: as many as there are, or are read from what was released (then up to
+        `RoundsPlan.most_rows`).
     progress
         Called after each round with how much of the rounds' budget is spent, and how much there is.
     """
     found = (_in_cells if plan.cells else _in_rounds)(plan, rows, source, progress)
-    wanted = found.total if count is None else count
+    wanted = min(found.total, plan.most_rows) if count is None else count
     made = found.rows(wanted, source.bits(64))
     steps = found.history
     selected = 0 if plan.cells else len(steps.tables) + len(steps.beside)
@@ -125,7 +128,7 @@ def _in_cells(plan: RoundsPlan, rows: PrivateRows, source: BitSource, progress: 
     scope = tuple((c, 0) for c in everything)
     counts = rows.table(everything, plan.universe.sizes)
     measured = measure(counts, scope, plan.law, plan.cells, source)
-    total = plan.rows if plan.law.replaced else max(1, int(measured.counts.sum()))
+    total = plan.rows if plan.law.replaced else bounded_total(measured.counts.sum(dtype=float))
     model = read_cells(plan.universe, measured, float(plan.law.spread(plan.cells)), total)
     if progress is not None:
         progress(PROGRESS, PROGRESS)
@@ -151,7 +154,7 @@ def _in_rounds(plan: RoundsPlan, rows: PrivateRows, source: BitSource, progress:
     noise = {size: PENALTY * plan.law.size(cost) for size, cost in costs.items() if cost}
     while plan.rounds:
         payable = np.array([costs[size] + plan.selecting <= left for size in sizes])
-        expected = [np.rint(table).astype(np.int64) for table in reader.moved(predicted, beside)]
+        expected = [whole(table, reader.total) for table in reader.moved(predicted, beside)]
         scores = reader.candidates.scores(counted, expected, noise.__getitem__)
         room = Room(reader, tables)
         chosen = selected(plan, room, names, weight, scores, payable, source)
@@ -176,3 +179,8 @@ def _in_rounds(plan: RoundsPlan, rows: PrivateRows, source: BitSource, progress:
         return reader.rows(model, beside, count, seed)
 
     return Found(History(columns, tuple(tables), tuple(beside)), reader.total, model, draw)
+
+
+def whole(predicted: Floats, total: int) -> Integers:
+    """Return predictions as integers from 0 to the total: no score overflows, whatever is predicted."""
+    return np.rint(np.clip(np.nan_to_num(predicted, nan=0.0), 0.0, total)).astype(np.int64)

@@ -20,6 +20,7 @@ MOST_CELLS = 1 << 24  # of all counted tables
 WHOLE = 32  # places of a column that is looked at place by place
 FINEST = {2: 5, 3: 3}  # the finest level of other columns, by the number of columns of the table
 MOST_WEIGHT = 100
+MOST_PENALTY = 2.0**54  # so that scores fit int64
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,7 +96,7 @@ class Candidates:
         found = []
         for table, weight, here, expected in zip(self.tables, self.weights, counts, predicted, strict=True):
             for level in self._coarser(table, here - expected, 0):
-                penalty = round(noise(level.size) * level.size)
+                penalty = round(min(noise(level.size) * level.size, MOST_PENALTY))
                 found.append(weight * (int(np.abs(level).sum()) - penalty))
         return np.array(found, dtype=np.int64)
 

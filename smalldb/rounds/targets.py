@@ -54,9 +54,14 @@ def moved(
 def fitted_margins(table: Floats, rows: Floats, columns: Floats, passes: int = 5) -> Floats:
     """Scale the rows and columns of a table in turn to given sums (iterative proportional fitting)."""
     for _ in range(passes):
-        table = table * (rows / np.maximum(table.sum(axis=1), 1e-300))[:, None]
-        table = table * (columns / np.maximum(table.sum(axis=0), 1e-300))
+        table = table * _ratio(rows, table.sum(axis=1))[:, None]
+        table = table * _ratio(columns, table.sum(axis=0))
     return table
+
+
+def _ratio(wanted: Floats, there: Floats) -> Floats:
+    """Return what sums are to be multiplied by; 1 where nothing is there that could be."""
+    return np.divide(wanted, there, out=np.ones_like(wanted), where=there > 1e-200)
 
 
 def groups_at(groupings: Sequence[Grouping], table: Measured) -> tuple[Integers, Integers]:

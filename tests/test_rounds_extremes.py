@@ -1,0 +1,116 @@
+"""Rounds at the ends of what can be asked for: nothing wraps around, or runs away."""
+
+from fractions import Fraction
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import smalldb
+from queries import Column, Domain, Rows
+from smalldb.exact.bits import SeededBits
+from smalldb.rounds.certificate import certify
+from smalldb.rounds.measuring import LIMIT, Law, measure
+from smalldb.rounds.reading import WIDTHS, bounded_total, on_simplex, read_column
+from smalldb.rounds.rounds import whole
+from smalldb.rounds.targets import fitted_margins
+
+DOMAIN = Domain([Column("job", ["none", "part", "full"]), Column("region", 5), "smoker"])
+
+
+def drawn(domain, n):
+    rng = np.random.default_rng(n)
+    return Rows.from_places(domain, np.stack([rng.integers(0, k, n) for k in domain.sizes], axis=1))
+
+
+@pytest.mark.parametrize("concentrated", [False, True])
+def test_noise_that_is_cut_off_does_not_tell_the_count(concentrated):
+    law, cost = Law(concentrated, False), Fraction(1, 2 ** (140 if concentrated else 63))
+    for count in (0, 1, 2**52):
+        found = measure(np.full(400, count), ((0, 1),), law, cost, SeededBits(count)).counts
+        assert np.abs(found).max() <= LIMIT
+        assert {LIMIT, -LIMIT} <= {*found.tolist()}  # the case occurs
+
+
+def test_a_certificate_does_not_tell_a_distance_behind_noise_that_is_cut_off():
+    workload, real = smalldb.plan(DOMAIN, n=9, epsilon=1).workload, drawn(DOMAIN, 9)
+    cost = Fraction(1, 2**63)
+    found = {
+        certify(workload, real, real, 9, Law(False, False), cost, SeededBits(s)).distance for s in range(20)
+    }
+    assert max(found) == LIMIT or min(found) == -LIMIT
+    assert max(map(abs, found)) <= LIMIT
+
+
+@pytest.mark.parametrize("n", [0, 1])
+@pytest.mark.parametrize("epsilon", ["1e-10", "1e-6", "1/1000", "1000"])
+def test_tiny_tables_and_budgets_are_released(n, epsilon):
+    release = smalldb.release(
+        drawn(DOMAIN, n), epsilon=epsilon, neighbours="add-remove", n_max=1, mechanism="rounds", rng=1
+    )
+    assert 1 <= len(release.data) <= 10**6
+    assert 0 <= release.record["bounds"]["released"] <= 1
+
+
+@pytest.mark.parametrize("delta", [None, "1e-9"])
+def test_an_epsilon_that_tells_nothing_is_refused(delta):
+    with pytest.raises(ValueError, match=r"more than 2\^40 to every count: epsilon is too small"):
+        smalldb.plan(DOMAIN, n=100, epsilon="1e-20", delta=delta, mechanism="rounds")
+
+
+def test_totals_are_bounded_as_rows_are():
+    assert [bounded_total(rows) for rows in (-1e30, 0.2, 7.4, 1e30)] == [1, 1, 7, 1 << 40]
+    assert (on_simplex(np.array([1e17, 3e17, -1e18]), 1) >= 0).all()
+
+
+def test_predictions_are_whole_whatever_floats_say():
+    found = whole(np.array([np.nan, np.inf, -np.inf, -1.0, 2.6, 1e30]), 9)
+    assert found.dtype == np.int64
+    assert found.tolist() == [0, 9, 0, 0, 3, 9]
+
+
+def test_margins_without_cells_leave_numbers():
+    table = np.array([[0.0, 0.0], [0.0, 4e8], [5e8, 5e8]])
+    assert np.isfinite(fitted_margins(table, np.array([3e8, 5e8, 1e9]), np.array([9e8, 9e8]))).all()
+
+
+def test_a_long_ordered_column_is_smoothed_in_little_memory():
+    counts = np.zeros(300_000, dtype=np.int64)
+    counts[1_000:1_100] = 50
+    found = read_column(counts, 4.0, 5_000, True)
+    assert found.sum() == pytest.approx(5_000)
+    assert len(WIDTHS) > 1
+
+
+def test_rules_that_meet_in_a_large_table_are_refused_before_anything_is_paid():
+    columns = [Column(f"c{i}", ["a", "b", "c", "d"]) for i in range(12)]
+    rules = [f"~(`c{i}=a` & `c{j}=b`)" for i, j in combinations(range(12), 2)]
+    with pytest.raises(ValueError, match=r"the rules of valid meet in tables of [0-9]+ cells"):
+        smalldb.plan(Domain(columns, rules), n=100, epsilon=1, mechanism="rounds")
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "Int8", "UInt8", "int16", "Int64"])
+def test_a_narrow_dtype_of_the_data_does_not_change_what_is_released(dtype):
+    domain = Domain([Column("x", 300), Column("y", ["1", "2", "other"]), Column("z", ["True", "False", "?"])])
+    like = pd.DataFrame({"x": [1, 2], "y": [1, 2]}).astype(dtype).assign(z=[True, False])
+    places = np.array([[299, 2, 2], [130, 0, 1]])
+    found = domain.decode(places, like=like)
+    assert found["x"].tolist() == [299, 130]
+    assert found["y"].tolist() == ["other", "1"]
+    assert found["z"].tolist() == ["?", "False"]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_row_breaks_a_rule_where_noise_is_far_larger_than_the_table(seed):
+    labels = ["a", "b", "c", "d"]
+    rules = [f"`c{i}=a` | `c{i + 1}=b` | `c{i + 1}=c`" for i in range(7)]
+    domain = Domain([Column(f"c{i}", labels) for i in range(8)] + [Column("age", 40)], rules)
+    settings = {"epsilon": "1e-3", "delta": "1e-6" if seed % 2 else None, "rows": 2_000}
+    release = smalldb.release(
+        Rows.from_places(domain, np.zeros((200, 9), dtype=np.int64)),
+        mechanism="rounds",
+        rng=seed,
+        **settings,
+    )
+    assert domain.contains(release.places).all()
