@@ -56,7 +56,7 @@ class Plan:
 
     @property
     def mechanism(self) -> str:
-        """The name of the mechanism: "census", "rejection" or "answers"."""
+        """The name of the mechanism: "census", "rejection", "answers" or "rounds"."""
         return self.chosen.name
 
     @property
@@ -70,7 +70,7 @@ class Plan:
         if self.runner_up is not None:
             ours, theirs = (_figure(plan.chosen) for plan in (self, self.runner_up))
             return f"expected error {ours}, against {theirs} by {self.runner_up.mechanism}"
-        return "; ".join(self.refused) or None
+        return f"others were passed over: {'; '.join(self.refused)}" if self.refused else None
 
     @property
     def candidates(self) -> str | None:
