@@ -107,7 +107,7 @@ class Plan:
 
     @property
     def expected_error(self) -> float | None:
-        """A bound on the mean error, or an estimate of it; None where n is private."""
+        """A bound on the mean error, or an estimate of it; None where n is private and nothing is known."""
         return self.chosen.promise.expected_error
 
     @property
