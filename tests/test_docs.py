@@ -139,7 +139,7 @@ def test_the_tutorial_can_be_followed(folder):
     assert (freely.mechanism, freely.rows) == ("answers", 1841)
     assert f"an expected\nerror of {freely.expected_error:.2g}" in text
     (shown,) = re.findall(r"^```toml\n(.*?)^```", text, re.M | re.S)
-    assert parse_schema(shown).names == ("age", "smoker")
+    assert parse_schema(shown).names == ("age", "sex", "region", "smoker")
     assert (folder / "workers.html").read_text().startswith("<!doctype html>")
 
 

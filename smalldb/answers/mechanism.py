@@ -55,7 +55,7 @@ class ByAnswers:
         if rows > most:
             return f"at most {most} rows of {d} attributes are made from answers, not {rows}"
         if n is None:
-            return "answers under add-remove need n_max, a guess of the rows from public knowledge"
+            return "answers under add-remove need n_max, a public guess of the rows"
         if too_large(max(rows, request.largest_n), 1, workload.denominator):
             return f"answers would reach 2^62: {request.cap} or rows x the common denominator of the queries"
         try:

@@ -57,7 +57,7 @@ class ByRounds:
         if not workload.size:
             return "rounds need at least one query"
         if n is None:
-            return "rounds under add-remove need n_max, a guess of the rows from public knowledge"
+            return "rounds under add-remove need n_max, a public guess of the rows"
         most = max(1, MAX_ENTRIES // len(domain.sizes))
         if (request.rows or n) > most:
             return f"at most {most} rows of {len(domain.sizes)} columns are made in rounds"
