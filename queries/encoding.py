@@ -9,6 +9,7 @@ import pandas as pd
 from queries.columns import Bits, Column
 from queries.expressions import suggestion
 
+_OTHERS = " (others: domain=Domain([Column(name, places), ...]))"
 _NULLABLE = (
     *(pd.BooleanDtype, pd.Int8Dtype, pd.Int16Dtype, pd.Int32Dtype, pd.Int64Dtype),
     *(pd.UInt8Dtype, pd.UInt16Dtype, pd.UInt32Dtype, pd.UInt64Dtype),
@@ -147,10 +148,10 @@ def _zero_one(column: pd.Series, name: str) -> Bits:
     # a list of what is allowed: categories, for one, hold the values that occur
     if not plain and not isinstance(dtype, _NULLABLE):
         kind = dtype if isinstance(dtype, np.dtype) else type(dtype).__name__  # whose text may hold values
-        raise TypeError(f"column {name!r} has dtype {kind}: expected bool or 0/1 integers")
+        raise TypeError(f"column {name!r} has dtype {kind}: expected bool or 0/1 integers{_OTHERS}")
     if column.isna().any():
         raise DataError(f"column {name!r} has missing values: expected bool or 0/1 throughout")
     values = _plain(column)
     if not ((values == 0) | (values == 1)).all():
-        raise DataError(f"column {name!r} has values other than 0 and 1")
+        raise DataError(f"column {name!r} has values other than 0 and 1{_OTHERS}")
     return values.astype(np.uint8)

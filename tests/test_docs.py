@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import smalldb
-from queries import Conjunctions, Domain
+from queries import Column, Conjunctions, Domain
 from smalldb.cli import parser
 from smalldb.releasing.ledger import Ledger
 from smalldb.schema import parse_schema, read_schema
@@ -139,7 +139,7 @@ def test_the_tutorial_can_be_followed(folder):
     assert (freely.mechanism, freely.rows) == ("answers", 1841)
     assert f"an expected\nerror of {freely.expected_error:.2g}" in text
     (shown,) = re.findall(r"^```toml\n(.*?)^```", text, re.M | re.S)
-    assert parse_schema(shown).names == ("age", "smoker")
+    assert parse_schema(shown).names == ("age", "sex", "region", "smoker")
     assert (folder / "workers.html").read_text().startswith("<!doctype html>")
 
 
@@ -164,6 +164,26 @@ def test_the_page_on_schemas_can_be_followed(folder):
     released = (folder / "synthetic.csv").read_text().split("\n")[0].split(",")
     assert released == [name for name in header if name in released]
     assert (folder / "compared.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_page_on_columns_can_be_followed():
+    text = page("columns.md")
+    names, rows = followed(text), table_rows(text)
+    plan, release, domain = names["plan"], names["release"], names["domain"]
+    assert f"That gives `({domain.product}, {domain.size})`" in text
+    assert f"('{plan.mechanism}', {plan.rows}, {plan.expected_error:.2g})" in text
+    assert list(release.data.columns) == list(names["frame"].columns)
+    assert not (release.data["driver"] & (release.data["age"] == "below 16")).any()
+    assert release.record["bounds"]["covers"] == ["every query of marginals:2, measured or not"]
+    assert 0.16 < release.record["bounds"]["released"] < 0.4
+    assert names["found"].max_error < 0.1
+    assert f"{names['pairs'].independent.mean():.3f})" in text
+    assert names["pairs"].tvd.mean() < names["pairs"].independent.mean() / 2
+    for (columns, places), expected in names["expected"].items():
+        assert rows[f"{columns} columns"][[5, 20, 100].index(places)] == f"{expected:.3f}"
+    wide = Domain([Column(f"c{i}", 300) for i in range(100)])
+    with pytest.raises(ValueError, match="use fewer columns"):
+        smalldb.plan(wide, n=20000, epsilon=1)
 
 
 @pytest.mark.slow

@@ -122,7 +122,7 @@ def test_a_toy_says_what_it_cannot_do():
         smalldb.plan(Domain(["a"]), n=3, epsilon=1, rows=6, mechanism="toy")
     with pytest.raises(ValueError, match="toy have no candidates"):
         smalldb.plan(Domain(["a"]), n=3, epsilon=1, rows=2, mechanism="toy", candidates="tuples")
-    with pytest.raises(ValueError, match="delta is for answers and toy"):
+    with pytest.raises(ValueError, match="delta is for answers and rounds and toy"):
         smalldb.plan(Domain(["a"]), n=3, epsilon=1, rows=2, mechanism="census", delta="1e-6")
     assert smalldb.plan(Domain(["a"]), n=3, epsilon=1, rows=2).mechanism == "census"
     assert smalldb.plan(Domain(["a"]), n=3, epsilon=1).mechanism == "answers"

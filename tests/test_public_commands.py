@@ -384,7 +384,7 @@ def test_refusals_in_one_line(capfd, arguments):
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        ("plan --attributes 4 --epsilon 1", "give --n (public under replace-one)"),
+        ("plan --attributes 4 --epsilon 1", "give --n (public under replace-one), or"),
         ("plan --attributes -4 --n 100 --epsilon 1", "attributes must be a whole number"),
         ("bounds --attributes -3 --n 100 --epsilon 1", "attributes must be a whole number"),
         ("audit --attributes 2.5 --n 3 --rows 1 --epsilon 1", "attributes must be a whole number"),

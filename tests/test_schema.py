@@ -331,7 +331,7 @@ def test_values_without_a_place_are_refused_or_count_as_gaps(kind, values):
         with pytest.raises(DataError) as caught:
             Column("x", kind, missing=True).places(column)
         assert str(caught.value).startswith(
-            "column 'x' has values that its schema gives no place: unknown = "
+            f"column 'x' has values that its schema gives no place: {kind.spelling}; unknown = "
         )
         assert ("no spaces or commas between digits" in str(caught.value)) == isinstance(kind, Cuts)
         assert caught.value.__context__ is None
@@ -362,7 +362,7 @@ def test_rules_speak_of_attributes_places_and_ranges():
         """valid = ["~(`job=full` & `age<18`)", "~(smoker & `18<=age<40`)", "~(`born=missing` & age>=40)"]"""
     )
     schema = parse_schema(
-        f"valid = {rules}"
+        rules
         + """
 columns.age = { kind = "cuts", cuts = [18, "40.0"], range = [0, 99], coding = "bits", missing = true }
 columns.job = { kind = "categories", values = ["none", "full"] }

@@ -50,7 +50,7 @@ def test_a_draft_replaces_nothing(tmp_path, capfd):
     assert called(capfd, "schema", "init", data, "-o", data) == (
         2,
         "",
-        "smalldb: an output would replace an input\n",
+        "smalldb: an output would replace an input: name another file\n",
     )
     assert called(capfd, "schema", "init", data, "-o", out) == (0, "", "")
     out.write_text("filled in")

@@ -63,7 +63,10 @@ COLUMN = "[columns.x]\n"
         ),
         (COLUMN + "kind = 'cuts'\ncuts = [1, 9]\nrange = [0, 8]", "column 'x': range must begin below"),
         (COLUMN + "kind = 'cuts'\ncuts = [1]\nrange = [1]", "column 'x': range must be a list of two"),
-        (COLUMN + "kind = 'dates'\ncuts = [1990.5]\nrange = [1, 3000]", "column 'x': cuts must be a whole"),
+        (
+            COLUMN + "kind = 'dates'\ncuts = [1990.5]\nrange = [1, 3000]",
+            "column 'x': a year of cuts must be a whole",
+        ),
         (COLUMN + "kind = 'dates'\ncuts = [1990]\nrange = [1, 10000]", "column 'x': range must end by the"),
         ("ignore = [1]\n" + COLUMN + "kind = 'bool'", "ignore must be a list of texts"),
         ("ignore = ['x']\n" + COLUMN + "kind = 'bool'", "column 'x' is described and ignored"),

@@ -166,7 +166,7 @@ def alternatives(
     """Return the plans that `plan_answers` chooses from; the same arguments and errors."""
     domain = workload.domain
     if domain.unlike_binary is not None:
-        raise ValueError(f"answers need {domain.unlike_binary}")
+        raise ValueError(f"answers need {domain.unlike_binary} (rounds take any)")
     d = len(domain.attributes)
     if d > MAX_ATTRIBUTES:
         raise ValueError(f"answers are released for at most {MAX_ATTRIBUTES} attributes, not {d}: drop some")

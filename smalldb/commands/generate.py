@@ -25,7 +25,7 @@ def add(commands: Commands) -> None:
         "generate",
         help="release a synthetic table from a file",
         description="Release a synthetic table of yes/no columns, or of any columns that a schema describes, "
-        "by the SmallDB mechanism or by its relatives (--mechanism).",
+        "by the mechanism that suits its size (--mechanism).",
         epilog="example: smalldb generate data.csv --epsilon 1 --queries conjunctions:2 --rows 6 -o out.csv",
     )
     add_table(command, "the schema's, or marginals:2")
@@ -50,7 +50,9 @@ def add(commands: Commands) -> None:
     command.add_argument("--record", metavar="OUT.json", help="where the public record goes")
     command.add_argument("--report", metavar="OUT.html", help="a page about the release, for publication")
     command.add_argument(
-        "--confidential", action="store_true", help="add to the report how far the data are off: NOT public"
+        "--confidential",
+        action="store_true",
+        help="show in the report how far the release is off from the data: NOT public",
     )
     command.add_argument("--ledger", metavar="FILE", help="the data's privacy budget: spend from it first")
     command.add_argument("--budget", metavar="E", help="make the ledger, if there is none, with this budget")

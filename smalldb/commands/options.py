@@ -53,7 +53,9 @@ Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
 def add_table(command: Parser, default: str = "marginals:2") -> None:
     """Add what says which table, which part of it and which queries."""
     command.add_argument(
-        "data", metavar="DATA.csv", help="0/1 or true/false columns; names in the first line"
+        "data",
+        metavar="DATA.csv",
+        help="0/1 or true/false columns, or any with --schema; names in the first line",
     )
     command.add_argument("--columns", metavar="A,B,...", help="which columns to take (default: all)")
     _add_workload(command, default)
@@ -99,11 +101,11 @@ def add_beta(command: Parser) -> None:
 
 
 def add_delta(command: Parser) -> None:
-    """Add the delta that answers may have."""
+    """Add the delta that answers and rounds may have."""
     command.add_argument(
         "--delta",
         metavar="D",
-        help="let answers have Gaussian noise, and the guarantee be (E, D): 1e-9 (default: pure)",
+        help="let answers and rounds have Gaussian noise, and the guarantee be (E, D): 1e-9 (default: pure)",
     )
 
 
@@ -129,14 +131,15 @@ def add_size(command: Parser) -> None:
     command.add_argument(
         "--certificate",
         metavar="SHARE",
-        help="what rounds spend of epsilon on a bound for all queries, measured or not (1/20; 0: none)",
+        help="share of epsilon that rounds spend on a bound for every query (default 1/20; 0: none)",
     )
     command.add_argument(
         "--mechanism",
         default="auto",
         choices=names(),
         metavar="NAME",
-        help="census, rejection, answers, rounds, or auto (the default): what can be done, or errs least",
+        help="census, rejection, answers, rounds, or auto (the default): with a size the first that "
+        "can be done, without one that of least expected error",
     )
 
 
@@ -171,7 +174,7 @@ def keep_inputs(inputs: Iterable[str | None], targets: Iterable[str]) -> None:
         return os.path.realpath(path).casefold() == os.path.realpath(kept).casefold()
 
     if any(same(path, kept) for path in targets for kept in inputs if kept is not None):
-        raise ValueError("an output would replace an input")
+        raise ValueError("an output would replace an input: name another file")
 
 
 def split_names(text: str) -> list[str]:

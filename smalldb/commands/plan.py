@@ -43,7 +43,7 @@ def add(commands: Commands) -> None:
 def run_plan(arguments: argparse.Namespace) -> None:
     """Say what a release would do."""
     if arguments.n is None and arguments.neighbours == Neighbours.REPLACE_ONE.value:
-        raise ValueError("give --n (public under replace-one)")
+        raise ValueError("give --n (public under replace-one), or --neighbours add-remove with --n-max")
     chosen = ("n", *Settings.__annotations__)
     domain, queries = _universe(arguments)
     made = plan(domain, queries, **{name: getattr(arguments, name) for name in chosen})

@@ -60,21 +60,21 @@ def plan(
         Exact numbers: an int, Fraction, Decimal, text such as "1/2", or a float, which is read
         through its shortest decimal text.
     delta
-        Exact, between 0 and 1: answers get Gaussian noise where that is expected to err least; the guarantee
-        is then (epsilon, delta), see `Plan.delta`. None: everything is pure.
+        Exact, between 0 and 1: answers and rounds get Gaussian noise where that is expected to err least; the
+        guarantee is then (epsilon, delta), see `Plan.delta`. None: everything is pure.
     alpha, rows
         The size of the synthetic table: `rows`, or ``ceil(ln max(2, |Q|) / alpha^2)``. Neither: the
-        mechanism and rows of least public expected error (replace-one only).
+        mechanism and rows of least public expected error; under add-remove rounds, with `n_max`.
     n_max
         Under add-remove, about how many rows the data have at most, from public knowledge: what can be
-        done, and what answers measure, is chosen by it. The guarantee does not depend on it.
+        done, and what answers and rounds measure, is chosen by it. The guarantee does not depend on it.
     mechanism
-        "census", "rejection", "answers", or "auto": with the size given, SmallDB of that size, by a census
-        if it fits, else by rejection, else answers rounded to that size.
+        "census", "rejection", "answers", "rounds", or "auto": with the size given, SmallDB of that size, by a
+        census if it fits, else by rejection, else answers or rounds of that size; without, the one of least
+        expected error.
     candidates
         The base measure: "multisets" (the default of a census) or "tuples" (ordered rows, the default of
-        rejection). Answers have none.
-
+        rejection). Answers and rounds have none.
     certificate
         The share of the privacy budget that rounds spend on a bound for every query, measured or not: from 0,
         for none, to below 1. None: a twentieth.

@@ -56,7 +56,7 @@ class Plan:
 
     @property
     def mechanism(self) -> str:
-        """The name of the mechanism: "census", "rejection" or "answers"."""
+        """The name of the mechanism: "census", "rejection", "answers" or "rounds"."""
         return self.chosen.name
 
     @property
@@ -70,7 +70,7 @@ class Plan:
         if self.runner_up is not None:
             ours, theirs = (_figure(plan.chosen) for plan in (self, self.runner_up))
             return f"expected error {ours}, against {theirs} by {self.runner_up.mechanism}"
-        return "; ".join(self.refused) or None
+        return f"others were passed over: {'; '.join(self.refused)}" if self.refused else None
 
     @property
     def candidates(self) -> str | None:
@@ -107,7 +107,7 @@ class Plan:
 
     @property
     def expected_error(self) -> float | None:
-        """A bound on the mean error, or an estimate of it; None where n is private."""
+        """A bound on the mean error, or an estimate of it; None where n is private and nothing is known."""
         return self.chosen.promise.expected_error
 
     @property

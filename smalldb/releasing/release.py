@@ -77,7 +77,7 @@ class Release:
     plan
         What was decided before the data were read, from public numbers alone.
     places
-        The rows of `data` as the universe knows them, shape (m, d).
+        The rows of `data` as places of the universe's columns, shape (m, C).
     """
 
     __slots__ = ("__confidential", "data", "places", "plan", "record")
@@ -148,19 +148,21 @@ def release(
     progress: bool = False,
     **settings: Any,
 ) -> Release:
-    """Release a synthetic table by the SmallDB mechanism, with its record.
+    """Release a synthetic table, with its record.
 
     ``release(plan, data, rng=..., progress=...)`` carries out a plan that was made before; with a table in
     the first place, the plan is made by the way, from the settings and public numbers.
 
-    The exponential mechanism over all databases of a small public size, with utility
-    -max_f |f(x) - f(y)| (Blum, Ligett, Roth 2008; Algorithm 4 of Ligett's lecture), drawn exactly.
+    SmallDB is the exponential mechanism over all databases of a small public size, with utility
+    -max_f |f(x) - f(y)| (Blum, Ligett, Roth 2008; Algorithm 4 of Ligett's lecture), drawn exactly. Larger
+    tables are made from noisy answers, or from noisy tables of columns.
 
     Parameters
     ----------
     data
-        The table: bool or 0/1 integer columns (no gaps, no floats), of pandas or of a library whose tables
-        have ``to_pandas()`` (Polars, Arrow); or already counted rows.
+        The table, without gaps, of pandas or of a library whose tables have ``to_pandas()`` (Polars, Arrow);
+        or already counted rows. Without `domain` its columns are bool or 0/1 integers; with `domain` they
+        hold what that says. Gaps and dates take a schema, whose ``encode`` counts the rows.
     queries
         What the synthetic table shall answer well: a query class such as ``Marginals(2)``, its text
         ("marginals:2"), or a workload; by default all cells of 1- and 2-way tables.
@@ -168,15 +170,16 @@ def release(
         The privacy parameter, exact: an int, Fraction, Decimal, text such as "1/2", or a float,
         which is read through its shortest decimal text.
     delta
-        Exact, between 0 and 1: answers may get Gaussian noise, and the guarantee may be (epsilon, delta): the
-        record says it. None: pure epsilon-differential privacy.
+        Exact, between 0 and 1: answers and rounds may get Gaussian noise, and the guarantee may be
+        (epsilon, delta): the record says it. None: pure epsilon-differential privacy.
     alpha, rows
         The size of the synthetic table: `rows`, or ``ceil(ln max(2, |Q|) / alpha^2)``. Neither: the
-        mechanism and rows of least public expected error (replace-one only).
+        mechanism and rows of least public expected error; under add-remove rounds, with `n_max`.
     domain
-        The public universe; by default every column is an attribute and every cell can exist.
+        The public universe; by default every column is a yes/no attribute and every cell can exist.
     neighbours
-        "replace-one": n is public. "add-remove": n is private, `rows` or `alpha` must be given.
+        "replace-one": n is public. "add-remove": n is private; SmallDB needs `rows` or `alpha`, answers need
+        these and `n_max`, rounds need `n_max`.
     n_max
         Under add-remove, about how many rows there are at most, from public knowledge; only choices
         depend on it, and a larger table is not refused.
@@ -184,12 +187,12 @@ def release(
         "census" or "rejection": SmallDB, drawn exactly from counted candidates or by rejection.
         "answers": the exponential mechanism over answers, or Gaussian noise, and the nearest table to those.
         "rounds": tables of columns selected, measured and modelled; rows are drawn from the model.
-        "auto": with the size given, SmallDB if it can be done, else answers; without, what `plan` expects to
-        err least.
+        "auto": with the size given, SmallDB if it can be done, else answers or rounds; without, what `plan`
+        expects to err least.
     candidates
         The base measure: "multisets" (Algorithm 4, the default of a census), or "tuples": ordered rows, as
         in the encyclopaedia's account (the default of rejection); the rows of the table then come in the
-        order that was drawn. Answers have none.
+        order that was drawn. Answers and rounds have none.
     certificate
         The share of the privacy budget that rounds spend on a bound for every query, measured or not: from 0,
         for none, to below 1. None: a twentieth.
@@ -199,12 +202,13 @@ def release(
         None: the operating system's entropy. An int is a seed, for experiments: the record then says
         that the release is not private. Or a `BitSource`.
     progress
-        Show a bar over the candidates on stderr.
+        Show a bar on stderr.
 
     Returns
     -------
     Release
-        ``data`` (columns, order and dtypes of the input), ``record``, and ``confidential``.
+        ``data`` (columns, order and dtypes of the input; numbers that have cuts become the labels of their
+        bins), ``record``, and ``confidential``.
 
     Raises
     ------
@@ -284,7 +288,7 @@ def generate(
     progress: bool = False,
     **settings: Unpack[Settings],
 ) -> pd.DataFrame:
-    """Release a synthetic table by the SmallDB mechanism: `release`, without its record.
+    """Release a synthetic table: `release`, without its record.
 
     Takes the arguments of `release`.
 

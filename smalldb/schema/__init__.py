@@ -1,4 +1,4 @@
-"""Real columns to yes/no attributes and back, by public choices alone."""
+"""Real columns to places and back, by public choices alone."""
 
 from smalldb.schema.columns import Column
 from smalldb.schema.drafting import draft_schema

@@ -100,17 +100,14 @@ class Column:
             if place is None:
                 if not self.unknown:
                     others = '"other" or ' if isinstance(self.kind, Categories) else ""
-                    plain = "; a number is written plainly, as 1234.5: no spaces or commas between digits"
                     raise DataError(
                         f"column {self.name!r} has values that its schema gives no place: "
-                        f'unknown = {others}"missing" would{plain if isinstance(self.kind, Cuts) else ""}'
+                        f'{self.kind.spelling}; unknown = {others}"missing" gives the rest a place'
                     )
                 place = size
             found[i] = place
         if not self.missing and (found == size).any():
-            raise DataError(
-                f"column {self.name!r} has missing values: missing = true would give them a place"
-            )
+            raise DataError(f"column {self.name!r} has missing values: missing = true gives them a place")
         return found[codes]
 
     def decode(self, places: Places) -> "pd.Series[Any]":

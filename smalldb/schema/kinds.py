@@ -26,6 +26,7 @@ class Kind(Protocol):
     """A kind of column: places 0, 1, ..., ``size - 1``, fixed by public choices alone."""
 
     codings: ClassVar[tuple[str, ...]]
+    spelling: ClassVar[str]  # how fields are written, for a refusal
 
     @property
     def size(self) -> int:
@@ -51,6 +52,7 @@ class Flag:
     """Yes or no: 0/1 or true/false, in any case."""
 
     codings: ClassVar[tuple[str, ...]] = ("thermometer",)
+    spelling: ClassVar[str] = "bool takes 0/1 and true/false; list other spellings as categories"
     size: ClassVar[int] = 2
     dtype: ClassVar[str] = "boolean"
 
@@ -81,6 +83,7 @@ class Categories:
     """
 
     codings: ClassVar[tuple[str, ...]] = ("one-hot", "bits")
+    spelling: ClassVar[str] = "a category is written exactly as its schema lists it"
 
     listed: tuple[str | int, ...]
     other: bool = False
@@ -95,7 +98,9 @@ class Categories:
         if len({type(v) for v in values}) > 1:
             raise TypeError("values must be all texts or all whole numbers")
         if not 2 <= len(values) <= MAX_PLACES:
-            raise ValueError(f"values must be 2 to {MAX_PLACES}, with 'other'")
+            raise ValueError(
+                f"values must be 2 to {MAX_PLACES}, with 'other' (a column of one value: list it in ignore)"
+            )
         spelled = [str(v) for v in values]
         for text, times in Counter(spelled).items():
             if not text or text != text.strip():
@@ -146,6 +151,7 @@ class Cuts:
     """
 
     codings: ClassVar[tuple[str, ...]] = ("thermometer", "bins", "bits")
+    spelling: ClassVar[str] = "a number is written plainly, as 1234.5: no spaces or commas between digits"
 
     cuts: tuple[Decimal, ...]
     low: Decimal
@@ -201,14 +207,15 @@ class Dates:
 
     codings: ClassVar[tuple[str, ...]] = ("thermometer", "bins", "bits")
     dtype: ClassVar[str] = "datetime64[s]"
+    spelling: ClassVar[str] = "a date is written as 1999-12-31"
 
     cuts: tuple[int, ...]
     low: int
     high: int
 
     def __init__(self, cuts: Iterable[int], low: int, high: int) -> None:
-        years = tuple(whole(year, "cuts") for year in _listed(cuts, "cuts"))
-        _check_cuts(years, whole(low, "range"), whole(high, "range"))
+        years = tuple(whole(year, "a year of cuts") for year in _listed(cuts, "cuts"))
+        _check_cuts(years, whole(low, "a year of range"), whole(high, "a year of range"))
         if high > 9999:
             raise ValueError("range must end by the year 9999")
         object.__setattr__(self, "cuts", years)

@@ -22,10 +22,16 @@ _KEYS: dict[str, dict[str, _Type]] = {
     "dates": {"cuts": list, "range": list, "coding": str},
 }
 _OPTIONAL = {"coding"}
+_EXAMPLES = {
+    "columns": "[columns.age]",
+    "values": 'values = ["north", "south"]',
+    "cuts": "cuts = [18, 65]",
+    "range": "range = [0, 110]",
+}
 _NAMED: dict[_Type, str] = {
     dict: "a table",
     str: "a text",
-    list: "a list",
+    list: "a list, in square brackets",
     (bool, list): "true, false or a list of texts",
     (str, list): "a text or a list of texts",
 }
@@ -151,4 +157,6 @@ def _errors(given: Mapping[str, Any], keys: Mapping[str, _Type], needed: Sequenc
             wrong.append(f"unknown key {key!r}{suggestion(key, keys)}: expected one of {', '.join(keys)}")
         elif not isinstance(value, keys[key]):
             wrong.append(f"{key} must be {_NAMED[keys[key]]}")
-    return wrong + [f"{key} is missing" for key in needed if key not in given]
+    return wrong + [
+        f"{key} is missing: write, for example, {_EXAMPLES[key]}" for key in needed if key not in given
+    ]
