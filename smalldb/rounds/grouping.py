@@ -31,7 +31,7 @@ class Grouping:
     --------
     >>> grouping = halved(np.array([1.0, 1.0, 1.0, 3.0]), ordered=True)
     >>> [start.tolist() for start in grouping.starts]
-    [[0], [0, 3], [0, 1, 2, 3]]
+    [[0], [0, 3], [0, 1, 3], [0, 1, 2, 3]]
     """
 
     order: Integers
