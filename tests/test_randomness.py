@@ -235,3 +235,25 @@ def test_other_generators_are_refused(rng):
     with pytest.raises(TypeError, match=r"rng must be None .* refused") as caught:
         bit_source(rng)
     assert "\n" not in str(caught.value)
+
+
+def test_what_other_sources_draw_is_checked():
+    class Own:
+        def __init__(self, drawn, private=True):
+            self.drawn, self.private = drawn, private
+
+        def bits(self, count):
+            return self.drawn
+
+    assert bit_source(Own(7)).bits(3) == 7
+    for drawn in (8, -1):
+        with pytest.raises(ValueError, match="more bits than it was asked for"):
+            bit_source(Own(drawn)).bits(3)
+    with pytest.raises(TypeError, match="Python ints"):
+        bit_source(Own(True)).bits(3)
+    assert [bit_source(Own(0, said)).private for said in (True, False, "yes", 1)] == [
+        True,
+        False,
+        False,
+        False,
+    ]
