@@ -1,4 +1,4 @@
-"""Margins of selection: trees of decisions, coins that are probabilities, and octaves that are never too deep."""
+"""Margins of selection: trees of decisions, coins that are probabilities, octaves that are never too deep."""
 
 from collections import Counter
 from fractions import Fraction
