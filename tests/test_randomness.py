@@ -169,6 +169,7 @@ print(json.dumps([draws(), *(json.load(os.fdopen(reader)) for reader in told)]))
 """
 
 
+@pytest.mark.slow
 def test_parent_and_child_never_share_bits():
     done = subprocess.run(
         [sys.executable, "-W", "ignore::DeprecationWarning", "-c", FORKS],

@@ -613,6 +613,7 @@ def test_the_law_is_for_small_lists():
             selection_law(endless, epsilon=1, sensitivity=1)
 
 
+@pytest.mark.slow
 def test_the_example_prints_the_figures_of_the_theory(examples):
     done = subprocess.run(
         [sys.executable, examples / "selection.py"], capture_output=True, text=True, check=True, timeout=300
