@@ -10,6 +10,7 @@ import pytest
 from queries import Conjunctions, Domain
 from smalldb.answers import cube
 from smalldb.answers.laws import cells, gaussian, wishart
+from smalldb.answers.laws import cube as cube_law
 from smalldb.answers.shares import alternatives
 from smalldb.answers.wishart import Drawn, _enclosed, degrees, rates
 from smalldb.exact.bits import ScriptedBits, SeededBits
@@ -169,3 +170,22 @@ def test_a_part_is_drawn_at_its_own_rate(monkeypatch):
         assert sum(rates(part.rate(plan.setting), part.tilt)) == plan.epsilon * part.share
     assert spent == [plan.epsilon * plan.parts[0].share for plan in some]
     assert min(spent) < 1
+
+
+@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
+def test_the_rates_of_cubes_add_up_to_epsilon(monkeypatch, relation):
+    """Counts of all orders move by at most 1 together, so what the orders spend is added up."""
+    spent = []
+
+    def noise(count, rate, source):
+        spent.append(rate)
+        return np.zeros(count, dtype=np.int64)
+
+    monkeypatch.setattr(cube_law, "cube_noise", noise)
+    some = [plan for plan in plans(relation) if plan.method == "cube" and len(plan.parts) > 1]
+    assert some
+    for plan in some:
+        spent.clear()
+        for part in plan.parts:
+            part.draw(plan.setting, np.zeros(len(part.sets), dtype=np.int64), SeededBits(1), lambda: None)
+        assert sum(spent) == plan.epsilon
