@@ -48,11 +48,25 @@ def pattern(generator, d, bits):
     return Drawn(rows, some(low, int(sizes[-2])), some(high, int(sizes[-1])))
 
 
+def extremes(d, bits):
+    """Sums of squares at their ends beside rows that are known; a row that its first number leads away."""
+    low, high = degrees(d)
+
+    def small(count, end, whole=0):
+        return [number(1, whole, "0" * bits + end * 90, bits) for _ in range(count)]
+
+    known = [[number(1, 1 << 40, "0" * (bits + 90), bits), *small(d + 1, "0")] for _ in range(d + 1)]
+    for end in "01":
+        yield Drawn(known, small(low, end), small(high, end))
+        yield Drawn(known, small(low, end, 2), small(high, end, 2))
+    astray = [*small(1, "1"), *small(d + 1, "0", 2)]
+    yield Drawn([astray, *known[1:]], small(low, "0", 1 << 40), small(high, "0", 1 << 40))
+
+
 def test_entries_of_few_digits_hold_the_true_ones():
     generator, bits, checked = np.random.default_rng(1), 1, 0
-    factors = [Fraction(3, 7), Fraction(2, 5)]
-    for _ in range(120):
-        drawn = pattern(generator, 2, bits)
+    factors = [Fraction(2**200, 7), Fraction(2**200, 5)]  # so that roots are long
+    for drawn in (*extremes(2, bits), *(pattern(generator, 2, bits) for _ in range(120))):
         found = _enclosed(drawn, factors, bits)
         if found is None:
             continue
