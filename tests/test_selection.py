@@ -116,6 +116,7 @@ def test_draws_have_the_exact_law(scores, method, threshold, monkeypatch):
         assert chi_square(found, wrong, trials) < 1e-4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ONE)
 def test_many_candidates_in_many_octaves(method):
     scores = np.concatenate([np.full(3, 40), np.full(50, 37), np.arange(-400, 36), np.full(4000, 20)])
