@@ -186,6 +186,7 @@ def test_the_search_only_improves_and_keeps_to_the_cells_that_exist():
     assert (search(workload, found, wanted, enough=1.0) == found).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
 @pytest.mark.parametrize(("queries", "d"), [(Marginals(3, exactly=True), 7), (Conjunctions(2), 24)])
 def test_synthetic_rows_answer_well_and_are_a_function_of_what_was_released(queries, d, relation):
@@ -258,6 +259,7 @@ def test_means_of_no_table_have_a_parity_all_the_same():
     assert abs(found[1] - 1) < 1e-9
 
 
+@pytest.mark.slow
 def test_three_way_answers_beyond_a_table_follow_the_pairs():
     """Of dependent attributes order 3 is not the product of means."""
     queries = Marginals(3, exactly=True)

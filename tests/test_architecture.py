@@ -114,6 +114,7 @@ def test_kernels_are_self_contained(path):
     assert packages(path) <= allowed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("given", [{}, {"NUMBA_CACHE_DIR": "elsewhere"}])
 def test_checked_kernels_have_a_cache_of_their_own(given):
     code = "import os, sys, conftest; print('numba' in sys.modules, os.environ.get('NUMBA_CACHE_DIR'))"
@@ -139,6 +140,7 @@ def test_only_the_one_door_reaches_for_entropy():
             assert "np.random" not in text, path
 
 
+@pytest.mark.slow
 def test_importing_compiles_nothing_and_loads_no_heavy_package():
     code = (
         "import sys, smalldb; print([m for m in ('numba', 'matplotlib', 'scipy.stats') if m in sys.modules])"
@@ -147,6 +149,7 @@ def test_importing_compiles_nothing_and_loads_no_heavy_package():
     assert done.stdout.strip() == "[]"
 
 
+@pytest.mark.slow
 def test_a_foreign_package_queries_is_noticed(tmp_path):
     (tmp_path / "queries").mkdir()
     (tmp_path / "queries" / "__init__.py").write_text("")

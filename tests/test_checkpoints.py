@@ -156,6 +156,7 @@ def test_folders_that_are_refused(tmp_path, monkeypatch):
     assert not (tmp_path / "kept").exists()
 
 
+@pytest.mark.slow
 def test_two_calls_do_not_share_a_folder(tmp_path):
     folder = tmp_path / "kept"
     code = "import smalldb.files.checkpoints as c, sys\nwith c.Checkpoint(sys.argv[1], 'run').opened(): pass"
@@ -325,6 +326,7 @@ def test_the_commands(tmp_path, monkeypatch, capfd):
         assert capfd.readouterr().err == "smalldb: checkpoint needs a folder's name\n"
 
 
+@pytest.mark.slow
 def test_killed_again_and_again(tmp_path):
     """A quick form of tests/kills.py: killed after every ten parts or so, until it comes to its end."""
     code = (

@@ -22,6 +22,8 @@ from queries import Marginals
 from smalldb.cli import WELCOME, main
 from smalldb.releasing.record import record_schema
 
+pytestmark = pytest.mark.slow
+
 SMALL = "a,b\n0,0\n0,1\n1,1\n1,1\n"
 
 
@@ -299,7 +301,6 @@ def test_an_existing_file_is_replaced_only_on_success(folder):
     assert (folder / "out.csv").read_text().startswith("a,b\n")
 
 
-@pytest.mark.slow
 def test_ctrl_c_leaves_nothing_behind(examples, tmp_path):
     frame = pd.read_csv(examples / "titanic.csv")[["first_class", "female", "child", "survived"]]
     for engine in ("enumeration", "dynamic"):  # so that the process below finds its kernels compiled

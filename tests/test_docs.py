@@ -18,6 +18,8 @@ from smalldb.cli import parser
 from smalldb.releasing.ledger import Ledger
 from smalldb.schema import parse_schema, read_schema
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
@@ -82,7 +84,6 @@ def test_the_commands_of_the_readme_are_ones():
         assert parser().parse_args(shlex.split(command, comments=True)).run
 
 
-@pytest.mark.slow
 def test_the_commands_for_real_tables_run_as_printed(folder):
     (session,) = re.findall(r"^```sh-session\n(\$ python .*?)^```", README, re.M | re.S)
     for line in session.splitlines():
@@ -126,7 +127,6 @@ def test_the_picture_is_drawn_and_its_figures_are_as_stated(tmp_path):
     assert (ROOT / "docs" / "pictures" / "overview.svg").exists()
 
 
-@pytest.mark.slow
 def test_the_tutorial_can_be_followed(folder):
     text = page("tutorial.md")
     names = followed(text)
@@ -156,7 +156,6 @@ def test_the_page_on_epsilon_and_rows_is_computed():
     assert f"epsilon {names['epsilon']:.2f} for 2000 people, or {names['people']} people at epsilon 1" in text
 
 
-@pytest.mark.slow
 def test_the_page_on_schemas_can_be_followed(folder):
     names = followed(page("schema.md"))
     assert list(names["synthetic"].columns) == ["age", "job"]
@@ -194,7 +193,6 @@ def test_the_page_on_big_data_can_be_followed(folder):
     assert (folder / "synthetic.csv").read_text().count("\n") == 1001
 
 
-@pytest.mark.slow
 def test_the_page_on_many_releases_can_be_followed(folder):
     text = page("many-releases.md")
     names, rows = followed(text), table_rows(text)

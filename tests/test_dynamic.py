@@ -238,6 +238,7 @@ def test_result_does_not_depend_on_threads_executor_or_shards(candidates, monkey
         assert naive.score(*arguments, candidate.tolist()) == scores.levels[-1]
 
 
+@pytest.mark.slow
 def test_shards_are_counted_in_other_processes():
     scores, arguments = build([[0, 1, 2], [1, 1, 0]], [2, 1, 3], 3)
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as executor:

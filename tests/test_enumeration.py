@@ -323,6 +323,7 @@ def test_an_interrupt_cancels_the_rest(monkeypatch):
     assert 2 <= len(started) < 330 / 2
 
 
+@pytest.mark.slow
 def test_importing_the_engine_loads_no_compiler():
     code = (
         "import sys, smalldb.counting.enumeration; sys.exit('numba' in sys.modules or 'tqdm' in sys.modules)"

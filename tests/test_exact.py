@@ -7,7 +7,7 @@ from itertools import accumulate
 import naive
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from scipy.stats import chi2, chisquare
 
@@ -392,6 +392,8 @@ def dice_roller(n, source):
 
 
 @given(st.integers(1, 10**100), st.integers())
+@example(1, 0)
+@example(64, 0)
 def test_uniform_equals_its_slow_twin(n, seed):
     quick, slow = SeededBits(seed), SeededBits(seed)
     for _ in range(3):

@@ -6,6 +6,9 @@ import subprocess
 import sys
 
 import pandas as pd
+import pytest
+
+pytestmark = pytest.mark.slow
 
 
 def test_tables_are_reproduced_by_their_maker(examples, tmp_path):

@@ -22,6 +22,8 @@ from smalldb.schema import Column, Flag, Schema
 from smalldb.schema.pieces import tally
 from smalldb.schema.tables import read_table
 
+pytestmark = pytest.mark.slow
+
 FRAME = pd.DataFrame(np.random.default_rng(1).integers(0, 2, (60, 3)), columns=list("abc"))
 PARTS = 29  # 15 and 14 more: the rows in the first cell, and then in the second
 ENGINES = ["enumeration", "dynamic"]

@@ -11,6 +11,8 @@ import pytest
 from smalldb.cli import main
 from smalldb.releasing.ledger import Ledger
 
+pytestmark = pytest.mark.slow
+
 SMALL = "a,b\n0,0\n0,1\n1,1\n1,1\n"
 
 RECORD = {
@@ -79,7 +81,6 @@ def generate(data, *arguments, name="data.csv", stdout=subprocess.PIPE, **more):
     )
 
 
-@pytest.mark.slow
 def test_a_full_disk(data, mounted):
     disk = mounted("disk")
     kept, ledger = disk / "out.csv", disk / "l"

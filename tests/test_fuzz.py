@@ -9,6 +9,8 @@ from queries import DataError
 from smalldb.files.checkpoints import Checkpoint
 from smalldb.releasing.ledger import Account, Ledger
 
+pytestmark = pytest.mark.slow
+
 WORDS = {
     "csv": [
         '"',

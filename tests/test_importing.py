@@ -14,6 +14,8 @@ import pytest
 
 import smalldb
 
+pytestmark = pytest.mark.slow
+
 INTERRUPTED = (130, "smalldb: interrupted; unfinished files were removed\n")
 
 

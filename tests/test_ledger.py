@@ -427,11 +427,13 @@ def forked(script, path):
     return int(done.stdout)
 
 
+@pytest.mark.slow
 def test_processes_share_what_is_left(path):
     assert forked(RACE, path) == 10
     assert len(said(path)) == 11
 
 
+@pytest.mark.slow
 def test_a_run_killed_within_its_line_has_spent_it_or_released_nothing(path):
     torn = forked(KILLED_WITHIN, path)
     length = len(path.read_bytes().splitlines(keepends=True)[-1])
@@ -440,5 +442,6 @@ def test_a_run_killed_within_its_line_has_spent_it_or_released_nothing(path):
     assert length < 150
 
 
+@pytest.mark.slow
 def test_runs_killed_at_any_time_release_no_more_than_they_spent(path):
     assert forked(KILLED_ANYWHERE, path) >= 40

@@ -40,6 +40,7 @@ print(ledger.spend(record()).spent)
 """
 
 
+@pytest.mark.slow
 def test_a_process_forked_while_the_lock_was_held_does_not_keep_it(tmp_path):
     done = subprocess.run(
         [sys.executable, "-W", "ignore::DeprecationWarning", "-c", FORK, str(tmp_path / "l")],

@@ -15,6 +15,8 @@ import smalldb.answers.mechanism
 import smalldb.commands.generate
 from smalldb.cli import main
 
+pytestmark = pytest.mark.slow
+
 STEPS = 25  # neighbours in a walk
 SETTINGS = {  # what is run, how many walks, and queries and attributes that are quick
     "census": (12, ["marginals:2", "conjunctions:2", "predicates:a", "parities:2 + thresholds"], [2, 3]),
@@ -150,7 +152,6 @@ def compared(run, released, texts, arguments):
     return pairs, same
 
 
-@pytest.mark.slow
 def test_neighbours_that_release_the_same_table_show_the_same(run, measured):
     done = refused = alike = 0
     for setting, (walks, *_) in SETTINGS.items():

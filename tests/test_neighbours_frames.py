@@ -18,6 +18,8 @@ import smalldb.rounds.mechanism
 from smalldb.reporting.page import page
 from smalldb.schema import parse_schema
 
+pytestmark = pytest.mark.slow
+
 SCHEMA = parse_schema("""
 [columns.children]
 kind = "categories"

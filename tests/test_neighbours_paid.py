@@ -15,6 +15,8 @@ from test_neighbours import Shown, neighbour
 import smalldb.answers.mechanism
 from smalldb.cli import main
 
+pytestmark = pytest.mark.slow
+
 SCHEMA = """
 columns.age = { kind = "cuts", cuts = [18, 40], range = [0, 99], missing = ["NA"] }
 columns.job = { kind = "categories", values = ["none", "part"], unknown = "other", coding = "bits" }

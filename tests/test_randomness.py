@@ -169,6 +169,7 @@ print(json.dumps([draws(), *(json.load(os.fdopen(reader)) for reader in told)]))
 """
 
 
+@pytest.mark.slow
 def test_parent_and_child_never_share_bits():
     done = subprocess.run(
         [sys.executable, "-W", "ignore::DeprecationWarning", "-c", FORKS],
@@ -235,3 +236,25 @@ def test_other_generators_are_refused(rng):
     with pytest.raises(TypeError, match=r"rng must be None .* refused") as caught:
         bit_source(rng)
     assert "\n" not in str(caught.value)
+
+
+def test_what_other_sources_draw_is_checked():
+    class Own:
+        def __init__(self, drawn, private=True):
+            self.drawn, self.private = drawn, private
+
+        def bits(self, count):
+            return self.drawn
+
+    assert bit_source(Own(7)).bits(3) == 7
+    for drawn in (8, -1):
+        with pytest.raises(ValueError, match="more bits than it was asked for"):
+            bit_source(Own(drawn)).bits(3)
+    with pytest.raises(TypeError, match="Python ints"):
+        bit_source(Own(True)).bits(3)
+    assert [bit_source(Own(0, said)).private for said in (True, False, "yes", 1)] == [
+        True,
+        False,
+        False,
+        False,
+    ]

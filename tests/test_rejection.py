@@ -269,6 +269,7 @@ def forced(case):
     return made, (workload, answers, n, rows, epsilon)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "case, draws",
     [
@@ -313,6 +314,7 @@ def naive_weight(envelope, score):
     return Fraction(exp(float(envelope.rate * (score - start)) - 1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_wrong_step_would_be_seen(monkeypatch, mistake):
     monkeypatch.setattr(building, "TAIL", 1.0)  # the last layer matters
@@ -340,6 +342,7 @@ def little(self, budget):
     self._mixture, self._finished = self._builder.mixture(), self._builder.done
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ["marginals:2", "conjunctions:2"])
 def test_the_law_of_the_score_is_that_of_the_census(text):
     attributes, rows, n, epsilon, draws = 4, 8, 200, Fraction(1), 3_000

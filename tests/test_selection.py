@@ -116,6 +116,7 @@ def test_draws_have_the_exact_law(scores, method, threshold, monkeypatch):
         assert chi_square(found, wrong, trials) < 1e-4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ONE)
 def test_many_candidates_in_many_octaves(method):
     scores = np.concatenate([np.full(3, 40), np.full(50, 37), np.arange(-400, 36), np.full(4000, 20)])
@@ -613,6 +614,7 @@ def test_the_law_is_for_small_lists():
             selection_law(endless, epsilon=1, sensitivity=1)
 
 
+@pytest.mark.slow
 def test_the_example_prints_the_figures_of_the_theory(examples):
     done = subprocess.run(
         [sys.executable, examples / "selection.py"], capture_output=True, text=True, check=True, timeout=300

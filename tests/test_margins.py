@@ -1,0 +1,181 @@
+"""Margins of exact draws and of enclosures: with words of four bits, each that is lost shows."""
+
+from decimal import Context, Decimal
+from fractions import Fraction
+from itertools import product
+from math import factorial
+
+import naive
+import pytest
+from margins import obeys, outcomes
+
+from smalldb.exact import coins, enclosures, integers, levels, normals
+from smalldb.exact.bits import ScriptedBits
+from smalldb.exact.coins import Shifted, Uniform, bernoulli_exp
+from smalldb.exact.enclosures import Real, ceiling, is_positive, root, round_up, round_up_text
+from smalldb.exact.levels import LogConcave, draw_level
+from smalldb.exact.writing import rounded_up
+
+FRACTIONS = sorted({Fraction(p, q) for q in range(1, 24) for p in range(3 * q)})
+
+
+@pytest.mark.parametrize("r, factor", [("0", 1), ("1/3", 1), ("7/10", "9/5"), ("2", "1/3"), ("3", 17)])
+def test_a_coin_by_its_decision_tree(monkeypatch, r, factor):
+    monkeypatch.setattr(coins, "_BITS", 4)
+    r, factor = Fraction(r), Fraction(factor)
+    heads = factor * naive.exp_minus(r)
+    for number in (r, Shifted(r, Fraction(0), Uniform(ScriptedBits("0" * 64)))):
+        found = outcomes(lambda source, number=number: bernoulli_exp(number, source, factor), 16)
+        assert obeys(found, {True: heads, False: 1 - heads}, Fraction(1, 1 << 7))
+
+
+def test_a_coin_of_a_lazy_number_by_its_decision_tree(monkeypatch):
+    """The exponent is 2 u, u uniform and unknown at first."""
+    monkeypatch.setattr(coins, "_BITS", 4)
+
+    def thrown(source):
+        return bernoulli_exp(Shifted(Fraction(0), Fraction(2), Uniform(source)), source)
+
+    heads = (1 - naive.exp_minus(2)) / 2
+    assert obeys(outcomes(thrown, 14), {True: heads, False: 1 - heads}, Fraction(1, 2))
+
+
+@pytest.mark.parametrize("bits", [1, 2, 3, 4, 7])
+def test_short_exponentials_hold_the_true_ones(bits):
+    for r in FRACTIONS:
+        true = naive.exp_minus(r)
+        lo, hi, shift = levels._exp(r, bits)
+        assert lo <= true / Fraction(2) ** shift <= hi
+        lo, hi = levels._scaled((lo, hi, shift), -bits)
+        assert lo <= true * 2**bits <= hi
+        lo, hi, shift = levels._power(levels._exp(r, bits), 5, bits)
+        assert lo <= true**5 / Fraction(2) ** shift <= hi
+
+
+@pytest.mark.parametrize(
+    ("counts", "rate"),
+    [({3: 2, 6: 8, 9: 6, 12: 4}, "1/12"), ({0: 1, 1: 1, 2: 1}, "1/3"), ({0: 5, 7: 11}, "1/9")],
+)
+def test_levels_by_their_decision_tree_in_words_of_four_bits(monkeypatch, counts, rate):
+    monkeypatch.setattr(levels, "_FIRST_PRECISION", 4)
+    law = naive.fraction_law(counts, Fraction(rate))
+    found = outcomes(lambda source: draw_level(counts, Fraction(rate), source), 14)
+    assert obeys(found, law, Fraction(1, 1 << 10))
+
+
+def test_a_family_by_its_decision_tree_in_words_of_four_bits(monkeypatch):
+    monkeypatch.setattr(levels, "_FIRST_PRECISION", 4)
+    law = naive.fraction_law({r: (2 * r + 1) ** 2 for r in range(300)}, Fraction(1, 2))
+    family = LogConcave(lambda r: 2 * r + 1, power=2)
+    found = outcomes(lambda source: draw_level(family, Fraction(1, 2), source), 10)
+    assert obeys(found, law, Fraction(1, 8))
+
+
+@pytest.mark.parametrize("bits", [4, 8, 30])
+def test_a_tail_is_no_lighter_than_all_weights_past_it(bits):
+    """Weights here, here q, here q^2, ...: those past the first add up to here q / (1 - q)."""
+    for here, p, q in product((1, 5, 12), range(1, 9), (9, 10)):
+        beyond = Fraction(here * p, q)
+        enclosed = (
+            beyond.numerator * 64 // beyond.denominator,
+            -(-beyond.numerator * 64 // beyond.denominator),
+            -6,
+        )
+        found = levels._tail((here, here, 0), enclosed, bits)
+        true = beyond / (1 - Fraction(p, q))
+        assert found is None or found[1] * Fraction(2) ** found[2] >= true
+
+
+def test_digits_are_told_when_they_are_known():
+    number = Fraction(123_456_789, 987_654_321)
+
+    def slow(precision):
+        unit = 1 << precision
+        known = int(number * unit)
+        return (known, known + 1) if precision > 150 else (0, unit)
+
+    digits = [int(number * 256**place) % 256 for place in range(1, 6)]
+    assert [integers._expansion(slow, place) for place in range(1, 6)] == digits
+
+
+def test_enclosed_digits_of_geometric_numbers():
+    for r in FRACTIONS:
+        decay = naive.exp_minus(r)
+        for precision in (1, 3, 4, 9):
+            low, high = integers._digit(r)(precision)
+            assert low <= (decay / (1 + decay)) * 2**precision <= high
+
+
+def test_comparisons_of_normal_numbers_in_words_of_four_bits(monkeypatch):
+    monkeypatch.setattr(normals, "_BITS", 4)
+    words, tails = [f"{word:04b}" for word in range(16)], ["0" * 12, "0" * 11 + "1", "1" * 12]
+    for (one, a), (other, b) in product(product(words, tails), repeat=2):
+        r, x = Fraction(int(one + a, 2), 1 << 16), Fraction(int(other + b, 2), 1 << 16)
+        near = Fraction(1, 1 << 12)  # beyond, the bits that are left decide nothing
+
+        def uniforms(*scripts):
+            return [Uniform(ScriptedBits(script + "01" * 40), 4) for script in scripts]
+
+        if abs(r - x) > near:
+            assert normals._less(*uniforms(one + a, other + b)) == (r < x)
+        for k in (0, 1, 3):
+            line = (2 * k + x) / (2 * k + 2)
+            if abs(r - line) > near:
+                assert normals._below_line(*uniforms(one + a, other + b), k) == (r < line)
+
+
+def test_whole_parts_of_normal_numbers_by_their_decision_tree(monkeypatch):
+    """k has the weight exp(-k^2 / 2), less what is refused: the law of one try, -1 for no number."""
+    monkeypatch.setattr(integers, "DIGIT", 1)
+    found = outcomes(lambda source: (normals._wholes(1, source) or [-1])[0], 12)
+    half = naive.exp_minus(Fraction(1, 2))
+    law = {k: (1 - half) * naive.exp_minus(Fraction(k * k, 2)) for k in range(30)}
+    law[-1] = 1 - sum(law.values())
+    assert obeys(found, law, Fraction(1, 10))
+    assert all(found[k] > 0 for k in (-1, 0, 1, 2))
+
+
+def test_reals_of_few_digits_hold_the_true_ones():
+    context, digits = Context(prec=60), 3
+    for value in range(2, 200):
+        ten = Real.of(value, digits)
+        for found, true in (
+            (ten.ln(), context.ln(Decimal(value))),
+            (ten.sqrt(), context.sqrt(Decimal(value))),
+            ((ten / 50).exp(), context.exp(Decimal(value) / 50)),
+            (ten / 7, context.divide(Decimal(value), Decimal(7))),
+            (ten * Fraction(1, 3) + Fraction(1, 7), context.divide(Decimal(7 * value + 3), Decimal(21))),
+        ):
+            assert found.low <= true <= found.high
+        zero = root(lambda x, value=value: x * x - value, Real.of(0, digits), Real.of(value, digits))
+        assert zero.low**2 <= value <= zero.high**2
+
+
+def test_what_is_read_off_an_enclosure_waits_for_enough_digits():
+    def late(value):
+        return lambda ln: (
+            Real.of(value, ln.digits) if ln.digits > 300 else Real(Decimal(-5), Decimal(9), ln.digits)
+        )
+
+    assert [ceiling(late(Fraction(5, 2))), ceiling(late(-3)), ceiling(late(9))] == [3, 1, 9]
+    assert is_positive(late(3))
+    assert not is_positive(late(-3))
+    assert is_positive(
+        lambda ln: late(3)(ln) if ln.digits > 300 else Real(Decimal(-5), Decimal(0), ln.digits)
+    )
+
+
+def test_shown_floats_are_never_below():
+    for value in (Fraction(p, q) for q in range(2, 60) for p in (1, 2, 10**9 + 7)):
+        x = Real.of(value, 40)
+        assert Fraction(round_up(x)) >= value
+        assert Fraction(repr(round_up_text(x))) >= value
+        for digits in (1, 3):
+            assert Fraction(rounded_up(round_up(x), digits)) >= value
+
+
+def test_logarithms_of_factorials_hold_the_true_ones():
+    context = Context(prec=80)
+    for x in range(9, 200):
+        found, true = enclosures._ln_factorial(x, 4), context.ln(Decimal(factorial(x)))
+        assert found.low <= true <= found.high

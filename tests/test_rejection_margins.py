@@ -1,0 +1,161 @@
+"""Margins of rejection: shares at their ends, and coins of a head and a tail in words of four bits."""
+
+from fractions import Fraction
+
+import naive
+import numpy as np
+import pytest
+from margins import obeys, outcomes
+from rejecting import instance
+
+from smalldb.counting import multisets
+from smalldb.counting.scores import Scores
+from smalldb.exact.bits import SeededBits
+from smalldb.exact.levels import exp_enclosure
+from smalldb.kernels import ktree
+from smalldb.rejection import head_and_tail
+from smalldb.rejection.head_and_tail import HeadAndTail
+from smalldb.rejection.relaxation import Relaxer
+from smalldb.rejection.sampler import tuple_sampler
+from smalldb.rejection.target import Target
+from smalldb.rejection.tree import Tree
+
+LN2 = Fraction(69314718055994530941723212145817656807, 10**38)  # rounded down
+SCORES = Scores.build(np.array([[0, 1, 2]]), np.array([0]), 1, 1)  # of the three candidates: 0, 1, 2
+
+
+def test_shares_are_rounded_up():
+    """However rare a way is, it is chosen now and then, and never too seldom."""
+    unit = Fraction(ktree.SHARE)
+    for weight, value in ((1.0, 3.0), (2.0, 2.0**62), (3.0, 2.0**63), (5.0, 7 * 2.0**60), (1.0, 2.0**300)):
+        exact = Fraction(weight) / Fraction(value) * unit
+        found = int(ktree.share(weight, value))
+        assert exact * (1 - Fraction(1, 1 << 51)) <= found <= exact * (1 + Fraction(1, 1 << 51)) + 1
+        assert found >= exact or exact > 1 << 50
+        assert found >= 1
+
+
+@pytest.mark.parametrize("room", [0, 1 << 12])
+def test_a_way_is_chosen_by_the_share_that_holds_the_place(room):
+    """With a table and without one: its first place and its last, and nothing beyond the last of all."""
+    rows, n = 5, 11
+    workload, answers, _ = instance(4, n, "conjunctions:2", 9)
+    tree = Tree((2, 0, 1, 3), ((), (0,), (0, 1), (1, 2)))
+    relaxation = Relaxer(Target.build(workload, answers, n, rows)).count(tree, 14, 1 << 40)
+    nodes, states, node = relaxation.nodes, relaxation.states, 2
+    scratch, checked = np.empty(ktree.MOST_ROWS + 1), 0
+
+    def tables(room):
+        return ktree.Tables(
+            np.full(len(states.keys), ktree.EMPTY),
+            np.zeros(len(states.keys), dtype=np.int64),
+            np.empty(room, dtype=np.int64),
+            np.empty((room, 2), dtype=np.uint64),
+            np.zeros(1, dtype=np.int64),
+        )
+
+    for state in range(states.start[node], states.start[node + 1]):
+        walk, known, mine = ktree.walk_for(nodes), tables(1 << 12), tables(room)
+        ktree.unpack(states.keys[state], walk.h)
+        if not states.values[state]:
+            continue
+        ktree.tabulate(nodes, node, state, states, walk, scratch, known)
+        sums = known.sums[: known.length[state]].tolist()
+        if room:
+            ktree.tabulate(nodes, node, state, states, walk, scratch, mine)
+        for way, first, end in zip(known.ways, [0, *sums], sums, strict=False):
+            ktree.unpack(way, walk.u)
+            expected = walk.u[: nodes.cells[node]].tolist()
+            for place in (first, end - 1):
+                part, _ = ktree.choose(nodes, node, state, states, walk, scratch, mine, np.int64(place))
+                assert (part, walk.u[: nodes.cells[node]].tolist()) == (end - first, expected)
+                checked += 1
+        part, _ = ktree.choose(nodes, node, state, states, walk, scratch, mine, np.int64(sums[-1]))
+        assert part == 0
+    assert checked > 20
+
+
+@pytest.fixture(scope="module")
+def made():
+    workload, answers, _ = instance(4, 34, "conjunctions:2", 3)
+    return tuple_sampler(workload, answers, 34, 3, Fraction(2))
+
+
+def test_a_layer_is_chosen_by_the_share_that_holds_the_place(made):
+    target, mixture, d = made._target, made._mixture, made._target.attributes
+    last = len(mixture.sums) - 1
+
+    def tried(place):
+        words = np.full(2 * d + 1, 1 << 40, dtype=np.uint64)
+        words[0] = place << 1
+        columns, shares, ways = np.zeros(d, np.uint64), np.zeros(d, np.int64), np.zeros(d, np.int64)
+        status, layer, start, trials, _ = ktree.trials(
+            mixture.nodes, mixture.states, target.queries, mixture.checks, mixture.tables, mixture.sums,
+            words, 0, target.everyone, columns, shares, ways, 1 << 40,
+        )  # fmt: skip
+        return status == ktree.SURVIVED and layer == last, start, trials
+
+    begins, ends = (int(end) for end in mixture.sums[-2:])
+    assert tried(begins) == tried(ends - 1) == (True, d + 1, 1)
+    assert not tried(begins - 1)[0]
+    assert tried(ends) == (False, 1, 1)  # the slack of the shares
+
+
+def test_shares_of_layers_are_rounded_up(made):
+    mixture = made._mixture
+    sizes = [*(layer.size for layer in made._builder._layers), made._target.candidates]
+    masses = [size * drop for size, drop in zip(sizes, mixture.envelope.drops(), strict=True)]
+    for share, mass in zip(np.diff(mixture.sums, prepend=0).tolist(), masses, strict=True):
+        assert 0 <= share - mass * int(ktree.SHARE) / sum(masses) < 1
+    assert mixture.sums[-1] <= (1 << 63) - 1
+
+
+@pytest.mark.parametrize(
+    ("head", "tail", "rate"),
+    [({0: 1}, 1, "1/3"), ({0: 1, 1: 1}, 2, "2"), ({0: 1}, 1, "0"), ({0: 2}, 9, "1/9")],
+)
+def test_the_coin_for_the_head_by_its_decision_tree(monkeypatch, head, tail, rate):
+    monkeypatch.setattr(head_and_tail, "PRECISION", 4)
+    rate = Fraction(rate)
+    found = HeadAndTail(SCORES, rate, head, tail)
+    weight = sum(number * naive.exp_minus(rate * level) for level, number in head.items())
+    share = weight / (weight + multisets.count(3, 1) * naive.exp_minus(rate * tail))
+    for fair in range(3):
+        heads = share * 2**fair
+        if heads <= 1:
+            tree = outcomes(lambda source, fair=fair: found._takes_head(fair, source), 13)
+            assert obeys(tree, {True: heads, False: 1 - heads}, Fraction(1, 50))
+
+
+@pytest.mark.parametrize("rate", ["0", "1/3", "2/3", "1", "3"])
+def test_fair_coins_for_the_head_are_not_too_many(monkeypatch, rate):
+    found, asked = HeadAndTail(SCORES, Fraction(rate), {0: 1}, 1), []
+
+    def takes(self, coins, source):
+        asked.append(coins)
+        return False
+
+    monkeypatch.setattr(HeadAndTail, "_takes_head", takes)
+    for seed in range(20):
+        found.draw(SeededBits(seed))
+    share = 1 - found.tail_share()[0]
+    assert set(asked) == {coins for coins in range(9) if Fraction(1, 2) < share * 2**coins <= 1}
+
+
+@pytest.mark.parametrize("less", [0, Fraction(1, 10**12), Fraction(1, 10**7)])
+def test_coins_of_the_tail_are_no_more_likely_than_certain(monkeypatch, less):
+    """With a rate just below ln 2, a gap of one is worth less than one fair coin."""
+    toss = head_and_tail.bernoulli_exp
+    tossed = []
+
+    def checked(r, source, factor):
+        assert factor * exp_enclosure(r, 200)[0] <= 1 << 200
+        tossed.append(factor)
+        return toss(r, source, factor)
+
+    monkeypatch.setattr(head_and_tail, "bernoulli_exp", checked)
+    found, drawn = HeadAndTail(SCORES, LN2 * (1 - less), {}, 0), set()
+    for seed in range(30):
+        drawn.add(found.draw(SeededBits(seed))[1])
+    assert drawn == {0, 1, 2}
+    assert set(tossed) <= {1, 2}

@@ -1,0 +1,179 @@
+"""Margins of rounds: what each step costs, and what the certificate adds to its distance, exactly."""
+
+from decimal import Context, Decimal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import smalldb
+from queries import Column, Domain, Linear, Marginals, Rows
+from smalldb.exact.bits import SeededBits
+from smalldb.rounds import Universe, certificate, measuring
+from smalldb.rounds.certificate import Certificate, certify, expected, missed, tail
+from smalldb.rounds.counting import PrivateRows
+from smalldb.rounds.grouping import halved
+from smalldb.rounds.measuring import Law, choose
+from smalldb.rounds.mechanism import _upward
+from smalldb.rounds.selecting import candidates
+
+EXACT = Context(prec=60)
+DOMAIN = Domain([Column("job", ["none", "part", "full"]), "smoker"])
+WORKLOAD = Marginals(2).workload(DOMAIN)
+HALVES = Linear([[0, "1/2", 1, "3/4", 0, 0]]).workload(DOMAIN)
+LAWS = [Law(False, False), Law(False, True), Law(True, False), Law(True, True)]
+BETAS = [0.5, 0.05, 1e-6]
+
+
+def decimal(x):
+    return EXACT.divide(Decimal(x.numerator), Decimal(x.denominator))
+
+
+def exp(x):
+    return EXACT.exp(decimal(x))
+
+
+@pytest.mark.parametrize("beta", BETAS)
+@pytest.mark.parametrize("law", LAWS)
+def test_what_a_selection_misses_is_the_least_that_its_law_allows(law, beta):
+    """All that err by t more than the worst together have at most (|Q| + 1) exp(-epsilon t / (2 D))."""
+    for workload in (WORKLOAD, HALVES):
+        for cost in (Fraction(1, 3), Fraction(1, 50)):
+            rate = law.selecting(cost) / (2 * workload.denominator)
+            found, candidates = missed(workload, law, cost, beta), workload.size + 1
+            assert candidates * exp(-rate * found) <= Decimal(beta)
+            assert candidates * exp(-rate * (found - 1)) > Decimal(beta)
+
+
+@pytest.mark.parametrize("beta", BETAS)
+@pytest.mark.parametrize("moved", [1, 4])
+def test_the_tail_of_noise_is_as_rare_as_it_says(moved, beta):
+    for cost in (Fraction(2), Fraction(1, 3), Fraction(1, 50)):
+        rate = cost / moved
+
+        def beyond(t, rate=rate):
+            return 2 * exp(-rate * (t + 1)) / (1 + exp(-rate))
+
+        found = tail(Law(False, True), cost, moved, beta)
+        assert beyond(found) <= Decimal(beta)
+        assert found < 2 or beyond(found - 2) > Decimal(beta)  # of whole numbers, one more than is needed
+        found = tail(Law(True, True), cost, moved, beta)
+        assert 2 * exp(-(found**2) * cost / moved**2) <= Decimal(beta)
+        assert 2 * exp(-((found - 1) ** 2) * cost / moved**2) > Decimal(beta)
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_a_certificate_is_its_distance_and_two_margins(law):
+    beta, cost, total = Fraction(1, 10), Fraction(2), 10_000
+    unit = HALVES.denominator
+    for distance in (37, -37):
+        made = Certificate(0, distance, total, HALVES, law, cost)
+        margins = missed(HALVES, law, cost, 0.05) + tail(law, cost, unit, 0.05)
+        assert made.rows(beta) == Fraction(37 + margins, unit)
+        times = 1 if law.replaced else 2
+        assert made.share(beta) == (times * made.rows(beta) + Fraction(1, 2 * unit)) / total
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_a_certificate_spends_its_cost_once(monkeypatch, law):
+    paid = []
+
+    def selecting(scores, *, epsilon, sensitivity, rng):
+        assert sensitivity == HALVES.denominator
+        assert scores.tolist()[-1] == HALVES.denominator * 7  # the number of rows, off by 7
+        paid.append(epsilon**2 / 8 if law.concentrated else epsilon)
+        return smalldb.select(scores, epsilon=epsilon, sensitivity=sensitivity, rng=rng)
+
+    def noise(spread, count, source):
+        moved = HALVES.denominator
+        paid.append(moved**2 / (2 * spread) if law.concentrated else spread * moved)
+        return np.zeros(count, dtype=np.int64)
+
+    monkeypatch.setattr(certificate, "select", selecting)
+    for name in ("gaussian_noise", "two_sided_geometric"):
+        monkeypatch.setattr(measuring, name, noise)
+    rows = Rows.from_places(DOMAIN, np.array([[0, 1], [1, 0], [2, 1]]))
+    certify(HALVES, rows, rows, 10, law, Fraction(1, 2), SeededBits(1))
+    assert len(paid) == 2
+    assert Fraction(1, 2) * (1 - Fraction(1, 10**9)) < sum(paid) <= Fraction(1, 2)
+
+
+@pytest.mark.parametrize("rows", [3, 5, 7])
+def test_expected_sums_at_the_end_of_their_range(rows):
+    """Twice the rest times the total passes 2^63 from total x rows = 2^62 on."""
+    answers = np.arange(rows, dtype=np.int64)
+    for product in ((1 << 62) - rows, 1 << 62, (1 << 63) - rows, 1 << 63):
+        total = product // rows
+        exact = [Fraction(a * total, rows) for a in answers.tolist()]
+        found = expected(answers, rows, total).tolist()
+        assert all(abs(f - e) <= Fraction(1, 2) for f, e in zip(found, exact, strict=True))
+
+
+@pytest.mark.parametrize("moved", [1, 3])
+def test_the_noise_of_one_number_has_its_scale(monkeypatch, moved):
+    drawn = {}
+
+    def keep(name):
+        return lambda spread, count, source: drawn.update({name: (spread, count)}) or [0]
+
+    for name in ("gaussian_noise", "two_sided_geometric"):
+        monkeypatch.setattr(measuring, name, keep(name))
+    for law in LAWS:
+        law.single(Fraction(1, 8), moved, SeededBits(1))
+    assert drawn == {
+        "gaussian_noise": (4 * moved**2, 1),  # moved^2 / (2 sigma^2) is 1/8
+        "two_sided_geometric": (Fraction(1, 8 * moved), 1),
+    }
+
+
+def test_a_weighted_selection_has_its_sensitivity(monkeypatch):
+    asked = []
+
+    def selecting(scores, *, epsilon, sensitivity, rng):
+        asked.append((epsilon, sensitivity))
+        return smalldb.select(scores, epsilon=epsilon, sensitivity=sensitivity, rng=rng)
+
+    monkeypatch.setattr(measuring, "select", selecting)
+    for law in LAWS[:2]:
+        choose([1, 5], law, Fraction(1, 3), 100, SeededBits(1))
+    assert asked == [(Fraction(1, 3), 100), (Fraction(1, 3), 200)]
+
+
+def test_a_column_of_many_levels_is_merged_step_by_step():
+    """At every level, against groups of the places themselves."""
+    universe = Universe((9, 16), (True, True), ((0, 1),), (1,), ())
+    groupings = [halved(np.ones(k), ordered=True) for k in universe.sizes]
+    found = candidates(universe, groupings)
+    generator = np.random.default_rng(1)
+    places = np.stack([generator.integers(0, k, 60) for k in universe.sizes], axis=1)
+    rows = PrivateRows(places, np.ones(60, dtype=np.int64))
+    counted = found.count(rows)
+    finest = counted[0]
+    for scope in found.scopes():
+        table = np.zeros(found.shape(scope), dtype=np.int64)
+        np.add.at(table, tuple(groupings[c].of_places(level)[places[:, c]] for c, level in scope), 1)
+        assert (found.coarse(finest, scope) == table).all()
+    levels = list(found._coarser((0, 1), finest, 0))
+    assert len(levels) == len(found.scopes()) > 4
+    for level, scope in zip(levels, found.scopes(), strict=True):
+        assert (level == found.coarse(finest, scope)).all()
+
+
+def test_certified_shares_are_rounded_up():
+    for share in (Fraction(p, q) for q in range(3, 60) for p in (1, 2)):
+        assert share <= Fraction(_upward(share)) <= share + Fraction(1, 1 << 52)
+
+
+def test_weights_that_would_pass_64_bits_are_refused():
+    """Under add-remove the data may have 2^40 rows, however few are guessed."""
+
+    def asked(denominator, **public):
+        queries = Linear([[0, Fraction(1, denominator), 1, 0, 0, 0]]).workload(DOMAIN)
+        return smalldb.plan(DOMAIN, queries, epsilon=1, mechanism="rounds", **public)
+
+    asked((1 << 20) - 1, neighbours="add-remove", n_max=1000)
+    asked(1 << 20, n=1000)
+    with pytest.raises(ValueError, match=r"2\^60"):
+        asked(1 << 20, neighbours="add-remove", n_max=1000)
+    with pytest.raises(ValueError, match=r"2\^60"):
+        asked(1 << 50, n=1 << 10)

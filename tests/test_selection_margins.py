@@ -1,0 +1,126 @@
+"""Margins of selection: trees of decisions, coins that are probabilities, octaves that are never too deep."""
+
+from collections import Counter
+from fractions import Fraction
+from itertools import combinations
+from math import ceil, comb
+
+import naive
+import numpy as np
+import pytest
+from margins import obeys, outcomes
+
+from smalldb.exact import coins
+from smalldb.exact.bits import SeededBits
+from smalldb.exact.coins import Known
+from smalldb.exact.levels import exp_enclosure
+from smalldb.selection import drawing, selection_law
+from smalldb.selection.drawing import exponential, noisy_max, permute_and_flip
+from smalldb.selection.scored import OCTAVES, Scored, _subset
+
+LN2 = Fraction(69314718055994530941723212145817656807, 10**38)  # rounded down
+
+
+@pytest.mark.parametrize("rate, end", [(3, "1/2"), (1, "3/2"), (4, "1/4")])
+def test_the_first_death_by_its_decision_tree(monkeypatch, rate, end):
+    """Of `rate` things that die at rate 1 from 1 on, the first dies after t with probability exp(-rate t)."""
+    monkeypatch.setattr(coins, "_BITS", 1)
+    start, end, cells = Fraction(1), 1 + Fraction(end), 3
+
+    def place(source):
+        m = drawing._death(start, end, rate, source)
+        if m is None:
+            return None
+        precision = 1
+        while True:
+            low, high = (cells * (x - start) / (end - start) for x in m.enclosure(precision))
+            if low // 1 == (ceil(high) - 1):
+                return low // 1
+            precision += 1
+
+    def alive(cell):
+        return naive.exp_minus(rate * (end - start) * cell / cells)
+
+    law = {cell: alive(cell) - alive(cell + 1) for cell in range(cells)} | {None: alive(cells)}
+    assert obeys(outcomes(place, 11), law, Fraction(3, 5))
+
+
+@pytest.mark.parametrize("at_once", [False, True])
+@pytest.mark.parametrize("draw", [exponential, permute_and_flip, noisy_max])
+@pytest.mark.parametrize("scores", [[0, 0, -1], [2, 0]], ids=str)
+def test_draws_by_their_decision_trees(monkeypatch, draw, scores, at_once):
+    monkeypatch.setattr(coins, "_BITS", 1)
+    monkeypatch.setattr(drawing, "isqrt", lambda size: 10**9 if at_once else 0)
+    monkeypatch.setattr(drawing, "OCTAVES", 4)  # or more than a thousand bits tell an octave
+    made = Scored([np.array(scores)], Fraction(1, 2))
+    law = selection_law(scores, epsilon=1, sensitivity=1, method=draw.__name__.replace("_", "-"))
+    found = outcomes(lambda source: draw(made, source), 9)
+    assert obeys(found, {i: high for (i,), (_, high) in law.items()}, Fraction(19, 20))
+
+
+def checked_coins(monkeypatch):
+    """Let every coin fail the test whose probability is above 1."""
+    toss = drawing.bernoulli_exp
+
+    def checked(r, source, factor=1):
+        low = r if isinstance(r, Fraction) else r.enclosure(200)[0]
+        assert factor * exp_enclosure(max(low, Fraction(0)), 220)[0] <= 1 << 220
+        return toss(r, source, Fraction(factor))
+
+    monkeypatch.setattr(drawing, "bernoulli_exp", checked)
+
+
+@pytest.mark.parametrize("at_once", [False, True])
+@pytest.mark.parametrize("draw", [exponential, permute_and_flip, noisy_max])
+def test_no_coin_is_more_likely_than_certain(monkeypatch, draw, at_once):
+    checked_coins(monkeypatch)
+    monkeypatch.setattr(drawing, "isqrt", lambda size: 10**9 if at_once else 0)
+    for seed in range(60):
+        scores = np.random.default_rng(seed).integers(-30, 5, 12)
+        draw(Scored([scores], Fraction(3, 7)), SeededBits(seed))
+
+
+@pytest.mark.parametrize("octaves", [1, 5, 40])
+def test_thinning_leaves_room_for_a_depth_just_above_a_whole_octave(monkeypatch, octaves):
+    """Heads have probability exp(m - r): m a little more than so many octaves, r the same and one more."""
+    checked_coins(monkeypatch)
+    monkeypatch.setattr(drawing, "isqrt", lambda size: 10**9)
+    above = octaves * LN2 * (1 + Fraction(1, 10**10))
+    rate = LN2 * (1 + Fraction(1, 10**14))
+    made = Scored([np.array([0] + [-octaves - 1] * 40)], rate)
+    for seed in range(40):
+        drawing._uniform_head(made, Fraction(0), 1, Known(above), False, SeededBits(seed))
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.float64, object])
+def test_octaves_are_never_too_deep(kind):
+    """With a rate just below ln 2, a candidate k below the best lies less than k octaves below."""
+    for less in (Fraction(1, 10**14), Fraction(1, 10**15)):
+        rate = LN2 * (1 - less)
+        scores = -np.arange(200)
+        made = Scored(
+            [np.array([Fraction(int(u)) for u in scores]) if kind is object else scores.astype(kind)], rate
+        )
+        octaves = made._octaves_of(made._chunks[0])
+        assert (octaves[1:] < np.arange(1, 200)).all()
+    assert Scored([np.array([0, -(10**9)])], Fraction(1)).octaves == {0: 1, OCTAVES - 1: 1}
+
+
+@pytest.mark.parametrize("size, count", [(4, 2), (3, 3), (5, 1), (3, 0)])
+def test_subsets_are_alike_by_their_decision_tree(size, count):
+    found = outcomes(lambda source: tuple(_subset(size, count, source)), 14)
+    law = dict.fromkeys(combinations(range(size), count), Fraction(1, comb(size, count)))
+    assert obeys(found, law, Fraction(1, 50))
+
+
+def test_picks_are_alike_by_their_decision_trees():
+    made = Scored([np.array([1, 0, 1]), np.array([0, 1, -9])], Fraction(1, 10))
+    third = Fraction(1, 3)
+    picked = outcomes(lambda source: made.pick_from(Fraction(1), source), 12)
+    assert obeys(picked, {0: third, 2: third, 4: third}, Fraction(1, 50))
+    above = outcomes(lambda source: made.pick_from(Fraction(0), source, above=True), 12)
+    assert obeys(above, dict.fromkeys(range(5), Fraction(1, 5)), Fraction(1, 50))
+    weighed = Scored([np.array([0, 0, 0])], Fraction(1), weights=[1, 0, 3])
+    assert outcomes(lambda source: weighed.pick(0, source), 4) == Counter(
+        {0: Fraction(1, 4), 2: Fraction(3, 4)}
+    )
