@@ -126,3 +126,9 @@ def test_every_order_of_rows_is_as_likely():
     found = outcomes(lambda source: tuple(arranged(np.array([4, 7, 9]), source).tolist()), 12)
     expected = dict.fromkeys(permutations((4, 7, 9)), Fraction(1, factorial(3)))
     assert obeys(found, expected, Fraction(1, 50))
+
+
+def test_a_base_measure_leaves_the_mechanisms_that_have_one():
+    with pytest.raises(ValueError, match="answers have no candidates"):
+        smalldb.plan(AB, n=100, epsilon=1, rows=2, mechanism="answers", candidates="tuples")
+    assert smalldb.plan(AB, n=100, epsilon=1, candidates="tuples").candidates == "tuples"
