@@ -172,8 +172,31 @@ def naive_refine(context, group, table, starts, seed):
         for i, row in enumerate(those):
             sums = np.cumsum(table[c, starts[g] : starts[g + 1]])
             wanted = (i + offset) / len(those) * span
-            result[row] = starts[g] + min(int((sums <= wanted).sum()), len(sums) - 1)
+            place = min(int((sums <= wanted).sum()), len(sums) - 1)
+            while span > 0 and table[c, starts[g] + place] == 0:
+                place -= 1
+            result[row] = starts[g] + place
     return result
+
+
+def seed_of(wanted):
+    """The seed whose first word is the given one: each step of splitmix64 undone."""
+    x = wanted ^ wanted >> 31 ^ wanted >> 62
+    x = x * pow(0x94D049BB133111EB, -1, 1 << 64) % (1 << 64)
+    x = x ^ x >> 27 ^ x >> 54
+    x = x * pow(0xBF58476D1CE4E5B9, -1, 1 << 64) % (1 << 64)
+    x = x ^ x >> 30 ^ x >> 60
+    return (x - 0x9E3779B97F4A7C15) % (1 << 64)
+
+
+def test_no_row_gets_a_group_without_weight_where_a_share_is_rounded_to_1():
+    # (2 + offset) / 3 is 1 in floats, where the offset is the greatest
+    seed = seed_of((1 << 64) - 1)
+    assert int(word(np.uint64(seed), 0)) == (1 << 64) - 1
+    context, fine = np.zeros(3, dtype=np.int64), np.zeros(3, dtype=np.int64)
+    refine(context, fine, np.array([[1.0, 0.0]]), np.array([0, 2]), np.uint64(seed - 1))
+    assert fine.tolist() == [0, 0, 0]
+    assert naive_refine([0] * 3, [0] * 3, np.array([[1.0, 0.0]]), [0, 2], seed - 1) == [0, 0, 0]
 
 
 def test_rounding_is_what_its_definition_says():

@@ -65,4 +65,6 @@ def refine(context: Integers, group: Integers, table: Floats, starts: Integers, 
         while past <= wanted and found + 1 < starts[g + 1]:
             found += 1
             past += table[c, found]
+        while span > 0.0 and table[c, found] == 0.0:  # the share was rounded up to 1: past all weights
+            found -= 1
         group[row] = found
