@@ -1,6 +1,6 @@
 """The public universe: the product of columns, and which of its rows can exist."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import prod
@@ -69,6 +69,8 @@ class Domain:
     ) -> None:
         if isinstance(columns, str | Column):
             raise TypeError("attributes must be a list of names, or of columns, not one alone")
+        if isinstance(columns, Mapping):
+            raise TypeError("a domain takes a list: Domain([Column(name, places), ...]), not a mapping")
         made = tuple(c if isinstance(c, Column) else Column(c) for c in columns)
         if not made:
             raise ValueError("a domain needs at least one attribute")

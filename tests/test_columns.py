@@ -462,3 +462,8 @@ def test_cells_given_by_codes_are_a_rule_where_they_can_be_a_table():
     assert Predicates(["c0>=7", "c3>5"]).workload(wide).size == 1
     with pytest.raises(ValueError, match="write it as rules"):
         wide.rules  # noqa: B018
+
+
+def test_a_mapping_is_no_list_of_columns():
+    with pytest.raises(TypeError, match=r"a domain takes a list: Domain\(\[Column"):
+        Domain({"age": [1, 2]})
