@@ -9,12 +9,12 @@ import pytest
 import smalldb
 from queries import Column, Domain, Linear, Marginals, Rows
 from smalldb.exact.bits import SeededBits
+from smalldb.exact.numbers import float_above
 from smalldb.rounds import Universe, certificate, measuring
 from smalldb.rounds.certificate import Certificate, certify, expected, missed, tail
 from smalldb.rounds.counting import PrivateRows
 from smalldb.rounds.grouping import halved
 from smalldb.rounds.measuring import Law, choose
-from smalldb.rounds.mechanism import _upward
 from smalldb.rounds.selecting import candidates
 
 EXACT = Context(prec=60)
@@ -161,7 +161,7 @@ def test_a_column_of_many_levels_is_merged_step_by_step():
 
 def test_certified_shares_are_rounded_up():
     for share in (Fraction(p, q) for q in range(3, 60) for p in (1, 2)):
-        assert share <= Fraction(_upward(share)) <= share + Fraction(1, 1 << 52)
+        assert share <= Fraction(float_above(share)) <= share + Fraction(1, 1 << 52)
 
 
 def test_weights_that_would_pass_64_bits_are_refused():

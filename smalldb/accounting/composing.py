@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import islice
-from math import inf, nextafter, sqrt
+from math import nextafter, sqrt
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ import pandas as pd
 
 from smalldb.accounting import curves
 from smalldb.accounting.curves import Floats
-from smalldb.exact.numbers import Number, as_fraction, positive, whole
+from smalldb.exact.numbers import Number, as_fraction, float_above, positive, whole
 
 MOST_RELEASES = 100_000
 MOST_OPTIMAL = 1_000  # releases: the optimal non-adaptive bound takes their square
@@ -239,7 +239,7 @@ def _methods(items: Counter[Item], delta: Fraction, adaptive: bool) -> Iterator[
     pure = sum((epsilon * count for (epsilon, _), count in items.items()), Fraction(0))
     if pure > LARGEST:
         raise ValueError("epsilon must be at most 1e300, of all releases together")
-    yield _Method("addition", "also at delta 0", True, lambda: _up(pure), lambda total: pure <= total)
+    yield _Method("addition", "also at delta 0", True, lambda: float_above(pure), lambda total: pure <= total)
     if delta < LEAST_DELTA or not all(
         FLOATS[0] < epsilon < FLOATS[1] for item in items for epsilon in item if epsilon is not None
     ):
@@ -329,7 +329,7 @@ def _kinds(numbers: Iterable[tuple[Fraction, int]]) -> tuple[Floats, Floats]:
     """Return distinct epsilons, rounded up, and how many there are of each."""
     kinds = Counter[float]()
     for epsilon, count in numbers:
-        kinds[_up(epsilon)] += count
+        kinds[float_above(epsilon)] += count
     return np.array(list(kinds), dtype=float), np.array(list(kinds.values()), dtype=float)
 
 
@@ -352,11 +352,6 @@ def _flag(value: object, name: str) -> bool:
     if not isinstance(value, bool):
         raise TypeError(f"{name} must be True or False, not {type(value).__name__}")
     return value
-
-
-def _up(x: Fraction) -> float:
-    nearest = float(x)
-    return nearest if Fraction(nearest) >= x else nextafter(nearest, inf)
 
 
 def _down(x: Fraction) -> float:

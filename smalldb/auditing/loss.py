@@ -3,9 +3,9 @@
 from collections.abc import Hashable
 from dataclasses import dataclass
 from fractions import Fraction
-from math import inf, nextafter
 
 from smalldb.auditing.databases import Counts
+from smalldb.exact.numbers import float_above
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,4 @@ class Audit:
 
 
 def _up(x: Fraction | float) -> float:
-    if isinstance(x, float):
-        return x
-    nearest = float(x)
-    return nearest if Fraction(nearest) >= x else nextafter(nearest, inf)
+    return x if isinstance(x, float) else float_above(x)

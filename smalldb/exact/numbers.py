@@ -3,6 +3,7 @@
 import re
 from decimal import Decimal
 from fractions import Fraction
+from math import inf, nextafter
 from numbers import Integral, Rational
 from typing import Any, TypeAlias
 
@@ -97,6 +98,12 @@ def _parse(text: str, expected: str) -> Fraction:
         return Fraction(text)
     except (ValueError, ZeroDivisionError) as error:
         raise ValueError(expected) from error
+
+
+def float_above(x: Fraction) -> float:
+    """Return the least float that is not below a fraction."""
+    nearest = float(x)
+    return nearest if Fraction(nearest) >= x else nextafter(nearest, inf)
 
 
 def positive(value: object, name: str) -> Fraction:

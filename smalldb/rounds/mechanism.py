@@ -3,8 +3,6 @@
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from fractions import Fraction
-from math import inf, nextafter
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -12,7 +10,7 @@ import numpy as np
 from queries import Rows
 from queries.rows import MAX_TOTAL
 from smalldb.exact.bits import BitSource
-from smalldb.exact.numbers import as_text
+from smalldb.exact.numbers import as_text, float_above
 from smalldb.exact.writing import promised
 from smalldb.mechanisms import Drawn, Guarantee, Neighbours, Request
 from smalldb.rounds.certificate import certify
@@ -188,7 +186,7 @@ class ByRounds:
             finished = Rows.from_places(domain, made.places)
             workload = self.request.workload
             certificate = certify(workload, table, finished, made.total, steps.law, steps.certifying, source)
-            bound = _upward(certificate.share(self.request.beta))
+            bound = float_above(certificate.share(self.request.beta))
         return Drawn(made.places, bound=bound, covers=self._covers)
 
     @property
@@ -217,9 +215,3 @@ def _bar(shown: bool) -> Iterator[Progress]:
             bar.update(done - bar.n)
 
         yield tick
-
-
-def _upward(share: Fraction) -> float:
-    """Round a share up to a float."""
-    found = float(share)
-    return found if Fraction(found) >= share else nextafter(found, inf)
