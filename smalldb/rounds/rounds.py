@@ -6,7 +6,6 @@ from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from queries.domain import Integers
 from smalldb.exact.bits import BitSource
@@ -29,7 +28,6 @@ PENALTY = 0.8  # of the noise that a table would get, what its score is reduced 
 PROGRESS = 1000
 
 Progress = Callable[[int, int], None]
-Bools = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -106,9 +104,9 @@ def release_rounds(
     wanted = min(found.total, plan.most_rows) if count is None else count
     made = found.rows(wanted, source.bits(64))
     steps = found.history
-    selected = 0 if plan.cells else len(steps.tables) + len(steps.beside)
+    selections = 0 if plan.cells else len(steps.tables) + len(steps.beside)
     measured = (*steps.columns, *steps.tables, *steps.beside)
-    paid = sum((part.cost for part in measured), Fraction(0)) + selected * plan.selecting
+    paid = sum((part.cost for part in measured), Fraction(0)) + selections * plan.selecting
     places = made[:, uniform_order(wanted, source)].T
     return Outcome(steps, found.total, found.model, places, paid)
 
