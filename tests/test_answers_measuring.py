@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from margins import outcomes
 from scipy import stats
 from scipy.linalg import hadamard
 
@@ -22,7 +23,7 @@ from smalldb.answers.parities import odd_counts, spectrum
 from smalldb.answers.parts import shares_of
 from smalldb.answers.shares import alternatives, plan_answers
 from smalldb.exact import integers as drawing_module
-from smalldb.exact.bits import OutOfBits, ScriptedBits, SeededBits
+from smalldb.exact.bits import SeededBits
 from smalldb.exact.integers import (
     coins,
     two_sided_geometric,
@@ -96,19 +97,6 @@ def test_odd_rows_are_counted(d, n, seed):
     sets = tuple(tuple(sorted({int(i) for i in generator.integers(0, d, 3)})) for _ in range(5))
     wanted = [sum(w for w, row in zip(weights, bits, strict=True) if odd(row, s)) for s in (*sets, ())]
     assert odd_counts(rows, (*sets, ())).tolist() == wanted
-
-
-def outcomes(draw, depth):
-    """Walk through all scripts of up to `depth` bits: the probability of each outcome that they decide."""
-    found, open_scripts = Counter(), [""]
-    while open_scripts:
-        script = open_scripts.pop()
-        try:
-            found[draw(ScriptedBits(script))] += Fraction(1, 1 << len(script))
-        except OutOfBits:
-            if len(script) < depth:
-                open_scripts += [script + "0", script + "1"]
-    return found
 
 
 def decays(rate, levels):
