@@ -264,6 +264,57 @@ def test_exchanges_are_counted_right_and_only_help():
     assert (exchanged(rows, sizes, targets, frozenset(), 6, seed=3) == more).all()
 
 
+def naive_swap(rows, column, tables, seed):
+    """The definition, with whole sums; tables: another column, targets and weights of their cells."""
+
+    def off():
+        total = 0.0
+        for other, target, weights in tables:
+            counts = np.zeros(target.shape)
+            np.add.at(counts, (rows[column], rows[other]), 1)
+            total += (weights * (counts - target) ** 2).sum()
+        return total
+
+    made = 0
+    for i in range(rows.shape[1]):
+        j, before = int(word(np.uint64(seed), i)) % rows.shape[1], off()
+        rows[column, [i, j]] = rows[column, [j, i]]
+        if off() < before:
+            made += 1
+        else:
+            rows[column, [i, j]] = rows[column, [j, i]]
+    return made
+
+
+def test_exchanges_are_what_their_definition_says():
+    # targets are in quarters and weights powers of two: no sum is rounded
+    rng = np.random.default_rng(11)
+    sizes, count = (5, 4, 3), 60
+    exchanged_somewhere = 0
+    for seed in range(8):
+        rows = np.array([rng.integers(0, k, count) for k in sizes])
+        shapes = [(sizes[0], sizes[other]) for other in (1, 2)]
+        targets = [rng.integers(0, 60, shape) / 4 for shape in shapes]
+        weights = [2.0 ** -rng.integers(0, 6, shape) for shape in shapes]
+        expected, beyond = rows.copy(), []
+        for other, target in zip((1, 2), targets, strict=True):
+            counts = np.zeros(target.shape)
+            np.add.at(counts, (rows[0], rows[other]), 1)
+            beyond.append((counts - target).ravel())
+        cells, importance = np.concatenate(beyond), np.concatenate([w.ravel() for w in weights])
+        places = (np.array([1, 2]), np.array([0, targets[0].size]), np.array([[sizes[1], 1], [sizes[2], 1]]))
+        made = swap(rows, 0, *places, cells, importance, np.uint64(seed))
+        tables = list(zip((1, 2), targets, weights, strict=True))
+        assert made == naive_swap(expected, 0, tables, seed)
+        assert (rows == expected).all()
+        for other, target, found in zip((1, 2), targets, np.split(cells, [targets[0].size]), strict=True):
+            counts = np.zeros(target.shape)
+            np.add.at(counts, (rows[0], rows[other]), 1)
+            assert (found == (counts - target).ravel()).all()
+        exchanged_somewhere += made
+    assert exchanged_somewhere > 50
+
+
 def test_an_exchange_changes_the_sum_by_what_it_says():
     """One column, one exchange at a time, against the definition."""
     rng = np.random.default_rng(7)
