@@ -79,7 +79,7 @@ def test_the_readme_has_the_two_blocks_that_are_run_from_nothing():
 
 def test_the_commands_of_the_readme_are_ones():
     commands = re.findall(r"^\$ smalldb (.*)$", README, re.M)
-    assert len(commands) == 7
+    assert len(commands) == 8
     for command in commands:
         assert parser().parse_args(shlex.split(command, comments=True)).run
 
@@ -210,10 +210,30 @@ def test_the_reference_is_made_from_the_docstrings():
     assert page("reference.md") == loaded("reference.py").text(), "run: python docs/reference.py"
 
 
-def test_what_the_readme_points_to_is_there():
-    texts = [README, *(path.read_text(encoding="utf-8") for path in (ROOT / "docs").glob("*.md"))]
-    for path in re.findall(r"[`(]((?:docs|examples)/[\w./-]+)[`)]", "".join(texts)):
-        assert (ROOT / path).exists(), path
+def test_the_reference_of_the_command_line_is_made_from_the_parser():
+    assert page("commands.md") == loaded("commands.py").text(), "run: python docs/commands.py"
+
+
+def test_the_page_on_the_mechanisms_is_computed():
+    text = page("mechanisms.md")
+    names = followed(text)
+    assert names["counted"] == {0.2: 4, 0.3: 2, 0.4: 8, 0.6: 12, 0.7: 10}
+    for share, row in zip(names["law"].probabilities, ("0.2", "0.3", "0.4"), strict=False):
+        assert table_rows(text)[row][2] == f"{share:.3f}"
+    assert f"The mean error of this draw is {names['law'].mean():.3f}" in text
+    (part,) = names["plan"].chosen.answers.parts
+    assert f"standard deviation of {part.deviations[1]:.1f} people" in text
+    assert names["synthetic"].shape == (10, 3)
+
+
+def test_what_is_pointed_to_is_there():
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
+    for path in pages:
+        text = path.read_text(encoding="utf-8")
+        for named in re.findall(r"`((?:docs|examples)/[\w./-]+)`", text):
+            assert (ROOT / named).exists(), (path.name, named)
+        for linked in re.findall(r"\]\(([\w./-]+)(?:#[\w-]+)?\)", text):
+            assert (path.parent / linked).exists(), (path.name, linked)
 
 
 def test_every_command_has_help_with_an_example():
