@@ -234,7 +234,7 @@ def test_the_time_of_a_small_plan(capfd):
 
 def test_the_optimal_bound_that_is_left_out_is_explained(capfd):
     given = ("account", "--epsilon", "0.01", "--delta", "1e-6", "--bounded-range", "--fixed", "--releases")
-    assert "the optimal bound is for up to 1000 equal releases" in called(capfd, *given, 1001)[1]
+    assert "the optimal bound is for up to 10000 equal releases" in called(capfd, *given, 10_001)[1]
     assert "the optimal bound is for" not in called(capfd, *given, 1000)[1]
 
 
