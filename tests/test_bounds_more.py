@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import smalldb
 from queries import Conjunctions, Domain, Linear
 from smalldb import bounds
+from smalldb.exact.enclosures import Real
 
 ROWS = {  # d, |Q|, n, eps, beta -> the worked table of the theory
     (4, 10, 10**3, 1, "0.05"): (0.48506340, 40, 0.46559032, 0.44770934, 0.25961532, 0.19157577, 0.11779786),
@@ -389,3 +390,40 @@ def test_exact_laws_never_exceed_the_bounds(candidates):
 def test_refusals(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def every_swap(n, cells, queries, rows, epsilon, beta):
+    """The neighbourhood bound by its definition: the least price over all numbers of swaps, in floats."""
+    unit, odds = 2 / (epsilon * n), (1 - beta) / beta
+    excess = max(0.0, math.log((math.comb(cells + rows - 1, rows) - 1) * odds))
+    layer = mass = 1.0
+    least = excess * unit
+    for swaps in range(1, rows + 1):
+        layer *= math.exp(-1 / (unit * rows)) * (cells + swaps - 2) / swaps
+        mass += layer
+        least = min(least, max((excess - math.log(mass)) * unit, swaps / rows))
+    return bounds.opt(cells=cells, queries=queries, rows=rows) + least
+
+
+@pytest.mark.parametrize("cells", [2, 4, 33])
+@pytest.mark.parametrize("n", [1, 20, 50, 3000])
+@pytest.mark.parametrize("rows", [1, 5, 40, 300])
+@pytest.mark.parametrize("beta", [0.001, 0.05, 0.5, 0.999])
+def test_the_neighbourhood_is_the_least_over_all_swaps(cells, n, rows, beta):
+    given = {"n": n, "cells": cells, "queries": 4, "rows": rows, "epsilon": 1, "beta": beta}
+    found, slow = bounds.sharp_neighbourhood(**given), every_swap(**given)
+    assert found == pytest.approx(slow, rel=1e-9)
+
+
+def test_the_neighbourhood_takes_few_logarithms(monkeypatch):
+    """Two sums of 5,000 swaps, and the logarithms of those few near the crossing."""
+    taken, ln = [], Real.ln
+    monkeypatch.setattr(Real, "ln", lambda x: taken.append(x) or ln(x))
+    bounds.sharp_neighbourhood(n=1000, cells=2**32, queries=100, rows=5000, epsilon=1, beta="0.05")
+    assert len(taken) < 60
+
+
+@pytest.mark.parametrize("epsilon", ["1e-400", "1e400"])
+def test_the_neighbourhood_at_the_ends_of_floats(epsilon):
+    given = {"n": 5, "cells": 8, "queries": 4, "rows": 3, "epsilon": epsilon, "beta": "0.05"}
+    assert bounds.sharp_neighbourhood(**given) <= bounds.sharp(**given)

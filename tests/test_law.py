@@ -115,6 +115,14 @@ def test_quantiles_and_exceedances_are_consistent():
     assert law.exceedance(2) == 0.0
 
 
+def test_all_of_the_probability_needs_no_precision(monkeypatch):
+    """Levels so far apart that the last weight is below 2^-10^12: it would have to be told from 0."""
+    law = Law(np.array([0, 1, 10**9]), (1, 5, 1), Fraction(1000), 1)
+    monkeypatch.setattr(Law, "_weights", None)
+    assert law.quantile(1) == 1e9
+    assert law.quantile("1") == 1e9
+
+
 def test_a_larger_epsilon_errs_less_and_one_census_serves_all():
     found = census(*ENTRIES["census_d3_conj"][:4])
     means = [found.law(epsilon).mean() for epsilon in ("1/100", "1/10", 1, 10, 100)]

@@ -234,8 +234,39 @@ def test_the_time_of_a_small_plan(capfd):
 
 def test_the_optimal_bound_that_is_left_out_is_explained(capfd):
     given = ("account", "--epsilon", "0.01", "--delta", "1e-6", "--bounded-range", "--fixed", "--releases")
-    assert "the optimal bound is for up to 1000 equal releases" in called(capfd, *given, 1001)[1]
+    assert "the optimal bound is for up to 10000 equal releases" in called(capfd, *given, 10_001)[1]
     assert "the optimal bound is for" not in called(capfd, *given, 1000)[1]
+
+
+def needs_of(capfd, *arguments):
+    """What an error needs, as it is printed and as JSON has it."""
+    given = ("bounds", "--attributes", 4, "--size", 10, *arguments)
+    out = called(capfd, *given)[1].split("what an error")[1]
+    printed = {line[:64].strip(): line[64:].strip() for line in out.splitlines()[1:]}
+    return printed, needed(strict(called(capfd, *given, "--json")[1]))
+
+
+def test_large_and_small_needs_are_told(capfd):
+    """A need of 10^18 or more is a number; where any epsilon will do, that is said."""
+    printed, said = needs_of(capfd, "--n", 1000, "--epsilon", "1e-320", "--error", "0.1")
+    name = "n, by the sharp bound"
+    assert Fraction(printed[name]) >= said[name] > 10**300
+    assert printed["queries at most, by the sharp bound"] == "0"
+    printed, said = needs_of(capfd, "--n", 10**9, "--epsilon", 9, "--error", "0.9", "--beta", "0.999")
+    assert said["epsilon, by the sharp bound"] == 0.0
+    assert printed["epsilon, by the sharp bound"] == "any"
+    assert printed["queries at most, by the sharp bound"] == "any number"
+
+
+def test_the_needs_are_those_of_the_rows_given(capfd):
+    given = ("--n", 1000, "--epsilon", 1, "--rows", 12)
+    printed, said = needs_of(capfd, *given, "--error", "0.1")
+    for name in ("n, by the sharp bound", "epsilon, by the sharp bound"):
+        assert said[name] is None
+        assert printed[name].split("  ") == ["nothing will do", "with 12 rows"]
+    _, said = needs_of(capfd, *given, "--error", "0.4")
+    base = {"error": "0.4", "cells": 16, "queries": 10, "epsilon": 1, "beta": "0.05"}
+    assert said["n, by the sharp bound"] == bounds.sharp_data(**base, rows=12) > bounds.sharp_data(**base)
 
 
 @pytest.mark.parametrize("what", [("a", "--valid", "~a"), ("a", "--size", 1), (3, "--size", 1), (1,)])

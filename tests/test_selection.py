@@ -334,6 +334,29 @@ def test_a_far_better_candidate_does_not_hide_the_rest():
     assert sorted(made.indices) == [0, 1, 2, 3]
 
 
+def test_ranks_far_apart_are_drawn_by_their_law():
+    """More than all octaves between the first two, the rest alike; and with weights."""
+    scores, trials = [0, 10**6, 1, 0, 10**6 + 1], 400
+    for weights in (None, [1, 1, 3, 0, 1]):
+        given = {"epsilon": 4, "sensitivity": 1, "method": "top-k", "k": 3, "base_measure": weights}
+        law = middle(selection_law(scores, **given))
+        source = SeededBits(7)
+        found = Counter(smalldb.select(scores, **given, rng=source).indices for _ in range(trials))
+        assert chi_square(found, {o: p for o, p in law.items() if found[o] or p > 1e-9}, trials) > 1e-4
+        wrong = middle(selection_law(scores, **given | {"epsilon": 20}))
+        assert chi_square(found, {o: p for o, p in wrong.items() if found[o] or p > 1e-9}, trials) < 1e-4
+
+
+def test_a_ranked_list_takes_few_passes(monkeypatch):
+    """However long it is: candidates are grouped once, and an octave is looked up."""
+    passes, blocks = [], Scored._blocks
+    monkeypatch.setattr(Scored, "_blocks", lambda *a: passes.append(1) or blocks(*a))
+    scores = np.arange(20_000) % 977
+    made = smalldb.select(scores, epsilon=5, sensitivity=1, method="top-k", k=300, rng=3)
+    assert len(set(made.indices)) == 300
+    assert len(passes) < 10
+
+
 def test_the_base_measure_is_a_weight():
     law = middle(
         selection_law([0, 0, 1, 5], epsilon=1, range=1, base_measure=[1, 2.5, "1/2" and Fraction(1, 2), 0])

@@ -14,7 +14,8 @@ from smalldb.exact import coins
 from smalldb.exact.bits import SeededBits
 from smalldb.exact.coins import Known
 from smalldb.exact.levels import exp_enclosure
-from smalldb.selection import drawing, selection_law
+from smalldb.selection import drawing, scored, selection_law
+from smalldb.selection import ranked as ranking
 from smalldb.selection.drawing import exponential, noisy_max, permute_and_flip
 from smalldb.selection.scored import OCTAVES, Scored, _subset
 
@@ -56,6 +57,39 @@ def test_draws_by_their_decision_trees(monkeypatch, draw, scores, at_once):
     law = selection_law(scores, epsilon=1, sensitivity=1, method=draw.__name__.replace("_", "-"))
     found = outcomes(lambda source: draw(made, source), 9)
     assert obeys(found, {i: high for (i,), (_, high) in law.items()}, Fraction(19, 20))
+
+
+@pytest.mark.parametrize("weights", [None, [1, 3, 2, 1]], ids=str)
+@pytest.mark.parametrize("gone", [[], [0], [1], [3, 0]], ids=str)
+def test_heaps_are_drawn_from_by_their_weights(monkeypatch, weights, gone):
+    """By the decision tree of a draw, whichever have left: 2^-octave times the weight, of those left."""
+    for module in (scored, ranking):
+        monkeypatch.setattr(module, "OCTAVES", 3)
+    made = Scored([np.array([0, 0, -2, -2])], Fraction(1, 2), weights)
+    heaps = ranking.Heaps(made)
+    for index in gone:
+        octave, place = next((o, p) for o in made.octaves for p in range(2) if heaps.at(o, p) == index)
+        heaps.remove(octave, place)
+    mass = {i: Fraction((weights or [1] * 4)[i], 1 << (i > 1)) for i in range(4) if i not in gone}
+    law = {i: m / sum(mass.values()) for i, m in mass.items()}
+    assert obeys(outcomes(lambda source: heaps.at(*heaps.pick(source)), 12), law, Fraction(1, 10))
+
+
+@pytest.mark.parametrize("deep", [1, 2])
+@pytest.mark.parametrize("weights", [None, [1, 3]], ids=str)
+def test_ranked_draws_by_their_decision_trees(monkeypatch, weights, deep):
+    """Both of two, with octaves that are counted anew early or late."""
+    monkeypatch.setattr(coins, "_BITS", 1)
+    for module in (scored, ranking):
+        monkeypatch.setattr(module, "OCTAVES", 2)
+    monkeypatch.setattr(ranking, "DEEP", deep)
+    given = {"epsilon": 2, "sensitivity": 1, "method": "top-k", "k": 2, "base_measure": weights}
+    law = {outcome: high for outcome, (_, high) in selection_law([0, -2], **given).items()}
+
+    def draw(source):
+        return tuple(ranking.ranked(Scored([np.array([0, -2])], Fraction(1, 2), weights), 2, source))
+
+    assert obeys(outcomes(draw, 10), law, Fraction(9, 10))
 
 
 def checked_coins(monkeypatch):

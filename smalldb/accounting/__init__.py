@@ -5,6 +5,17 @@ A single release is purely epsilon-DP and needs none of this. All bounds are for
 adaptively chosen releases unless said otherwise, and are rounded up.
 """
 
-from smalldb.accounting.composing import Composition, compose, compose_records, per_release
+from smalldb.accounting.adaptive import adaptive_delta
+from smalldb.accounting.composing import Composition, compose, compose_records, most_releases, per_release
+from smalldb.accounting.deltas import delta, gaussian_limit
 
-__all__ = ["Composition", "compose", "compose_records", "per_release"]
+__all__ = [
+    "Composition",
+    "adaptive_delta",
+    "compose",
+    "compose_records",
+    "delta",
+    "gaussian_limit",
+    "most_releases",
+    "per_release",
+]

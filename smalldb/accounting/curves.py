@@ -15,7 +15,6 @@ import numpy.typing as npt
 
 LARGE = 300.0  # beyond, exponentials leave the range of floats, and plain addition is no worse anyway
 ULPS = 2.0**-50  # eight roundings
-BLOCK = 1 << 16  # outcomes looked at together
 
 Floats = npt.NDArray[np.float64]
 
@@ -96,6 +95,17 @@ def _langevin(x: Floats) -> Floats:
     return np.where(x < 1, x / denominator, 1 / np.tanh(large) - 1 / large)
 
 
+def implied_delta(curve: Callable[[float], float], total: float, least: float) -> float:
+    """Return the least delta at a total that a Renyi curve implies: the same proposition, solved for it."""
+
+    def implied(height: float) -> float:
+        order = 1 + exp(height)
+        parts = (order - 1) * curve(order), -(order - 1) * total, (order - 1) * log1p(-1 / order), -log(order)
+        return sum(parts) + ULPS * (1 + sum(map(abs, parts)))
+
+    return exp(min(0.0, _least(implied, least)))
+
+
 def converted(curve: Callable[[float], float], delta: float, least: float) -> float:
     """
     Return the least epsilon at delta that a Renyi curve implies (Canonne, Kamath and Steinke 2020, Prop. 12).
@@ -110,6 +120,11 @@ def converted(curve: Callable[[float], float], delta: float, least: float) -> fl
         slack = sum(parts) + ULPS * (1 + sum(map(abs, parts)))
         return curve(order) + slack / (order - 1)
 
+    return max(0.0, _least(implied, least))
+
+
+def _least(implied: Callable[[float], float], least: float) -> float:
+    """Search the heights ln(order - 1) for the least of a function that is flat at its bottom."""
     top = max(16.0, log(1 / least) + 5)
     heights = np.linspace(-8, top, round(2 * (top + 8)) + 1).tolist()
     values = [implied(height) for height in heights]
@@ -119,7 +134,7 @@ def converted(curve: Callable[[float], float], delta: float, least: float) -> fl
     while high - low > 1e-6:  # the minimum is flat: its square is what is lost
         left, right = high - golden * (high - low), low + golden * (high - low)
         low, high = (low, right) if implied(left) <= implied(right) else (left, high)
-    return max(0.0, min(*values, implied((low + high) / 2)))
+    return min(*values, implied((low + high) / 2))
 
 
 def loose(rho: float, delta: float) -> float:
@@ -127,43 +142,20 @@ def loose(rho: float, delta: float) -> float:
     return rho + 2 * sqrt(rho * log(1 / delta))
 
 
-def slack(eps: float, releases: int) -> float:
-    """Return the factor by which rounding may make one of the two deltas below too small."""
-    return 1 + 1e-12 * (releases + 10) + 8 * ULPS * releases * eps
+def pure_mu(eps: Floats, counts: Floats) -> float:
+    """Return mu of the Gaussian limit of many eps-DP releases: the root of the sum of eps^2."""
+    return _root(eps, counts, 1)
 
 
-def pure_delta(total: float, eps: float, releases: int) -> float:
-    """Return the optimal delta of adaptive eps-DP releases: that of randomised response (KOV 2015)."""
-    lost = np.arange(releases + 1, dtype=float)
-    logs = _log_choose(releases) - releases * np.logaddexp(0, eps) + lost * eps
-    return float(_excess(logs, (releases - 2 * lost) * eps, total, eps * releases))
+def range_mu(eps: Floats, counts: Floats) -> float:
+    """Return mu of the Gaussian limit of many eps-BR releases, half of that."""
+    return _root(eps, counts, 1) / 2
 
 
-def range_delta(total: float, eps: float, releases: int) -> float:
-    """
-    Return the optimal delta of eps-BR releases that are fixed in advance (DDR20, Theorem 3).
-
-    The largest over the stationary log ratios t_l = (total + (l + 1) eps) / (T + 1), l = 0..T; those of eps
-    and above lose nothing.
-    """
-    lost, choose = np.arange(releases + 1, dtype=float), _log_choose(releases)
-    stationary = (total + (lost + 1) * eps) / (releases + 1)
-    stationary = stationary[stationary < eps]
-    worst = 0.0
-    for first in range(0, len(stationary), BLOCK // (releases + 1) + 1):
-        t = stationary[first : first + BLOCK // (releases + 1) + 1, None]
-        unit = np.log(-np.expm1(-eps))
-        logs = choose + (releases - lost) * (np.log(-np.expm1(t - eps)) - t - unit)
-        logs += lost * (np.log(-np.expm1(-t)) - unit)
-        worst = max(worst, float(_excess(logs, releases * t - lost * eps, total, eps * releases).max()))
-    return worst
-
-
-def gaussian_delta(total: float, eps: float, releases: int) -> float:
-    """Return delta of the Gaussian limit of many eps-BR releases, mu = eps sqrt(T) / 2: no bound."""
+def gaussian_delta(total: float, mu: float) -> float:
+    """Return the delta of mu-Gaussian differential privacy (Dong, Roth and Su 2022, Corollary 2.13)."""
     from scipy.special import log_ndtr
 
-    mu = eps * sqrt(releases) / 2
     first, second = log_ndtr(-total / mu + mu / 2), total + log_ndtr(-total / mu - mu / 2)
     return float(np.exp(first) * -np.expm1(min(second - first, 0.0)))
 
@@ -177,20 +169,3 @@ def solved(delta_of: Callable[[float], float], delta: float, most: float) -> flo
         middle = (low + high) / 2
         low, high = (low, middle) if delta_of(middle) <= delta else (middle, high)
     return high
-
-
-def _log_choose(releases: int) -> Floats:
-    from scipy.special import gammaln
-
-    lost = np.arange(releases + 1, dtype=float)
-    return np.asarray(gammaln(releases + 1) - gammaln(lost + 1) - gammaln(releases - lost + 1))
-
-
-def _excess(logs: Floats, losses: Floats, total: float, scale: float) -> Floats:
-    """
-    Return the sum of exp(logs) (e^loss - e^total) over the losses above total, for losses of a `scale`.
-
-    Losses are taken as large as rounding may have left them.
-    """
-    over = losses - total + ULPS * scale
-    return np.asarray((np.exp(logs + losses) * -np.expm1(-np.maximum(over, 0))).sum(axis=-1))

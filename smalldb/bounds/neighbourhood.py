@@ -1,6 +1,8 @@
 """The neighbourhood refinement of the sharp bound: the best small database is never alone."""
 
+from decimal import Decimal
 from fractions import Fraction
+from math import log
 
 from smalldb.bounds.arguments import numbers, sizes
 from smalldb.bounds.optimum import METHODS
@@ -9,6 +11,8 @@ from smalldb.exact.enclosures import Log, Real, round_up
 from smalldb.exact.numbers import Number
 
 _MOST_SWAPS = 10_000
+_FADING, _NEGLIGIBLE = Decimal("0.5"), Decimal("1e-30")
+_DOUBT = 2  # swaps by which floats may miss the crossing
 
 
 def sharp_neighbourhood(
@@ -55,12 +59,29 @@ def sharp_neighbourhood(
     excess = release.excess(ln, rows)
     decay = Real.of(-1 / (unit * rows), ln.digits).exp()
     layer = mass = Real.of(1, ln.digits)
-    least = excess * unit
+    masses, gained = [mass], float(excess.high)
+    cost = Real.of(1 / (unit * rows), ln.digits).high  # of a swap, in nats
+    # the rest of the odds falls with the swaps, their cost rises: the least is where they cross
     for swaps in range(1, min(rows, _MOST_SWAPS) + 1):
-        layer = layer * decay * Fraction(release.cells + swaps - 2, swaps)
-        mass = mass + layer
-        price = ((excess - mass.ln()) * unit).pick(max, Fraction(swaps, rows))
-        if price.high >= least.high:
+        growth = decay * Fraction(release.cells + swaps - 2, swaps)  # falls with the swaps
+        if Decimal(gained - _about_ln(mass)) <= (swaps - 1) * cost or (
+            growth.high < _FADING and layer.high < _NEGLIGIBLE
+        ):
             break
-        least = price
+        layer = layer * growth
+        mass = mass + layer
+        masses.append(mass)
+
+    def price(swaps: int) -> Real:
+        return ((excess - masses[swaps].ln()) * unit).pick(max, Fraction(swaps, rows))
+
+    last = len(masses) - 1
+    near = [0, *range(max(1, last - _DOUBT), last + 1)]
+    least = min((price(swaps) for swaps in near), key=lambda t: t.high)
     return round_up(release.optimum(ln, rows) + least)
+
+
+def _about_ln(x: Real) -> float:
+    """Return ln x to about a float's precision, for where to stop; what is returned is enclosed anew."""
+    exponent = x.high.adjusted()
+    return log(x.high.scaleb(-exponent)) + exponent * log(10)

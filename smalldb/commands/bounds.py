@@ -1,7 +1,7 @@
 """`bounds`: what each theorem promises for public numbers, and what it needs."""
 
 import argparse
-from decimal import Decimal
+from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -16,6 +16,10 @@ from smalldb.reporting.words import as_json, brief, rounded_up
 
 MANY = 10**18  # queries: as far as `bounds.sharp_queries` looks
 AXES = ("n", "epsilon", "rows")
+SHARP_DATA, SHARP_EPSILON = "n, by the sharp bound", "epsilon, by the sharp bound"
+SHARP_QUERIES = "queries at most, by the sharp bound"
+SHARP = SHARP_DATA, SHARP_EPSILON, SHARP_QUERIES
+UP = Context(prec=3, rounding=ROUND_CEILING)
 FOR_TWO = "as for two queries: false for one"
 
 
@@ -69,7 +73,7 @@ def run_bounds(arguments: argparse.Namespace) -> None:
     given = {"n": arguments.n, "cells": cells, "queries": queries, "epsilon": epsilon, "beta": beta}
     error = None if arguments.error is None else between_0_and_1(arguments.error, "error")
     promised = promises(given, arguments.rows, arguments.candidates)
-    needed = None if error is None else needs(given, error, arguments.candidates, vc)
+    needed = None if error is None else needs(given, error, arguments.candidates, vc, arguments.rows)
     targets = [] if arguments.plot is None else [arguments.plot]
     form = None if arguments.plot is None else check_plotting(arguments.plot)
     axis = arguments.against or "n"
@@ -100,7 +104,7 @@ def run_bounds(arguments: argparse.Namespace) -> None:
     if error is not None and needed is not None:
         print(f"\nwhat an error of {brief(error)} needs")
         for row in needed:
-            value = "any number" if row["value"] >= MANY else f"{row['value']:.8g}"
+            value = _need(row["name"], row["value"])
             print(f"{row['name']:64}{value:>20}{'' if row['note'] is None else '  ' + row['note']}")
 
 
@@ -156,19 +160,24 @@ def as_printed(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def needs(
-    given: dict[str, Any], error: Fraction, candidates: str, vc: list[int] | None
+    given: dict[str, Any], error: Fraction, candidates: str, vc: list[int] | None, rows: int | None = None
 ) -> list[dict[str, Any]]:
-    """Return what an error needs, each with the other numbers as given; a note where that needs one."""
+    """
+    Return what an error needs, each with the other numbers as given; a note where that needs one.
+
+    The sharp bound is taken at `rows`, by default at its best ones. A value is None where nothing will do.
+    """
     rest = {name: value for name, value in given.items() if name not in ("n", "epsilon", "queries")}
-    base: dict[str, Any] = {"error": error, "candidates": candidates}
+    base: dict[str, Any] = {"error": error, "candidates": candidates, "rows": rows}
     n, epsilon, queries = given["n"], given["epsilon"], given["queries"]
     two = as_printed(given)["queries"]
+    possible = rows is None or _possible(queries=queries, epsilon=epsilon, **rest, **base)
     found: dict[str, Any] = {
         "n, by Theorem 4.5 (4.3)": bounds.theorem_4_5_data(error=error, queries=two, epsilon=epsilon, **rest),
-        "n, by the sharp bound": bounds.sharp_data(queries=queries, epsilon=epsilon, **rest, **base),
+        SHARP_DATA: bounds.sharp_data(queries=queries, epsilon=epsilon, **rest, **base) if possible else None,
         "epsilon, by Theorem 4.5": bounds.theorem_4_5_epsilon(error=error, n=n, queries=two, **rest),
-        "epsilon, by the sharp bound": bounds.sharp_epsilon(n=n, queries=queries, **rest, **base),
-        "queries at most, by the sharp bound": bounds.sharp_queries(n=n, epsilon=epsilon, **rest, **base),
+        SHARP_EPSILON: bounds.sharp_epsilon(n=n, queries=queries, **rest, **base) if possible else None,
+        SHARP_QUERIES: bounds.sharp_queries(n=n, epsilon=epsilon, **rest, **base),
         "n, by Proposition 4.4 as printed, alpha half of it": bounds.proposition_4_4_data(
             error=error, alpha=error / 2, queries=two, epsilon=epsilon, **rest
         ),
@@ -180,7 +189,31 @@ def needs(
             cells = given["cells"] if method == "sauer" else None
             name = f"rows for a deviation of half that by VC dimension {vc[1]}, {method}"
             found[name] = bounds.vc_rows(dimension=vc[1], alpha=error / 2, method=method, cells=cells)
-    return [{"name": name, "value": value, "note": _note(name, given)} for name, value in found.items()]
+    notes = {name: None if rows is None else f"with {_whole(rows)} rows" for name in SHARP}
+    return [
+        {"name": name, "value": value, "note": notes.get(name) or _note(name, given)}
+        for name, value in found.items()
+    ]
+
+
+def _possible(**given: Any) -> bool:
+    """Return whether any n at all serves an error with these rows."""
+    try:
+        bounds.sharp_data(**given)
+    except ValueError:
+        return False
+    return True
+
+
+def _need(name: str, value: float | int | None) -> str:
+    """Write what an error needs: rounded up, but for how many queries it can serve."""
+    if value is None:
+        return "nothing will do"
+    if name == SHARP_QUERIES:
+        return "any number" if value >= MANY else str(value)
+    if isinstance(value, int):
+        return str(value) if value < MANY else f"{UP.create_decimal(value):.2e}"
+    return rounded_up(value, 8) if value else "any"
 
 
 def curves(

@@ -115,9 +115,12 @@ class Law:
     def _place(self, wanted: Fraction) -> int:
         """Return the first place at which the distribution function is at least `wanted`.
 
-        Below the last level the function is irrational, so some precision decides.
+        Below the last level the function is irrational, so some precision decides; but none is needed where
+        all of the probability is wanted.
         """
         last, precision = len(self.levels) - 1, _FIRST_PRECISION
+        if wanted == 1:
+            return last
         while True:
             low, high, _, _ = self._weights(precision)
             below = list(accumulate(low))

@@ -42,20 +42,35 @@ class Scored:
         Above 0.
     weights
         The base measure as integers, one for each candidate, or None: 1 each.
+
+    Attributes
+    ----------
+    best
+        The best score that is left.
+    octaves
+        The octaves where any is left, ascending, each with the weight that stands there.
+    weights
+        As given.
     """
 
     def __init__(self, chunks: list[Chunk], rate: Fraction, weights: list[int] | None = None) -> None:
         if not FLOAT_RATES[0] < rate < FLOAT_RATES[1]:
             chunks = as_fractions(chunks)
-        self._chunks, self._rate, self._weights = chunks, rate, weights
+        self._chunks, self._rate, self.weights = chunks, rate, weights
         self._gone = {i for i, weight in enumerate(weights or ()) if not weight}
         self.size = sum(map(len, chunks))
         self._look()
 
-    def drop(self, index: int) -> None:
-        """Leave a candidate out from now on."""
-        self._gone.add(index)
+    def drop(self, indices: Iterable[int]) -> None:
+        """Leave candidates out from now on."""
+        self._gone.update(indices)
         self._look()
+
+    def placed(self) -> tuple[Integers, npt.NDArray[np.int16]]:
+        """Return the places of the candidates that are left, and the octave of each."""
+        blocks = [(index, self._octaves_of(block)) for index, block in self._blocks()]
+        index, octaves = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
+        return index, octaves.astype(np.int16)  # of two bytes, which are sorted in one pass
 
     def score(self, index: int) -> Fraction:
         """Return the exact score of a candidate."""
@@ -85,8 +100,8 @@ class Scored:
             found = np.bincount(octaves)
             for octave in np.flatnonzero(found).tolist():
                 weight = int(found[octave])
-                if self._weights is not None:
-                    weight = sum(self._weights[i] for i in index[octaves == octave].tolist())
+                if self.weights is not None:
+                    weight = sum(self.weights[i] for i in index[octaves == octave].tolist())
                 counts[octave] = counts.get(octave, 0) + weight
         return dict(sorted(counts.items()))
 
@@ -95,15 +110,15 @@ class Scored:
         place = uniform_below(self.octaves[octave], source)
         for index, block in self._blocks():
             found = index[self._octaves_of(block) == octave]
-            if self._weights is None:
+            if self.weights is None:
                 if place < len(found):
                     return int(found[place])
                 place -= len(found)
                 continue
             for i in found.tolist():
-                if place < self._weights[i]:
+                if place < self.weights[i]:
                     return int(i)
-                place -= self._weights[i]
+                place -= self.weights[i]
         raise IndexError("no candidate stands there")
 
     def pick_from(self, score: Fraction, source: BitSource, *, above: bool = False) -> int:

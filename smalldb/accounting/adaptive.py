@@ -1,0 +1,91 @@
+"""The optimal delta of bounded-range releases that are chosen adaptively, between two bounds."""
+
+import numpy as np
+
+from smalldb.accounting.arguments import checked_number
+from smalldb.accounting.curves import Floats
+from smalldb.exact.numbers import Number, float_above, positive, whole
+
+MOST = 64  # releases
+FINEST = 2_000  # steps
+ROUNDING = 1e-13  # relative, a release: far more than some thirty roundings of 2^-53
+
+
+def adaptive_delta(*, total: Number, epsilon: Number, releases: int, steps: int = 200) -> tuple[float, float]:
+    """
+    Enclose the optimal delta of adaptively chosen epsilon-bounded-range releases.
+
+    No bound for releases of bounded range alone is below the first number, and the second is one. With
+    d_0(g) = max(0, 1 - e^g), the recursion (theory, (22)) is ::
+
+        d_k(g) = max over t in [0, eps] of P d_{k-1}(g - t) + (1 - P) d_{k-1}(g - t + eps),
+        P = (1 - e^(t - eps)) / (1 - e^-eps)
+
+    (Dong, Durfee and Rogers 2020, Lemma 5.4). Log ratios t on a grid give the first number. In y = e^-t
+    every d_{k-1} is convex, hence below its chords between grid places, and P x chord + (1 - P) x chord has
+    its largest value at an end of a grid cell or at one place inside: the second number.
+
+    Parameters
+    ----------
+    total
+        The epsilon of all releases together; at least 0, exact.
+    epsilon
+        The bounded-range parameter of each release, exact.
+    releases
+        Up to 64. Cost: releases^2 steps^2 operations.
+    steps
+        Grid cells in epsilon, up to 2,000; the gap falls as their square.
+
+    Examples
+    --------
+    >>> low, high = adaptive_delta(total=0, epsilon=1, releases=2)
+    >>> round(low, 4), round(high, 4)
+    (0.3034, 0.3034)
+    """
+    k = checked_number(whole(releases, "releases"), MOST)
+    steps = whole(steps, "steps")
+    if steps > FINEST:
+        raise ValueError(f"steps must be at most {FINEST}")
+    eps = float_above(positive(epsilon, "epsilon"))
+    goal = 0.0 if total == 0 else float(positive(total, "total"))
+    if eps > 100:
+        raise ValueError("epsilon must be at most 100 here")
+    unit = eps / steps
+    places = np.arange(-k * steps, k * steps + 1)
+    low = high = np.maximum(-np.expm1(goal + places * unit), 0.0)
+    for left in reversed(range(k)):
+        low, high = (_step(d, eps, steps, left * steps, upper) for d, upper in ((low, False), (high, True)))
+    return max(0.0, float(low[0]) * (1 - k * ROUNDING)), min(1.0, float(high[0]) * (1 + k * ROUNDING))
+
+
+def _step(d: Floats, eps: float, steps: int, reach: int, upper: bool) -> Floats:
+    """Return d_k at the places -reach..reach from d_{k-1}, given at those up to `steps` further out."""
+    places, unit = 2 * reach + 1, eps / steps
+    best = np.zeros(places)
+
+    def weights(t: Floats | float) -> Floats:
+        return np.asarray(np.expm1(np.minimum(t - eps, 0.0)) / np.expm1(-eps))
+
+    def values(i: int) -> tuple[Floats, Floats]:
+        """d_{k-1} at g - t and at g - t + eps, for t = i unit."""
+        return d[steps - i : steps - i + places], d[2 * steps - i : 2 * steps - i + places]
+
+    for i in range(steps + 1):
+        above, below = values(i)
+        chance = weights(i * unit)
+        best = np.maximum(best, chance * above + (1 - chance) * below)
+        if not upper or i == steps:
+            continue
+        next_above, next_below = values(i + 1)
+        # chords in y = e^-t: a_0 + a_1 y; then the mean is a constant + rise y + fall / y
+        start, end = np.exp(-i * unit), np.exp(-(i + 1) * unit)
+        a_1, b_1 = (next_above - above) / (end - start), (next_below - below) / (end - start)
+        a_0, b_0 = above - a_1 * start, below - b_1 * start
+        fall, rise = np.exp(-eps) * (b_0 - a_0), a_1 - np.exp(-eps) * b_1
+        with np.errstate(divide="ignore", invalid="ignore"):
+            y = np.clip(np.nan_to_num(np.sqrt(fall / rise), nan=start), end, start)
+        chance, share = weights(-np.log(y)), (start - y) / (start - end)
+        inside = chance * (above + share * (next_above - above))
+        inside += (1 - chance) * (below + share * (next_below - below))
+        best = np.maximum(best, inside)
+    return best
