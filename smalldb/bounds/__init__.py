@@ -12,6 +12,8 @@ and above are vacuous (no error passes 1) and are returned as they are, never cl
 range is a ValueError, one of a wrong type (bool included) a TypeError; both name it.
 """
 
+from smalldb.bounds.classes import class_method
+from smalldb.bounds.covering import covering_radius
 from smalldb.bounds.inverse import sharp_attributes, sharp_data, sharp_epsilon, sharp_queries
 from smalldb.bounds.lecture import (
     proposition_4_4,
@@ -32,6 +34,8 @@ from smalldb.bounds.vc import sauer, vc_data, vc_rows
 
 __all__ = [
     "best_rows",
+    "class_method",
+    "covering_radius",
     "expected",
     "failure",
     "gibbs",
