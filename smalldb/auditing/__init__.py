@@ -3,5 +3,6 @@
 from smalldb.auditing.accuracy import Accuracy, accuracy
 from smalldb.auditing.audit import audit
 from smalldb.auditing.loss import Audit
+from smalldb.auditing.minimax import Minimax, minimax
 
-__all__ = ["Accuracy", "Audit", "accuracy", "audit"]
+__all__ = ["Accuracy", "Audit", "Minimax", "accuracy", "audit", "minimax"]

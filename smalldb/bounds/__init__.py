@@ -29,11 +29,13 @@ from smalldb.bounds.mechanism import failure, gibbs, mcsherry_talwar
 from smalldb.bounds.neighbourhood import sharp_neighbourhood
 from smalldb.bounds.noise import laplace_answers, laplace_histogram
 from smalldb.bounds.optimum import opt, rows_for
+from smalldb.bounds.packing import cells_apart, packing, packing_mean
 from smalldb.bounds.promises import best_rows, expected, sharp
 from smalldb.bounds.vc import sauer, vc_data, vc_rows
 
 __all__ = [
     "best_rows",
+    "cells_apart",
     "class_method",
     "covering_radius",
     "expected",
@@ -43,6 +45,8 @@ __all__ = [
     "laplace_histogram",
     "mcsherry_talwar",
     "opt",
+    "packing",
+    "packing_mean",
     "proposition_4_4",
     "proposition_4_4_data",
     "proposition_4_4_epsilon",
