@@ -4,5 +4,6 @@ from smalldb.auditing.accuracy import Accuracy, accuracy
 from smalldb.auditing.audit import audit
 from smalldb.auditing.loss import Audit
 from smalldb.auditing.minimax import Minimax, minimax
+from smalldb.auditing.profile import Profile, profile
 
-__all__ = ["Accuracy", "Audit", "Minimax", "accuracy", "audit", "minimax"]
+__all__ = ["Accuracy", "Audit", "Minimax", "Profile", "accuracy", "audit", "minimax", "profile"]

@@ -136,7 +136,7 @@ def audit_census(
 
 
 def _audit(instance: Instance, progress: bool, executor: Executor | None, checkpoint: Folder | None) -> Audit:
-    tables, _, small, scores, _, _, near, ln_z, _ = tabulated(instance)
+    tables, _, small, scores, _, _, near, ln_z, _, _ = tabulated(instance)
     parts = spans(len(tables))
     kept = None
     if checkpoint is not None:
@@ -183,7 +183,8 @@ class Tables(NamedTuple):
     floats: Floats  # shape (databases,): ln Z less that, but for a constant
     near: float  # far more than losses by floats are off
     ln_z: "Partitions"
-    shares: Floats  # shape (candidates,): the base measure
+    orders: list[int]  # of each candidate, how many ordered tables it stands for; 1 for multisets
+    shares: Floats  # the same over their sum
 
 
 @lru_cache(maxsize=1)
@@ -217,7 +218,7 @@ def tabulated(instance: Instance) -> Tables:
     ln_z = Partitions(scores, orders, rate)
     total = sum(orders)
     shares = np.array([weight / total for weight in orders])
-    return Tables(tables, place, small, scores, least, floats, near, ln_z, shares)
+    return Tables(tables, place, small, scores, least, floats, near, ln_z, orders, shares)
 
 
 def _look(instance: Instance, span: Span) -> Found:

@@ -15,7 +15,8 @@ import numpy.typing as npt
 from queries import Domain, QueryClass, Workload
 from smalldb.auditing.audit import EPSILONS
 from smalldb.auditing.census import Instance, Tables, instance_of, tabulated
-from smalldb.auditing.databases import Counts, neighbours_of
+from smalldb.auditing.databases import Counts, count_pairs, neighbours_of
+from smalldb.counting import multisets
 from smalldb.exact.levels import exp_enclosure
 from smalldb.exact.numbers import Number, as_fraction, positive, whole
 from smalldb.planning import Neighbours, workload_of
@@ -93,7 +94,14 @@ def minimax(
         raise ValueError(f"epsilon must be from 1e-20 to {LARGEST_EPSILON} for a linear program")
     n, rows = whole(n, "n"), whole(rows, "rows")
     limit = None if error is None else as_fraction(error, "error")
-    instance = instance_of(workload, exact, rows, None, n, Neighbours.REPLACE_ONE, compared=True)
+    instance = instance_of(workload, exact, rows, None, n, Neighbours.REPLACE_ONE)
+    pairs = count_pairs(domain.size, n, Neighbours.REPLACE_ONE)
+    constraints = 2 * pairs * multisets.count(domain.size, rows)
+    if constraints > MOST_CONSTRAINTS:
+        raise ValueError(
+            f"a linear program of {constraints} constraints is too large: at most {MOST_CONSTRAINTS}; "
+            "use fewer rows or a smaller n"
+        )
     try:
         return _minimax(instance, tabulated(instance), limit)
     finally:
@@ -103,11 +111,6 @@ def minimax(
 def _minimax(instance: Instance, tables: Tables, limit: Fraction | None) -> Minimax:
     unit = instance.n * instance.rows * instance.workload.denominator
     pairs = _pairs(tables, instance.n)
-    if 2 * len(pairs) * tables.scores.shape[1] > MOST_CONSTRAINTS:
-        raise ValueError(
-            f"a linear program of {2 * len(pairs) * tables.scores.shape[1]} constraints is too large: "
-            f"at most {MOST_CONSTRAINTS}; use fewer rows or a smaller n"
-        )
     costs = tables.scores
     if limit is not None:  # a whole number of failures in units of 1
         costs, unit = (costs > int(limit * unit // 1)).astype(np.int64), 1
