@@ -261,7 +261,7 @@ def _profile(instance: Instance, tables: Tables) -> Profile:
     here, there = np.array([*once, *((b, a) for a, b in once)], dtype=np.int64).T
     steps = tables.scores[there] - tables.scores[here]
     half = instance.rows * instance.workload.denominator  # a neighbour moves a score by no more
-    kinds = np.unique(tables.shares, return_inverse=True)[1]
+    kinds = np.unique(np.array(tables.orders, dtype=object), return_inverse=True)[1]
     width = (2 * half + 1) * (int(kinds.max()) + 1)
     if (int(tables.scores.max()) + 1) * width >= 1 << 62:
         raise ValueError("queries: their common denominator is too large for a profile")
@@ -272,21 +272,12 @@ def _profile(instance: Instance, tables: Tables) -> Profile:
     rate = float(instance.rate)
     exponents = -rate * (tables.scores[here] - tables.least[here, None]) - tables.floats[here, None]
     where = steps + half + (2 * half + 1) * np.arange(len(first))[:, None]
-    masses = np.bincount(
-        where.ravel(), (tables.shares * np.exp(exponents)).ravel(), len(first) * (2 * half + 1)
-    )
+    chances = tables.shares * np.exp(exponents)
+    summed = np.bincount(where.ravel(), chances.ravel(), len(first) * (2 * half + 1))
+    masses = np.asarray(summed.reshape(len(first), -1), dtype=np.float64)
     shifts = tables.floats[there] - tables.floats[here] - rate * (tables.least[there] - tables.least[here])
     ends = np.stack([here, there], axis=1)
-    return Profile(
-        instance.epsilon,
-        len(first),
-        len(once),
-        instance,
-        tables,
-        ends,
-        masses.reshape(len(first), -1),
-        shifts,
-    )
+    return Profile(instance.epsilon, len(first), len(once), instance, tables, ends, masses, shifts)
 
 
 def _power(masses: Floats, times: int) -> Floats:

@@ -31,6 +31,12 @@ from smalldb.bounds.noise import laplace_answers, laplace_histogram
 from smalldb.bounds.optimum import opt, rows_for
 from smalldb.bounds.packing import cells_apart, packing, packing_mean
 from smalldb.bounds.promises import best_rows, expected, sharp
+from smalldb.bounds.rivals import (
+    laplace_answers_tail,
+    laplace_histogram_tail,
+    mwem,
+    private_multiplicative_weights,
+)
 from smalldb.bounds.vc import sauer, vc_data, vc_rows
 
 __all__ = [
@@ -42,11 +48,15 @@ __all__ = [
     "failure",
     "gibbs",
     "laplace_answers",
+    "laplace_answers_tail",
     "laplace_histogram",
+    "laplace_histogram_tail",
     "mcsherry_talwar",
+    "mwem",
     "opt",
     "packing",
     "packing_mean",
+    "private_multiplicative_weights",
     "proposition_4_4",
     "proposition_4_4_data",
     "proposition_4_4_epsilon",
