@@ -23,6 +23,7 @@ MODULES = {
     "smalldb.reporting.page": "The report",
     "smalldb.bounds": "What the theorems promise",
     "smalldb.accounting": "Many releases",
+    "smalldb.auditing": "Small instances, exactly",
 }
 
 

@@ -25,6 +25,7 @@ __all__ = [
     "__version__",
     "accounting",
     "audit",
+    "auditing",
     "bounds",
     "census",
     "generate",
@@ -35,7 +36,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from smalldb import accounting, bounds
+    from smalldb import accounting, auditing, bounds
     from smalldb.auditing.audit import audit
     from smalldb.auditing.loss import Audit
     from smalldb.counting.census import Census, census
@@ -59,7 +60,7 @@ else:
 
     def __getattr__(name: str) -> object:
         """Import a public name when it is first used (PEP 562)."""
-        if name in ("accounting", "bounds"):
+        if name in ("accounting", "auditing", "bounds"):
             return import_module(f"smalldb.{name}")
         for module, names in _HOMES.items():
             if name in names:

@@ -1,6 +1,9 @@
-"""The exact worst privacy loss of a small instance: over all its databases, and all neighbours of each."""
+"""What is exact of a small instance: over all its databases, the worst privacy loss and the worst error."""
 
+from smalldb.auditing.accuracy import Accuracy, accuracy
 from smalldb.auditing.audit import audit
 from smalldb.auditing.loss import Audit
+from smalldb.auditing.minimax import Minimax, minimax
+from smalldb.auditing.profile import Profile, profile
 
-__all__ = ["Audit", "audit"]
+__all__ = ["Accuracy", "Audit", "Minimax", "Profile", "accuracy", "audit", "minimax", "profile"]

@@ -83,6 +83,35 @@ class Found(NamedTuple):
     near: list[tuple[float, int, int, int]]
 
 
+def instance_of(
+    workload: Workload,
+    epsilon: Fraction,
+    rows: int,
+    candidates: str | None,
+    n: int,
+    relation: Neighbours,
+    compared: bool = True,
+) -> Instance:
+    """Return the instance, if its tables are within the budget, and its pairs, where they are `compared`."""
+    base, cells = base_measure("multisets" if candidates is None else candidates), workload.domain.size
+    if too_large(n, rows, workload.denominator):
+        raise ValueError("scores would reach 2^62: n x rows x the common denominator of the queries")
+    size = count(cells, rows, "multisets") if min(rows, cells - 1) <= MOST_DEEP else MAX_SCORE
+
+    def fits(databases: int, pairs: int) -> bool:
+        pairs = pairs if compared else 0
+        return (
+            databases * size <= MOST_SCORES
+            and (pairs + databases * workload.size) * size <= MOST_RATIOS
+            and (databases + size) * (cells + 16) <= MOST_COUNTS
+            and pairs * (cells + 16) <= MOST_MOVES
+            and (base == "multisets" or size * rows * cells.bit_length() <= MOST_BITS)
+        )
+
+    check_budget(cells, n, relation, fits)
+    return Instance(workload, epsilon, rows, base, n, relation)
+
+
 def audit_census(
     workload: Workload,
     epsilon: Fraction,
@@ -99,30 +128,15 @@ def audit_census(
 
     So its extremes are those of integers, and only the two ln Z are not rational.
     """
-    base, cells = base_measure("multisets" if candidates is None else candidates), workload.domain.size
-    if too_large(n, rows, workload.denominator):
-        raise ValueError("scores would reach 2^62: n x rows x the common denominator of the queries")
-    size = count(cells, rows, "multisets") if min(rows, cells - 1) <= MOST_DEEP else MAX_SCORE
-
-    def fits(databases: int, pairs: int) -> bool:
-        return (
-            databases * size <= MOST_SCORES
-            and (pairs + databases * workload.size) * size <= MOST_RATIOS
-            and (databases + size) * (cells + 16) <= MOST_COUNTS
-            and pairs * (cells + 16) <= MOST_MOVES
-            and (base == "multisets" or size * rows * cells.bit_length() <= MOST_BITS)
-        )
-
-    check_budget(cells, n, relation, fits)
-    instance = Instance(workload, epsilon, rows, base, n, relation)
+    instance = instance_of(workload, epsilon, rows, candidates, n, relation)
     try:
         return _audit(instance, progress, executor, checkpoint)
     finally:
-        _tabulated.cache_clear()
+        tabulated.cache_clear()
 
 
 def _audit(instance: Instance, progress: bool, executor: Executor | None, checkpoint: Folder | None) -> Audit:
-    tables, _, small, scores, _, _, near, ln_z = _tabulated(instance)
+    tables, _, small, scores, _, _, near, ln_z, _, _ = tabulated(instance)
     parts = spans(len(tables))
     kept = None
     if checkpoint is not None:
@@ -158,7 +172,7 @@ def _audit(instance: Instance, progress: bool, executor: Executor | None, checkp
     )
 
 
-class _Tables(NamedTuple):
+class Tables(NamedTuple):
     """All databases of an instance, all candidates, and the scores, which is most of an audit's memory."""
 
     databases: list[Counts]
@@ -168,11 +182,13 @@ class _Tables(NamedTuple):
     least: Integers  # shape (databases,): the least score, set apart as an integer, or 0
     floats: Floats  # shape (databases,): ln Z less that, but for a constant
     near: float  # far more than losses by floats are off
-    ln_z: "_Partitions"
+    ln_z: "Partitions"
+    orders: list[int]  # of each candidate, how many ordered tables it stands for; 1 for multisets
+    shares: Floats  # the same over their sum
 
 
 @lru_cache(maxsize=1)
-def _tabulated(instance: Instance) -> _Tables:
+def tabulated(instance: Instance) -> Tables:
     """Work out the tables of an instance; a process that is sent several spans does so once."""
     workload, rows, rate = instance.workload, instance.rows, instance.rate
     cells, matrix = workload.domain.size, workload.matrix()
@@ -199,13 +215,15 @@ def _tabulated(instance: Instance) -> _Tables:
     )
     near = NEAR * (1 + float(np.abs(floats).max()) + 2 * float(instance.epsilon) if most > 1 else most)
     place = {x: i for i, x in enumerate(tables)}
-    ln_z = _Partitions(scores, orders, rate)
-    return _Tables(tables, place, small, scores, least, floats, near, ln_z)
+    ln_z = Partitions(scores, orders, rate)
+    total = sum(orders)
+    shares = np.array([weight / total for weight in orders])
+    return Tables(tables, place, small, scores, least, floats, near, ln_z, orders, shares)
 
 
 def _look(instance: Instance, span: Span) -> Found:
     """Compare the databases of a span with their neighbours."""
-    tables = _tabulated(instance)
+    tables = tabulated(instance)
     scores, least, floats, near, law = (
         tables.scores,
         tables.least,
@@ -254,7 +272,7 @@ def _float_ln_z(scores: Integers, weights: list[int], rate: float, small: bool) 
 
 
 @final
-class _Partitions:
+class Partitions:
     """ln Z of databases, enclosed; computed once for each law of the score. Threads may share it."""
 
     def __init__(self, scores: Integers, weights: list[int], rate: Fraction) -> None:
@@ -280,6 +298,10 @@ class _Partitions:
                 self._places[place] = self._numbers[law]
         return self._places[place]
 
+    def levels(self, number: int) -> tuple[tuple[int, int], ...]:
+        """Return the scores of a law, ascending, and how many candidates stand at each."""
+        return self._laws[number]
+
     def of_law(self, number: int) -> Real:
         """Enclose ln Z of a law."""
         if number not in self._known:
@@ -292,7 +314,7 @@ class _Partitions:
         return self._known[number]
 
 
-def _blocks(tables: _Tables, instance: Instance, span: Span) -> Iterator[tuple[Integers, Integers]]:
+def _blocks(tables: Tables, instance: Instance, span: Span) -> Iterator[tuple[Integers, Integers]]:
     """Yield the places of neighbours of a span, each pair once, about `BLOCK` ratios at a time."""
     place, size = tables.place, BLOCK // len(tables.small) + 1
     here, there = list[int](), list[int]()

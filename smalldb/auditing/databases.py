@@ -35,15 +35,21 @@ def _moved(x: Counts, to: int, out: int = -1) -> Counts:
     return tuple(count + (i == to) - (i == out) for i, count in enumerate(x))
 
 
+def count_pairs(cells: int, n: int, relation: Neighbours) -> int:
+    """Return how many pairs of neighbours there are, each once."""
+    if relation is Neighbours.REPLACE_ONE:
+        return comb(n + cells - 2, n - 1) * comb(cells, 2)
+    return comb(n + cells - 1, cells) * cells
+
+
 def check_budget(cells: int, n: int, relation: Neighbours, fits: Callable[[int, int], bool]) -> None:
     """Refuse so many databases and pairs of neighbours that do not fit, and name the largest n that does."""
 
     def refused(n: int) -> bool:
         if min(n, cells - 1) > MOST_DEEP:
             return True
-        if relation is Neighbours.REPLACE_ONE:
-            return not fits(comb(n + cells - 1, n), comb(n + cells - 2, n - 1) * comb(cells, 2))
-        return not fits(comb(n + cells, n), comb(n + cells - 1, cells) * cells)
+        sizes = comb(n + cells - 1, n) if relation is Neighbours.REPLACE_ONE else comb(n + cells, n)
+        return not fits(sizes, count_pairs(cells, n, relation))
 
     if cells == 1 and relation is Neighbours.REPLACE_ONE:
         raise ValueError("domain: with one cell there is nothing to replace a row by")

@@ -12,6 +12,8 @@ and above are vacuous (no error passes 1) and are returned as they are, never cl
 range is a ValueError, one of a wrong type (bool included) a TypeError; both name it.
 """
 
+from smalldb.bounds.classes import class_method
+from smalldb.bounds.covering import covering_radius
 from smalldb.bounds.inverse import sharp_attributes, sharp_data, sharp_epsilon, sharp_queries
 from smalldb.bounds.lecture import (
     proposition_4_4,
@@ -27,18 +29,34 @@ from smalldb.bounds.mechanism import failure, gibbs, mcsherry_talwar
 from smalldb.bounds.neighbourhood import sharp_neighbourhood
 from smalldb.bounds.noise import laplace_answers, laplace_histogram
 from smalldb.bounds.optimum import opt, rows_for
+from smalldb.bounds.packing import cells_apart, packing, packing_mean
 from smalldb.bounds.promises import best_rows, expected, sharp
+from smalldb.bounds.rivals import (
+    laplace_answers_tail,
+    laplace_histogram_tail,
+    mwem,
+    private_multiplicative_weights,
+)
 from smalldb.bounds.vc import sauer, vc_data, vc_rows
 
 __all__ = [
     "best_rows",
+    "cells_apart",
+    "class_method",
+    "covering_radius",
     "expected",
     "failure",
     "gibbs",
     "laplace_answers",
+    "laplace_answers_tail",
     "laplace_histogram",
+    "laplace_histogram_tail",
     "mcsherry_talwar",
+    "mwem",
     "opt",
+    "packing",
+    "packing_mean",
+    "private_multiplicative_weights",
     "proposition_4_4",
     "proposition_4_4_data",
     "proposition_4_4_epsilon",

@@ -5,7 +5,7 @@ from fractions import Fraction
 from math import ceil
 
 from smalldb.bounds.arguments import numbers, sizes
-from smalldb.bounds.optimum import CLOSED, METHODS
+from smalldb.bounds.optimum import CLASSES, CLOSED, METHODS
 from smalldb.bounds.promises import Release
 from smalldb.bounds.search import last_where
 from smalldb.exact.enclosures import Log, Real, ceiling, round_up_text
@@ -182,8 +182,8 @@ def _cheapest_rows(release: Release, error: Fraction) -> int:
     support = min(release.cells, release.queries + 1)
     # half the error for OPT will do
     rows = (
-        ceil(support / (2 * error))
-        if release.method == "rounding"
+        ceil(max(support, 4) / (2 * error))
+        if release.method in ("rounding", *CLASSES)
         else ceiling(lambda ln: 2 * ln(2 * release.queries) / error**2)
     )
     while True:

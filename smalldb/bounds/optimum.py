@@ -5,6 +5,12 @@ Hoeffding (1963): draw the rows from the table; 2 J exp(-2 m alpha^2) < 1 leaves
 same with the exact law (`smalldb.bounds.binomial`). Rounding (Caratheodory): some distribution on
 K = min(N, J + 1) cells has the answers of the table; rounding it to multiples of 1/m moves at most
 s (K - s) / (K m) of it, s = min(m, floor(K / 2)).
+
+By the class of the queries: rounding the shares of rows below each cut to the nearest multiples of 1/m keeps
+their order, so thresholds err by at most 1/(2 m); of yes/no columns the shares are rounded one by one
+("one-way"). The fractional parts of m times the N shares below a cut lie on a circle of length 1, where some
+gap is at least 1/N: rounding all of them there makes any two differ by at most 1 - 1/N, which is what an
+interval errs ("intervals").
 """
 
 from fractions import Fraction
@@ -14,7 +20,8 @@ from smalldb.bounds.arguments import numbers, one_of, sizes
 from smalldb.exact.enclosures import Log, Real, ceiling, round_up
 from smalldb.exact.numbers import Number
 
-CLOSED = ("least", "hoeffding", "rounding")  # those of a closed form, which `best_rows` can search
+CLASSES = ("thresholds", "one-way", "intervals")  # right for these queries alone
+CLOSED = ("least", "hoeffding", "rounding", *CLASSES)  # those of a closed form, which `best_rows` can search
 METHODS = (*CLOSED, "binomial")
 
 
@@ -24,10 +31,12 @@ def opt(*, cells: int, queries: int, rows: int, method: str = "least") -> float:
 
     Parameters
     ----------
-    method : {"least", "hoeffding", "rounding", "binomial"}
+    method : {"least", "hoeffding", "rounding", "binomial", "thresholds", "one-way", "intervals"}
         sqrt(ln(2 J) / (2 m)); s (K - s) / (K m) with K = min(N, J + 1), s = min(m, floor(K / 2)); the
         lesser of the two ("least"); or, for 0/1 queries only, the least alpha for which m rows are those
         of `rows_for`, up to 2^-40 ("binomial": some 40 m pairs of tails, up to 100,000 rows).
+        For these classes alone (`class_method` names theirs): 1 / (2 m) for thresholds and for single
+        yes/no attributes of the whole cube, (N - 1) / (N m) for intervals.
 
     Examples
     --------
@@ -88,6 +97,8 @@ def optimum(ln: Log, cells: int, queries: int, rows: int, method: str) -> Real:
         if rows > binomial.MOST_ROWS:
             raise ValueError(f"rows must be at most {binomial.MOST_ROWS} for method 'binomial'")
         return Real.of(binomial.least_error(rows, queries), ln.digits)
+    if method in CLASSES:
+        return Real.of(constant(cells, method) / rows, ln.digits)
     if method == "rounding":
         return Real.of(rounding(cells, queries, rows), ln.digits)
     drawn = hoeffding(ln, queries, rows)
@@ -97,6 +108,11 @@ def optimum(ln: Log, cells: int, queries: int, rows: int, method: str) -> Real:
 def hoeffding(ln: Log, queries: int, rows: int) -> Real:
     """Enclose sqrt(ln(2 J) / (2 m))."""
     return (ln(2 * queries) / (2 * rows)).sqrt()
+
+
+def constant(cells: int, method: str) -> Fraction:
+    """Return C, where a class of queries has OPT(m) at most C / m."""
+    return Fraction(cells - 1, cells) if method == "intervals" else Fraction(1, 2)
 
 
 def rounding(cells: int, queries: int, rows: int) -> Fraction:

@@ -10,7 +10,7 @@ from fractions import Fraction
 
 from smalldb.bounds.arguments import numbers, one_of, sizes
 from smalldb.bounds.candidates import BASES, ln_count
-from smalldb.bounds.optimum import CLOSED, METHODS, hoeffding, optimum, rounding
+from smalldb.bounds.optimum import CLASSES, CLOSED, METHODS, hoeffding, optimum, rounding
 from smalldb.bounds.search import last_where, valley
 from smalldb.exact.enclosures import Log, Real, round_up
 from smalldb.exact.numbers import Number
@@ -38,8 +38,8 @@ def sharp(
     ----------
     candidates : {"multisets", "tuples"}
         |R| is C(N + m - 1, m), or N^m for ordered rows; the first is false for the second.
-    method : {"least", "hoeffding", "rounding", "binomial"}
-        How OPT is bounded; "binomial" for 0/1 queries only.
+    method : {"least", "hoeffding", "rounding", "binomial", "thresholds", "one-way", "intervals"}
+        How OPT is bounded; "binomial" for 0/1 queries only, the last three for that class alone.
 
     Examples
     --------
@@ -179,6 +179,9 @@ class Release:
         def rounded(rows: int) -> Real:
             return self.excess(ln, rows) * unit + rounding(self.cells, self.queries, rows)
 
+        if self.method in CLASSES:  # C / m
+            bottom = valley(lambda m: self.bound(ln, m, unit).high, free + 1, last)
+            return min(sorted({max(1, free), bottom}), key=lambda m: self.bound(ln, m, unit).high)
         first, half = free + 1, min(self.cells, self.queries + 1) // 2
         bend = max(first, half if last is None else min(half, last))
         found = {max(1, free), first}

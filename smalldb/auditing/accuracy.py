@@ -1,0 +1,241 @@
+"""The exact worst error of SmallDB on a small instance: over all tables of n rows, and all outcomes."""
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from queries import Domain, QueryClass, Workload
+from smalldb import bounds
+from smalldb.auditing.audit import EPSILONS
+from smalldb.auditing.census import BLOCK, Floats, Instance, Tables, instance_of, tabulated
+from smalldb.auditing.databases import Counts
+from smalldb.counting.law import Law
+from smalldb.counting.scores import Candidates, Integers
+from smalldb.exact.numbers import Number, as_fraction, between_0_and_1, float_above, positive, whole
+from smalldb.planning import Neighbours, workload_of
+
+NEAR = 1e-12  # relative, times the largest exponent: what floats cannot tell apart is compared exactly
+
+Enclosure = tuple[Fraction, Fraction]
+
+
+@dataclass(frozen=True, slots=True)
+class Accuracy:
+    """
+    How far SmallDB errs at worst, over all tables of n rows; nothing here depends on anybody's data.
+
+    Attributes
+    ----------
+    n, cells, queries, rows, epsilon, candidates
+        The instance, as the calculators of `smalldb.bounds` name it.
+    optimum
+        The largest error of the best small database, exact: OPT(m) for tables of n rows.
+    mean
+        (low, high), which agree to at least 25 digits: the largest mean error.
+    errors
+        The errors that are possible, ascending.
+    exceedances
+        For each of them (low, high) of the largest P(error > it).
+    hardest
+        Tables, as counts over the cells: one with the largest `optimum`, and one with the largest `mean`.
+    databases
+        How many tables were looked at.
+    """
+
+    n: int
+    cells: int
+    queries: int
+    rows: int
+    epsilon: Fraction
+    candidates: Candidates
+    optimum: Fraction
+    mean: Enclosure
+    errors: tuple[Fraction, ...]
+    exceedances: tuple[Enclosure, ...]
+    hardest: tuple[Counts, Counts]
+    databases: int
+
+    @property
+    def worst_mean(self) -> float:
+        """The largest mean error, rounded up."""
+        return float_above(self.mean[1])
+
+    def quantile(self, probability: Number) -> Fraction:
+        """Return the least error a such that P(error <= a) >= probability on every table; exact."""
+        allowed = 1 - between_0_and_1(probability, "probability")
+        pairs = zip(self.errors, self.exceedances, strict=True)
+        return next(error for error, (_, high) in pairs if high <= allowed)
+
+    def failure(self, error: Number) -> float:
+        """Return delta, rounded up: SmallDB is (error, delta)-useful for every table of n rows."""
+        place = bisect_right(self.errors, as_fraction(error, "error")) - 1
+        return 1.0 if place < 0 else float_above(self.exceedances[place][1])
+
+    def promised(self, beta: Number = "0.05") -> dict[str, float]:
+        """Return what is proved for this instance beside what is true: name to error, of 1 - beta or mean.
+
+        The theorem's rows are its own. For one query, where the lecture's bounds are false, as for two.
+        """
+        sizes: dict[str, Any] = {"n": self.n, "cells": self.cells, "epsilon": self.epsilon}
+        given = sizes | {"queries": self.queries, "beta": beta}
+        printed = sizes | {"queries": max(2, self.queries), "beta": beta}
+        these: dict[str, Any] = {"rows": self.rows, "candidates": self.candidates}
+        found = {
+            "worst quantile": float_above(self.quantile(1 - between_0_and_1(beta, "beta"))),
+            "worst mean": self.worst_mean,
+            "sharp": bounds.sharp(**given, **these),
+            "proposition 4.4, whole rows": bounds.proposition_4_4_rows(**given, **these),
+            "theorem 4.5": bounds.theorem_4_5(**printed),
+            "mean": bounds.expected(**sizes, queries=self.queries, **these),
+        }
+        if self.candidates == "multisets":
+            found["sharp, neighbourhood"] = bounds.sharp_neighbourhood(**given, rows=self.rows)
+        return found
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a table with a row for each error: error, and the largest P(error > it), rounded up."""
+        above = [float_above(high) for _, high in self.exceedances]
+        return pd.DataFrame({"error": [float(error) for error in self.errors], "exceedance": above})
+
+
+def accuracy(
+    domain: Domain,
+    queries: QueryClass | Workload | str | None = None,
+    *,
+    n: int,
+    epsilon: Number,
+    rows: int,
+    candidates: str | None = None,
+) -> Accuracy:
+    """
+    Return the exact worst error of SmallDB over all tables of n rows.
+
+    Every law is that of `smalldb.census`. Floats find the tables that can be the worst, fractions compare
+    them. Cost: tables x small databases x queries, as for `smalldb.audit`, which has the same budget.
+
+    Parameters
+    ----------
+    domain, queries
+        The universe and the workload.
+    n, rows
+        Rows of the table and of the small database.
+    epsilon
+        Exact, from 1e-20 to 1e9.
+    candidates
+        "multisets" (default) or "tuples".
+
+    Raises
+    ------
+    ValueError
+        An instance beyond the budget (says the largest n that would do).
+
+    Examples
+    --------
+    >>> found = accuracy(Domain(["a", "b"]), "conjunctions:2", n=6, epsilon=1, rows=2)
+    >>> found.optimum, found.quantile("0.95")
+    (Fraction(1, 3), Fraction(1, 1))
+    """
+    workload, exact = workload_of(queries, domain), positive(epsilon, "epsilon")
+    if not EPSILONS[0] <= exact <= EPSILONS[1]:
+        raise ValueError("epsilon must be from 1e-20 to 1e9 for an audit")
+    n, rows = whole(n, "n"), whole(rows, "rows")
+    instance = instance_of(workload, exact, rows, candidates, n, Neighbours.REPLACE_ONE, compared=False)
+    try:
+        return _accuracy(instance)
+    finally:
+        tabulated.cache_clear()
+
+
+def _accuracy(instance: Instance) -> Accuracy:
+    workload, tables = instance.workload, tabulated(instance)
+    unit = instance.n * instance.rows * workload.denominator
+    levels = np.unique(tables.scores)
+    laws: dict[int, _Tails] = {}
+
+    def exact(place: int) -> "_Tails":
+        number = tables.ln_z.law(place)
+        if number not in laws:
+            laws[number] = _Tails.of(tables.ln_z.levels(number), instance.rate, unit)
+        return laws[number]
+
+    slack = NEAR * (1 + float(instance.rate) * int(levels[-1]))
+    top, best = np.zeros(len(levels)), 0.0
+    for _, tails, means in _blocks(tables, levels, float(instance.rate)):
+        top, best = np.maximum(top, tails.max(axis=0)), max(best, float(means.max()))
+    close: list[set[int]] = [set() for _ in levels]
+    close_means: set[int] = set()
+    least = tables.scores.min(axis=1)
+    sure = int(np.searchsorted(levels, least.max()))  # below it some table has no small database
+    for first, tails, means in _blocks(tables, levels, float(instance.rate)):
+        close_means.update((first + np.flatnonzero(means >= best * (1 - slack))).tolist())
+        for level in range(sure, len(levels) - 1):
+            places = np.flatnonzero(tails[:, level] >= top[level] * (1 - slack))
+            close[level].update((first + places).tolist())
+    exceedances = [
+        (Fraction(1), Fraction(1))
+        if level < sure
+        else _largest([exact(place).above(int(levels[level])) for place in sorted(close[level])])
+        for level in range(len(levels) - 1)
+    ]
+    hardest = max(sorted(close_means), key=lambda place: exact(place).mean[1])
+    return Accuracy(
+        instance.n,
+        workload.domain.size,
+        workload.size,
+        instance.rows,
+        instance.epsilon,
+        instance.base,
+        Fraction(int(least.max()), unit),
+        _largest([exact(place).mean for place in close_means]),
+        tuple(Fraction(level, unit) for level in levels.tolist()),
+        (*exceedances, (Fraction(0), Fraction(0))),
+        (tables.databases[int(least.argmax())], tables.databases[hardest]),
+        len(tables.databases),
+    )
+
+
+def _blocks(tables: Tables, levels: Integers, rate: float) -> Iterator[tuple[int, Floats, Floats]]:
+    """Yield the first place of each block of tables, P(score > level) by floats, and the mean score."""
+    size = BLOCK // max(len(levels), tables.scores.shape[1]) + 1
+    for first in range(0, len(tables.databases), size):
+        scores = tables.scores[first : first + size]
+        weights = tables.shares * np.exp(-rate * (scores - scores.min(axis=1)[:, None]))
+        where = np.searchsorted(levels, scores) + len(levels) * np.arange(len(scores))[:, None]
+        masses = np.bincount(where.ravel(), weights.ravel(), len(levels) * len(scores))
+        masses = masses.reshape(len(scores), len(levels)) / weights.sum(axis=1)[:, None]
+        below = np.cumsum(masses[:, ::-1], axis=1)[:, ::-1]
+        yield first, below - masses, masses @ levels
+
+
+@dataclass(frozen=True, slots=True)
+class _Tails:
+    """The exact law of one table: its levels, P(score > each), and its mean error, all enclosed."""
+
+    levels: tuple[int, ...]
+    tails: tuple[Enclosure, ...]
+    mean: Enclosure
+
+    @classmethod
+    def of(cls, counted: tuple[tuple[int, int], ...], rate: Fraction, unit: int) -> "_Tails":
+        levels = tuple(level for level, _ in counted)
+        law = Law(np.array(levels, dtype=np.int64), tuple(count for _, count in counted), rate, unit)
+        masses = law.enclosures()
+        tails, low, high = list[Enclosure](), Fraction(0), Fraction(0)
+        for mass in reversed(masses):
+            tails.append((low, min(high, Fraction(1))))
+            low, high = low + mass[0], high + mass[1]
+        means = [sum(level * mass[end] for level, mass in zip(levels, masses, strict=True)) for end in (0, 1)]
+        return cls(levels, tuple(reversed(tails)), (Fraction(means[0]) / unit, Fraction(means[1]) / unit))
+
+    def above(self, level: int) -> Enclosure:
+        place = bisect_right(self.levels, level) - 1
+        return self.tails[place] if place >= 0 else (Fraction(1), Fraction(1))
+
+
+def _largest(values: list[Enclosure]) -> Enclosure:
+    return max(low for low, _ in values), max(high for _, high in values)

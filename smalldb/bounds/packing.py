@@ -1,0 +1,118 @@
+"""
+What no private mechanism can promise, whatever it releases: lower bounds by packing.
+
+Take M cells of which any two are told apart by some query by `distance` at least. Of n rows put h into one of
+the M, all others into the first: M tables, h replacements from each other, whose answers differ by
+distance h / n. No answer is nearer than a = distance h / (2 n) to two of them, so the M events "the error is
+below a" exclude each other, and each loses at most a factor exp(epsilon h) between two of the tables (Hardt
+and Talwar, STOC 2010).
+"""
+
+from fractions import Fraction
+from math import inf, nextafter
+
+import numpy as np
+
+from queries import Workload
+from smalldb.bounds.arguments import numbers, sizes
+from smalldb.bounds.search import valley
+from smalldb.exact.enclosures import Log, Real, ceiling
+from smalldb.exact.numbers import Number, as_fraction
+
+MOST_ENTRIES = 1 << 22
+
+
+def packing(
+    *, n: int, apart: int, epsilon: Number, beta: Number, distance: Number = 1, moves: int = 1
+) -> float:
+    """
+    Return an error that every epsilon-DP mechanism reaches on some table of n rows, with probability > beta.
+
+    The tables all succeed with probability 1 - beta only if (1 - beta) (1 + (M - 1) exp(-epsilon h)) <= 1;
+    the largest h <= n that this excludes. Rounded down; 0 where nothing is excluded.
+
+    Parameters
+    ----------
+    apart
+        M: how many cells the queries tell apart, as `cells_apart` counts them.
+    distance
+        By how much, in (0, 1]; 1 for 0/1 queries.
+    moves
+        Neighbours that a replacement takes: 1, or 2 for add-remove.
+
+    Examples
+    --------
+    >>> packing(n=1000, apart=2**10, epsilon=1, beta="0.05")  # h = 9
+    0.0045
+    """
+    n, apart, moves = sizes(n=n, apart=apart, moves=moves)
+    epsilon, beta = numbers(epsilon=epsilon, beta=beta)
+    odds = (apart - 1) * (1 - beta) / beta
+    moved = ceiling(lambda ln: ln(odds) / (epsilon * moves)) - 1 if odds > 1 else 0
+    return _down(_distance(distance) * min(n, moved) / (2 * n))
+
+
+def packing_mean(*, n: int, apart: int, epsilon: Number, distance: Number = 1, moves: int = 1) -> float:
+    """
+    Return a mean error that every epsilon-DP mechanism reaches on some table of n rows.
+
+    The largest over h of a (1 - 1 / (1 + (M - 1) exp(-epsilon h))): the mean over the M tables of the
+    probability of an error below a is no more than that fraction. Rounded down. Parameters as for `packing`.
+
+    Examples
+    --------
+    >>> round(packing_mean(n=1, apart=2, epsilon=1), 6)  # 1/2 of 1 / (1 + e), the best that is possible
+    0.134471
+    """
+    n, apart, moves = sizes(n=n, apart=apart, moves=moves)
+    (epsilon,) = numbers(epsilon=epsilon)
+    width = _distance(distance)
+    if apart == 1:
+        return 0.0
+
+    def mean(moved: int) -> Real:
+        grown = Real.of(epsilon * moves * moved, Log().digits).exp() * Fraction(1, apart - 1) + 1
+        return Real.of(width * moved / (2 * n), Log().digits) / grown
+
+    # h / (1 + c e^(epsilon h)) rises and then falls
+    best = valley(lambda moved: -mean(moved).low, 1, n)
+    return _down(Fraction(mean(best).low))
+
+
+def cells_apart(workload: Workload) -> int:
+    """
+    Return how many cells the 0/1 queries of a workload tell apart: M of `packing`, or a lower bound on it.
+
+    Exact where the queries can be tabulated (2^22 entries). Beyond, all cells if every column is looked at
+    alone or by a table; otherwise 1, which excludes nothing.
+
+    Examples
+    --------
+    >>> from queries import Conjunctions, Domain, Parities
+    >>> domain = Domain(["a", "b", "c"])
+    >>> cells_apart(Conjunctions(1).workload(domain)), cells_apart(Parities(3, exactly=True).workload(domain))
+    (8, 2)
+    """
+    domain = workload.domain
+    if workload.denominator > 1:
+        raise ValueError("the queries must be 0/1")
+    if not workload.size:
+        return 1
+    if domain.listable and workload.size * domain.size <= MOST_ENTRIES:
+        return int(np.unique(workload.matrix(), axis=1).shape[1])
+    seen = {c for block in workload.cells for c in block.columns}
+    alone = {columns[0] for query in workload.listed if len(columns := query.columns(domain)) == 1}
+    seen |= {c for c in alone if domain.columns[c].yes_no}
+    return domain.size if domain.valid is None and len(seen) == len(domain.columns) else 1
+
+
+def _distance(value: Number) -> Fraction:
+    distance = as_fraction(value, "distance")
+    if not 0 < distance <= 1:
+        raise ValueError("distance must be above 0 and at most 1")
+    return distance
+
+
+def _down(x: Fraction) -> float:
+    nearest = float(x)
+    return nearest if Fraction(nearest) <= x else nextafter(nearest, -inf)

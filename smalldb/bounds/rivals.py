@@ -1,0 +1,135 @@
+"""
+What other purely private mechanisms promise for the same queries: multiplicative weights, and plain noise.
+
+Each is exceeded with probability at most beta, whatever the table, and is worked out here for any beta; the
+papers state them for one, or up to constants. Neighbours replace a row, so counts change by at most 1.
+
+Multiplicative weights keep a distribution a over the cells, and the distance D = sum of b ln(b / a) from that
+of the data, b; at the start D <= ln N. A query q measured as m moves a(x) by exp(q(x) (m - q(a)) / 2), and D
+falls by at least (g^2 - v^2) / 4, where g = q(b) - q(a) and v = m - q(b), since e^z <= 1 + z + z^2, |z| <= 1.
+"""
+
+from collections.abc import Callable
+from fractions import Fraction
+
+from smalldb.bounds.arguments import numbers, sizes
+from smalldb.bounds.search import valley
+from smalldb.exact.enclosures import Log, Real, round_up
+from smalldb.exact.numbers import Number, positive
+
+MOST_ROUNDS = 10**6
+
+
+def mwem(
+    *, n: int, cells: int, queries: int, epsilon: Number, beta: Number, rounds: int | None = None
+) -> float:
+    """
+    Return the error of MWEM (Hardt, Ligett and McSherry 2012), exceeded with probability at most beta.
+
+    Each of T rounds selects a query by the exponential mechanism and measures it with Laplace noise, at
+    epsilon / (2 T) each. With probability 1 - beta all selected queries are within
+    s = (4 T / epsilon) ln(2 T J / beta) / n of the worst one, and all noise is below
+    v = (2 T / epsilon) ln(2 T / beta) / n, so the mean of the T distributions errs by at most
+    sqrt(4 ln N / T + v^2) + s. Their theorem 2.2 is 2 sqrt(ln N / T) + 10 T ln J / (epsilon n), with
+    probability 1 - 2 T / J.
+
+    Parameters
+    ----------
+    rounds
+        T; by default that at the bottom of the valley, up to 10^6.
+
+    Examples
+    --------
+    >>> round(mwem(n=10**5, cells=1024, queries=1000, epsilon=1, beta="0.05"), 4)
+    0.4971
+    """
+    n, cells, queries = sizes(n=n, cells=cells, queries=queries)
+    epsilon, beta = numbers(epsilon=epsilon, beta=beta)
+
+    def error(ln: Log, rounds: int) -> Real:
+        price = 2 * rounds / (epsilon * n)
+        selected = 2 * price * ln(2 * rounds * queries / beta)
+        return _learned(ln, cells, rounds, price * ln(2 * rounds / beta)) + selected
+
+    return _best(error, cells, queries, rounds)
+
+
+def private_multiplicative_weights(
+    *, n: int, cells: int, queries: int, epsilon: Number, beta: Number, rounds: int | None = None
+) -> float:
+    """
+    Return the error of private multiplicative weights (Hardt and Rothblum 2010); queries come one by one.
+
+    Sparse vectors find the queries on which the present distribution errs by more than a threshold, up to T
+    of them, and measure each with Laplace noise (Dwork and Roth 2014, algorithm 12), both at epsilon / (2 T).
+    With probability 1 - beta the noise of all thresholds (scale 4 T / epsilon) and of all comparisons (twice
+    that) is below w n, that of the measurements below v n. A measured query errs by more than
+    sqrt(4 ln N / T + v^2), so T of them end it; all others err by at most that and 2 w.
+
+    Parameters
+    ----------
+    rounds
+        T; by default that at the bottom of the valley, up to 10^6.
+    """
+    n, cells, queries = sizes(n=n, cells=cells, queries=queries)
+    epsilon, beta = numbers(epsilon=epsilon, beta=beta)
+
+    def error(ln: Log, rounds: int) -> Real:
+        price = 2 * rounds / (epsilon * n)
+        compared = 2 * price * ln(3 * rounds / beta) + 4 * price * ln(3 * (queries + rounds) / beta)
+        return _learned(ln, cells, rounds, price * ln(3 * rounds / beta)) + 2 * compared
+
+    return _best(error, cells, queries, rounds)
+
+
+def laplace_answers_tail(*, n: int, queries: int, epsilon: Number, beta: Number) -> float:
+    """
+    Return the error that Laplace noise on each of J answers exceeds with probability beta, exactly.
+
+    -b ln(1 - (1 - beta)^(1/J)), b = J / (epsilon n): the largest of J exponentials. No queries: 0. Where the
+    digits end, (1 - beta)^(1/J) is at most 1 - beta / J, so that b ln(J / beta) serves.
+
+    Examples
+    --------
+    >>> round(laplace_answers_tail(n=1000, queries=1, epsilon=1, beta="0.05"), 6)  # ln(20) / 1000
+    0.002996
+    """
+    n, queries = sizes(n=n, queries=queries)
+    epsilon, beta = numbers(epsilon=epsilon, beta=beta)
+    if not queries:
+        return 0.0
+    ln, scale = Log(), queries / (epsilon * n)
+    passed = 1 - (ln(1 - beta) / queries).exp()
+    least = passed if passed.low > 0 else Real.of(beta / queries, ln.digits)
+    return round_up(-1 * least.ln() * scale)
+
+
+def laplace_histogram_tail(
+    *, n: int, cells: int, queries: int, epsilon: Number, beta: Number, support: object = None
+) -> float:
+    """
+    Bound the error where each cell's count gets Laplace noise, exceeded with probability at most beta.
+
+    sqrt(4 b^2 S t) + b t, b = 2 / (epsilon n), t = ln(2 J / beta), S as in `laplace_histogram`: each sum of
+    noises is sub-gamma, of which that is the tail exp(-t) (Boucheron, Lugosi and Massart 2013, section 2.4).
+    """
+    n, cells, queries = sizes(n=n, cells=cells, queries=queries)
+    epsilon, beta = numbers(epsilon=epsilon, beta=beta)
+    squares = Fraction(cells, 2) if support is None else positive(support, "support")
+    if not queries:
+        return 0.0
+    scale, tail = 2 / (epsilon * n), Log()(2 * queries / beta)
+    return round_up((4 * squares * tail).sqrt() * scale + scale * tail)
+
+
+def _learned(ln: Log, cells: int, rounds: int, noise: Real) -> Real:
+    """Enclose sqrt(4 ln N / T + v^2): T times an error of more would bring the distance below 0."""
+    return (4 * ln(cells) / rounds + noise * noise).sqrt()
+
+
+def _best(error: Callable[[Log, int], Real], cells: int, queries: int, rounds: int | None) -> float:
+    ln = Log()
+    if rounds is None:
+        rounds = valley(lambda rounds: error(ln, rounds).high, 1, MOST_ROUNDS) if queries else 1
+    (rounds,) = sizes(rounds=rounds)
+    return round_up(error(ln, rounds)) if queries and cells > 1 else 0.0

@@ -1,0 +1,151 @@
+"""Lower bounds: proved, never above what some mechanism does."""
+
+import math
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from queries import Column, Conjunctions, Domain, Intervals, Linear, Marginals, Parities, Thresholds
+from smalldb import bounds
+from smalldb.auditing import accuracy, minimax
+from smalldb.auditing.minimax import certified, solve
+
+A, AB = Domain(["a"]), Domain(["a", "b"])
+CASES = [
+    (AB, Conjunctions(2), 4, 1, 2),
+    (AB, Conjunctions(1), 4, "1/3", 2),
+    (AB, Parities(2), 4, 4, 1),
+    (A, Conjunctions(1), 10, 1, 3),
+    (AB, Thresholds(), 4, 2, 2),
+    (AB, Intervals(), 3, "0.1", 2),
+    (Domain(["a", "b"], valid="a | ~b"), Marginals(2), 5, 20, 2),
+]
+
+
+# Packing
+
+
+@pytest.mark.parametrize(
+    "apart, epsilon, beta", [(2, "0.1", "0.05"), (1024, 1, "0.05"), (16, 3, "0.4"), (4, 9, "0.9")]
+)
+def test_packing_is_the_definition(apart, epsilon, beta):
+    epsilon, beta = Fraction(epsilon), Fraction(beta)
+    for n in (1, 5, 100):
+        # exp at 28 digits decides: no case is near
+        excluded = [
+            h
+            for h in range(1, n + 1)
+            if Decimal(float(1 - beta)) * (1 + (apart - 1) * Decimal(float(-epsilon * h)).exp()) > 1
+        ]
+        found = bounds.packing(n=n, apart=apart, epsilon=epsilon, beta=beta)
+        assert found == pytest.approx(max(excluded, default=0) / (2 * n), rel=1e-15)
+        assert Fraction(found) <= Fraction(max(excluded, default=0), 2 * n)
+        means = [h / (2 * n) * (1 - 1 / (1 + (apart - 1) * math.exp(-epsilon * h))) for h in range(1, n + 1)]
+        assert bounds.packing_mean(n=n, apart=apart, epsilon=epsilon) == pytest.approx(max(means), rel=1e-12)
+
+
+def test_packing_scales_as_it_should():
+    sizes = {"n": 100, "apart": 64, "beta": "0.05"}
+    assert bounds.packing(epsilon=1, moves=2, **sizes) == bounds.packing(epsilon=2, **sizes)
+    assert bounds.packing(epsilon=1, distance="1/2", **sizes) == bounds.packing(epsilon=1, **sizes) / 2
+    assert (
+        bounds.packing(n=10, apart=1, epsilon=1, beta="0.5")
+        == 0
+        == bounds.packing_mean(n=10, apart=1, epsilon=1)
+    )
+    with pytest.raises(ValueError, match="distance must be above 0"):
+        bounds.packing(epsilon=1, distance=2, **sizes)
+
+
+def test_cells_apart():
+    abc = Domain(["a", "b", "c"])
+    assert bounds.cells_apart(Conjunctions(3, exactly=True).workload(abc)) == 2
+    assert bounds.cells_apart(Marginals(2).workload(Domain(["a", "b"], valid="a | ~b"))) == 3
+    wide = Domain([f"c{i}" for i in range(40)])
+    assert bounds.cells_apart(Conjunctions(2).workload(wide)) == 2**40
+    assert bounds.cells_apart(Parities(2, exactly=True).workload(wide)) == 1
+    columns = Domain([Column(f"c{i}", 50) for i in range(6)])
+    assert bounds.cells_apart(Marginals(2).workload(columns)) == 50**6
+    with pytest.raises(ValueError, match="0/1"):
+        bounds.cells_apart(Linear([[0, "1/2", 1, 1]]).workload(AB))
+
+
+@pytest.mark.parametrize("domain, queries, n, epsilon, rows", CASES, ids=range(len(CASES)))
+@pytest.mark.parametrize("beta", ["0.01", "0.3", "0.8"])
+def test_packing_is_never_above_what_smalldb_does(domain, queries, n, epsilon, rows, beta):
+    found = accuracy(domain, queries, n=n, epsilon=epsilon, rows=rows)
+    given = {"n": n, "epsilon": epsilon, "apart": bounds.cells_apart(queries.workload(domain))}
+    assert bounds.packing(beta=beta, **given) <= found.quantile(1 - Fraction(beta))
+    assert bounds.packing_mean(**given) <= found.mean[1]
+
+
+@pytest.mark.parametrize("epsilon", [Fraction(1, 2), Fraction(1), Fraction(3)])
+def test_packing_is_never_above_the_best_that_releases_an_answer(epsilon):
+    """One query on two cells; any multiple of 1 / 12 may be released."""
+    for n in (1, 2, 3, 6):
+        costs = np.abs(12 // n * np.arange(n + 1)[:, None] - np.arange(13)[None])
+        pairs = np.array([(a, b) for a in range(n + 1) for b in range(n + 1) if abs(a - b) == 1])
+        best = solve(costs, pairs, float(epsilon))[0] / 12
+        assert bounds.packing_mean(n=n, apart=2, epsilon=epsilon) <= best * (1 + 1e-9)
+        for beta in ("0.05", "0.3"):
+            least = bounds.packing(n=n, apart=2, epsilon=epsilon, beta=beta)
+            if least:
+                fails = (costs >= 12 * Fraction(least).limit_denominator(1000)).astype(np.int64)
+                assert solve(fails, pairs, float(epsilon))[0] > float(beta)
+
+
+# The linear program
+
+
+@pytest.mark.parametrize("domain, queries, n, epsilon, rows", CASES, ids=range(len(CASES)))
+@pytest.mark.parametrize("error", [None, "0.3"])
+def test_smalldb_is_never_better_than_the_best(domain, queries, n, epsilon, rows, error):
+    best = minimax(domain, queries, n=n, epsilon=epsilon, rows=rows, error=error)
+    found = accuracy(domain, queries, n=n, epsilon=epsilon, rows=rows)
+    truth = found.mean[1] if error is None else Fraction(found.failure(error))
+    assert best.lower <= truth
+    assert best.smalldb == pytest.approx(float(truth), rel=1e-12, abs=1e-15)
+    assert float(best.lower) == pytest.approx(best.solved, rel=1e-7, abs=1e-9)
+    assert error is not None or best.lower >= found.optimum - Fraction(1, 10**7)
+    if error is None:
+        given = {"n": n, "epsilon": epsilon, "apart": bounds.cells_apart(queries.workload(domain))}
+        assert bounds.packing_mean(**given) <= best.solved * (1 + 1e-9)
+        assert 1 <= best.ratio < 2.3
+
+
+@pytest.mark.parametrize("epsilon", ["1/100", 1, 5])
+def test_randomised_response_is_the_best_for_one_row(epsilon):
+    best = minimax(A, "conjunctions:1", n=1, epsilon=epsilon, rows=1)
+    truth = 1 / (1 + Decimal(float(Fraction(epsilon))).exp())
+    assert 0 <= truth - Decimal(float(best.lower)) < Decimal("1e-12")
+
+
+def test_any_dual_solution_is_a_bound_and_a_wrong_growth_is_not():
+    tables, rng = 4, np.random.default_rng(7)
+    costs = np.abs(4 * np.arange(tables)[:, None] - 3 * np.arange(5)[None])
+    pairs = np.array([(a, b) for a in range(tables) for b in range(tables) if abs(a - b) == 1])
+    value, weights, flows = solve(costs, pairs, 1.0)
+    for _ in range(200):
+        noise = rng.exponential(size=2)
+        near = certified(
+            costs,
+            pairs,
+            Fraction(1),
+            weights + noise[0] * rng.random(tables),
+            flows * (1 + noise[1] * rng.random(flows.shape)),
+        )
+        assert near <= value
+    assert value * (1 - 1e-9) <= certified(costs, pairs, Fraction(1), weights, flows) <= value * (1 + 1e-12)
+    assert certified(costs, pairs, Fraction(99, 100), weights, flows) > value
+    assert certified(costs, pairs, Fraction(1), 0 * weights, flows) == 0
+
+
+@pytest.mark.parametrize(
+    "change, said",
+    [({"n": 30}, "constraints is too large"), ({"epsilon": 41}, "to 40"), ({"rows": 0}, "rows must be")],
+)
+def test_what_is_refused(change, said):
+    with pytest.raises(ValueError, match=said):
+        minimax(AB, "conjunctions:2", **{"n": 4, "epsilon": 1, "rows": 2} | change)
