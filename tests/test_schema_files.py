@@ -127,6 +127,12 @@ values = ["a", "a"]
         parse_schema('valid = ["x", "~x"]\n' + plain)
 
 
+def test_all_other_columns_are_ignored_by_a_star():
+    schema = parse_schema('ignore = "*"\ncolumns.x.kind = "bool"')
+    assert schema == parse_schema('ignore = ["*"]\ncolumns.x.kind = "bool"')
+    assert schema.encode(pd.DataFrame({"x": [1], "other": ["text"]})).n == 1
+
+
 def test_other_files_are_no_schemas(tmp_path):
     (tmp_path / "latin").write_bytes(b"\xff")
     with pytest.raises(ValueError, match="latin is not a text in UTF-8"):

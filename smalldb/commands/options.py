@@ -32,7 +32,10 @@ class Parser(argparse.ArgumentParser):
         found, unknown = super().parse_known_args(args, namespace)
         if unknown:
             option = unknown[0].partition("=")[0]
-            near = suggestion(option, self._option_string_actions) if option.startswith("-") else ""
+            # without dashes, which all of them have
+            known = {name.lstrip("-"): name for name in self._option_string_actions}
+            close = suggestion(option.lstrip("-"), known) if option.startswith("--") else ""
+            near = re.sub("'(.*)'", lambda found: repr(known[found[1]]), close)
             self.error(f"unrecognized arguments: {' '.join(unknown)}{near}")
         return found, unknown
 

@@ -4,7 +4,7 @@ from smalldb.schema.columns import Column
 from smalldb.schema.drafting import draft_schema
 from smalldb.schema.kinds import Categories, Cuts, Dates, Flag
 from smalldb.schema.mapping import Schema
-from smalldb.schema.reading import parse_schema, read_schema
+from smalldb.schema.parsing import parse_schema, read_schema
 
 __all__ = [
     "Categories",

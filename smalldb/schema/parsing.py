@@ -13,7 +13,7 @@ from smalldb.schema.mapping import Schema, unreadable
 
 _Type: TypeAlias = "type | tuple[type, ...]"
 
-_TOP: dict[str, _Type] = {"columns": dict, "valid": (str, list), "queries": str, "ignore": list}
+_TOP: dict[str, _Type] = {"columns": dict, "valid": (str, list), "queries": str, "ignore": (str, list)}
 _SHARED: dict[str, _Type] = {"kind": str, "missing": (bool, list), "unknown": str, "dtype": str}
 _KEYS: dict[str, dict[str, _Type]] = {
     "bool": {},
