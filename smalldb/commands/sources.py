@@ -64,7 +64,7 @@ class Source:
     def content(self, made: Release, form: str, spelling: str) -> bytes:
         """Write released rows as a file of the table's own columns, in their order."""
         if self.schema is not None:
-            return written(self.schema.decode(made.places)[list(self.columns)], form)
+            return written(made.data[list(self.columns)], form)
         data = made.data
         if form == "csv":
             return to_csv(data, spelling).encode()
