@@ -1,5 +1,6 @@
 """One column of the universe: its places, and the yes/no attributes that hold at each of them."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -19,6 +20,8 @@ Booleans = npt.NDArray[np.bool_]
 MAX_PLACES = 1 << 20  # of one column: more could never be tabulated
 MAX_ENTRIES = 1 << 27  # of the table of one column
 MAX_LISTED = 4  # places that the name of a bit lists
+
+_MOMENT = re.compile(r"(\d{4})-(\d\d)(?:-(\d\d)(?:T(\d\d):(\d\d)(?::(\d\d))?)?)?", re.ASCII)
 
 _CODINGS = {
     "labels": ("one-hot", "bits", "thermometer"),
@@ -128,9 +131,9 @@ class Column:
         table
             Shape (places, attributes), 0/1: which attributes hold at each place.
         cuts
-            Ascending numbers, exact as texts or `Decimal`: the first places are the bins that these make
-            (a place for gaps may follow). A predicate then calls such a place by its label, and knows the
-            ranges ``age>=40`` and ``age<40`` that begin or end at a cut.
+            Ascending numbers, exact as texts or `Decimal`, or dates in ISO form: the first places are the
+            bins that these make (a place for gaps may follow). A predicate then calls such a place by its
+            label, and knows the ranges ``age>=40`` and ``age<40`` that begin or end at a cut.
 
         Examples
         --------
@@ -146,7 +149,10 @@ class Column:
             raise ValueError(
                 f"column {name!r}: expected a 0/1 table of {len(texts)} places x {len(names)} attributes"
             )
-        numbers = tuple(Decimal(str(cut)) for cut in cuts)
+        found = [_number(str(cut)) for cut in cuts]
+        numbers = tuple(number for number in found if number is not None)
+        if len(numbers) < len(found):
+            raise ValueError(f"column {name!r}: cuts must be numbers, dates or times")
         if (numbers and not len(numbers) < len(texts)) or any(a >= b for a, b in pairwise(numbers)):
             raise ValueError(f"column {name!r}: cuts must ascend, and be fewer than the places")
         column = object.__new__(cls)
@@ -312,6 +318,13 @@ def _bins(name: str, cuts: Sequence[int | float | Decimal]) -> list[str]:
 
 
 def _number(text: str) -> Decimal | None:
+    moment = _MOMENT.fullmatch(text)
+    if moment is not None:  # a year, and for each part that follows two digits behind the point
+        year, month, day, *clock = (part or "" for part in moment.groups())
+        parts = [f"{int(part or 1) - 1:02}" for part in (month, day)] + [part or "00" for part in clock]
+        return Decimal(f"{year}.{''.join(parts)}")
+    if ":" in text:
+        return _number(f"0001-01-01T{text}")
     try:
         number = Decimal(text)
     except InvalidOperation:

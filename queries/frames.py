@@ -1,5 +1,6 @@
 """Tables of pandas and its kin, and the universe and rows that they stand for."""
 
+from contextlib import suppress
 from typing import Any
 
 import pandas as pd
@@ -11,6 +12,8 @@ from queries.rows import Rows
 def as_frame(table: object) -> pd.DataFrame:
     """Return a table of pandas as it is, another library's by its ``to_pandas()``."""
     found = table
+    if isinstance(table, pd.DataFrame) and any(isinstance(dtype, pd.ArrowDtype) for dtype in table.dtypes):
+        return _without_arrow(table)
     if not isinstance(table, pd.DataFrame) and hasattr(table, "to_pandas"):
         match type(table).__module__.partition(".")[0]:
             case "pyarrow":
@@ -23,6 +26,93 @@ def as_frame(table: object) -> pd.DataFrame:
         expected = "a pandas DataFrame, a table with to_pandas(), or queries.Rows"
         raise TypeError(f"expected {expected}, not {type(table).__name__}")
     return found
+
+
+def _without_arrow(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table of pandas with the nullable types of pandas in place of Arrow's; by dtypes alone."""
+    from pyarrow import types
+
+    made = table.copy(deep=False)
+    for i, dtype in enumerate(table.dtypes):
+        if not isinstance(dtype, pd.ArrowDtype):
+            continue
+        arrow, column = dtype.pyarrow_dtype, table.iloc[:, i]
+        if types.is_dictionary(arrow):
+            arrow = arrow.value_type
+            column = column.astype(pd.ArrowDtype(arrow))
+        plain = pd.api.types.pandas_dtype(_without_arrow_dtype(arrow))
+        if hasattr(plain, "__from_arrow__"):  # astype would take large integers beside a gap for floats
+            made.isetitem(i, plain.__from_arrow__(column.array.__arrow_array__()))
+        else:
+            made.isetitem(i, column.astype(plain).array)
+    return made
+
+
+def _without_arrow_dtype(arrow: Any) -> Any:
+    """Return the dtype of pandas for one of Arrow that may have gaps; object where pandas has none."""
+    from pyarrow import types
+
+    if types.is_boolean(arrow):
+        return "boolean"
+    if types.is_integer(arrow):  # int32, uint8
+        return str(arrow).replace("int", "Int").replace("uI", "UI")
+    if types.is_string(arrow) or types.is_large_string(arrow):
+        return "str"
+    if types.is_floating(arrow):
+        return "Float32" if arrow.bit_width <= 32 else "Float64"
+    if types.is_timestamp(arrow):
+        return f"datetime64[{arrow.unit}]" if arrow.tz is None else pd.DatetimeTZDtype(arrow.unit, arrow.tz)
+    return object
+
+
+def as_given(frame: pd.DataFrame, like: object) -> Any:
+    """Return a table of pandas as a table of the library of `like`.
+
+    A column of the same name lends its type, if that holds all values as they are: for the types that pandas
+    itself has not, such as dates without a time.
+    """
+    match type(like).__module__.partition(".")[0]:
+        case "polars":
+            return _as_polars(frame, like)
+        case "pyarrow":
+            return _as_arrow(frame, like)
+    if not isinstance(like, pd.DataFrame):
+        return frame
+    made = frame.copy(deep=False)
+    for name, dtype in like.dtypes.items():
+        if name in frame and isinstance(dtype, pd.ArrowDtype):
+            with suppress(ValueError, TypeError, NotImplementedError):
+                cast = frame[name].astype(dtype)
+                if cast.astype(frame[name].dtype).equals(frame[name]):
+                    made[name] = cast
+    return made
+
+
+def _as_arrow(frame: pd.DataFrame, like: Any) -> Any:
+    from pyarrow import ArrowException, Table
+
+    table = Table.from_pandas(frame, preserve_index=False).replace_schema_metadata(None)
+    for i, name in enumerate(table.column_names):
+        column = table.column(i)
+        with suppress(ArrowException, KeyError):
+            cast = column.cast(like.schema.field(name).type)
+            if cast.cast(column.type).equals(column):
+                table = table.set_column(i, name, cast)
+    return table
+
+
+def _as_polars(frame: pd.DataFrame, like: Any) -> Any:
+    from polars import DataFrame, Series
+    from polars.exceptions import PolarsError
+
+    columns = []
+    for name, column in frame.items():
+        made = Series(str(name), column.astype(object).where(column.notna(), None).tolist())
+        with suppress(PolarsError, KeyError):
+            cast = made.cast(like.schema[name])
+            made = cast if cast.cast(made.dtype).equals(made) else made
+        columns.append(made)
+    return DataFrame(columns)
 
 
 def from_arrow(table: Any, **options: bool) -> pd.DataFrame:

@@ -45,6 +45,16 @@ def folder(tmp_path):
     return tmp_path
 
 
+@pytest.mark.parametrize("name", ["-", "/dev/stdin"])
+def test_standard_input_is_a_table_like_a_file(folder, name):
+    arguments = ("--epsilon", 1, "--rows", 2, "--seed", 3, "--quiet")
+    told = run("generate", "data.csv", *arguments, cwd=folder)
+    piped = run("generate", name, *arguments, cwd=folder, stdin=SMALL)
+    assert (piped.returncode, piped.stdout) == (0, told.stdout)
+    compared = run("evaluate", name, "data.csv", "--json", cwd=folder, stdin=SMALL)
+    assert json.loads(compared.stdout)["max_error"] == 0
+
+
 def test_the_car_workers(examples, tmp_path):
     done = run(
         *("generate", examples / "autoworkers.csv", "--epsilon", 1, "--queries", "conjunctions:2"),
@@ -188,6 +198,7 @@ BAD = [
     (["data.csv", "-o", ""], "an output needs a file name"),
     (["data.csv", "--rows", "1_0"], "whole number of at least 1"),
     (["data.csv", "--row", "2"], "unrecognized arguments: --row 2; did you mean '--rows'?"),
+    (["data.csv", "--verbose"], "unrecognized arguments: --verbose (see smalldb generate --help)"),
     (["semicolons.csv"], "must be separated by commas"),
     (["index.csv"], "an index? choose the columns"),
     (["text.csv"], "column 'a' is not spelled 0/1 or true/false"),

@@ -11,11 +11,13 @@ from math import comb
 
 import naive
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from smalldb.counting import enumeration, multisets
+from queries import Conjunctions
+from smalldb.counting import census, enumeration, multisets
 from smalldb.counting.enumeration import enumerate_scores, prepare, tally_shard
 from smalldb.counting.scores import Scores
 
@@ -329,3 +331,16 @@ def test_importing_the_engine_loads_no_compiler():
         "import sys, smalldb.counting.enumeration; sys.exit('numba' in sys.modules or 'tqdm' in sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("engine", ["enumeration", "dynamic"])
+def test_a_census_travels_without_its_tables(engine):
+    frame = pd.DataFrame({name: [0, 1, 1, i % 2] for i, name in enumerate("abcdef")})
+    found = census(frame, Conjunctions(2), rows=5, engine=engine)
+    level = int(found.levels[1])
+    drawn = [found.candidate(level, i).tolist() for i in range(found.counts[1])]  # keeps layers
+    sent = pickle.dumps(found)
+    assert len(sent) < 60_000
+    again = pickle.loads(sent)
+    assert (again.counts, again.levels.tolist()) == (found.counts, found.levels.tolist())
+    assert [again.candidate(level, i).tolist() for i in range(found.counts[1])] == drawn

@@ -41,7 +41,7 @@ def generated(capfd, *arguments):
 
 
 def test_the_columns_come_back_in_the_order_of_the_file(folder, capfd):
-    out = generated(capfd)
+    out = generated(capfd, "--middle")
     header, *rows = [line.split(",") for line in out.splitlines()]
     assert header == ["age", "smoker", "job", "born"]
     assert len(rows) == 3

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import smalldb
-from queries import Conjunctions, Domain, Linear, Marginals, Parities, Predicates, Rows
+from queries import Column, Conjunctions, Domain, Linear, Marginals, Parities, Predicates, Rows
 from queries.workload import MAX_MATRIX
 from smalldb.counting import cost
 from smalldb.counting.cost import EASY, MEMORY, OPERATIONS, VISITS, made_up, overhead, posed, rehearse, work
@@ -318,3 +318,14 @@ def test_a_census_takes_the_domain_that_is_given():
     assert smalldb.census(frame, Conjunctions(2), rows=2).total == comb(5, 2)
     restricted = Domain(["a", "b"], valid="~a")
     assert smalldb.census(frame, Conjunctions(2), rows=2, domain=restricted).total == comb(3, 2)
+
+
+def test_a_plan_and_what_it_says_of_others_are_short():
+    wide = smalldb.plan(Domain([f"c{i}" for i in range(13)]), n=1000, epsilon=1)
+    assert repr(wide) == (
+        "<Plan: answers, 1000 rows, marginals:2 over 13 columns, epsilon 1, replace-one neighbours>"
+    )
+    many = Domain([Column(f"c{i}", 10) for i in range(4)])
+    open_ended = smalldb.plan(many, epsilon=1, neighbours="add-remove", n_max=5000)
+    assert open_ended.why == "passed over: under add-remove n is private, so rows cannot be planned from it"
+    assert "rows as the release will tell" in repr(open_ended)

@@ -1,5 +1,7 @@
 """Schemas as TOML files: what is none is refused in one line; drafts know names and declared types alone."""
 
+import re
+
 import pandas as pd
 import pytest
 
@@ -18,7 +20,7 @@ COLUMN = "[columns.x]\n"
         ("[columns]", "at least one column"),
         ("colums = 1", "unknown key 'colums'; did you mean 'columns'"),
         ("columns.x = 1", "column 'x': expected a table"),
-        (COLUMN, "column 'x': kind must be one of bool, categories, cuts, dates"),
+        (COLUMN, "column 'x': kind must be one of bool, categories, cuts, integers, dates, times"),
         (COLUMN + "kind = 'cutz'", "column 'x': kind must be one of .*; did you mean 'cuts'"),
         (COLUMN + "kind = 'bool'\ncuts = [1]", "column 'x': unknown key 'cuts'"),
         (COLUMN + "kind = 'bool'\nmissing = 1", "column 'x': missing must be true, false or a list of texts"),
@@ -118,6 +120,8 @@ values = ["a", "a"]
         *("column 'w': values: 'a' stands more than once", "ignore must be a list of texts"),
         *("unknown query class 'margins'", "did you mean 'marginals'?"),
     ]
+    lines = [5, 9, 8, 6, 11, 14, 15, 18, 4, 3, 2]
+    assert re.findall(r"\(line (\d+)\)", str(caught.value)) == [str(line) for line in lines]
     assert [part.startswith(start) for part, start in zip(told, starts, strict=False)] == [True] * len(starts)
     assert "predicate" in told[-1] or "expected" in told[-1]
     plain = 'columns.x.kind = "bool"\ncolumns.y.kind = "bool"\n'
@@ -125,6 +129,12 @@ values = ["a", "a"]
         parse_schema('valid = ["x | z", "v"]\n' + plain)
     with pytest.raises(ValueError, match="valid leaves no cell"):
         parse_schema('valid = ["x", "~x"]\n' + plain)
+
+
+def test_all_other_columns_are_ignored_by_a_star():
+    schema = parse_schema('ignore = "*"\ncolumns.x.kind = "bool"')
+    assert schema == parse_schema('ignore = ["*"]\ncolumns.x.kind = "bool"')
+    assert schema.encode(pd.DataFrame({"x": [1], "other": ["text"]})).n == 1
 
 
 def test_other_files_are_no_schemas(tmp_path):

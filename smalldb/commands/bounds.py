@@ -7,7 +7,7 @@ from typing import Any
 
 from queries import Domain, spec
 from smalldb import bounds
-from smalldb.commands.options import Commands, add_beta, universe, whole_number
+from smalldb.commands.options import Commands, add_beta, described, whole_number
 from smalldb.exact.numbers import between_0_and_1, positive, whole
 from smalldb.files.outputs import Outputs
 from smalldb.planning import workload_of
@@ -32,13 +32,15 @@ def add(commands: Commands) -> None:
         "what an error needs. All logarithms are natural; bounds are rounded up.",
         epilog="example: smalldb bounds --attributes 4 --size 10 --n 1000 --epsilon 1 --error 0.1",
     )
-    command.add_argument(
-        "--attributes", required=True, metavar="D|A,B,...", help="how many yes/no attributes, or their names"
-    )
+    what = command.add_mutually_exclusive_group(required=True)
+    what.add_argument("--attributes", metavar="D|A,B,...", help="how many yes/no attributes, or their names")
+    what.add_argument("--schema", metavar="SCHEMA.toml", help="or what the columns hold")
     command.add_argument("--valid", metavar="PREDICATE", help="which rows can exist at all")
     size = command.add_mutually_exclusive_group()
     size.add_argument(
-        "--queries", metavar="SPEC", help=f"a query class (default marginals:2): {', '.join(spec.NAMES)}"
+        "--queries",
+        metavar="SPEC",
+        help=f"a query class (default: the schema's, or marginals:2): {', '.join(spec.NAMES)}",
     )
     size.add_argument("--size", type=whole_number, metavar="J", help="or just how many distinct queries")
     command.add_argument("--n", type=whole_number, required=True, metavar="N", help="rows of the data")
@@ -61,11 +63,11 @@ def run_bounds(arguments: argparse.Namespace) -> None:
     """Evaluate every bound, and the inverses for an error."""
     if arguments.against is not None and arguments.plot is None:
         raise ValueError("--against is for --plot")
-    domain = universe(arguments)
-    cells = 1 << len(domain.attributes) if domain.valid is None else domain.size
+    domain, stated = described(arguments)
+    cells = domain.product if domain.valid is None else domain.size
     vc = None
     if arguments.size is None:
-        workload, vc = workload_of(arguments.queries, domain), vapnik(arguments.queries, domain)
+        workload, vc = workload_of(stated, domain), vapnik(stated, domain)
         queries, text = workload.size, workload.text
     else:
         queries, text = arguments.size, "any class"

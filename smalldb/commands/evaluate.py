@@ -7,6 +7,7 @@ from typing import Any
 
 from smalldb.commands.account import read_record
 from smalldb.commands.options import Commands, split_names
+from smalldb.files.inputs import rereadable
 from smalldb.files.outputs import Outputs
 from smalldb.planning import workload_of
 from smalldb.releasing.distances import Distances, Floats
@@ -55,6 +56,7 @@ def run_evaluate(arguments: argparse.Namespace) -> None:
     schema = None if arguments.schema is None else read_schema(arguments.schema)
     if arguments.counts is not None and schema is None:
         raise ValueError("--counts needs --schema")
+    arguments.real, arguments.synthetic = map(rereadable, (arguments.real, arguments.synthetic))
     columns = None if arguments.columns is None else split_names(arguments.columns)
     stated = [arguments.queries, *_stated(record), None if schema is None else schema.queries]
     queries = next((text for text in stated if text is not None), None)

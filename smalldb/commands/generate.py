@@ -47,6 +47,11 @@ def add(commands: Commands) -> None:
         choices=("0/1", "true/false"),
         help="how yes/no fields are written without --schema (default 0/1); read are both",
     )
+    command.add_argument(
+        "--middle",
+        action="store_true",
+        help="with --schema: write each bin as its middle, not as a value drawn from it; do not shuffle rows",
+    )
     command.add_argument("--record", metavar="OUT.json", help="where the public record goes")
     command.add_argument("--report", metavar="OUT.html", help="a page about the release, for publication")
     command.add_argument(
@@ -71,6 +76,8 @@ def run_generate(arguments: argparse.Namespace) -> None:
         raise ValueError(f"the report is a page: its name must end in .html, not {arguments.report!r}")
     if arguments.spelling is not None and arguments.schema is not None:
         raise ValueError("--spelling is for tables without --schema: the schema says it")
+    if arguments.middle and arguments.schema is None:
+        raise ValueError("--middle needs --schema: without one a yes/no field is as it is")
     form, progress = form_of(arguments.output), sys.stderr.isatty() and not arguments.quiet
     named = (arguments.output, arguments.record, arguments.report)
     targets = [path for path in named if path is not None]
@@ -91,7 +98,14 @@ def run_generate(arguments: argparse.Namespace) -> None:
             account = ledger.spend(make_record(planned, private=True))
             if not arguments.quiet:
                 print(_told(account), file=sys.stderr)
-        made = release(planned, table, rng=arguments.seed, progress=progress)
+        made = release(
+            planned,
+            table,
+            schema=source.schema,
+            middle=arguments.middle,
+            rng=arguments.seed,
+            progress=progress,
+        )
         content = source.content(made, form, arguments.spelling or "0/1")
         if arguments.record is not None:
             outputs.write(arguments.record, json.dumps(made.record, indent=2, ensure_ascii=False) + "\n")

@@ -12,6 +12,7 @@ from queries.expressions import suggestion
 from smalldb.commands import REFUSED
 from smalldb.exact.numbers import as_fraction, whole
 from smalldb.planning.mechanisms import names
+from smalldb.schema import read_schema
 
 
 class Help(argparse.HelpFormatter):
@@ -32,7 +33,10 @@ class Parser(argparse.ArgumentParser):
         found, unknown = super().parse_known_args(args, namespace)
         if unknown:
             option = unknown[0].partition("=")[0]
-            near = suggestion(option, self._option_string_actions) if option.startswith("-") else ""
+            # without dashes, which all of them have
+            known = {name.lstrip("-"): name for name in self._option_string_actions}
+            close = suggestion(option.lstrip("-"), known) if option.startswith("--") else ""
+            near = re.sub("'(.*)'", lambda found: repr(known[found[1]]), close)
             self.error(f"unrecognized arguments: {' '.join(unknown)}{near}")
         return found, unknown
 
@@ -141,6 +145,16 @@ def add_size(command: Parser) -> None:
         help="census, rejection, answers, rounds, or auto (the default): with a size the first that "
         "can be done, without one that of least expected error",
     )
+
+
+def described(arguments: argparse.Namespace) -> tuple[Domain, str | None]:
+    """Return the universe and the queries that are stated, by the command or by the schema."""
+    if arguments.schema is None:
+        return universe(arguments), arguments.queries
+    if arguments.valid is not None:
+        raise ValueError("--valid goes with --attributes: a schema says it")
+    schema = read_schema(arguments.schema)
+    return schema.domain, schema.queries if arguments.queries is None else arguments.queries
 
 
 def universe(arguments: argparse.Namespace) -> Domain:

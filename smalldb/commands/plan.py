@@ -3,20 +3,18 @@
 import argparse
 from typing import Any
 
-from queries import Domain
 from smalldb.commands.options import (
     Commands,
     add_beta,
     add_delta,
     add_size,
     add_universe,
-    universe,
+    described,
     whole_number,
 )
 from smalldb.planning import Neighbours, Plan, Settings, plan
 from smalldb.releasing.record import make_record
 from smalldb.reporting.words import as_json, tell
-from smalldb.schema import read_schema
 
 
 def add(commands: Commands) -> None:
@@ -45,22 +43,12 @@ def run_plan(arguments: argparse.Namespace) -> None:
     if arguments.n is None and arguments.neighbours == Neighbours.REPLACE_ONE.value:
         raise ValueError("give --n (public under replace-one), or --neighbours add-remove with --n-max")
     chosen = ("n", *Settings.__annotations__)
-    domain, queries = _universe(arguments)
+    domain, queries = described(arguments)
     made = plan(domain, queries, **{name: getattr(arguments, name) for name in chosen})
     if arguments.json:
         print(as_json(plan_json(made)))
     else:
         print(plan_account(made))
-
-
-def _universe(arguments: argparse.Namespace) -> tuple[Domain, str | None]:
-    """Return the universe and the queries that are stated, by the command or by the schema."""
-    if arguments.schema is None:
-        return universe(arguments), arguments.queries
-    if arguments.valid is not None:
-        raise ValueError("--valid goes with --attributes: a schema says it")
-    schema = read_schema(arguments.schema)
-    return schema.domain, schema.queries if arguments.queries is None else arguments.queries
 
 
 def plan_json(made: Plan) -> dict[str, Any]:

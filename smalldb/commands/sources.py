@@ -8,6 +8,7 @@ from typing import final
 
 from queries import Domain, Rows
 from smalldb.commands.options import Parser, split_names
+from smalldb.files.inputs import rereadable
 from smalldb.releasing.release import Release
 from smalldb.schema import Schema, read_schema
 from smalldb.schema.tables import (
@@ -63,7 +64,7 @@ class Source:
     def content(self, made: Release, form: str, spelling: str) -> bytes:
         """Write released rows as a file of the table's own columns, in their order."""
         if self.schema is not None:
-            return written(self.schema.decode(made.places)[list(self.columns)], form)
+            return written(made.data[list(self.columns)], form)
         data = made.data
         if form == "csv":
             return to_csv(data, spelling).encode()
@@ -92,6 +93,7 @@ def source_of(arguments: argparse.Namespace) -> Source:
     ValueError
         No schema, other columns than the schema's, options that do not go together.
     """
+    arguments.data = rereadable(arguments.data)
     if arguments.schema is None:
         if arguments.counts is not None:
             raise ValueError("--counts needs --schema")

@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 
 from queries import Domain, QueryClass, Rows, Workload
-from queries.frames import as_frame, rows_of, universe_of
 from smalldb.counting import multisets
 from smalldb.counting.cost import work
 from smalldb.counting.dynamic import count_scores
@@ -18,6 +17,8 @@ from smalldb.counting.law import Law
 from smalldb.counting.scores import MAX_SCORE, Candidates, Integers, Scores, base_measure, rate_of, too_large
 from smalldb.exact.numbers import Number, positive, whole
 from smalldb.files.checkpoints import Folder, check_running
+from smalldb.mechanisms import workload_of
+from smalldb.schema.arguments import SchemaLike, counted, schema_or_none
 
 KEPT = 16  # shards of a dynamic program with a checkpoint: little can be lost, and little is counted twice
 
@@ -106,12 +107,13 @@ class Census:
 
 def census(
     data: pd.DataFrame | Rows,
-    queries: QueryClass | Workload,
+    queries: QueryClass | Workload | str | None = None,
     *,
     rows: int,
     candidates: str = "multisets",
     engine: str = "auto",
     domain: Domain | None = None,
+    schema: SchemaLike | None = None,
     threads: int | None = None,
     executor: Executor | None = None,
     shards: int | None = None,
@@ -123,9 +125,10 @@ def census(
     Parameters
     ----------
     data
-        The table: bool or 0/1 integer columns.
+        The table: bool or 0/1 integer columns, or what `domain` or `schema` say.
     queries
-        The query class or workload.
+        The query class, its text such as "marginals:2", or a workload; by default the schema's, or all cells
+        of 1- and 2-way tables.
     rows
         m, at least 1.
     candidates
@@ -136,6 +139,8 @@ def census(
         give the same integers. "auto" takes the faster one, within a fixed budget.
     domain
         The universe; by default all columns of the table, each 0 or 1.
+    schema
+        In place of `domain`: a `smalldb.schema.Schema`, the path of its file, or its text.
     threads
         Threads to count with; by default one a processor. The result is the same for any number.
     executor
@@ -177,9 +182,10 @@ def census(
     threads = None if threads is None else whole(threads, "threads")
     shards = None if shards is None else whole(shards, "shards")
     check_running(executor, checkpoint)
-    data = data if isinstance(data, Rows) else as_frame(data)
-    table = rows_of(data, universe_of(data, domain))
-    workload = queries if isinstance(queries, Workload) else queries.workload(table.domain)
+    known = schema_or_none(schema, domain)
+    table = counted(data, domain, known)
+    stated = None if known is None else known.queries
+    workload = workload_of(stated if queries is None else queries, table.domain)
     if engine == "auto":
         chosen = work(workload, rows, base)
         if chosen is None:

@@ -35,6 +35,10 @@ class Dynamic:
     _tallies: list[list[int]]
     _histories: dict[int, History] = field(default_factory=dict)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Leave the kept layers behind: they are large, and counted again where they are needed."""
+        return Dynamic, (self.counts, self.cost, self._recursion, self._prefixes, self._tallies)
+
     def candidate(self, rank: int, index: int) -> Integers:
         """Return the index-th candidate with that rank, as counts (N,) over the domain's cells.
 

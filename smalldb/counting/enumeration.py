@@ -36,9 +36,13 @@ class Enumeration:
 
     counts: tuple[int, ...]
     _walk: "Walk"
-    _cells: Integers
+    _scores: Scores
     _bounds: Integers  # (shards + 1,): shard i is the candidates bounds[i] .. bounds[i + 1] - 1
     _tallies: Integers  # (shards, levels)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Leave the tables of the walk behind, which are many megabytes and made anew in a moment."""
+        return _restored, (self.counts, self._scores, self._bounds, self._tallies)
 
     def candidate(self, rank: int, index: int) -> Integers:
         """Return the index-th candidate of a rank, as counts (N,) over the domain's cells.
@@ -59,12 +63,17 @@ class Enumeration:
         shard = int(np.searchsorted(ends, index, side="right"))
         before = int(ends[shard] - self._tallies[shard, rank])
         start, stop = self._bounds[shard : shard + 2].tolist()
-        head = head_counts(self._walk, len(self._cells), start)
+        cells = self._scores.cells
+        head = head_counts(self._walk, len(cells), start)
         unused = np.zeros((1, 0), dtype=np.int64)
         passed = int(visit(self._walk, head, stop - start, rank, index - before, unused))
-        candidate = np.empty_like(self._cells)
-        candidate[self._cells] = multisets.unrank(start + passed, len(self._cells), self._walk.rows)
+        candidate = np.empty_like(cells)
+        candidate[cells] = multisets.unrank(start + passed, len(cells), self._walk.rows)
         return candidate
+
+
+def _restored(counts: tuple[int, ...], scores: Scores, bounds: Integers, tallies: Integers) -> Enumeration:
+    return Enumeration(counts, prepare(scores), scores, bounds, tallies)
 
 
 def enumerate_scores(
@@ -132,7 +141,7 @@ def enumerate_scores(
     finally:
         if bar is not None:
             bar.close()
-    return Enumeration(tuple(tallies.sum(axis=0).tolist()), walk, scores.cells, bounds, tallies)
+    return Enumeration(tuple(tallies.sum(axis=0).tolist()), walk, scores, bounds, tallies)
 
 
 def tally_shard(walk: "Walk", cells: int, levels: int, shard: tuple[int, int]) -> Integers:

@@ -60,6 +60,15 @@ def uniform_integers(bound: int, count: int, source: BitSource) -> Integers:
     return drawn
 
 
+def uniform_permutation(count: int, source: BitSource) -> Integers:
+    """Draw a uniform permutation of 0..count-1, exactly: the order of keys, drawn anew if two are equal."""
+    while True:
+        keys = uniform_integers(1 << 62, count, source)
+        order = np.argsort(keys)
+        if (np.diff(keys[order]) > 0).all():
+            return order
+
+
 def two_sided_geometric(rate: Fraction, count: int, source: BitSource) -> Integers:
     """Draw independent X with P(X = x) proportional to exp(-rate |x|), exactly; int64, cut off at `CLIP`."""
     whole = whole_geometric(rate, count, source)

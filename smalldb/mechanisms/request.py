@@ -66,7 +66,7 @@ class Request:
         return "2^40 (the cap on n under add-remove)" if self.n is None else "n"
 
 
-def workload_of(queries: QueryClass | Workload | str | None, domain: Domain) -> Workload:
+def workload_of(queries: QueryClass | Workload | str | None, domain: Domain | None) -> Workload:
     """Build the workload over a domain; by default all cells of 1- and 2-way tables."""
     if not isinstance(domain, Domain):
         raise TypeError(

@@ -12,6 +12,7 @@ from smalldb.exact.numbers import Number, between_0_and_1, positive, share, whol
 from smalldb.mechanisms import Mechanism, Neighbours, Request, relation_of, workload_of
 from smalldb.planning.mechanisms import named
 from smalldb.planning.plans import Plan
+from smalldb.schema.arguments import SchemaLike, schema_or_none
 
 
 class Settings(TypedDict, total=False):
@@ -30,9 +31,10 @@ class Settings(TypedDict, total=False):
 
 
 def plan(
-    domain: Domain,
+    domain: Domain | None = None,
     queries: QueryClass | Workload | str | None = None,
     *,
+    schema: SchemaLike | None = None,
     n: int | None = None,
     epsilon: Number,
     delta: Number | None = None,
@@ -52,8 +54,10 @@ def plan(
     domain
         The universe.
     queries
-        The query class, its text such as "marginals:2", or a workload; by default all cells of 1- and
-        2-way tables.
+        The query class, its text such as "marginals:2", or a workload; by default the schema's, or all cells
+        of 1- and 2-way tables.
+    schema
+        In place of `domain`: a `smalldb.schema.Schema`, the path of its file, or its text.
     n
         Rows of the data: needed under replace-one, where it is public; refused under add-remove.
     epsilon, beta
@@ -90,6 +94,9 @@ def plan(
     >>> plan(Domain(["a", "b", "c"]), Conjunctions(2), n=1000, epsilon=1, rows=8).candidate_count
     6435
     """
+    known = schema_or_none(schema, domain)
+    if known is not None:
+        domain, queries = known.domain, known.queries if queries is None else queries
     relation = relation_of(neighbours)
     certifying = None if certificate is None else share(certificate, "certificate")
     exact_epsilon = positive(epsilon, "epsilon")

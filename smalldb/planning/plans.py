@@ -1,14 +1,15 @@
 """What a release will do and promise, as far as public numbers tell."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 
 from queries import Workload
+from smalldb.exact.numbers import as_text
 from smalldb.mechanisms import Mechanism, Neighbours, Request
 from smalldb.mechanisms.noise import plain_noise
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Plan:
     """What a release will do and promise; a function of public numbers alone.
 
@@ -26,8 +27,16 @@ class Plan:
 
     request: Request
     chosen: Mechanism
-    runner_up: "Plan | None" = field(default=None, repr=False)
+    runner_up: "Plan | None" = None
     refused: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        rows = "rows as the release will tell" if self.rows is None else f"{self.rows} rows"
+        what = f"{self.workload.text} over {len(self.workload.domain.columns)} columns"
+        return (
+            f"<Plan: {self.mechanism}, {rows}, {what}, epsilon {as_text(self.epsilon)}, "
+            f"{self.neighbours.value} neighbours>"
+        )
 
     @property
     def workload(self) -> Workload:
@@ -70,7 +79,9 @@ class Plan:
         if self.runner_up is not None:
             ours, theirs = (_figure(plan.chosen) for plan in (self, self.runner_up))
             return f"expected error {ours}, against {theirs} by {self.runner_up.mechanism}"
-        return f"others were passed over: {'; '.join(self.refused)}" if self.refused else None
+        # without what would help: nothing is wrong
+        reasons = dict.fromkeys(reason.partition(": ")[0] for reason in self.refused)
+        return f"passed over: {'; '.join(reasons)}" if reasons else None
 
     @property
     def candidates(self) -> str | None:

@@ -9,10 +9,10 @@ import numpy.typing as npt
 import pandas as pd
 
 from queries import DataError, Domain, QueryClass, Rows, Workload
-from queries.frames import as_frame, rows_of, universe_of
 from queries.packing import Integers
 from smalldb.planning import workload_of
 from smalldb.releasing.distances import MAX_VISITS, Distances, distances, visits
+from smalldb.schema.arguments import SchemaLike, counted, schema_or_none
 
 Floats = npt.NDArray[np.float64]
 
@@ -109,6 +109,7 @@ def evaluate(
     queries: QueryClass | Workload | str | None = None,
     *,
     domain: Domain | None = None,
+    schema: SchemaLike | None = None,
 ) -> Evaluation:
     """Answer every query on a real and on a synthetic table, exactly.
 
@@ -117,9 +118,13 @@ def evaluate(
     real, synthetic
         Tables of the domain's columns, or counted rows of one domain. The number of rows may differ.
     queries
-        A query class, its text, or a workload; by default all cells of the tables of 1 and 2 columns.
+        A query class, its text, or a workload; by default the schema's, or all cells of the tables of 1 and 2
+        columns.
     domain
         The universe; by default every column of `real` is a yes/no attribute and every cell can exist.
+    schema
+        In place of `domain`: a `smalldb.schema.Schema`, the path of its file, or its text. Both tables have
+        its columns then, as people write them.
 
     Raises
     ------
@@ -134,12 +139,14 @@ def evaluate(
     >>> evaluate(real, made, "conjunctions:2").max_error
     Fraction(1, 3)
     """
-    real, synthetic = (table if isinstance(table, Rows) else as_frame(table) for table in (real, synthetic))
-    universe = universe_of(real, domain)
-    if universe_of(synthetic, universe) != universe:
+    known = schema_or_none(schema, domain)
+    ours = counted(real, domain, known)
+    universe = ours.domain
+    if isinstance(synthetic, Rows) and synthetic.domain != universe:
         raise ValueError("the two tables are over different domains")
-    workload = workload_of(queries, universe)
-    ours, theirs = (rows_of(table, universe) for table in (real, synthetic))
+    stated = None if known is None else known.queries
+    workload = workload_of(stated if queries is None else queries, universe)
+    theirs = counted(synthetic, None if known is not None else universe, known)
     if ours.n == 0 or theirs.n == 0:
         raise DataError("a table has no rows")
     return Evaluation(workload, ours, theirs, workload.answers(ours), workload.answers(theirs))

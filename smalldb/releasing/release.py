@@ -3,19 +3,26 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Unpack, assert_never, final, overload
+from typing import Any, TypeAlias, Unpack, assert_never, final, overload
 
+import numpy as np
 import pandas as pd
 
 from queries import DataError, Domain, QueryClass, Rows, Workload
 from queries.domain import Bits
-from queries.frames import as_frame, rows_of, universe_of
+from queries.frames import as_frame, as_given, universe_of
 from smalldb.counting import Census
 from smalldb.exact.bits import BitSource, bit_source
+from smalldb.exact.integers import uniform_permutation
 from smalldb.mechanisms import MAX_N, Neighbours
 from smalldb.planning import Plan, Settings, plan
 from smalldb.releasing.evaluation import evaluate
 from smalldb.releasing.record import Record, make_record
+from smalldb.schema import Schema
+from smalldb.schema.arguments import SchemaLike, counted, schema_or_none
+
+Table: TypeAlias = Any
+"""A table of pandas, Polars or Arrow, or `queries.Rows`."""
 
 EMPTY = "the table has no rows: nothing to release (under add-remove it may be empty)"
 
@@ -78,22 +85,26 @@ class Release:
         What was decided before the data were read, from public numbers alone.
     places
         The rows of `data` as places of the universe's columns, shape (m, C).
+    schema
+        What `data` was written by; None: the places are their own labels.
     """
 
-    __slots__ = ("__confidential", "data", "places", "plan", "record")
+    __slots__ = ("__confidential", "data", "places", "plan", "record", "schema")
 
     def __init__(
         self,
-        data: pd.DataFrame,
+        data: Any,
         record: Record,
         plan: Plan,
         places: Bits,
+        schema: Schema | None = None,
         confidential: Confidential | None = None,
     ) -> None:
         self.data = data
         self.record = record
         self.plan = plan
         self.places = places
+        self.schema = schema
         self.__confidential = confidential
 
     def __repr__(self) -> str:
@@ -102,8 +113,9 @@ class Release:
             f"<Release: {', '.join(f'{key} {value}' for key, value in self.record.items() if key in public)}>"
         )
 
-    def __reduce__(self) -> tuple[type["Release"], tuple[pd.DataFrame, Record, Plan, Bits]]:
-        return Release, (self.data, self.record, self.plan, self.places)  # what is private does not travel
+    def __reduce__(self) -> tuple[type["Release"], tuple[Any, ...]]:
+        # what is private does not travel
+        return Release, (self.data, self.record, self.plan, self.places, self.schema)
 
     def __getstate__(self) -> None:
         return None
@@ -123,16 +135,25 @@ class Release:
 
 @overload
 def release(
-    plan: Plan, data: pd.DataFrame | Rows, /, *, rng: int | BitSource | None = None, progress: bool = False
+    plan: Plan,
+    data: Table,
+    /,
+    *,
+    schema: SchemaLike | None = None,
+    middle: bool = False,
+    rng: int | BitSource | None = None,
+    progress: bool = False,
 ) -> Release: ...
 
 
 @overload
 def release(
-    data: pd.DataFrame | Rows,
+    data: Table,
     queries: QueryClass | Workload | str | None = None,
     *,
     domain: Domain | None = None,
+    schema: SchemaLike | None = None,
+    middle: bool = False,
     rng: int | BitSource | None = None,
     progress: bool = False,
     **settings: Unpack[Settings],
@@ -140,10 +161,12 @@ def release(
 
 
 def release(
-    data: pd.DataFrame | Rows | Plan,
+    data: Any,
     queries: Any = None,
     *,
     domain: Domain | None = None,
+    schema: SchemaLike | None = None,
+    middle: bool = False,
     rng: int | BitSource | None = None,
     progress: bool = False,
     **settings: Any,
@@ -160,12 +183,12 @@ def release(
     Parameters
     ----------
     data
-        The table, without gaps, of pandas or of a library whose tables have ``to_pandas()`` (Polars, Arrow);
-        or already counted rows. Without `domain` its columns are bool or 0/1 integers; with `domain` they
-        hold what that says. Gaps and dates take a schema, whose ``encode`` counts the rows.
+        The table, of pandas or of a library whose tables have ``to_pandas()`` (Polars, Arrow); or already
+        counted rows. Its columns hold what `schema` says: numbers, categories, dates, yes/no, gaps. With
+        `domain` they hold labels, and with neither bool or 0/1 integers, without gaps.
     queries
         What the synthetic table shall answer well: a query class such as ``Marginals(2)``, its text
-        ("marginals:2"), or a workload; by default all cells of 1- and 2-way tables.
+        ("marginals:2"), or a workload; by default the schema's, or all cells of 1- and 2-way tables.
     epsilon
         The privacy parameter, exact: an int, Fraction, Decimal, text such as "1/2", or a float,
         which is read through its shortest decimal text.
@@ -177,6 +200,12 @@ def release(
         mechanism and rows of least public expected error; under add-remove rounds, with `n_max`.
     domain
         The public universe; by default every column is a yes/no attribute and every cell can exist.
+    schema
+        In place of `domain`: a `smalldb.schema.Schema`, the path of its file, or its text. The synthetic
+        table has the columns of the data again. Its rows are in random order, and a value is drawn from its
+        bin, uniformly: both are post-processing.
+    middle
+        With a schema: whether each bin is its middle instead, and the rows stay in the mechanism's order.
     neighbours
         "replace-one": n is public. "add-remove": n is private; SmallDB needs `rows` or `alpha`, answers need
         these and `n_max`, rounds need `n_max`.
@@ -207,8 +236,8 @@ def release(
     Returns
     -------
     Release
-        ``data`` (columns, order and dtypes of the input; numbers that have cuts become the labels of their
-        bins), ``record``, and ``confidential``.
+        ``data``, a table of the input's library (its columns in its order; without a schema, numbers that
+        have cuts become the labels of their bins), ``record``, and ``confidential``.
 
     Raises
     ------
@@ -226,36 +255,53 @@ def release(
     ((3, 2), ['int64', 'bool'], False)
     """
     source = bit_source(rng)
+    known = schema_or_none(schema, domain)
+    if middle and known is None:
+        raise ValueError("middle is for tables with a schema: without one, a bin is its label")
     if isinstance(data, Plan):
         if domain is not None or settings:
             raise TypeError("a plan has its domain and settings: release(plan, data, rng=..., progress=...)")
-        return _carry_out(data, _table(queries), source, progress)
+        return _carry_out(data, queries, known, middle, source, progress)
     table = _table(data)
-    universe = universe_of(table, domain)
+    universe = universe_of(table, domain) if known is None else known.domain
     public = settings.get("neighbours", Neighbours.REPLACE_ONE) == Neighbours.REPLACE_ONE
     n = (table.n if isinstance(table, Rows) else len(table)) if public else None
     if n == 0:
         raise ValueError(EMPTY)
-    return _carry_out(plan(universe, queries, n=n, **settings), table, source, progress)
+    if queries is None and known is not None:
+        queries = known.queries
+    return _carry_out(plan(universe, queries, n=n, **settings), data, known, middle, source, progress)
 
 
 def _table(data: object) -> pd.DataFrame | Rows:
     return data if isinstance(data, Rows) else as_frame(data)
 
 
-def _carry_out(plan: Plan, data: pd.DataFrame | Rows, source: BitSource, progress: bool) -> Release:
+def _carry_out(
+    plan: Plan, data: object, schema: Schema | None, middle: bool, source: BitSource, progress: bool
+) -> Release:
     """Release by a plan: the plan was made from public numbers, and here the data come in."""
-    universe = universe_of(data, plan.workload.domain)
-    table = rows_of(data, universe)
-    check_size(table, plan.neighbours)
-    if plan.n not in (None, table.n):
+    universe, table = plan.workload.domain, _table(data)
+    if schema is not None and schema.domain != universe:
+        raise ValueError("the plan was made for another schema")
+    rows = counted(table, universe if schema is None else None, schema)
+    check_size(rows, plan.neighbours)
+    if plan.n not in (None, rows.n):
         raise ValueError("the plan was made for another n")
-    drawn = plan.chosen.draw(table, source, progress)
-    synthetic = universe.decode(drawn.places, like=data if isinstance(data, pd.DataFrame) else None)
-    made = Rows.from_bits(universe, drawn.places)
-    confidential = Confidential(drawn.confidential, plan.workload, table, made)
+    drawn = plan.chosen.draw(rows, source, progress)
+    places = drawn.places
+    if schema is not None and not middle:
+        places = places[uniform_permutation(len(places), source)]
+    like = table if isinstance(table, pd.DataFrame) else None
+    if schema is None:
+        synthetic = universe.decode(places, like=like)
+    else:
+        synthetic = schema.decode(places, middle=middle, rng=source)
+        if like is not None:
+            synthetic = synthetic[[schema.names[i] for i in np.argsort(schema.chosen(list(like.columns)))]]
+    confidential = Confidential(drawn.confidential, plan.workload, rows, Rows.from_bits(universe, places))
     record = make_record(plan, private=source.private, drawn=drawn)
-    return Release(synthetic, record, plan, drawn.places, confidential)
+    return Release(as_given(synthetic, data), record, plan, places, schema, confidential)
 
 
 def check_size(table: Rows, relation: Neighbours) -> None:
@@ -280,15 +326,17 @@ def check_size(table: Rows, relation: Neighbours) -> None:
 
 
 def generate(
-    data: pd.DataFrame | Rows,
+    data: Table,
     queries: QueryClass | Workload | str | None = None,
     *,
     domain: Domain | None = None,
+    schema: SchemaLike | None = None,
+    middle: bool = False,
     rng: int | BitSource | None = None,
     progress: bool = False,
     **settings: Unpack[Settings],
-) -> pd.DataFrame:
-    """Release a synthetic table: `release`, without its record.
+) -> Any:
+    """Release a synthetic table, of the library of the given one: `release`, without its record.
 
     Takes the arguments of `release`.
 
@@ -296,4 +344,6 @@ def generate(
     >>> generate(frame, epsilon=1, rows=3).columns.tolist()
     ['a', 'b']
     """
-    return release(data, queries, domain=domain, rng=rng, progress=progress, **settings).data
+    return release(
+        data, queries, domain=domain, schema=schema, middle=middle, rng=rng, progress=progress, **settings
+    ).data

@@ -12,10 +12,14 @@ import queries
 from queries import DataError
 from queries.expressions import suggestion
 from queries.packing import Places
+from smalldb.exact.bits import BitSource
 from smalldb.schema.codings import Coding, binary, one_hot, thermometer
 from smalldb.schema.fields import as_field, spelled
-from smalldb.schema.kinds import Categories, Cuts, Dates, Flag, Kind
+from smalldb.schema.kinds import Categories, Cuts, Flag, Integers, Kind, Value
+from smalldb.schema.kinds.numbers import PLAIN, NumberFormat
 from smalldb.schema.pieces import Fields
+
+UNKNOWN = -1  # a field without a place
 
 _PLAIN = {"boolean": "bool", "Int64": "int64"}  # for columns without gaps
 
@@ -89,49 +93,90 @@ class Column:
         DataError
             A gap or another field that has no place: names the column, nothing else.
         """
-        texts = spelled(fields)
+        found = self.found(fields)
+        problem = self.problem(found)
+        if problem is not None:
+            raise DataError(problem)
+        return found
+
+    def problem(self, found: npt.NDArray[np.int64]) -> str | None:
+        """Tell what is wrong with the places that `found` has found; None: nothing."""
+        if (found == UNKNOWN).any():
+            others = '"other" or ' if isinstance(self.kind, Categories) else ""
+            return (
+                f"column {self.name!r} has values that its schema gives no place: "
+                f'{self.kind.spelling}; unknown = {others}"missing" gives the rest a place'
+            )
+        if not self.missing and (found == self.kind.size).any():
+            return f"column {self.name!r} has missing values: missing = true gives them a place"
+        return None
+
+    def found(self, fields: Fields) -> npt.NDArray[np.int64]:
+        """Find the place of each field, of a gap the one behind all others, or `UNKNOWN`: shape (r,).
+
+        Raises
+        ------
+        DataError
+            The fields are no single values: names the column.
+        """
+        texts = spelled(fields, self._numbers.decimal)
         if texts is None:
             raise DataError(f"column {self.name!r} holds what is no single value")
         codes, distinct = texts
         size, blank = self.kind.size, {"", *self.gaps}
-        found = np.empty(len(distinct), dtype=np.int64)
-        for i, text in enumerate(distinct):
-            place = size if text in blank else self.kind.place(text)
-            if place is None:
-                if not self.unknown:
-                    others = '"other" or ' if isinstance(self.kind, Categories) else ""
-                    raise DataError(
-                        f"column {self.name!r} has values that its schema gives no place: "
-                        f'{self.kind.spelling}; unknown = {others}"missing" gives the rest a place'
-                    )
-                place = size
-            found[i] = place
-        if not self.missing and (found == size).any():
-            raise DataError(f"column {self.name!r} has missing values: missing = true gives them a place")
-        return found[codes]
+        beyond = size if self.unknown else UNKNOWN
+        places = [size if text in blank else self.kind.place(text) for text in distinct]
+        return np.array([beyond if p is None else p for p in places], dtype=np.int64)[codes]
 
-    def decode(self, places: Places) -> "pd.Series[Any]":
+    def decode(self, places: Places, source: BitSource | None = None) -> "pd.Series[Any]":
         """Write each place, shape (r,), as a value of the column.
+
+        Without a source, a bin is its middle. With one, it is drawn from the bin, uniformly; a drawn value
+        that the column's dtype would round into another bin is the middle, too.
 
         ValueError: a place that the column does not have.
         """
         if len(places) and not 0 <= int(places.min()) <= int(places.max()) < len(self._values):
             raise ValueError(f"column {self.name!r}: it has {len(self._values)} places, numbered from 0")
-        return self._values.iloc[places].reset_index(drop=True)
+        middles = self._values.iloc[places].reset_index(drop=True)
+        drawn = None if source is None else self._drawn(places, source)
+        if drawn is None:
+            return middles
+        made = pd.Series(drawn, dtype=middles.dtype)
+        strayed = self.found(made) != places
+        return made.mask(strayed, middles) if strayed.any() else made
+
+    def _drawn(self, places: Places, source: BitSource) -> list[Value | None] | None:
+        """Draw a value for each place; None: each place has but one."""
+        values: list[Value | None] = [None] * len(places)
+        for place in np.unique(places).tolist():
+            if place == self.kind.size:
+                continue
+            at = np.flatnonzero(places == place).tolist()
+            drawn = self.kind.drawn(place, len(at), source)
+            if drawn is None:
+                return None
+            for i, value in zip(at, drawn, strict=True):
+                values[i] = value
+        return values
+
+    @property
+    def _numbers(self) -> NumberFormat:
+        return self.kind.numbers if isinstance(self.kind, Cuts | Integers) else PLAIN
 
     def _universe(self, coding: str) -> queries.Column:
         gap, kind = ["missing"] * self.missing, self.kind
         if isinstance(kind, Flag) and not gap:
             return queries.Column(self.name)
-        cuts = kind.cuts if isinstance(kind, Cuts | Dates) else ()
-        if cuts:
-            labels = kind.names(self.name, "bins")
-        else:
-            labels = ["no", "yes"] if isinstance(kind, Flag) else [str(value) for value in kind.values()]
+        labels = kind.names(self.name, "bins") if kind.labels is None else kind.labels
         code = self._code(coding)
-        ordered = bool(cuts) and not gap
         return queries.Column.coded(
-            self.name, labels + gap, code.names, code.table, ordered=ordered, cuts=cuts
+            self.name,
+            [*labels, *gap],
+            code.names,
+            code.table,
+            ordered=kind.ordered and not gap,
+            cuts=kind.cuts_told,
         )
 
     def _code(self, coding: str) -> Coding:
@@ -142,10 +187,15 @@ class Column:
 
     def _series(self) -> "pd.Series[Any]":
         """Return the value of each place, in the column's dtype; each must be found in its place again."""
-        values = [*self.kind.values(), *([None] if self.missing else [])]
         dtype = self.dtype
         if dtype is None:
             dtype = self.kind.dtype if self.missing else _PLAIN.get(self.kind.dtype, self.kind.dtype)
+        truth = isinstance(self.kind, Flag) and dtype in ("bool", "boolean")
+        values = [*([False, True] if truth else self.kind.values()), *([None] if self.missing else [])]
+        if not self._numbers.plain and dtype not in ("str", "string", "object"):
+            raise ValueError(
+                f'column {self.name!r}: what decimal or thousands write is text: leave dtype out, or "str"'
+            )
         problem = ValueError(
             f"column {self.name!r}: dtype {dtype!r} cannot hold its values"
             + (" and gaps" if self.missing else "")

@@ -10,31 +10,33 @@ import pandas as pd
 from smalldb.schema.pieces import Fields
 
 
-def as_field(value: object) -> str:
+def as_field(value: object, decimal: str = ".") -> str:
     """Spell a value of a table as a CSV file does; a whole float (an integer beside gaps) as an integer.
 
-    >>> as_field(np.float64(3.0)), as_field(np.float32(0.1)), as_field(" a ")
-    ('3', '0.1', 'a')
+    `decimal` is the sign with which numbers that are no texts are spelled.
+
+    >>> as_field(np.float64(3.0)), as_field(np.float32(0.1)), as_field(" a "), as_field(1.5, ",")
+    ('3', '0.1', 'a', '1,5')
     """
     if isinstance(value, str):
         return value.strip()
     if isinstance(value, float | np.floating) and float(value).is_integer() and abs(float(value)) < 1 << 53:
         return str(int(value))
-    return str(value)
+    return str(value).replace(".", decimal)
 
 
-def spelled(fields: Fields) -> tuple[npt.NDArray[np.intp], list[str]] | None:
+def spelled(fields: Fields, decimal: str = ".") -> tuple[npt.NDArray[np.intp], list[str]] | None:
     """Return the place of each field's text among the texts that occur, and these; None: no single values.
 
     The text of a field depends on its value and on the dtype of its column, which is public, and on no other
-    field. A gap is the empty text.
+    field. A gap is the empty text. Numbers that are no texts get this decimal sign.
 
     >>> spelled(pd.Series([True, 1, "1", None], dtype=object))
     (array([0, 1, 1, 2]), ['True', '1', ''])
     """
     column = fields.array if isinstance(fields, pd.Series) else fields
     if isinstance(column, pd.Categorical):
-        found = spelled(pd.Series(column.categories))
+        found = spelled(pd.Series(column.categories), decimal)
         if found is None:
             return None
         places, texts = found
@@ -45,13 +47,16 @@ def spelled(fields: Fields) -> tuple[npt.NDArray[np.intp], list[str]] | None:
     if column.dtype.kind in "biufmM" or isinstance(column.dtype, pd.StringDtype):
         codes, distinct = pd.factorize(fields)
         values = np.asarray(distinct)
-        texts = ["" if gap else as_field(value) for value, gap in zip(values, pd.isna(values), strict=True)]
+        texts = [
+            "" if gap else as_field(value, decimal)
+            for value, gap in zip(values, pd.isna(values), strict=True)
+        ]
     else:
         values = np.asarray(column, dtype=object)
         if {*map(type, values.tolist())} != {str}:
             if any(map(_is_list, {*map(type, values.tolist())})):
                 return None
-            values = _texts(values)
+            values = _texts(values, decimal)
         codes, distinct = pd.factorize(values)
         texts = [text.strip() for text in distinct]
     if (codes < 0).any():
@@ -59,9 +64,9 @@ def spelled(fields: Fields) -> tuple[npt.NDArray[np.intp], list[str]] | None:
     return codes, texts
 
 
-def _texts(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _texts(values: npt.NDArray[Any], decimal: str) -> npt.NDArray[Any]:
     texts = np.empty(len(values), dtype=object)
-    texts[:] = [as_field(value) for value in values.tolist()]
+    texts[:] = [as_field(value, decimal) for value in values.tolist()]
     texts[pd.isna(values)] = ""
     return texts
 

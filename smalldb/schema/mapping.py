@@ -1,17 +1,18 @@
 """A schema: the public columns of a table, the universe that they make, and the way there and back."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import final
 
 import numpy as np
 import pandas as pd
 
-from queries import Domain, Rows, spec
+from queries import DataError, Domain, Rows, spec
 from queries.expressions import parse, suggestion
 from queries.frames import as_frame
 from queries.packing import Integers, Places, places_dtype
+from smalldb.exact.bits import BitSource, bit_source
 from smalldb.schema.columns import Column
 from smalldb.schema.pieces import CHUNK, Fields, Piece, distinct, read_counts, tally
 
@@ -137,12 +138,22 @@ class Schema:
         DataError
             As `encode`.
         """
-        return tally(self.domain, (self._counted(fields, times, counts) for fields, times in pieces))
+        return tally(self.domain, self._counted_pieces(pieces, counts))
 
-    def decode(self, places: Places) -> pd.DataFrame:
+    def decode(
+        self, places: Places, *, middle: bool = False, rng: int | BitSource | None = None
+    ) -> pd.DataFrame:
         """Write rows of places, shape (r, C), as a table: the schema's columns with their dtypes.
 
-        A field is the middle of its bin, or its category; see the kinds of columns.
+        Parameters
+        ----------
+        places
+            Released places.
+        middle
+            Whether a bin is its middle. Otherwise it is a value of the bin, drawn uniformly: numbers of some
+            digits, days, or times; see the kinds of columns. Both are post-processing.
+        rng
+            Where draws come from, as in `smalldb.release`.
 
         Raises
         ------
@@ -151,17 +162,38 @@ class Schema:
         """
         if places.ndim != 2 or places.shape[1] != len(self.columns):
             raise ValueError(f"rows must be places of shape (r, {len(self.columns)})")
+        source = None if middle else bit_source(rng)
         return pd.DataFrame(
-            {column.name: column.decode(places[:, c]) for c, column in enumerate(self.columns)}
+            {column.name: column.decode(places[:, c], source) for c, column in enumerate(self.columns)}
         )
 
+    def _counted_pieces(
+        self, pieces: Iterable[Piece], counts: str | None
+    ) -> Iterator[tuple[Places, Sequence[int] | Integers]]:
+        """Yield the counted pieces; what is wrong with any column of any piece is told at the end."""
+        wrong: dict[str, str] = {}
+        for fields, times in pieces:
+            found = [column.found(fields[c]) for c, column in enumerate(self.columns)]
+            for column, each in zip(self.columns, found, strict=True):
+                problem = column.problem(each)
+                if problem is not None:
+                    wrong.setdefault(column.name, problem)
+            if not wrong:
+                yield self._counted(found, fields, times, counts)
+        if wrong:
+            raise DataError("; ".join(wrong[name] for name in self.names if name in wrong))
+
     def _counted(
-        self, fields: Sequence[Fields], times: Sequence[int] | None, counts: str | None
+        self,
+        found: Sequence[Integers],
+        fields: Sequence[Fields],
+        times: Sequence[int] | None,
+        counts: str | None,
     ) -> tuple[Places, Sequence[int] | Integers]:
         sizes = self.domain.sizes
         places = np.empty((len(fields[0]), len(sizes)), dtype=places_dtype(sizes), order="F")
-        for c, column in enumerate(self.columns):
-            places[:, c] = column.places(fields[c])
+        for c, each in enumerate(found):
+            places[:, c] = each
         if counts is not None:
             stated = read_counts(fields[-1], counts)
             return places, stated if times is None else [a * b for a, b in zip(stated, times, strict=True)]

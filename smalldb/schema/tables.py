@@ -23,7 +23,7 @@ from smalldb.schema import Schema
 from smalldb.schema.pieces import Piece, distinct, tally
 from smalldb.schema.sources import declared_dtypes, duckdb_pieces, parquet_pieces
 
-FORMS = ("csv", "jsonl", "parquet")
+FORMATS = ("csv", "jsonl", "parquet")
 CHUNK = 1 << 13  # lines of a CSV file that are read at a time
 
 _FIELDS = {"0": 0, "1": 1, "false": 0, "true": 1}  # what a yes/no field can hold
@@ -210,8 +210,8 @@ def written(frame: pd.DataFrame, form: str) -> bytes:
             return frame.to_parquet(engine="pyarrow", index=False)
         except ImportError as error:
             raise ValueError("Parquet files need pyarrow: pip install 'smalldb[parquet]'") from error
-    if form not in FORMS:
-        raise ValueError(f"a table is written as {', '.join(FORMS)}, not {form!r}")
+    if form not in FORMATS:
+        raise ValueError(f"a table is written as {', '.join(FORMATS)}, not {form!r}")
     plain = frame.copy()
     for name, column in frame.items():
         if isinstance(column.dtype, np.dtype | pd.DatetimeTZDtype) and column.dtype.kind == "M":

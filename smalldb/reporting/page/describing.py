@@ -7,6 +7,7 @@ from itertools import islice
 import pandas as pd
 
 from queries import Workload
+from queries.frames import as_frame
 from smalldb.planning import Neighbours, Plan
 from smalldb.releasing.evaluation import joint_shares
 from smalldb.releasing.record import Record
@@ -157,9 +158,12 @@ def errors(plan: Plan, record: Record) -> str:
 
 def contents(release: Release, schema: Schema | None, bounded: bool) -> str:
     """Show the synthetic data's own marginals and first rows; public, as the data are."""
-    shown = release.data if schema is None else schema.decode(release.places[:SHOWN_ROWS])
+    if schema is None or release.schema is not None:
+        shown = as_frame(release.data)[:SHOWN_ROWS]
+    else:
+        shown = schema.decode(release.places[:SHOWN_ROWS], middle=True)
     synthetic, workload = release.rows, release.plan.workload
-    rows = [(i + 1, *map(_field, row)) for i, row in enumerate(shown[:SHOWN_ROWS].itertuples(index=False))]
+    rows = [(i + 1, *map(_field, row)) for i, row in enumerate(shown.itertuples(index=False))]
     domain, said = synthetic.domain, "Shares of the synthetic rows. They are public, as the rows are."
     said += (
         " A share is within the bound above of that in the data, unless it is marked: not covered by a bound."

@@ -44,6 +44,7 @@ def page(release: Release, schema: Schema | None = None, comparison: Comparison 
     True
     """
     record, plan, synthetic = release.record, release.plan, release.rows
+    schema = release.schema if schema is None else schema
     title = f"A synthetic table of {record['rows']:,} rows"
     parts = [
         what(plan, record),

@@ -1,0 +1,58 @@
+"""The argument `schema` of public functions."""
+
+import os
+import re
+from typing import TypeAlias
+
+from queries import Domain, Rows
+from queries.frames import as_frame, rows_of, universe_of
+from smalldb.schema.mapping import Schema
+from smalldb.schema.parsing import parse_schema, read_schema
+
+SchemaLike: TypeAlias = Schema | str | os.PathLike[str]
+"""A schema, the path of its file, or its text."""
+
+
+def as_schema(given: SchemaLike) -> Schema:
+    """Return a schema, read from the path of its file or from its text if it is none yet.
+
+    Errors as `read_schema`; TypeError: neither.
+    """
+    if isinstance(given, Schema):
+        return given
+    if not isinstance(given, str | os.PathLike):
+        raise TypeError(
+            f"schema must be a Schema, the path of its file or its text, not {type(given).__name__}"
+        )
+    if isinstance(given, str) and re.search(r"[\n=]", given) and not os.path.exists(given):
+        return parse_schema(given)
+    return read_schema(os.fspath(given))
+
+
+def schema_or_none(given: SchemaLike | None, domain: object = None) -> Schema | None:
+    """Return the schema of an argument; beside one there may be no domain.
+
+    Errors as `as_schema`; TypeError: both, or a schema in place of a domain.
+    """
+    if isinstance(domain, Schema):
+        raise TypeError("domain is a queries.Domain: give a schema as schema=...")
+    if given is not None and domain is not None:
+        raise TypeError("give domain or schema, not both")
+    return None if given is None else as_schema(given)
+
+
+def counted(data: object, domain: Domain | None, schema: Schema | None) -> Rows:
+    """Count the rows of a table of any library, by the schema if there is one; `Rows` as they are.
+
+    Raises
+    ------
+    ValueError, TypeError, DataError
+        As `Schema.encode` and `queries.Rows.from_frame`; rows of another domain.
+    """
+    if isinstance(data, Rows):
+        universe_of(data, domain if schema is None else schema.domain)
+        return data
+    if schema is not None:
+        return schema.encode(as_frame(data))
+    table = as_frame(data)
+    return rows_of(table, universe_of(table, domain))

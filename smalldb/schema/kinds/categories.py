@@ -1,0 +1,101 @@
+"""One of a list of categories."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, final
+
+from smalldb.exact.bits import BitSource
+from smalldb.schema.kinds.edges import listed as as_list
+from smalldb.schema.kinds.protocol import MAX_PLACES, Value
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Categories:
+    """One of a public list of texts or whole numbers, compared as a CSV file spells them.
+
+    Parameters
+    ----------
+    listed
+        At least two with ``other`` and `groups`, distinct.
+    other
+        Whether a value outside the list counts as the category "other" (appended, if it is not listed).
+    groups
+        Further categories by their names, each with the values that count as it, beside its name.
+    """
+
+    codings: ClassVar[tuple[str, ...]] = ("one-hot", "bits")
+    spelling: ClassVar[str] = "a category is written exactly as its schema lists it"
+    cuts_told: ClassVar[tuple[str, ...]] = ()
+    ordered: ClassVar[bool] = False
+
+    listed: tuple[str | int, ...]
+    other: bool = False
+    groups: tuple[tuple[str, tuple[str | int, ...]], ...] = ()
+    _places: dict[str, int] = field(init=False, repr=False, compare=False)
+
+    def __init__(
+        self,
+        listed: Iterable[str | int],
+        other: bool = False,
+        groups: Mapping[str, Iterable[str | int]] | None = None,
+    ) -> None:
+        values = as_list(listed, "values")
+        members = {name: as_list(of, f"the group {name!r}") for name, of in (groups or {}).items()}
+        every = [*values, *(value for of in members.values() for value in of)]
+        if any(isinstance(v, bool) or not isinstance(v, str | int) for v in every):
+            raise TypeError("values must be texts or whole numbers")
+        if members:
+            values = [*map(str, values), *members]
+        if other and "other" not in values:
+            values = [*map(str, values), "other"]
+        if len({type(v) for v in values}) > 1:
+            raise TypeError("values must be all texts or all whole numbers")
+        if not 2 <= len(values) <= MAX_PLACES:
+            raise ValueError(
+                f"values must be 2 to {MAX_PLACES}, with 'other' (a column of one value: list it in ignore)"
+            )
+        places = {}
+        spelled = [(str(value), place) for place, value in enumerate(values)]
+        for name, of in members.items():
+            spelled += [(str(value), values.index(name)) for value in of if str(value) != name]
+        for text, place in spelled:
+            if not text or text != text.strip():
+                raise ValueError(f"values: {text!r} is empty, or has spaces at its ends")
+            if text in places:
+                raise ValueError(f"values: {text!r} stands more than once")
+            places[text] = place
+        object.__setattr__(self, "listed", tuple(values))
+        object.__setattr__(self, "other", other)
+        object.__setattr__(self, "groups", tuple((name, tuple(of)) for name, of in members.items()))
+        object.__setattr__(self, "_places", places)
+
+    @property
+    def size(self) -> int:
+        """How many categories there are."""
+        return len(self.listed)
+
+    @property
+    def dtype(self) -> str:
+        """Int64 if the values are whole numbers."""
+        return "Int64" if isinstance(self.listed[0], int) else "str"
+
+    @property
+    def labels(self) -> Sequence[str]:
+        """The categories."""
+        return [str(value) for value in self.listed]
+
+    def place(self, text: str) -> int | None:
+        """Find the place of a field."""
+        return self._places.get(text, self._places["other"] if self.other else None)
+
+    def names(self, column: str, coding: str) -> list[str]:
+        """Name each category."""
+        return [f"{column}={value}" for value in self.listed]
+
+    def values(self) -> Sequence[Value]:
+        """Return the categories."""
+        return self.listed
+
+    def drawn(self, place: int, count: int, source: BitSource) -> None:
+        """There is one value for each place."""

@@ -1,0 +1,219 @@
+"""Dates and moments, in bins."""
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta
+from itertools import pairwise
+from typing import ClassVar, NamedTuple, final
+
+from smalldb.exact.bits import BitSource
+from smalldb.exact.numbers import whole
+from smalldb.schema.kinds.edges import (
+    BINS,
+    bin_names,
+    check_bins,
+    check_cuts,
+    equal_steps,
+    listed,
+    uniform_between,
+)
+from smalldb.schema.kinds.protocol import Value
+
+_DATE = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})(?:[T ].*)?", re.DOTALL)
+_EDGE = re.compile(
+    r"([0-9]{4})(?:-([0-9]{2})(?:-([0-9]{2})(?:[T ]([0-9]{2}):([0-9]{2})(?::([0-9]{2}))?)?)?)?"
+)
+_CLOCK = re.compile("%[HIMSTXcrRp]")
+_START = datetime(1, 1, 1)
+
+Day = int | str | date
+
+
+class Edge(NamedTuple):
+    """A year, month, day or time of the calendar."""
+
+    text: str
+    start: datetime
+    last: datetime  # its last day, or its last second
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Dates:
+    """A date, of which only the bin is kept.
+
+    Without `form` it is written year-month-day, and a time behind it is passed over, if no cut has one.
+    The middle of a bin of years is the first of July of its (lower) middle year, of others its middle day.
+
+    Parameters
+    ----------
+    cuts
+        Ascending, at least one: years (2000), months ("2000-04"), days ("2000-04-01") or times
+        ("2000-04-01T12:30"), where bins begin.
+    low, high
+        What the values of the outer bins are taken from, likewise, the whole of `high` included:
+        ``low < cuts[0]``, ``high >= cuts[-1]``.
+    form
+        How fields write a date, as `datetime.strptime` reads it, such as "%d.%m.%Y"; released values are
+        texts of that form. A typed date is read whatever the form. None: year-month-day.
+    """
+
+    codings: ClassVar[tuple[str, ...]] = BINS
+    labels: ClassVar[None] = None
+    ordered: ClassVar[bool] = True
+    spelling: ClassVar[str] = 'a date is written as 1999-12-31, or as its schema says: format = "%d.%m.%Y"'
+
+    cuts: tuple[int | str, ...]
+    low: int | str
+    high: int | str
+    form: str | None = None
+    _edges: tuple[Edge, ...] = field(init=False, repr=False, compare=False)
+    _starts: tuple[datetime, ...] = field(init=False, repr=False, compare=False)
+
+    def __init__(self, cuts: Iterable[Day], low: Day, high: Day, form: str | None = None) -> None:
+        edges = [as_edge(cut, "cuts") for cut in listed(cuts, "cuts")]
+        first, last = as_edge(low, "range"), as_edge(high, "range")
+        check_cuts([edge.start for edge in edges], first.start, last.last)
+        object.__setattr__(self, "cuts", tuple(_stated(edge) for edge in edges))
+        object.__setattr__(self, "low", _stated(first))
+        object.__setattr__(self, "high", _stated(last))
+        object.__setattr__(self, "form", form)
+        object.__setattr__(self, "_edges", (first, *edges, last))
+        object.__setattr__(self, "_starts", tuple(edge.start for edge in edges))
+        if form is not None and self._unreadable():
+            raise ValueError(
+                f"format {form!r} does not tell the dates of the bins: expected one such as "
+                f"{'%d.%m.%Y %H:%M' if self._timed else '%d.%m.%Y'!r}"
+            )
+
+    @classmethod
+    def of_bins(cls, bins: object, low: Day, high: Day, form: str | None = None) -> "Dates":
+        """Make bins of equal width, in whole years, days or minutes, to within one."""
+        wanted, first, last = check_bins(bins), as_edge(low, "range"), as_edge(high, "range")
+        if len(first.text) == len(last.text) == 4:
+            return cls(equal_steps(int(first.text), int(last.text), wanted), low, high, form)
+        timed = max(len(first.text), len(last.text)) > 10
+        unit = timedelta(minutes=1) if timed else timedelta(days=1)
+        steps = equal_steps(0, (last.last - first.start) // unit, wanted)
+        texts = [(first.start + step * unit).isoformat()[: 16 if timed else 10] for step in steps]
+        return cls(texts, low, high, form)
+
+    @property
+    def size(self) -> int:
+        """How many bins there are."""
+        return len(self.cuts) + 1
+
+    @property
+    def dtype(self) -> str:
+        """A date of pandas; text where the schema says how dates are written."""
+        return "datetime64[s]" if self.form is None else "str"
+
+    @property
+    def cuts_told(self) -> Sequence[str]:
+        """The cuts, as they are stated."""
+        return [str(cut) for cut in self.cuts]
+
+    def place(self, text: str) -> int | None:
+        """Find the bin of a field."""
+        found = None if self.form is None else _parsed(text, self.form)
+        if found is None and (written := _DATE.fullmatch(text)):
+            try:
+                day = text if self._timed else written[1]
+                found = datetime.fromisoformat(day).replace(tzinfo=None)
+            except ValueError:
+                return None
+        return None if found is None else bisect_right(self._starts, found)
+
+    def names(self, column: str, coding: str) -> list[str]:
+        """Name each bin, or what reaches each cut."""
+        return bin_names(column, self.cuts_told, coding)
+
+    def values(self) -> Sequence[Value]:
+        """Return a date inside each bin, as text."""
+        if all(isinstance(edge, int) for edge in (self.low, *self.cuts, self.high)):
+            years = [edge.start.year for edge in self._edges]
+            middles = [(a + b - 1) // 2 for a, b in pairwise([*years[:-1], years[-1] + 1])]
+            return [self._text(datetime(year, 7, 1)) for year in middles]
+        return [self._moment(sum(self._grid(place)) // 2) for place in range(self.size)]
+
+    def drawn(self, place: int, count: int, source: BitSource) -> Sequence[Value]:
+        """Draw days of the bin, or seconds or minutes where cuts or format have times; all alike likely."""
+        steps = uniform_between(*self._grid(place), count, source)
+        texts = {step: self._moment(step) for step in {*steps}}
+        return [texts[step] for step in steps]
+
+    @property
+    def _timed(self) -> bool:
+        return _CLOCK.search(self.form or "") is not None or any(len(edge.text) > 10 for edge in self._edges)
+
+    @property
+    def _step(self) -> timedelta:
+        """How far values are apart."""
+        if not self._timed:
+            return timedelta(days=1)
+        seconds = any(edge.start.second for edge in self._edges) or bool(self.form and "%S" in self.form)
+        return timedelta(seconds=1) if seconds else timedelta(minutes=1)
+
+    def _grid(self, place: int) -> tuple[int, int]:
+        """Return the first and last value of a bin, in steps."""
+        unit, (first, last) = self._step, self._edges[place : place + 2]
+        end = last.last if place == len(self.cuts) else last.start - timedelta(seconds=1)
+        return (first.start - _START) // unit, (end - _START) // unit
+
+    def _moment(self, step: int) -> str:
+        return self._text(_START + step * self._step)
+
+    def _text(self, moment: datetime) -> str:
+        if self.form is not None:
+            return moment.strftime(self.form)
+        return moment.isoformat() if self._timed else moment.date().isoformat()
+
+    def _unreadable(self) -> bool:
+        """Tell whether a value of some bin, as written, is not found in it: its ends, and one a year."""
+        year = timedelta(days=365) // self._step
+        for place in range(self.size):
+            first, last = self._grid(place)
+            if any(self.place(self._moment(step)) != place for step in (*range(first, last, year), last)):
+                return True
+        return False
+
+
+def as_edge(given: object, name: str) -> Edge:
+    """Read a year, month, day or time of a schema; TOML has days and times of its own."""
+    if isinstance(given, date):
+        given = given.isoformat()
+    elif not isinstance(given, str):
+        given = f"{whole(given, f'a year of {name}'):04}"
+    found = _EDGE.fullmatch(given)
+    problem = f"{name}: {given!r} is no year, month (1999-12), day (1999-12-31) or time (1999-12-31T18:30)"
+    if given.isdecimal() and len(given) > 4:
+        raise ValueError(f"{name} must end by the year 9999")
+    if found is None:
+        raise ValueError(problem)
+    year, month, day, hour, minute, second = (part and int(part) for part in found.groups())
+    try:
+        start = datetime(int(year or 0), month or 1, day or 1, hour or 0, minute or 0, second or 0)
+    except ValueError as error:
+        raise ValueError(problem) from error
+    text = given.replace(" ", "T")
+    if hour is not None:
+        return Edge(text, start, start)
+    if day is not None:
+        return Edge(text, start, start + timedelta(hours=24, seconds=-1))
+    if (month or 12) == 12:
+        return Edge(text, start, datetime(start.year, 12, 31, 23, 59, 59))
+    over = datetime(start.year, start.month + 1, 1) - timedelta(seconds=1)
+    return Edge(text, start, over)
+
+
+def _stated(edge: Edge) -> int | str:
+    return int(edge.text) if len(edge.text) == 4 else edge.text
+
+
+def _parsed(text: str, form: str) -> datetime | None:
+    try:
+        return datetime.strptime(text, form).replace(tzinfo=None)
+    except ValueError:
+        return None

@@ -1,0 +1,66 @@
+"""The edges of bins: checked, named, of equal width, and a uniform draw between two of them."""
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import Any, TypeVar
+
+from smalldb.exact.bits import BitSource
+from smalldb.exact.integers import uniform_below, uniform_integers
+from smalldb.schema.kinds.protocol import MAX_PLACES
+
+_T = TypeVar("_T")
+
+BINS = ("thermometer", "bins", "bits")  # codings
+
+
+def listed(values: Iterable[_T], name: str) -> list[_T]:
+    """Return a list, refusing what is none."""
+    if not isinstance(values, Iterable) or isinstance(values, str):
+        raise TypeError(f"{name} must be a list")
+    return list(values)
+
+
+def check_cuts(cuts: Sequence[Any], low: Any, high: Any) -> None:
+    """Refuse cuts that are too many, do not ascend or leave the range."""
+    if not 1 <= len(cuts) < MAX_PLACES:
+        raise ValueError(f"cuts must be 1 to {MAX_PLACES - 1}")
+    if any(a >= b for a, b in pairwise(cuts)):
+        raise ValueError("cuts must ascend, each above the one before")
+    if not (low < cuts[0] and cuts[-1] <= high):
+        raise ValueError("range must begin below the first cut and end at the last cut or above it")
+
+
+def bin_names(column: str, cuts: Sequence[str], coding: str) -> list[str]:
+    """Name each bin, or for a thermometer what reaches each cut."""
+    reached = [f"{column}>={cut}" for cut in cuts]
+    if coding == "thermometer":
+        return reached
+    inner = [f"{low}<={column}<{high}" for low, high in pairwise(cuts)]
+    return [f"{column}<{cuts[0]}", *inner, reached[-1]]
+
+
+def check_bins(bins: object) -> int:
+    """Read how many bins of equal width are wanted."""
+    if isinstance(bins, bool) or not isinstance(bins, int) or not 2 <= bins <= MAX_PLACES:
+        raise ValueError(f"bins must be a whole number from 2 to {MAX_PLACES}")
+    return bins
+
+
+def equal_steps(low: int, high: int, bins: int) -> list[int]:
+    """Return where the second and later of equally many whole numbers from low to high begin.
+
+    >>> equal_steps(0, 99, 4), equal_steps(0, 9, 3)
+    ([25, 50, 75], [3, 6])
+    """
+    count = high + 1 - low
+    if not bins <= count:
+        raise ValueError(f"bins must be at most {max(count, 0)}: the range has no more steps")
+    return [low + count * i // bins for i in range(1, bins)]
+
+
+def uniform_between(low: int, high: int, count: int, source: BitSource) -> list[int]:
+    """Draw independent uniform integers of low..high, exactly."""
+    span = high + 1 - low
+    if span <= 1 << 62:
+        return [low + step for step in uniform_integers(span, count, source).tolist()]
+    return [low + uniform_below(span, source) for _ in range(count)]

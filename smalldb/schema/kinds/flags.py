@@ -1,0 +1,79 @@
+"""Yes or no."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, final
+
+from smalldb.exact.bits import BitSource
+from smalldb.schema.kinds.edges import listed
+from smalldb.schema.kinds.protocol import Value
+
+_USUAL = {"0": 0, "false": 0, "no": 0, "n": 0, "1": 1, "true": 1, "yes": 1, "y": 1}
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """Yes or no: true/false, yes/no, y/n or 1/0 in any case, or spellings of one's own.
+
+    Parameters
+    ----------
+    true, false
+        What means yes and no, exactly as spelled; with them no other spelling is taken, but true/false.
+        The first of each is what is written. Empty: the usual spellings, and truth is written.
+    """
+
+    codings: ClassVar[tuple[str, ...]] = ("thermometer",)
+    spelling: ClassVar[str] = (
+        "bool takes true/false, yes/no, y/n and 1/0, or what its lists true = [...] and false = [...] say"
+    )
+    size: ClassVar[int] = 2
+    labels: ClassVar[Sequence[str]] = ("no", "yes")
+    cuts_told: ClassVar[tuple[str, ...]] = ()
+    ordered: ClassVar[bool] = False
+
+    true: tuple[str | int, ...] = ()
+    false: tuple[str | int, ...] = ()
+    _places: dict[str, int] = field(init=False, repr=False, compare=False)
+
+    def __init__(self, true: Iterable[str | int] = (), false: Iterable[str | int] = ()) -> None:
+        sides = [listed(false, "false"), listed(true, "true")]
+        if any(isinstance(v, bool) or not isinstance(v, str | int) for v in sides[0] + sides[1]):
+            raise TypeError("true and false must be lists of texts or whole numbers")
+        if bool(sides[0]) != bool(sides[1]):
+            raise ValueError("give both lists, true = [...] and false = [...], or neither")
+        places: dict[str, int] = {}
+        for place, side in enumerate(sides):
+            for text in map(str, side):
+                if not text or text != text.strip():
+                    raise ValueError(f"true and false: {text!r} is empty, or has spaces at its ends")
+                if places.setdefault(text, place) != place:
+                    raise ValueError(f"true and false: {text!r} stands in both")
+        object.__setattr__(self, "false", tuple(sides[0]))
+        object.__setattr__(self, "true", tuple(sides[1]))
+        object.__setattr__(self, "_places", places)
+
+    @property
+    def dtype(self) -> str:
+        """Truth, or what the lists are of."""
+        if not self.true:
+            return "boolean"
+        return "Int64" if all(isinstance(value, int) for value in self.values()) else "str"
+
+    def place(self, text: str) -> int | None:
+        """Find the place of a field."""
+        if not self._places:
+            return _USUAL.get(text.lower())
+        found = self._places.get(text)
+        return {"false": 0, "true": 1}.get(text.lower()) if found is None else found
+
+    def names(self, column: str, coding: str) -> list[str]:
+        """Name what yes reaches as the column."""
+        return [column]
+
+    def values(self) -> Sequence[Value]:
+        """Return False and True, or the first spelling of each."""
+        return [self.false[0], self.true[0]] if self.true else [False, True]
+
+    def drawn(self, place: int, count: int, source: BitSource) -> None:
+        """There is one value for each place."""

@@ -1,0 +1,52 @@
+"""What a kind of column is to the rest of the house."""
+
+from collections.abc import Sequence
+from typing import ClassVar, Protocol
+
+from smalldb.exact.bits import BitSource
+
+Value = bool | int | float | str
+
+MAX_PLACES = 1 << 12  # of one column
+
+
+class Kind(Protocol):
+    """A kind of column: places 0, 1, ..., ``size - 1``, fixed by public choices alone."""
+
+    codings: ClassVar[tuple[str, ...]]
+    spelling: ClassVar[str]  # how fields are written, for a refusal
+
+    @property
+    def size(self) -> int:
+        """How many places there are."""
+
+    @property
+    def dtype(self) -> str:
+        """The dtype of the decoded column, if nobody chooses one; of a nullable kind where there is one."""
+
+    @property
+    def labels(self) -> Sequence[str] | None:
+        """What people call each place, if not by its name (see `names`)."""
+
+    @property
+    def cuts_told(self) -> Sequence[str]:
+        """The cuts that ranges such as ``age>=40`` may speak of; empty: the places are no bins."""
+
+    @property
+    def ordered(self) -> bool:
+        """Whether the places are in a meaningful order."""
+
+    def place(self, text: str) -> int | None:
+        """Find the place of a field, spelled as in a CSV file; None: it has none."""
+
+    def names(self, column: str, coding: str) -> list[str]:
+        """Name each place (``sex=female``); for a thermometer what places 1, 2, ... reach (``age>=40``)."""
+
+    def values(self) -> Sequence[Value]:
+        """Return one value for each place: its category, or the middle of its bin."""
+
+    def drawn(self, place: int, count: int, source: BitSource) -> Sequence[Value] | None:
+        """Draw independent values, uniform over those of a place; None: there is but one, as `values` has it.
+
+        Uniform over a grid of values: exactly, and from public choices alone.
+        """

@@ -1,0 +1,122 @@
+"""Times of the day, in bins."""
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import time
+from typing import ClassVar, final
+
+from smalldb.exact.bits import BitSource
+from smalldb.schema.kinds.edges import (
+    BINS,
+    bin_names,
+    check_bins,
+    check_cuts,
+    equal_steps,
+    listed,
+    uniform_between,
+)
+from smalldb.schema.kinds.protocol import Value
+
+_TIME = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])(?::([0-5][0-9])(?:\.[0-9]+)?)?")
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Times:
+    """A time of the day, of which only the bin is kept.
+
+    Parameters
+    ----------
+    cuts
+        Ascending, at least one: texts such as "06:30" or "06:30:15", where bins begin.
+    low, high
+        What the values of the outer bins are taken from, both included.
+    """
+
+    codings: ClassVar[tuple[str, ...]] = BINS
+    labels: ClassVar[None] = None
+    ordered: ClassVar[bool] = True
+    dtype: ClassVar[str] = "str"
+    spelling: ClassVar[str] = "a time is written as 18:30 or 18:30:15"
+
+    cuts: tuple[str, ...]
+    low: str
+    high: str
+    _starts: tuple[int, ...] = field(init=False, repr=False, compare=False)
+
+    def __init__(
+        self, cuts: Iterable[str | time], low: str | time = "00:00", high: str | time = "23:59"
+    ) -> None:
+        starts = tuple(_edge(cut, "cuts") for cut in listed(cuts, "cuts"))
+        first, last = _edge(low, "range"), _edge(high, "range")
+        check_cuts(starts, first, last)
+        object.__setattr__(self, "cuts", tuple(map(_text, starts)))
+        object.__setattr__(self, "low", _text(first))
+        object.__setattr__(self, "high", _text(last))
+        object.__setattr__(self, "_starts", starts)
+
+    @classmethod
+    def of_bins(cls, bins: object, low: str | time = "00:00", high: str | time = "23:59") -> "Times":
+        """Make bins of equal width, to within a minute."""
+        first, last = _edge(low, "range") // 60, _edge(high, "range") // 60
+        return cls([_text(60 * step) for step in equal_steps(first, last, check_bins(bins))], low, high)
+
+    @property
+    def size(self) -> int:
+        """How many bins there are."""
+        return len(self.cuts) + 1
+
+    @property
+    def cuts_told(self) -> Sequence[str]:
+        """The cuts."""
+        return self.cuts
+
+    def place(self, text: str) -> int | None:
+        """Find the bin of a field."""
+        seconds = _seconds(text)
+        return None if seconds is None else bisect_right(self._starts, seconds)
+
+    def names(self, column: str, coding: str) -> list[str]:
+        """Name each bin, or what reaches each cut."""
+        return bin_names(column, self.cuts_told, coding)
+
+    def values(self) -> Sequence[Value]:
+        """Return the middle of each bin."""
+        return [_text(sum(self._grid(place)) // 2 * self._step) for place in range(self.size)]
+
+    def drawn(self, place: int, count: int, source: BitSource) -> Sequence[Value]:
+        """Draw times of the bin, all alike likely: minutes, or seconds where cuts or range have them."""
+        return [_text(step * self._step) for step in uniform_between(*self._grid(place), count, source)]
+
+    @property
+    def _step(self) -> int:
+        return 1 if any(len(edge) > 5 for edge in (self.low, *self.cuts, self.high)) else 60
+
+    def _grid(self, place: int) -> tuple[int, int]:
+        """Return the first and last value of a bin, in steps."""
+        edges = (_edge(self.low, ""), *self._starts, _edge(self.high, ""))
+        last = edges[place + 1] - (place < len(self.cuts))
+        return edges[place] // self._step, last // self._step
+
+
+def _edge(given: object, name: str) -> int:
+    text = given.isoformat() if isinstance(given, time) else given
+    found = _seconds(text) if isinstance(text, str) else None
+    if found is None:
+        raise ValueError(f'{name} must be times of the day, such as "06:30"')
+    return found
+
+
+def _seconds(text: str) -> int | None:
+    found = _TIME.fullmatch(text)
+    if found is None:
+        return None
+    hour, minute, second = (int(part or 0) for part in found.groups())
+    return 3600 * hour + 60 * minute + second
+
+
+def _text(seconds: int) -> str:
+    minutes, second = divmod(seconds, 60)
+    return f"{minutes // 60:02}:{minutes % 60:02}" + (f":{second:02}" if second else "")

@@ -1,0 +1,243 @@
+"""Schemas as TOML files."""
+
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+from queries.expressions import suggestion
+from smalldb.schema.columns import Column
+from smalldb.schema.kinds import Categories, Cuts, Dates, Flag, Integers, Kind, Times
+from smalldb.schema.kinds.numbers import NumberFormat
+from smalldb.schema.lines import key_lines, line_of
+from smalldb.schema.mapping import Schema, unreadable
+
+_Type: TypeAlias = "type | tuple[type, ...]"
+
+_TOP: dict[str, _Type] = {"columns": dict, "valid": (str, list), "queries": str, "ignore": (str, list)}
+_SHARED: dict[str, _Type] = {"kind": str, "missing": (bool, list), "unknown": str, "dtype": str}
+_SIGNS: dict[str, _Type] = {"decimal": str, "thousands": str}
+_BINS: dict[str, _Type] = {"cuts": list, "range": list, "bins": int}
+_KEYS: dict[str, dict[str, _Type]] = {
+    "bool": {"true": list, "false": list},
+    "categories": {"values": list, "groups": dict, "coding": str},
+    "cuts": {**_BINS, "decimals": int, **_SIGNS, "coding": str},
+    "integers": {"range": list, **_SIGNS, "coding": str},
+    "dates": {**_BINS, "format": str, "coding": str},
+    "times": {**_BINS, "coding": str},
+}
+_NEEDED: dict[str, tuple[tuple[str, ...], ...]] = {  # of each, one
+    "bool": (),
+    "categories": (("values", "groups"),),
+    "cuts": (("cuts", "bins"), ("range",)),
+    "integers": (("range",),),
+    "dates": (("cuts", "bins"), ("range",)),
+    "times": (("cuts", "bins"),),
+}
+_UNKNOWN = {"categories": ("missing", "other"), "integers": ("missing", "nearest")}
+_EXAMPLES = {
+    "columns": "[columns.age]",
+    "values": 'values = ["north", "south"]',
+    "cuts": "cuts = [18, 65]",
+    "range": "range = [0, 110]",
+}
+_NAMED: dict[_Type, str] = {
+    dict: "a table",
+    str: "a text",
+    int: "a whole number",
+    list: "a list, in square brackets",
+    (bool, list): "true, false or a list of texts",
+    (str, list): "a text or a list of texts",
+}
+
+
+class _Fault(NamedTuple):
+    """What is wrong, and with which key."""
+
+    said: str
+    key: str | None = None
+
+
+def read_schema(path: str) -> Schema:
+    """Read a schema from a TOML file.
+
+    Raises
+    ------
+    OSError
+        The file cannot be read.
+    ValueError
+        It is no TOML in UTF-8 or no schema: names the file, and each column, key and line that is wrong.
+    """
+    try:
+        return parse_schema(Path(path).read_text(encoding="utf-8"))
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is not a text in UTF-8") from error
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{path}: {error}") from error
+
+
+def parse_schema(text: str) -> Schema:
+    r"""Read a schema from the text of a TOML file; errors as `read_schema`, without the file.
+
+    >>> parse_schema('[columns.age]\nkind = "cuts"\ncuts = [18, 65]\nrange = [0, 99]').domain.attributes
+    ('age>=18', 'age>=65')
+    """
+    try:
+        given = tomllib.loads(text, parse_float=Decimal)
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(f"not TOML: {' '.join(str(error).split())}") from error
+    except RecursionError as error:
+        raise ValueError("not TOML of a schema: it is nested too deeply") from error
+    wrong: list[tuple[str, tuple[str, ...]]] = []  # with the path of the key
+    wrong += [(said, (key or "",)) for said, key in _faults(given, _TOP, (("columns",),))]
+    columns = []
+    tables = given.get("columns")
+    for name, described in tables.items() if isinstance(tables, dict) else ():
+        try:
+            columns.append(_column(name, described))
+        except _Wrong as error:
+            for said, key in error.faults:
+                told = said if said.startswith("column ") else f"column {name!r}: {said}"
+                wrong.append((told, ("columns", name, key or "")))
+    ignored, rules = _texts(given, "ignore"), _texts(given, "valid")
+    wrong += [
+        (f"{key} must be a list of texts", (key,))
+        for key, texts in (("ignore", ignored), ("valid", rules))
+        if texts is None
+    ]
+    queries, valid = given.get("queries"), given.get("valid")
+    if not wrong:
+        try:
+            return Schema(tuple(columns), valid if isinstance(valid, str) else rules, queries, ignored or ())
+        except ValueError as error:
+            key = "queries" if str(error).startswith("unknown query") else "valid"
+            wrong.append((str(error), (key,)))
+    else:
+        if isinstance(queries, str):
+            wrong += [(said, ("queries",)) for said in unreadable(queries, ())]
+        wrong += [(said, ("valid",)) for said in unreadable(None, rules or ())]
+    lines = key_lines(text)
+    placed = ((said, line_of(lines, path)) for said, path in dict.fromkeys(wrong))
+    raise ValueError("; ".join(said if line is None else f"{said} (line {line})" for said, line in placed))
+
+
+class _Wrong(ValueError):
+    """Errors of one column."""
+
+    def __init__(self, *faults: _Fault) -> None:
+        super().__init__(*faults)
+        self.faults = faults
+
+
+def _column(name: str, given: object) -> Column:
+    if not isinstance(given, dict):
+        raise _Wrong(_Fault("expected a table of what it can hold"))
+    every = _SHARED | {key: form for keys in _KEYS.values() for key, form in keys.items()}
+    wrong, kind = [*_faults(given, every, ())], given.get("kind")
+    if not isinstance(kind, str) or kind not in _KEYS:
+        draft = "fill in the draft: " if kind == "" else ""
+        near = suggestion(kind, _KEYS) if isinstance(kind, str) else ""
+        raise _Wrong(*wrong, _Fault(f"{draft}kind must be one of {', '.join(_KEYS)}{near}", "kind"))
+    keys = _KEYS[kind]
+    empty = [key for key in ("values", "cuts", "range") if key in keys and given.get(key) == []]
+    wrong += [_Fault(f"fill in the draft: {key} is empty", key) for key in empty]
+    wrong += [fault for fault in _faults(given, _SHARED | keys, _NEEDED[kind]) if fault not in wrong]
+    if "cuts" in given and "bins" in given and "bins" in keys:
+        wrong.append(_Fault("give cuts or bins, not both", "bins"))
+    choices, unknown = _UNKNOWN.get(kind, ("missing",)), given.get("unknown")
+    if isinstance(unknown, str) and unknown not in choices:
+        said = f"unknown must be {' or '.join(map(repr, choices))}, or left out: refused then"
+        wrong.append(_Fault(said + suggestion(unknown, choices), "unknown"))
+    gaps = () if isinstance(given.get("missing"), bool) else _texts(given, "missing")
+    if gaps is None:
+        wrong.append(_Fault("missing must be a list of texts", "missing"))
+    if wrong:
+        raise _Wrong(*wrong)
+    try:
+        return Column(
+            name,
+            _BUILD[kind](given),
+            coding=given.get("coding"),
+            missing=given.get("missing", False) is not False,
+            gaps=gaps or (),
+            unknown=unknown == "missing",
+            dtype=given.get("dtype"),
+        )
+    except (ValueError, TypeError) as error:
+        said = str(error)
+        first = said.removeprefix(f"column {name!r}: ").split(" ")[0].rstrip(":")
+        raise _Wrong(_Fault(said, first if first in given else None)) from error
+
+
+def _range(given: Mapping[str, Any]) -> tuple[Any, Any]:
+    ends: list[Any] = given["range"]
+    if len(ends) != 2:
+        raise ValueError("range must be a list of two, the lowest and the highest")
+    return ends[0], ends[1]
+
+
+def _numbers(given: Mapping[str, Any]) -> NumberFormat:
+    return NumberFormat(**{key: given[key] for key in _SIGNS if key in given})
+
+
+def _cuts(given: Mapping[str, Any]) -> Cuts:
+    low, high = _range(given)
+    options = given.get("decimals"), _numbers(given)
+    if "bins" in given:
+        return Cuts.of_bins(given["bins"], low, high, *options)
+    return Cuts(given["cuts"], low, high, *options)
+
+
+def _dates(given: Mapping[str, Any]) -> Dates:
+    low, high = _range(given)
+    if "bins" in given:
+        return Dates.of_bins(given["bins"], low, high, given.get("format"))
+    return Dates(given["cuts"], low, high, given.get("format"))
+
+
+def _times(given: Mapping[str, Any]) -> Times:
+    low, high = _range(given) if "range" in given else ("00:00", "23:59")
+    return Times.of_bins(given["bins"], low, high) if "bins" in given else Times(given["cuts"], low, high)
+
+
+def _integers(given: Mapping[str, Any]) -> Integers:
+    low, high = _range(given)
+    return Integers(low, high, given.get("unknown") == "nearest", _numbers(given))
+
+
+_BUILD: dict[str, Callable[[Mapping[str, Any]], Kind]] = {
+    "bool": lambda given: Flag(given.get("true", ()), given.get("false", ())),
+    "categories": lambda given: Categories(
+        given.get("values", ()), given.get("unknown") == "other", given.get("groups")
+    ),
+    "cuts": _cuts,
+    "integers": _integers,
+    "dates": _dates,
+    "times": _times,
+}
+
+
+def _texts(given: Mapping[str, Any], key: str) -> tuple[str, ...] | None:
+    """Return a list of texts (or one), stripped; None: it holds others."""
+    found = given.get(key, [])
+    texts = [found] if isinstance(found, str) else found
+    if isinstance(texts, list) and not all(isinstance(text, str) for text in texts):
+        return None
+    return tuple(text.strip() for text in texts) if isinstance(texts, list) else ()
+
+
+def _faults(
+    given: Mapping[str, Any], keys: Mapping[str, _Type], needed: Sequence[Sequence[str]]
+) -> Iterator[_Fault]:
+    """Tell of an unknown key, a value of another type, a key that is missing."""
+    for key, value in given.items():
+        if key not in keys:
+            near = suggestion(key, keys)
+            yield _Fault(f"unknown key {key!r}{near}: expected one of {', '.join(keys)}", key)
+        elif not isinstance(value, keys[key]) or (isinstance(value, bool) and keys[key] is int):
+            yield _Fault(f"{key} must be {_NAMED[keys[key]]}", key)
+    for choice in needed:
+        if not any(key in given for key in choice):
+            others = "".join(f" (or {key})" for key in choice[1:])
+            yield _Fault(f"{choice[0]} is missing: write, for example, {_EXAMPLES[choice[0]]}{others}")

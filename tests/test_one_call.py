@@ -1,0 +1,193 @@
+"""One call: the original columns of a frame go in, and the same columns come out, in the same library."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from calling import called
+
+import smalldb
+from queries import DataError
+from smalldb.releasing.evaluation import evaluate
+from smalldb.reporting.page import page
+from smalldb.schema import parse_schema
+
+TEXT = """
+queries = "marginals:1"
+valid = "~(`job=full` & `age<18`)"
+ignore = "*"
+columns.job = { kind = "categories", values = ["none", "part", "full"], missing = true }
+columns.age = { kind = "cuts", cuts = [18, 65], range = [0, 99] }
+columns.born = { kind = "dates", cuts = [1990], range = [1950, 2010] }
+columns.smoker = { kind = "bool" }
+"""
+SCHEMA = parse_schema(TEXT)
+FRAME = pd.DataFrame(
+    {
+        "smoker": [True, False] * 20,
+        "notes": ["secret"] * 40,
+        "age": [17, 30, 41, 70] * 10,
+        "job": ["none", None, "full", "part"] * 10,
+        "born": pd.to_datetime(["1989-01-01", "2001-02-03"] * 20),
+    }
+)
+ASKED = {"schema": SCHEMA, "epsilon": 1, "rows": 30}
+
+
+def libraries():
+    made = {"pandas": FRAME}
+    try:
+        import pyarrow
+
+        made["arrow-backed"] = FRAME.convert_dtypes(dtype_backend="pyarrow")
+        made["pyarrow"] = pyarrow.Table.from_pandas(FRAME)
+    except ImportError:
+        pass
+    try:
+        import polars
+
+        values = {name: [None if pd.isna(v) else v for v in FRAME[name]] for name in FRAME}
+        made["polars"] = polars.DataFrame(values)
+        made["polars"] = made["polars"].with_columns(polars.col("born").cast(polars.Date))
+    except ImportError:
+        pass
+    return made
+
+
+LIBRARIES = libraries()
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_what_comes_in_comes_out(library):
+    table = LIBRARIES[library]
+    made = smalldb.generate(table, **ASKED, rng=3)
+    assert type(made) is type(table)
+    again = made if isinstance(made, pd.DataFrame) else made.to_pandas()
+    assert list(again.columns) == ["smoker", "age", "job", "born"]
+    if library == "polars":
+        assert made.schema["born"] == table.schema["born"]
+    if library == "arrow-backed":
+        assert all(isinstance(dtype, pd.ArrowDtype) for dtype in made.dtypes)
+    expected = smalldb.generate(FRAME, **ASKED, rng=3)
+    assert SCHEMA.encode(made).histogram().tolist() == SCHEMA.encode(expected).histogram().tolist()
+    assert again["age"].tolist() == expected["age"].tolist()
+    compared = evaluate(table, made, schema=SCHEMA)
+    assert compared.workload.text == "marginals:1"
+    assert compared.max_error == evaluate(FRAME, expected, schema=TEXT).max_error
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_tables_of_labels_come_out_as_they_came_in(library):
+    table = LIBRARIES[library]
+    flags = table[["smoker"]] if isinstance(table, pd.DataFrame) else table.select(["smoker"])
+    made = smalldb.generate(flags, epsilon=1, rows=4)
+    assert type(made) is type(table)
+    assert made.shape == (4, 1)
+
+
+def test_a_schema_is_given_as_itself_its_file_or_its_text(tmp_path):
+    path = tmp_path / "people.toml"
+    path.write_text(TEXT)
+    expected = smalldb.generate(FRAME, **ASKED, rng=1)
+    for schema in (TEXT, path, str(path)):
+        assert smalldb.generate(FRAME, **(ASKED | {"schema": schema}), rng=1).equals(expected)
+    planned = smalldb.plan(schema=path, n=40, epsilon=1, rows=30)
+    assert planned.workload.domain == SCHEMA.domain
+    assert planned.workload.text == "marginals:1"
+    assert smalldb.release(planned, FRAME, schema=SCHEMA, rng=1).data.equals(expected)
+    with pytest.raises(FileNotFoundError):
+        smalldb.plan(schema=tmp_path / "none.toml", n=40, epsilon=1)
+
+
+def test_values_are_drawn_and_rows_shuffled_after_the_release():
+    drawn, middle = (smalldb.release(FRAME, **ASKED, rng=5, middle=middle) for middle in (False, True))
+    assert drawn.rows.counts.tolist() == middle.rows.counts.tolist()
+    assert drawn.record == middle.record
+    assert drawn.places.tolist() != middle.places.tolist()
+    assert sorted(drawn.places.tolist()) == sorted(middle.places.tolist())
+    assert set(middle.data["age"]) <= {8, 41, 82}
+    assert middle.data.drop(columns=["smoker", "job"]).equals(
+        SCHEMA.decode(middle.places, middle=True)[["age", "born"]]
+    )
+    assert drawn.data["age"].nunique() > 10
+    assert drawn.data["born"].dt.day.nunique() > 5
+    assert str(drawn.data["age"].dtype) == "int64"
+    again = SCHEMA.encode(drawn.data.assign(notes=""))  # raises where a row breaks the rule
+    assert again.histogram().tolist() == drawn.rows.histogram().tolist()
+
+
+def test_a_release_with_a_schema_travels_and_has_its_page():
+    made = smalldb.release(FRAME, **ASKED, rng=5)
+    again = pickle.loads(pickle.dumps(made))
+    assert again.schema == SCHEMA
+    assert again.data.equals(made.data)
+    shown = page(made)
+    assert str(made.data["born"][0].date()) in shown
+    assert "secret" not in shown
+
+
+def test_counted_rows_are_released_in_the_columns_of_the_schema():
+    made = smalldb.release(SCHEMA.encode(FRAME), **ASKED, rng=5)
+    assert list(made.data.columns) == list(SCHEMA.names)
+
+
+def test_a_census_takes_a_schema_too():
+    flags = 'columns.smoker.kind = "bool"\nignore = "*"'
+    found = smalldb.census(FRAME, "marginals:1", schema=flags, rows=3)
+    same = smalldb.census(FRAME[["smoker"]], "marginals:1", rows=3)
+    assert (found.counts, found.levels.tolist()) == (same.counts, same.levels.tolist())
+
+
+def test_bounds_take_a_schema(tmp_path, capfd):
+    (tmp_path / "s.toml").write_text(TEXT)
+    code, out, err = called(
+        capfd, "bounds", "--schema", tmp_path / "s.toml", "--n", 100, "--epsilon", 1, "--json"
+    )
+    assert (code, err) == (0, "")
+    assert f'"cells": "{SCHEMA.domain.size}"' in out
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: smalldb.generate(FRAME, domain=SCHEMA, epsilon=1), "give a schema as schema=..."),
+        (lambda: smalldb.plan(SCHEMA, n=5, epsilon=1), "give a schema as schema=..."),
+        (lambda: smalldb.generate(FRAME, domain=SCHEMA.domain, schema=SCHEMA, epsilon=1), "not both"),
+        (lambda: smalldb.generate(FRAME, schema=7, epsilon=1), "schema must be a Schema, the path"),
+        (lambda: smalldb.generate(FRAME[["smoker"]], middle=True, epsilon=1), "middle is for tables"),
+        (lambda: smalldb.generate(FRAME[["age"]], schema=SCHEMA, epsilon=1), "has no column"),
+        (lambda: smalldb.plan(n=5, epsilon=1), "domain must be a queries.Domain"),
+    ],
+)
+def test_mistakes_are_told(call, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        call()
+
+
+def test_a_plan_of_another_schema_is_refused():
+    planned = smalldb.plan(schema='columns.smoker.kind = "bool"', n=40, epsilon=1)
+    with pytest.raises(ValueError, match="the plan was made for another schema"):
+        smalldb.release(planned, FRAME, schema=SCHEMA)
+
+
+def test_arrow_types_keep_large_integers_beside_gaps():
+    pyarrow = pytest.importorskip("pyarrow")
+    schema = f"columns.a = {{ kind = 'cuts', cuts = [{2**53 + 1}], range = [0, {2**60}], missing = true }}"
+    frame = pd.DataFrame({"a": pd.Series([2**53, 2**53 + 1, None], dtype=pd.ArrowDtype(pyarrow.int64()))})
+    assert parse_schema(schema).encode(frame).histogram().tolist() == [1, 1, 1]
+    dictionary = pyarrow.dictionary(pyarrow.int8(), pyarrow.string())
+    words = pd.Series(["a", None, "b"], dtype=pd.ArrowDtype(dictionary))
+    listed = "columns.a = { kind = 'categories', values = ['a', 'b'], missing = true }"
+    assert parse_schema(listed).encode(pd.DataFrame({"a": words})).histogram().tolist() == [1, 1, 1]
+
+
+def test_an_empty_table_under_add_remove_is_released():
+    empty = FRAME.iloc[:0]
+    made = smalldb.release(empty, schema=SCHEMA, epsilon=1, neighbours="add-remove", n_max=50)
+    assert list(made.data.columns) == ["smoker", "age", "job", "born"]
+    with pytest.raises(ValueError, match="the table has no rows"):
+        smalldb.release(empty, **ASKED)
+    with pytest.raises(DataError, match="valid cells"):
+        smalldb.release(FRAME.assign(age=3), **ASKED)
+    assert np.isfinite(made.plan.expected_error)
