@@ -1,5 +1,7 @@
 """A column of a data frame as places, and back."""
 
+from fractions import Fraction
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -77,7 +79,7 @@ def read_column(series: pd.Series, column: Column) -> npt.NDArray[np.integer]:
         values = _plain(series)
         places: npt.NDArray[np.integer] = np.where((values >= 0) & (values < column.size), values, -1)
     elif column.kind == "cuts" and number:
-        places = np.searchsorted(np.array(column.cuts), _plain(series), side="right")
+        places = _bins(_plain(series), column)
     else:
         places = _labelled(series, column)
     if (places < 0).any():
@@ -123,17 +125,38 @@ def _holds(dtype: Any, column: Column) -> bool:
 def _labelled(series: pd.Series, column: Column) -> npt.NDArray[np.integer]:
     labels = pd.Index(column.labels, dtype=object)
     if isinstance(series.dtype, pd.CategoricalDtype):
-        spelled = series.cat.categories.astype(str).astype(object)
+        spelled = pd.Index([_spelled(value) for value in series.cat.categories], dtype=object)
         place_of = labels.get_indexer(spelled)
         places: npt.NDArray[np.integer] = place_of[series.cat.codes.to_numpy()]
         return places
     values = series
     if series.dtype == object and {*map(type, series.tolist())} != {str}:
         # equal objects of several types, such as True and 1, are spelled apart: each by itself
-        values = pd.Series([str(value) for value in series.tolist()], dtype=object)
+        values = pd.Series([_spelled(value) for value in series.tolist()], dtype=object)
     codes, distinct = pd.factorize(values)
-    found: npt.NDArray[np.integer] = labels.get_indexer(pd.Index([str(v) for v in distinct], dtype=object))
+    spelled = pd.Index([_spelled(value) for value in distinct], dtype=object)
+    found: npt.NDArray[np.integer] = labels.get_indexer(spelled)
     return found[codes] if len(found) else np.zeros(0, dtype=np.int64)
+
+
+def _spelled(value: object) -> str:
+    """Spell a value of a list of numbers: a whole float, which may stand beside others, as an integer."""
+    if isinstance(value, float | np.floating) and float(value).is_integer() and abs(float(value)) < 1 << 53:
+        return str(int(value))
+    return str(value)
+
+
+def _bins(values: npt.NDArray[Any], column: Column) -> npt.NDArray[np.integer]:
+    """Return the bin of each number, compared exactly: beyond 2^53 no double may stand for an integer."""
+    if values.dtype.kind == "f":
+        edges = np.array([float(cut) for cut in column.cuts])
+        short = [Fraction(edge) < cut for edge, cut in zip(edges.tolist(), column.cuts, strict=True)]
+        return np.searchsorted(np.where(short, np.nextafter(edges, np.inf), edges), values, side="right")
+    values = values.astype(np.int64) if values.dtype.kind == "b" else values
+    limits, least = np.iinfo(values.dtype), [ceil(cut) for cut in column.cuts]
+    reached = sum(edge <= limits.min for edge in least)
+    inside = [edge for edge in least if limits.min < edge <= limits.max]
+    return reached + np.searchsorted(np.array(inside, dtype=values.dtype), values, side="right")
 
 
 def _plain(series: pd.Series) -> npt.NDArray[np.integer]:

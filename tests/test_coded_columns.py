@@ -33,6 +33,31 @@ def test_equal_objects_of_several_types_are_spelled_apart():
             assert alone.tolist() == [[["1", "True", "other"].index(str(value))]]
         together = domain.encode(pd.DataFrame({"x": pd.Series(order, dtype=object)}))
         assert together.tolist() == [[["1", "True", "other"].index(str(value))] for value in order]
-    # 1.0 == 1 and is no place: it does not borrow one from its neighbour
+    # 1 + 0j == 1 and is no place: it does not borrow one from its neighbour
     with pytest.raises(DataError, match="none of its places"):
-        domain.encode(pd.DataFrame({"x": pd.Series([1, 1.0], dtype=object)}))
+        domain.encode(pd.DataFrame({"x": pd.Series([1, 1 + 0j], dtype=object)}))
+
+
+@pytest.mark.parametrize(
+    "dtype", ["int64", "uint64", "Int64", "UInt64", "float64", "int8", "bool", "float32"]
+)
+def test_numbers_are_compared_with_cuts_exactly(dtype):
+    """Doubles would take 2^53 + 1 for 2^53."""
+    cuts = [-(2**70), 1, 2**53 + 1, 2**63, 2**64 - 1]
+    values = [0, 1, 2**53, 2**53 + 1, 2**63 - 1]
+    if dtype in ("uint64", "UInt64"):
+        values += [2**63, 2**64 - 2, 2**64 - 1]
+    if dtype.startswith("float"):
+        values = [float(value) for value in values if float(value) == value] + [2.0**54, 2.0**64]
+    if dtype in ("int8", "bool"):
+        values = values[:2]
+    domain = Domain([Column("x", cuts=cuts)])
+    places = domain.encode(pd.DataFrame({"x": pd.Series(values, dtype=dtype)}))
+    assert places[:, 0].tolist() == [sum(value >= cut for cut in cuts) for value in values]
+
+
+@pytest.mark.parametrize("kind", [object, "category"])
+def test_labels_that_are_numbers_are_read_from_mixed_numbers(kind):
+    domain = Domain([Column("x", ["1", "2.5", "3"])])
+    frame = pd.DataFrame({"x": pd.Series([1, 2.5, 3.0, 1.0], dtype=object).astype(kind)})
+    assert domain.encode(frame)[:, 0].tolist() == [0, 1, 2, 0]

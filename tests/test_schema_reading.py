@@ -326,6 +326,9 @@ def test_a_file_that_changes_meanwhile_is_refused(tmp_path):
         codings: ClassVar = ("thermometer",)
         size: ClassVar = 2
         dtype: ClassVar = "boolean"
+        labels: ClassVar = ("no", "yes")
+        cuts_told: ClassVar = ()
+        ordered: ClassVar = False
 
         def place(self, text):
             with path.open("a") as file:

@@ -1,4 +1,4 @@
-"""`schema`: draft what the columns of a table can hold, and show what a schema makes of them."""
+"""`schema`: draft what the columns of a table can hold, show what a schema makes of them, check a table."""
 
 import argparse
 import os
@@ -6,9 +6,14 @@ import sys
 from collections.abc import Sequence
 
 from smalldb.commands.options import Commands, keep_inputs
-from smalldb.files.outputs import Outputs
+from smalldb.files.inputs import rereadable
+from smalldb.files.outputs import Outputs, unchanged
+from smalldb.reporting.words import as_json
 from smalldb.schema import Schema, draft_schema, read_schema
-from smalldb.schema.tables import read_columns
+from smalldb.schema.asking import ask_schema
+from smalldb.schema.checking import Check, check_table
+from smalldb.schema.codebook import read_codebook
+from smalldb.schema.tables import read_columns, table_pieces
 
 SHOWN = 24  # places of a column that are listed
 
@@ -17,7 +22,7 @@ def add(commands: Commands) -> None:
     """Add the command to the parser."""
     command = commands.add_parser(
         "schema",
-        help="draft a schema from column names, or show one",
+        help="draft a schema from column names, show one, or check a table by one",
         description="A schema says what the columns of a table can hold, from public knowledge. It is never "
         "made from the values of the data.",
         epilog="example: smalldb schema init people.csv -o people.toml",
@@ -26,11 +31,20 @@ def add(commands: Commands) -> None:
     init = actions.add_parser(
         "init",
         help="draft one from a table's column names",
-        description="Draft a schema from the column names of a CSV file, or from those of a Parquet file and "
-        "the types that it declares. No value is read: what a column can hold is for you to say.",
-        epilog="example: smalldb schema init people.csv -o people.toml",
+        description="Draft a schema from the column names of a table, the types that a Parquet file or a "
+        "DuckDB database declares, and a code book. No value of the data is read: what a column can hold is "
+        "for you to say.",
+        epilog="example: smalldb schema init people.csv --codebook codes.csv -o people.toml",
     )
-    init.add_argument("data", metavar="DATA", help="a CSV file, or a Parquet file (.parquet)")
+    init.add_argument("data", metavar="DATA", help="a CSV, JSON lines or Parquet file, or a DuckDB database")
+    init.add_argument("--table", metavar="NAME", help="the table of a DuckDB database")
+    init.add_argument(
+        "--codebook",
+        metavar="FILE",
+        help="what columns can hold, from public knowledge: CSV (column, value), JSON (lists of values by "
+        "column), or a Table Schema (Frictionless)",
+    )
+    init.add_argument("--interactive", action="store_true", help="ask what each column can hold")
     init.add_argument(
         "-o", "--output", metavar="SCHEMA.toml", help="where it goes, a new file (default: stdout)"
     )
@@ -43,21 +57,89 @@ def add(commands: Commands) -> None:
     )
     show.add_argument("schema", metavar="SCHEMA.toml")
     show.set_defaults(run=run_show)
+    check = actions.add_parser(
+        "check",
+        help="for the curator: how many fields of a table have no place (confidential)",
+        description="Count, column by column, the fields that are gaps and those that a schema gives no "
+        "place, and the rows that its rules leave out. Computed from the data: CONFIDENTIAL.",
+        epilog="example: smalldb schema check people.csv --schema people.toml",
+    )
+    check.add_argument("data", metavar="DATA", help="a CSV, JSON lines or Parquet file; - for standard input")
+    check.add_argument("--schema", metavar="SCHEMA.toml", required=True, help="what its columns hold")
+    check.add_argument("--json", action="store_true", help="everything, for machines")
+    check.set_defaults(run=run_check)
 
 
 def run_init(arguments: argparse.Namespace) -> None:
     """Draft a schema."""
     targets = [] if arguments.output is None else [arguments.output]
-    keep_inputs([arguments.data], targets)
+    keep_inputs([arguments.data, arguments.codebook], targets)
     for target in targets:
         if os.path.isfile(target):  # perhaps a schema that was filled in
             raise ValueError(f"{target} exists already: name another file")
     with Outputs(targets) as outputs:
-        text = draft_schema(read_columns(arguments.data))
+        text = _drafted(arguments)
         for target in targets:
             outputs.write(target, text)
     if not targets:
         sys.stdout.write(text)
+
+
+def _drafted(arguments: argparse.Namespace) -> str:
+    columns = read_columns(arguments.data, arguments.table)
+    if not arguments.interactive:
+        book = None if arguments.codebook is None else read_codebook(arguments.codebook)
+        return draft_schema(columns, book)
+    if arguments.codebook is not None:
+        raise ValueError("--interactive asks for what a code book says: leave one out")
+    try:
+        return ask_schema(columns, _asked, lambda text: print(text, file=sys.stderr))
+    except EOFError as error:
+        raise ValueError("the answers ended before the columns did: nothing was written") from error
+
+
+def _asked(question: str) -> str:
+    print(question, end="", file=sys.stderr, flush=True)
+    answer = sys.stdin.readline()
+    if not answer:
+        raise EOFError
+    return answer
+
+
+def run_check(arguments: argparse.Namespace) -> None:
+    """Count what of a table has no place."""
+    schema, path = read_schema(arguments.schema), rereadable(arguments.data)
+    with unchanged(path):
+        found = check_table(schema, table_pieces(path, schema))
+    if arguments.json:
+        columns = [
+            {"column": name, "gaps": gaps, "no_place": unknown}
+            for name, gaps, unknown in zip(schema.names, found.gaps, found.unknown, strict=True)
+        ]
+        said = {"confidential": True, "rows": found.rows, "columns": columns, "ruled_out": found.ruled_out}
+        print(as_json(said | {"fits": found.fits}))
+    else:
+        print(check_account(found))
+
+
+def check_account(found: Check) -> str:
+    """Tell what fits, for people; counts alone."""
+    columns = found.schema.columns
+    width = max(len("column"), *(len(column.name) for column in columns))
+    lines = [
+        "CONFIDENTIAL: computed from the data, not for publication",
+        f"{found.rows:,} rows",
+        f"{'column':{width}}{'gaps':>12}{'no place':>12}",
+    ]
+    for column, gaps, unknown in zip(columns, found.gaps, found.unknown, strict=True):
+        refused = gaps and not column.missing
+        note = "  missing = true gives gaps a place" if refused else ""
+        note += f"  {column.kind.spelling}" if unknown else ""
+        lines.append(f"{column.name:{width}}{gaps:12,}{unknown:12,}{note}")
+    if found.ruled_out:
+        lines.append(f"ruled out by valid: {found.ruled_out:,} rows")
+    lines.append("the table fits" if found.fits else "the table does not fit: it would be refused")
+    return "\n".join(lines)
 
 
 def run_show(arguments: argparse.Namespace) -> None:

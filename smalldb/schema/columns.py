@@ -119,7 +119,7 @@ class Column:
         DataError
             The fields are no single values: names the column.
         """
-        texts = spelled(fields, self._numbers.decimal)
+        texts = spelled(fields, self.numbers.decimal)
         if texts is None:
             raise DataError(f"column {self.name!r} holds what is no single value")
         codes, distinct = texts
@@ -161,7 +161,8 @@ class Column:
         return values
 
     @property
-    def _numbers(self) -> NumberFormat:
+    def numbers(self) -> NumberFormat:
+        """How fields write numbers."""
         return self.kind.numbers if isinstance(self.kind, Cuts | Integers) else PLAIN
 
     def _universe(self, coding: str) -> queries.Column:
@@ -192,7 +193,7 @@ class Column:
             dtype = self.kind.dtype if self.missing else _PLAIN.get(self.kind.dtype, self.kind.dtype)
         truth = isinstance(self.kind, Flag) and dtype in ("bool", "boolean")
         values = [*([False, True] if truth else self.kind.values()), *([None] if self.missing else [])]
-        if not self._numbers.plain and dtype not in ("str", "string", "object"):
+        if not self.numbers.plain and dtype not in ("str", "string", "object"):
             raise ValueError(
                 f'column {self.name!r}: what decimal or thousands write is text: leave dtype out, or "str"'
             )

@@ -1,4 +1,4 @@
-"""A first draft of a schema, from the names of columns and from declared types; never from a value."""
+"""A first draft of a schema, from names, declared types and code books; never from a value of the data."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -6,25 +6,35 @@ from collections.abc import Iterable, Mapping
 import pandas as pd
 from pandas.api import types
 
+from smalldb.schema.codebook import Described
+
 HEAD = """\
 # A draft: each column still needs what it can hold. Choose it from public knowledge (a code book, a form, the
 # law), never from a look at the data: a category or a cut point that was read off the data gives it away.
-#   kind = "bool"         0/1 or true/false
-#   kind = "categories"   values = ["north", "south"]; unknown = "other"
-#   kind = "cuts"         cuts = [18, 65], range = [0, 110]
-#   kind = "dates"        cuts = [1960, 1990], range = [1920, 2030], in years
-# Each also takes missing = true (a place for gaps), unknown = "missing" and dtype = "...".
-# A column that is not to be released: delete its table, and list it in ignore.
+#   kind = "bool"         true/false, yes/no, y/n, 1/0; or true = ["J"], false = ["N"]
+#   kind = "categories"   values = ["north", "south"]; unknown = "other"; groups = { west = ["Bath"] }
+#   kind = "cuts"         cuts = [18, 65], range = [0, 110]; or range = [0, 110], bins = 10
+#   kind = "integers"     range = [0, 9]: a place for each whole number
+#   kind = "dates"        cuts = [1960, "1990-07"], range = [1920, 2030]; format = "%d.%m.%Y"
+#   kind = "times"        cuts = ["06:00", "18:00"]
+# Each also takes missing = true (a place for gaps, or a list of texts that mean one), unknown = "missing" and
+# dtype = "..."; numbers take decimal = "," and thousands = ".".
+# A column that is not to be released: delete its table, and list it in ignore ("*" for all others).
 ignore = []
 """
 _ASKED = {
     "categories": "values = []  # all that there can be",
-    "cuts": "cuts = []  # ascending\nrange = []  # lowest and highest",
-    "dates": "cuts = []  # years, ascending\nrange = []  # first and last year",
+    "cuts": "cuts = []  # ascending; or bins = 10\nrange = []  # lowest and highest",
+    "dates": "cuts = []  # years, months or days, ascending; or bins = 10\nrange = []  # first and last",
+    "times": 'cuts = []  # such as "06:00", ascending',
+    "bool": "",
 }
+_SMALL = 40  # whole numbers of a range that are places each
 
 
-def draft_schema(columns: Iterable[str] | Mapping[str, object]) -> str:
+def draft_schema(
+    columns: Iterable[str] | Mapping[str, object], codebook: Mapping[str, Described] | None = None
+) -> str:
     """Draft a schema as TOML text.
 
     Parameters
@@ -32,6 +42,8 @@ def draft_schema(columns: Iterable[str] | Mapping[str, object]) -> str:
     columns
         Names; or names with the dtypes that pandas declares, of which only the kind is read: not the
         categories of a categorical column, for one, which hold the values that occur.
+    codebook
+        What a public file says of columns (`smalldb.schema.codebook.read_codebook`); it goes before dtypes.
 
     Examples
     --------
@@ -43,12 +55,45 @@ def draft_schema(columns: Iterable[str] | Mapping[str, object]) -> str:
     <BLANKLINE>
     """
     declared = columns if isinstance(columns, Mapping) else dict.fromkeys(columns)
+    told = codebook or {}
     return HEAD + "".join(
-        f"\n[columns.{_key(str(name).strip())}]\n{_described(dtype)}\n" for name, dtype in declared.items()
+        column_text(str(name).strip(), _said(dtype, told.get(str(name).strip())))
+        for name, dtype in declared.items()
     )
 
 
-def _described(dtype: object) -> str:
+def column_text(name: str, lines: str) -> str:
+    """Write the table of a column."""
+    return f"\n[columns.{_key(name)}]\n{lines}\n"
+
+
+def _said(dtype: object, described: Described | None) -> str:
+    if described is None:
+        return _of_dtype(dtype)
+    label = f"# {' '.join(described.label.split())}\n" if described.label else ""
+    return label + (_of_codebook(described) or _of_dtype(dtype))
+
+
+def _of_codebook(described: Described) -> str:
+    """Write what a code book says of a column; empty: it says nothing of use."""
+    if described.values:
+        values = ", ".join(toml(value) for value in described.values)
+        single = "  # one value: list the column in ignore" if len(described.values) == 1 else ""
+        return f'kind = "categories"\nvalues = [{values}]{single}'
+    if described.kind is None:
+        return ""
+    ends = [described.low, described.high]
+    form = "" if described.form is None else f"\nformat = {toml(described.form)}"
+    if None in ends or described.kind not in ("cuts", "dates", "times"):
+        return f'kind = "{described.kind}"\n{_ASKED[described.kind]}'.rstrip() + form
+    span = f"range = [{', '.join(map(toml, ends))}]"
+    whole = all(isinstance(end, int) for end in ends)
+    if described.kind == "cuts" and whole and int(str(ends[1])) - int(str(ends[0])) < _SMALL:
+        return f'kind = "integers"\n{span}'
+    return f'kind = "{described.kind}"\n{span}\nbins = 10  # or cuts = [...], where bins begin{form}'
+
+
+def _of_dtype(dtype: object) -> str:
     if dtype is None:
         return 'kind = ""'
     found = pd.api.types.pandas_dtype(dtype)
@@ -65,7 +110,13 @@ def _described(dtype: object) -> str:
     return 'kind = ""'
 
 
+def toml(value: object) -> str:
+    """Write a value of TOML: a text of JSON is one of TOML, but for DEL."""
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return str(value)
+
+
 def _key(name: str) -> str:
-    """Write a key of TOML: a text of JSON is one of TOML, but for DEL."""
     bare = name.isascii() and name.replace("_", "").replace("-", "").isalnum()
-    return name if bare else json.dumps(name, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return name if bare else toml(name)

@@ -75,6 +75,25 @@ def declared_dtypes(path: str) -> dict[str, object]:
     return dict(empty.dtypes)
 
 
+def duckdb_dtypes(path: str, table: str) -> dict[str, object]:
+    """Return the columns of a table of a DuckDB database with their declared dtypes; no data.
+
+    Errors as `duckdb_pieces`.
+    """
+    try:
+        import duckdb
+    except ImportError as error:
+        raise ValueError("this needs DuckDB: pip install 'smalldb[duckdb]'") from error
+
+    with open(path, "rb"):
+        pass  # the usual error where it cannot be read
+    try:
+        with duckdb.connect(path, read_only=True) as base:
+            return dict(base.sql(f"FROM {_identifier(table)} LIMIT 0").df().dtypes)
+    except duckdb.Error as error:
+        raise ValueError(f"DuckDB cannot read a table {table!r} in {path}") from error
+
+
 def duckdb_pieces(
     path: str, choose: Choose, table: str | None = None, header: Sequence[str] | None = None
 ) -> Iterator[Piece]:

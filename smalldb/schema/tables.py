@@ -21,7 +21,7 @@ from queries.packing import Integers
 from smalldb.files.outputs import unchanged
 from smalldb.schema import Schema
 from smalldb.schema.pieces import Piece, distinct, tally
-from smalldb.schema.sources import declared_dtypes, duckdb_pieces, parquet_pieces
+from smalldb.schema.sources import declared_dtypes, duckdb_dtypes, duckdb_pieces, parquet_pieces
 
 FORMATS = ("csv", "jsonl", "parquet")
 CHUNK = 1 << 13  # lines of a CSV file that are read at a time
@@ -123,19 +123,31 @@ def read_table(path: str, schema: Schema, counts: str | None = None, progress: b
         As `Schema.encode`; a line that is no CSV or of another length, or no JSON or with other keys; bytes
         that are not UTF-8.
     """
+    with unchanged(path):
+        return schema.count(table_pieces(path, schema, counts, progress), counts)
+
+
+def table_pieces(
+    path: str, schema: Schema, counts: str | None = None, progress: bool = False
+) -> Iterator[Piece]:
+    """Return the columns of a schema, and one of counts behind them, as pieces of a file; as `read_table`."""
 
     def choose(names: Sequence[str]) -> list[int]:
         return chosen(path, names, schema, counts)
 
-    with unchanged(path):
-        if is_parquet(path):
-            return schema.count(parquet_pieces(path, choose), counts)
-        if is_json_lines(path):
-            wanted = [*schema.names, *([] if counts is None else [counts])]
-            choose(wanted)
-            ignored = None if "*" in schema.ignored else schema.ignored
-            return schema.count(_json_pieces(path, wanted, ignored), counts)
-        return schema.count(_pieces(path, choose, progress), counts)
+    if is_parquet(path):
+        return parquet_pieces(path, choose)
+    if is_json_lines(path):
+        wanted = [*schema.names, *([] if counts is None else [counts])]
+        choose(wanted)
+        for column in schema.columns:
+            if not column.numbers.plain:  # a number of JSON and its text are the same by then
+                raise ValueError(
+                    f"{path}: JSON lines write numbers plainly: leave decimal and thousands out of "
+                    f"column {column.name!r}"
+                )
+        return _json_pieces(path, wanted, None if "*" in schema.ignored else schema.ignored)
+    return _pieces(path, choose, progress)
 
 
 def read_by_duckdb(path: str, schema: Schema, counts: str | None = None, table: str | None = None) -> Rows:
@@ -181,12 +193,14 @@ def chosen(path: str, names: Sequence[str], schema: Schema, counts: str | None =
         raise ValueError(f"{path}: {error}") from error
 
 
-def read_columns(path: str) -> list[str] | dict[str, object]:
-    """Read the column names of a table, with the dtypes that a Parquet file declares; no data.
+def read_columns(path: str, table: str | None = None) -> list[str] | dict[str, object]:
+    """Read the column names of a table, with the dtypes that a Parquet file or a database declares; no data.
 
-    Of JSON lines the names in the first record, sorted.
+    Of JSON lines the names in the first record, sorted; with `table` the file is a database of DuckDB.
     Errors as `read_domain`.
     """
+    if table is not None:
+        return duckdb_dtypes(path, table)
     if is_parquet(path):
         return declared_dtypes(path)
     with _open(path) as file:

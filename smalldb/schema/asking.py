@@ -1,0 +1,75 @@
+"""A schema by questions and answers, column by column; no value of the data is read."""
+
+from collections.abc import Callable, Iterable
+
+from smalldb.schema.drafting import column_text, toml
+from smalldb.schema.parsing import parse_schema
+
+QUESTIONS = {
+    "bool": (),
+    "categories": (
+        ("values", "all values, separated by commas"),
+        ("unknown", "other values (empty: they are refused; other: they are one more category)"),
+    ),
+    "cuts": (("range", "lowest and highest"), ("cuts", "cuts, or a number of bins, as: bins 10")),
+    "integers": (("range", "lowest and highest"),),
+    "dates": (
+        ("format", "format (empty: 1999-12-31; or %d.%m.%Y)"),
+        ("range", "first and last year, month or day"),
+        ("cuts", "cuts, or a number of bins, as: bins 10"),
+    ),
+    "times": (("cuts", "cuts, such as 06:00, 18:00"),),
+}
+KINDS = "kind (bool, categories, cuts, integers, dates, times; empty: ignore the column)"
+
+
+def ask_schema(columns: Iterable[str], ask: Callable[[str], str], tell: Callable[[str], object]) -> str:
+    """Ask what each column can hold, and return the schema as TOML text.
+
+    Parameters
+    ----------
+    columns
+        Names.
+    ask
+        Puts a question, returns the answer. EOFError ends the dialogue.
+    tell
+        Says what is wrong with an answer; the column is asked again.
+    """
+    ignored, described = [], ""
+    for name in columns:
+        while True:
+            tell(f"\n{name}")
+            kind = ask(f"  {KINDS}: ").strip()
+            if not kind:
+                ignored.append(name)
+                break
+            text = column_text(name, "\n".join(_answers(kind, ask)))
+            try:
+                parse_schema(text)
+            except ValueError as error:
+                tell(f"  {error}")
+                continue
+            described += text
+            break
+    if not described:
+        raise ValueError("a schema needs at least one column")
+    return f"ignore = [{', '.join(map(toml, ignored))}]\n{described}"
+
+
+def _answers(kind: str, ask: Callable[[str], str]) -> Iterable[str]:
+    yield f"kind = {toml(kind)}"
+    for key, question in QUESTIONS.get(kind, ()):
+        answer = ask(f"  {question}: ").strip()
+        if key in ("format", "unknown"):
+            if answer:
+                yield f"{key} = {toml(answer)}"
+        elif answer.startswith("bins "):
+            yield f"bins = {answer.removeprefix('bins ').strip()}"
+        else:
+            parts = [part.strip() for part in answer.split(",") if part.strip()]
+            whole = kind != "times" and all(part.lstrip("-").isdecimal() for part in parts)
+            numbers = kind in ("cuts", "integers") or whole
+            yield f"{key} = [{', '.join(part if numbers else toml(part) for part in parts)}]"
+    if kind in QUESTIONS and (gaps := ask("  gaps (empty: none; yes; or texts that mean one): ").strip()):
+        texts = ", ".join(toml(part.strip()) for part in gaps.split(","))
+        yield "missing = true" if gaps.lower() in ("y", "yes") else f"missing = [{texts}]"

@@ -1,0 +1,116 @@
+"""Code books and table descriptors: public files that say what columns can hold."""
+
+import csv
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, final
+
+_COLUMN = ("column", "variable", "field", "name")
+_VALUE = ("value", "values", "code")
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Described:
+    """What a public file says of a column.
+
+    Attributes
+    ----------
+    kind
+        Of a schema, if it says that.
+    values
+        What there can be, if it lists that.
+    low, high
+        The range, if it says that.
+    label
+        What the column is, for people.
+    form
+        How dates are written, if it says that.
+    """
+
+    kind: str | None = None
+    values: tuple[str | int, ...] = ()
+    low: object = None
+    high: object = None
+    label: str = ""
+    form: str | None = None
+
+
+def read_codebook(path: str) -> dict[str, Described]:
+    """Read a code book, or a Table Schema or Data Package (Frictionless): by column, what it can hold.
+
+    A code book is a CSV file with the columns `column` and `value` (others are passed over), a line for each
+    value; or a JSON object of lists of values by column.
+
+    Raises
+    ------
+    OSError
+        The file cannot be read.
+    ValueError
+        It is none of these.
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8-sig")
+        return _from_json(json.loads(text)) if path.lower().endswith(".json") else _from_csv(text)
+    except (ValueError, TypeError, KeyError, AttributeError, csv.Error) as error:
+        said = error if isinstance(error, _NoCodeBook) else "expected CSV (column, value) or JSON in UTF-8"
+        raise ValueError(f"{path} is no code book: {said}") from error
+
+
+class _NoCodeBook(ValueError):
+    """What a code book lacks."""
+
+
+def _from_csv(text: str) -> dict[str, Described]:
+    first, *lines = csv.reader(text.splitlines(), strict=True)
+    names = [name.strip().lower() for name in first]
+    known = [[names.index(name) for name in wanted if name in names] for wanted in (_COLUMN, _VALUE)]
+    if not all(known):
+        raise _NoCodeBook("its first line must name the columns column and value")
+    column, value = (places[0] for places in known)
+    listed: dict[str, list[str]] = {}
+    for line in filter(None, lines):
+        listed.setdefault(line[column].strip(), []).append(line[value].strip())
+    return {name: Described(values=_typed(values)) for name, values in listed.items() if name}
+
+
+def _from_json(given: Any) -> dict[str, Described]:
+    if "resources" in given:  # a data package
+        given = given["resources"][0]["schema"]
+    if "fields" in given:  # a table schema
+        return {field["name"]: _field(field) for field in given["fields"]}
+    found = {}
+    for name, values in given.items():
+        if isinstance(values, Mapping):  # value: label
+            values = list(values)
+        if not isinstance(values, list):
+            raise _NoCodeBook("a JSON object must hold a list of values for each column")
+        found[name] = Described(values=_typed([str(value) for value in values]))
+    return found
+
+
+def _field(field: Mapping[str, Any]) -> Described:
+    """Read a field of a Table Schema."""
+    limits = field.get("constraints", {})
+    kinds = {"boolean": "bool", "integer": "cuts", "number": "cuts", "string": "categories", "year": "cuts"}
+    kinds |= {"date": "dates", "datetime": "dates", "time": "times"}
+    values = field.get("categories", limits.get("enum", ()))
+    values = [each["value"] if isinstance(each, Mapping) else each for each in values]
+    form = field.get("format")
+    return Described(
+        "categories" if values else kinds.get(field.get("type", "")),
+        _typed([str(value) for value in values]),
+        limits.get("minimum"),
+        limits.get("maximum"),
+        str(field.get("title", "")),
+        form if isinstance(form, str) and "%" in form else None,
+    )
+
+
+def _typed(values: list[str]) -> tuple[str | int, ...]:
+    """Return distinct values, as whole numbers where all are."""
+    distinct = list(dict.fromkeys(value for value in values if value))
+    numbers = [int(value) for value in distinct if value.lstrip("-").isdecimal() and str(int(value)) == value]
+    return tuple(numbers) if len(numbers) == len(distinct) else tuple(distinct)

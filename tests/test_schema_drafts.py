@@ -1,0 +1,212 @@
+"""Drafts of schemas from public files and by questions, and the curator's check of a table; no value shown."""
+
+import io
+import json
+
+import pandas as pd
+import pytest
+from calling import called
+
+from smalldb.schema import parse_schema
+from smalldb.schema.asking import ask_schema
+from smalldb.schema.checking import check_table
+from smalldb.schema.codebook import read_codebook
+from smalldb.schema.drafting import HEAD, draft_schema
+from smalldb.schema.tables import table_pieces
+
+SCHEMA = """
+ignore = "*"
+valid = "~(smoker & `age<18`)"
+columns.age = { kind = "cuts", cuts = [18], range = [0, 99], missing = true }
+columns.job = { kind = "categories", values = ["none", "full"] }
+columns.smoker = { kind = "bool" }
+"""
+
+
+def drafted(tmp_path, name, text, columns):
+    path = tmp_path / name
+    path.write_text(text)
+    return draft_schema(columns, read_codebook(str(path))).removeprefix(HEAD)
+
+
+def test_a_code_book_in_csv_makes_categories(tmp_path):
+    text = drafted(
+        tmp_path,
+        "book.csv",
+        "Variable,Code,Label\nsex,1,male\nsex,2,female\njob,none,\njob,part time,\n",
+        ["sex", "job", "age"],
+    )
+    assert text == (
+        '\n[columns.sex]\nkind = "categories"\nvalues = [1, 2]\n'
+        '\n[columns.job]\nkind = "categories"\nvalues = ["none", "part time"]\n'
+        '\n[columns.age]\nkind = ""\n'
+    )
+
+
+@pytest.mark.parametrize("given", [{"sex": ["f", "m"]}, {"sex": {"f": "female", "m": "male"}}])
+def test_a_code_book_in_json_makes_categories(tmp_path, given):
+    text = drafted(tmp_path, "book.json", json.dumps(given), ["sex"])
+    assert parse_schema(text).domain.attributes == ("sex=f", "sex=m")
+
+
+def test_a_table_schema_says_kinds_ranges_and_values(tmp_path):
+    fields = [
+        {
+            "name": "age",
+            "type": "integer",
+            "title": "Age in years",
+            "constraints": {"minimum": 0, "maximum": 110},
+        },
+        {"name": "children", "type": "integer", "constraints": {"minimum": 0, "maximum": 9}},
+        {"name": "job", "type": "string", "constraints": {"enum": ["none", "full"]}},
+        {"name": "rank", "type": "integer", "categories": [{"value": 1, "label": "low"}, {"value": 2}]},
+        {
+            "name": "born",
+            "type": "date",
+            "format": "%d/%m/%Y",
+            "constraints": {"minimum": "1950", "maximum": "2019"},
+        },
+        {"name": "smoker", "type": "boolean"},
+        {"name": "notes", "type": "any"},
+    ]
+    given = {"resources": [{"schema": {"fields": fields}}]}
+    names = [field["name"] for field in fields]
+    text = drafted(tmp_path, "datapackage.json", json.dumps(given), names)
+    assert "# Age in years\n" in text
+    assert text.endswith('[columns.notes]\nkind = ""\n')
+    schema = parse_schema(text.partition("\n[columns.notes]")[0].replace('["1950", "2019"]', "[1950, 2019]"))
+    assert schema.domain.sizes == (10, 10, 2, 2, 10, 2)
+    assert schema.columns[4].kind.form == "%d/%m/%Y"
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("b.csv", "a,b\n1,2\n"),
+        ("b.csv", ""),
+        ("b.json", "{"),
+        ("b.json", "[1]"),
+        ("b.json", '{"a": 1}'),
+        ("b.csv", 'column,value\n"'),
+    ],
+)
+def test_what_is_no_code_book_is_refused(tmp_path, name, text):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(ValueError, match="is no code book: ") as caught:
+        read_codebook(str(tmp_path / name))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_draft_of_a_database_reads_declared_types(tmp_path, capfd):
+    duckdb = pytest.importorskip("duckdb")
+    path = tmp_path / "people.duckdb"
+    with duckdb.connect(str(path)) as base:
+        base.execute(
+            "CREATE TABLE people (flag BOOLEAN, age INTEGER, day DATE, job ENUM ('secret'), t VARCHAR)"
+        )
+        base.execute("INSERT INTO people VALUES (true, 31337, '2031-03-13', 'secret', 'secret')")
+    code, out, err = called(capfd, "schema", "init", path, "--table", "people")
+    assert (code, err) == (0, "")
+    assert all(value not in out for value in ("secret", "31337", "2031"))
+    kinds = [line for line in out.removeprefix(HEAD).splitlines() if line.startswith("kind")]
+    assert kinds == [f'kind = "{kind}"' for kind in ("bool", "cuts", "dates", "categories", "categories")]
+    code, _, err = called(capfd, "schema", "init", path, "--table", "persons")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "DuckDB cannot read a table 'persons'" in err
+
+
+ANSWERS = """\
+cuts
+0, 110
+bins 11
+yes
+categorie
+categories
+none, part time, full
+other
+
+bool
+
+
+dates
+%d.%m.%Y
+1950, 2019
+1980, 2000
+NA, -
+times
+06:00, 18:00
+
+"""
+
+
+def test_questions_are_asked_column_by_column_and_again_where_the_answer_is_wrong():
+    answers, told = io.StringIO(ANSWERS), []
+    text = ask_schema(
+        ["age", "job", "smoker", "notes", "born", "at"], lambda question: answers.readline(), told.append
+    )
+    schema = parse_schema(text)
+    assert schema.names == ("age", "job", "smoker", "born", "at")
+    assert schema.ignored == ("notes",)
+    assert schema.domain.sizes == (12, 4, 2, 4, 3)
+    assert schema.columns[3].gaps == ("NA", "-")
+    assert sum("kind must be one of" in line for line in told) == 1
+
+
+def test_a_dialogue_that_ends_early_writes_nothing(tmp_path, monkeypatch, capfd):
+    (tmp_path / "data.csv").write_text("a,b\nsecret,1\n")
+    monkeypatch.setattr("sys.stdin", io.StringIO("bool\n"))
+    out = tmp_path / "s.toml"
+    code, _, err = called(capfd, "schema", "init", tmp_path / "data.csv", "--interactive", "-o", out)
+    assert (code, out.exists()) == (2, False)
+    assert err.endswith("smalldb: the answers ended before the columns did: nothing was written\n")
+    monkeypatch.setattr("sys.stdin", io.StringIO("bool\n\n\n"))
+    code, _, err = called(capfd, "schema", "init", tmp_path / "data.csv", "--interactive", "-o", out)
+    assert (code, parse_schema(out.read_text()).names) == (0, ("a",))
+    assert "secret" not in err
+
+
+def test_a_check_counts_by_column_and_shows_no_value(tmp_path, capfd):
+    path, schema = tmp_path / "data.csv", tmp_path / "s.toml"
+    schema.write_text(SCHEMA)
+    rows = ["17,none,yes", ",full,no", "x1,part,no", "40,,maybe", "50,full,Y", "60,half,"]
+    path.write_text("\n".join(["age,job,smoker", *rows]) + "\n")
+    found = check_table(parse_schema(SCHEMA), table_pieces(str(path), parse_schema(SCHEMA)))
+    assert (found.rows, found.gaps, found.unknown, found.ruled_out) == (6, (1, 1, 1), (1, 2, 1), 1)
+    assert not found.fits
+    assert repr(found) == "<Check: computed from the data>"
+    code, out, err = called(capfd, "schema", "check", path, "--schema", schema)
+    assert (code, err) == (0, "")
+    assert out.startswith("CONFIDENTIAL: computed from the data")
+    assert out.endswith("ruled out by valid: 1 rows\nthe table does not fit: it would be refused\n")
+    assert not any(value in out for value in ("x1", "half", "maybe"))
+    code, out, _ = called(capfd, "schema", "check", path, "--schema", schema, "--json")
+    assert json.loads(out)["columns"][1] == {"column": "job", "gaps": 1, "no_place": 2}
+    path.write_text("age,job,smoker,other\n40,full,Y,secret\n,none,N,\n")
+    code, out, _ = called(capfd, "schema", "check", path, "--schema", schema)
+    assert out.endswith("the table fits\n")
+
+
+def test_a_check_agrees_with_the_refusal(tmp_path):
+    schema = parse_schema(SCHEMA)
+    for row in (
+        ["17", "none", "no"],
+        ["", "none", "no"],
+        ["17", "", "no"],
+        ["17", "half", "1"],
+        ["17", "full", "1"],
+    ):
+        pieces = [([pd.Series([field]) for field in row], None)]
+        try:
+            schema.count(pieces)
+        except ValueError:
+            assert not check_table(schema, pieces).fits
+        else:
+            assert check_table(schema, pieces).fits
+
+
+def test_json_lines_with_a_number_format_are_refused(tmp_path):
+    path = tmp_path / "data.jsonl"
+    path.write_text('{"x": 1.234}\n')
+    text = 'columns.x = { kind = "cuts", cuts = [100], range = [0, 999], decimal = ",", thousands = "." }'
+    with pytest.raises(ValueError, match="JSON lines write numbers plainly: leave decimal and thousands out"):
+        table_pieces(str(path), parse_schema(text))
