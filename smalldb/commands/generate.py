@@ -12,6 +12,7 @@ from smalldb.exact.numbers import positive
 from smalldb.files.outputs import Outputs
 from smalldb.planning import Settings, plan
 from smalldb.releasing.evaluation import evaluate
+from smalldb.releasing.learning import check_learning, column_named
 from smalldb.releasing.ledger import Account, Ledger
 from smalldb.releasing.record import Record, make_record
 from smalldb.releasing.release import Release, check_size, release
@@ -54,6 +55,11 @@ def add(commands: Commands) -> None:
         action="store_true",
         help="show in the report how far the release is off from the data: NOT public",
     )
+    command.add_argument(
+        "--target",
+        metavar="COLUMN",
+        help="with --confidential: train classifiers of this column, and test them on real rows",
+    )
     command.add_argument("--ledger", metavar="FILE", help="the data's privacy budget: spend from it first")
     command.add_argument("--budget", metavar="E", help="make the ledger, if there is none, with this budget")
     command.add_argument("--seed", type=integer, metavar="S", help="for experiments: repeatable, NOT private")
@@ -67,6 +73,10 @@ def run_generate(arguments: argparse.Namespace) -> None:
         raise ValueError("standard output is closed: name a file with -o")
     if arguments.confidential and arguments.report is None:
         raise ValueError("--confidential needs --report")
+    if arguments.target is not None:
+        if not arguments.confidential:
+            raise ValueError("--target needs --confidential: it is computed from the data")
+        check_learning()
     if arguments.report is not None and not arguments.report.lower().endswith((".html", ".htm")):
         raise ValueError(f"the report is a page: its name must end in .html, not {arguments.report!r}")
     if arguments.spelling is not None and arguments.schema is not None:
@@ -76,6 +86,8 @@ def run_generate(arguments: argparse.Namespace) -> None:
     targets = [path for path in named if path is not None]
     keep_inputs([arguments.data, arguments.schema, arguments.ledger], targets)
     source = source_of(arguments)
+    if arguments.target is not None:
+        column_named(source.domain, arguments.target)
     choices = {name: getattr(arguments, name) for name in Settings.__annotations__}
     choices["queries"] = source.stated if arguments.queries is None else arguments.queries
     with Outputs(targets, confidential=[arguments.report] if arguments.confidential else []) as outputs:
@@ -96,7 +108,10 @@ def run_generate(arguments: argparse.Namespace) -> None:
         if arguments.record is not None:
             outputs.write(arguments.record, json.dumps(made.record, indent=2, ensure_ascii=False) + "\n")
         if arguments.report is not None:
-            outputs.write(arguments.report, _report(made, source, table if arguments.confidential else None))
+            outputs.write(
+                arguments.report,
+                _report(made, source, table if arguments.confidential else None, arguments.target),
+            )
         if arguments.output is not None:
             outputs.write(arguments.output, content)
     if arguments.output is None:
@@ -136,10 +151,10 @@ def _told(account: Account) -> str:
     return "\n".join(lines)
 
 
-def _report(made: Release, source: Source, real: Rows | None) -> str:
+def _report(made: Release, source: Source, real: Rows | None, target: str | None) -> str:
     """Write the page about a release; with the real rows it is confidential."""
     if real is None:
         return page(made, source.schema)
     # an empty table is a neighbour of one that can be compared: neither may be refused
     found = evaluate(real, made.rows, made.plan.workload) if real.n else None
-    return page(made, source.schema, Comparison(real, found))
+    return page(made, source.schema, Comparison(real, found, target))

@@ -5,8 +5,10 @@ from dataclasses import dataclass
 from typing import final
 
 from queries import Rows
+from smalldb.planning import Plan
 from smalldb.releasing.distances import Distances, pair_distances
 from smalldb.releasing.evaluation import Evaluation, joint_shares
+from smalldb.reporting.evaluated import summary_rows
 from smalldb.reporting.page.describing import cards
 from smalldb.reporting.page.markup import element, facts, paragraph, section, table, text
 from smalldb.reporting.page.pictures import MAX_COLUMNS, pairs
@@ -25,10 +27,13 @@ class Comparison:
         The rows of the data.
     evaluation
         The answers of the release's queries on both tables; None where the data have no rows.
+    target
+        A column that classifiers are trained to tell; None: none are.
     """
 
     real: Rows
     evaluation: Evaluation | None
+    target: str | None = None
 
     def __repr__(self) -> str:
         return "<Comparison: computed from the data>"
@@ -37,7 +42,7 @@ class Comparison:
 BANNER = "CONFIDENTIAL: a part of this page was computed from the data. Not for publication."
 
 
-def compared(comparison: Comparison, synthetic: Rows, schema: Schema | None) -> str:
+def compared(comparison: Comparison, synthetic: Rows, schema: Schema | None, plan: Plan) -> str:
     """Show the release beside the data."""
     real, made = comparison.real, comparison.evaluation
     title, lead = "Beside the data", element("strong", text("CONFIDENTIAL. "))
@@ -62,9 +67,18 @@ def compared(comparison: Comparison, synthetic: Rows, schema: Schema | None) -> 
         table("The queries that are farthest off", ("query", "real", "synthetic", "error"), worst),
         element("p", *key, class_="key"),
         cards(("real", marginals(real, schema is None)), ("synthetic", marginals(synthetic, schema is None))),
+        _summary(made, plan, comparison.target),
         *_tables(made.distances()),
         _pairs(real, synthetic),
     )
+
+
+def _summary(made: Evaluation, plan: Plan, target: str | None) -> str:
+    """Show what the release gets right beside what simple ways do at the same epsilon."""
+    long = made.by_column(epsilon=plan.privacy, neighbours=plan.neighbours, target=target)
+    head, *rows = summary_rows(long)
+    told = "" if target is None else f"; the target is {target}"
+    return table(f"Beside simple ways at the same epsilon{told}", head, rows)
 
 
 def _tables(found: Sequence[Distances]) -> list[str]:

@@ -55,7 +55,7 @@ def page(release: Release, schema: Schema | None = None, comparison: Comparison 
     banners = [] if record["private"] else [SEEDED]
     if comparison is not None:
         banners.append(BANNER)
-        parts.insert(0, compared(comparison, synthetic, schema))
+        parts.insert(0, compared(comparison, synthetic, schema, plan))
     lead = "Made from data about people under differential privacy. "
     if comparison is not None:
         lead += "Not for publication."
