@@ -16,6 +16,7 @@ __all__ = [
     "Audit",
     "BitSource",
     "Census",
+    "Evaluation",
     "Law",
     "Ledger",
     "Neighbours",
@@ -28,6 +29,7 @@ __all__ = [
     "auditing",
     "bounds",
     "census",
+    "evaluate",
     "generate",
     "plan",
     "release",
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     from smalldb.counting.law import Law
     from smalldb.exact.bits import BitSource
     from smalldb.planning import Neighbours, Plan, plan
+    from smalldb.releasing.evaluation import Evaluation, evaluate
     from smalldb.releasing.ledger import Ledger
     from smalldb.releasing.release import Release, generate, release
     from smalldb.selection import Selection, select, selection_law
@@ -51,6 +54,7 @@ else:
     _HOMES = {
         "auditing": ("Audit", "audit"),
         "counting": ("Census", "Law", "census"),
+        "releasing.evaluation": ("Evaluation", "evaluate"),
         "releasing.ledger": ("Ledger",),
         "planning": ("Neighbours", "Plan", "plan"),
         "exact.bits": ("BitSource",),

@@ -258,12 +258,13 @@ def test_distances_are_told_by_column(folder, capfd):
         *(w for i in "123" for w in (f"{i}:", "mean", "largest")),
     ]
     assert lines[at + 4].split() == ["age", "0.5000", "0.5000", "0.7500", "0.7500", "0.7500", "0.7500"]
-    assert lines[-1].startswith("independent columns")
+    assert lines[at + 8].startswith("independent columns")
+    assert (lines[at + 10], lines[at + 11].split()) == ("all columns together", ["synthetic"])
 
 
 def test_of_many_queries_those_farthest_off_are_written(folder, capfd, monkeypatch):
-    monkeypatch.setattr("smalldb.commands.evaluate.LISTED", 10)
-    monkeypatch.setattr("smalldb.commands.evaluate.WORST", 4)
+    monkeypatch.setattr("smalldb.reporting.evaluated.LISTED", 10)
+    monkeypatch.setattr("smalldb.reporting.evaluated.WORST", 4)
     code, out, _ = called(capfd, "evaluate", "data.csv", "out.csv", "--queries", "marginals:3", "--json")
     said, made = json.loads(out), evaluate(table(1, 50), table(2, 6), "marginals:3")
     assert (code, said["answers_left_out"]) == (0, made.workload.size - 4)

@@ -118,7 +118,7 @@ def compose_records(
     listed = list(islice(records, MOST_LISTED + 1))
     checked_number(len(listed), MOST_LISTED)
     items: Counter[Item] = Counter()
-    relations = set[str]()
+    relations, persons = set[str](), set[int]()
     spent = checked_delta(delta)
     for record in listed:
         try:
@@ -135,9 +135,12 @@ def compose_records(
         exact = positive(epsilon, "privacy.epsilon")
         items[exact, None if parameter is None else positive(parameter, "privacy.bounded_range")] += 1
         relations.add(relation)
+        persons.add(whole(privacy.get("rows_per_person", 1), "privacy.rows_per_person"))
         spent += 0 if own is None else checked_delta(own)
     if len(relations) > 1:
         raise ValueError("records: all must be of one neighbouring relation")
+    if len(persons) > 1:
+        raise ValueError("records: all must be for the same number of rows of a person")
     if spent >= 1:
         raise ValueError("delta: all together reach 1")
     own_deltas = spent - checked_delta(delta)

@@ -7,6 +7,7 @@ from typing import Any
 
 from smalldb.accounting import Composition, compose, compose_records, per_release
 from smalldb.commands.options import Commands, whole_number
+from smalldb.releasing.record import LARGE, WARNING
 from smalldb.reporting.words import as_json, brief
 
 
@@ -82,6 +83,7 @@ def account_json(made: Composition) -> dict[str, Any]:
     """Return all that a composition says."""
     return {
         "epsilon": made.epsilon,
+        "warning": WARNING if made.epsilon > LARGE else None,
         "delta": brief(made.delta),
         "method": made.method,
         "table": made.table.to_dict("records"),
@@ -92,6 +94,7 @@ def account_text(made: Composition) -> str:
     """Tell a composition, for people: bounds first, the best on top."""
     lines = [
         f"together: ({made.epsilon:.6g}, {brief(made.delta)})-differential privacy, by {made.method}",
+        *([f"warning: {WARNING}"] if made.epsilon > LARGE else []),
         "",
     ]
     for valid, title in ((True, "bounds"), (False, "no bounds here")):

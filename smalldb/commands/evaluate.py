@@ -2,24 +2,24 @@
 
 import argparse
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from fractions import Fraction
 from typing import Any
 
 from smalldb.commands.account import read_record
 from smalldb.commands.options import Commands, split_names
+from smalldb.exact.numbers import as_fraction, positive
 from smalldb.files.inputs import rereadable
 from smalldb.files.outputs import Outputs
+from smalldb.mechanisms import Neighbours, relation_of
 from smalldb.planning import workload_of
-from smalldb.releasing.distances import Distances, Floats
-from smalldb.releasing.evaluation import Evaluation, evaluate
+from smalldb.releasing.evaluation import evaluate
+from smalldb.releasing.learning import check_learning, column_named
+from smalldb.reporting.evaluated import evaluation_account, evaluation_json
 from smalldb.reporting.plots import check_plotting, plot_evaluation
-from smalldb.reporting.words import as_json, rounded_up
+from smalldb.reporting.words import as_json, brief
 from smalldb.schema import read_schema
 from smalldb.schema.tables import read_csv, read_domain, read_table
-
-LISTED, WORST = 10_000, 1_000  # queries: up to so many, JSON lists all; beyond, those farthest off
-SHOWN = 60  # columns
-ANSWER = ("query", "real", "synthetic", "error")
 
 
 def add(commands: Commands) -> None:
@@ -44,8 +44,20 @@ def add(commands: Commands) -> None:
         "--counts", metavar="COLUMN", help="says how often each row of REAL occurs (with --schema)"
     )
     command.add_argument("--record", metavar="OUT.json", help="its bound is shown beside the errors")
+    command.add_argument(
+        "--epsilon",
+        metavar="E",
+        help="of what is simple, for comparison: independent columns, noise on cells (default: the record's)",
+    )
+    command.add_argument(
+        "--target",
+        metavar="COLUMN",
+        help="train classifiers of this column on each table, and test them on real rows (scikit-learn)",
+    )
     command.add_argument("--plot", metavar="COMPARED.png", help="draw both tables (png, svg, pdf)")
-    command.add_argument("--json", action="store_true", help="everything, for machines")
+    how = command.add_mutually_exclusive_group()
+    how.add_argument("--json", action="store_true", help="everything, for machines")
+    how.add_argument("--csv", action="store_true", help="every measure of every column, as a table")
     command.set_defaults(run=run_evaluate)
 
 
@@ -60,10 +72,15 @@ def run_evaluate(arguments: argparse.Namespace) -> None:
     columns = None if arguments.columns is None else split_names(arguments.columns)
     stated = [arguments.queries, *_stated(record), None if schema is None else schema.queries]
     queries = next((text for text in stated if text is not None), None)
+    epsilon, relation = _simple(arguments.epsilon, record)
+    if arguments.target is not None:
+        check_learning()
     plots = [] if arguments.plot is None else [arguments.plot]
     with Outputs(plots, confidential=plots) as outputs:
         domain = read_domain(arguments.real, columns) if schema is None else schema.domain
         workload = workload_of(queries, domain)
+        if arguments.target is not None:
+            column_named(domain, arguments.target)
         if schema is None:
             real, synthetic = (read_csv(path, domain) for path in (arguments.real, arguments.synthetic))
         else:
@@ -75,106 +92,24 @@ def run_evaluate(arguments: argparse.Namespace) -> None:
     bound = None
     if record is not None and workload.text in _stated(record):
         bound = _bound(record)
+    long = made.by_column(epsilon=epsilon, neighbours=relation, target=arguments.target)
     if arguments.json:
-        print(as_json(evaluation_json(made, bound)))
+        print(as_json(evaluation_json(made, bound, long)))
+    elif arguments.csv:
+        print(long.to_csv(index=False), end="")
     else:
-        print(evaluation_account(made, bound))
+        print(evaluation_account(made, bound, long, None if epsilon is None else brief(epsilon)))
 
 
-def evaluation_json(made: Evaluation, bound: float | None) -> dict[str, Any]:
-    """Return all that an evaluation says; of many queries the answers that are farthest off."""
-    size = made.workload.size
-    if size <= LISTED:
-        answers = zip(made.workload.labels, made.real, made.synthetic, made.errors, strict=True)
-    else:
-        answers = zip(*(made.worst(WORST)[column] for column in ANSWER), strict=True)
-    return {
-        "confidential": True,
-        "queries": made.workload.text,
-        "max_error": float(made.max_error),
-        "mean_error": float(made.mean_error),
-        "bound": bound,
-        "answers": [
-            {"query": label, "real": float(real), "synthetic": float(synthetic), "error": float(error)}
-            for label, real, synthetic, error in answers
-        ],
-        "answers_left_out": 0 if size <= LISTED else size - WORST,
-        "distances": [_distances_json(found) for found in made.distances()],
-    }
-
-
-def _distances_json(found: Distances) -> dict[str, Any]:
-    names = found.domain.names
-    every = {"mean": _mean(found.tvd), "largest": _largest(found.tvd)}
-    by_column = {
-        name: {"mean": _mean(found.of_column(c)), "largest": _largest(found.of_column(c))}
-        for c, name in enumerate(names)
-    }
-    yardstick = {"mean": _mean(found.independent), "largest": _largest(found.independent)}
-    return {
-        "columns": found.width,
-        "tables": len(found.tables),
-        "left_out": found.left_out,
-        **every,
-        "largest_cell": _largest(found.largest),
-        "independent_columns": yardstick,
-        "by_column": by_column,
-    }
-
-
-def evaluation_account(made: Evaluation, bound: float | None) -> str:
-    """Tell an evaluation, for people."""
-    worst = made.worst()
-    width = max([len("query"), *map(len, worst["query"])])
-    lines = [
-        "CONFIDENTIAL: computed from the data, not for publication",
-        f"{made.workload.text}: {made.workload.size} queries after reduction",
-        f"largest error {float(made.max_error):.4f}, mean {float(made.mean_error):.4f}"
-        + ("" if bound is None else f"; the record promises at most {rounded_up(bound)}"),
-        "",
-        f"{'query':{width}}{'real':>9}{'synthetic':>11}{'error':>9}",
-    ]
-    for row in worst.itertuples():
-        lines.append(f"{row.query:{width}}{row.real:9.4f}{row.synthetic:11.4f}{row.error:9.4f}")
-    return "\n".join([*lines, *_distances_account(made.distances())])
-
-
-def _distances_account(found: Sequence[Distances]) -> list[str]:
-    """Tell the distances of tables: mean and largest, by column."""
-    shown = [each for each in found if each.tables]
-    if not shown:
-        return []
-    names, rest = shown[0].domain.names, len(shown[0].domain.names) - SHOWN
-    tables = ", ".join(f"{len(each.tables)} tables of {each.width}" for each in shown)
-    rows = [(name, [each.of_column(c) for each in shown]) for c, name in enumerate(names[:SHOWN])]
-    rows += [("all", [each.tvd for each in shown])]
-    rows += [("independent columns", [each.independent for each in shown])]
-    width = max(len(name) for name, _ in rows)
-    lines = [
-        "",
-        f"distance of tables, mean and largest: {tables} columns",
-        "(half the sum over a table's cells of how far its shares of rows are apart; independent columns:",
-        "the same for the product of the real columns' own shares, a yardstick)",
-        f"{'tables with':{width}}" + "".join(f"{f'{each.width}: mean':>11}{'largest':>9}" for each in shown),
-    ]
-    for name, values in rows:
-        figures = (f"{_told(_mean(each)):>11}{_told(_largest(each)):>9}" for each in values)
-        lines.append(f"{name:{width}}" + "".join(figures))
-    left = [f"{each.left_out} of {each.width}" for each in shown if each.left_out]
-    lines += [f"and {rest} more columns"] if rest > 0 else []
-    return lines + ([f"left out, for too many cells: {', '.join(left)} columns"] if left else [])
-
-
-def _mean(values: Floats) -> float | None:
-    return float(values.mean()) if len(values) else None
-
-
-def _largest(values: Floats) -> float | None:
-    return float(values.max()) if len(values) else None
-
-
-def _told(value: float | None) -> str:
-    return "" if value is None else f"{value:.4f}"
+def _simple(given: str | None, record: Mapping[str, Any] | None) -> tuple[Fraction | None, Neighbours]:
+    """Return the epsilon of the simple ways and their relation: as given, or as the record says."""
+    privacy = None if record is None else record.get("privacy")
+    relation = Neighbours.REPLACE_ONE
+    if record is None or not isinstance(privacy, dict):
+        return None if given is None else positive(given, "epsilon"), relation
+    relation = relation_of(record.get("neighbours", relation))
+    own = privacy.get("epsilon") if given is None else given
+    return positive(as_fraction(own, "epsilon"), "epsilon"), relation
 
 
 def _stated(record: Mapping[str, Any] | None) -> list[str | None]:

@@ -12,10 +12,11 @@ from smalldb.exact.numbers import positive
 from smalldb.files.outputs import Outputs
 from smalldb.planning import Settings, plan
 from smalldb.releasing.evaluation import evaluate
+from smalldb.releasing.learning import check_learning, column_named
 from smalldb.releasing.ledger import Account, Ledger
 from smalldb.releasing.record import Record, make_record
 from smalldb.releasing.release import Release, check_size, release
-from smalldb.reporting.page import Comparison, page
+from smalldb.reporting.page import About, Comparison, page
 from smalldb.reporting.words import brief, tell
 
 
@@ -59,6 +60,14 @@ def add(commands: Commands) -> None:
         action="store_true",
         help="show in the report how far the release is off from the data: NOT public",
     )
+    command.add_argument(
+        "--target",
+        metavar="COLUMN",
+        help="with --confidential: train classifiers of this column, and test them on real rows",
+    )
+    command.add_argument("--title", metavar="TEXT", help="of the report")
+    command.add_argument("--publisher", metavar="TEXT", help="who publishes the table, for the report")
+    command.add_argument("--table", metavar="TEXT", help="the name of the data, for the report")
     command.add_argument("--ledger", metavar="FILE", help="the data's privacy budget: spend from it first")
     command.add_argument("--budget", metavar="E", help="make the ledger, if there is none, with this budget")
     command.add_argument("--seed", type=integer, metavar="S", help="for experiments: repeatable, NOT private")
@@ -72,6 +81,13 @@ def run_generate(arguments: argparse.Namespace) -> None:
         raise ValueError("standard output is closed: name a file with -o")
     if arguments.confidential and arguments.report is None:
         raise ValueError("--confidential needs --report")
+    for option in ("title", "publisher", "table"):
+        if getattr(arguments, option) is not None and arguments.report is None:
+            raise ValueError(f"--{option} needs --report")
+    if arguments.target is not None:
+        if not arguments.confidential:
+            raise ValueError("--target needs --confidential: it is computed from the data")
+        check_learning()
     if arguments.report is not None and not arguments.report.lower().endswith((".html", ".htm")):
         raise ValueError(f"the report is a page: its name must end in .html, not {arguments.report!r}")
     if arguments.spelling is not None and arguments.schema is not None:
@@ -83,6 +99,8 @@ def run_generate(arguments: argparse.Namespace) -> None:
     targets = [path for path in named if path is not None]
     keep_inputs([arguments.data, arguments.schema, arguments.ledger], targets)
     source = source_of(arguments)
+    if arguments.target is not None:
+        column_named(source.domain, arguments.target)
     choices = {name: getattr(arguments, name) for name in Settings.__annotations__}
     choices["queries"] = source.stated if arguments.queries is None else arguments.queries
     with Outputs(targets, confidential=[arguments.report] if arguments.confidential else []) as outputs:
@@ -94,6 +112,7 @@ def run_generate(arguments: argparse.Namespace) -> None:
         check_size(table, foreseen.neighbours)
         # n is public, or no part of a plan
         planned = foreseen if foreseen.n is None else plan(source.domain, **choices, n=table.n)
+        account = None
         if ledger is not None:
             account = ledger.spend(make_record(planned, private=True))
             if not arguments.quiet:
@@ -110,7 +129,8 @@ def run_generate(arguments: argparse.Namespace) -> None:
         if arguments.record is not None:
             outputs.write(arguments.record, json.dumps(made.record, indent=2, ensure_ascii=False) + "\n")
         if arguments.report is not None:
-            outputs.write(arguments.report, _report(made, source, table if arguments.confidential else None))
+            shown = table if arguments.confidential else None
+            outputs.write(arguments.report, _report(made, source, shown, arguments, account))
         if arguments.output is not None:
             outputs.write(arguments.output, content)
     if arguments.output is None:
@@ -150,10 +170,17 @@ def _told(account: Account) -> str:
     return "\n".join(lines)
 
 
-def _report(made: Release, source: Source, real: Rows | None) -> str:
+def _report(
+    made: Release,
+    source: Source,
+    real: Rows | None,
+    arguments: argparse.Namespace,
+    account: Account | None,
+) -> str:
     """Write the page about a release; with the real rows it is confidential."""
+    about = About(arguments.title, arguments.publisher, arguments.table, account)
     if real is None:
-        return page(made, source.schema)
+        return page(made, source.schema, about=about)
     # an empty table is a neighbour of one that can be compared: neither may be refused
     found = evaluate(real, made.rows, made.plan.workload) if real.n else None
-    return page(made, source.schema, Comparison(real, found))
+    return page(made, source.schema, Comparison(real, found, arguments.target), about)

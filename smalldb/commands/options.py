@@ -133,6 +133,13 @@ def add_size(command: Parser) -> None:
         help="under add-remove, about how many rows there are at most, from public knowledge",
     )
     command.add_argument(
+        "--rows-per-person",
+        type=whole_number,
+        default=1,
+        metavar="K",
+        help="the most rows that one person has: epsilon protects all of them, each gets a K-th (default 1)",
+    )
+    command.add_argument(
         "--certificate",
         metavar="SHARE",
         help="share of epsilon that rounds spend on a bound for every query (default 1/20; 0: none)",

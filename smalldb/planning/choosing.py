@@ -28,6 +28,7 @@ class Settings(TypedDict, total=False):
     candidates: str | None
     certificate: Number | None
     beta: Number
+    rows_per_person: int
 
 
 def plan(
@@ -46,6 +47,7 @@ def plan(
     candidates: str | None = None,
     certificate: Number | None = None,
     beta: Number = "0.05",
+    rows_per_person: int = 1,
 ) -> Plan:
     """Decide what a release would do, and what it can promise, without any data.
 
@@ -82,6 +84,9 @@ def plan(
     certificate
         The share of the privacy budget that rounds spend on a bound for every query, measured or not: from 0,
         for none, to below 1. None: a twentieth.
+    rows_per_person
+        The most rows that one person has in the table, from public knowledge. `epsilon` protects all of them:
+        each row gets that part of it. A guarantee without delta alone is divided so.
 
     Raises
     ------
@@ -102,6 +107,9 @@ def plan(
     exact_epsilon = positive(epsilon, "epsilon")
     exact_beta = between_0_and_1(beta, "beta")
     allowed = read_delta(delta)
+    each_person = whole(rows_per_person, "rows_per_person")
+    if allowed is not None and each_person > 1:
+        raise ValueError("rows_per_person divides pure privacy: leave out delta")
     mechanisms = _taking(mechanism, candidates)
     if allowed is not None and not any(each.takes_delta for each in mechanisms):
         takers = " and ".join(each.name for each in named("auto") if each.takes_delta)
@@ -126,7 +134,7 @@ def plan(
         workload,
         n,
         n_max,
-        exact_epsilon,
+        exact_epsilon / each_person,
         exact_beta,
         relation,
         allowed,
@@ -135,7 +143,8 @@ def plan(
         certifying,
         named=mechanism != "auto",
     )
-    return _least_error(request, mechanisms) if rows is None else _first(request, mechanisms)
+    made = _least_error(request, mechanisms) if rows is None else _first(request, mechanisms)
+    return replace(made, rows_per_person=each_person)
 
 
 def _taking(mechanism: str, candidates: str | None) -> tuple[type[Mechanism], ...]:

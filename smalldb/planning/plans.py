@@ -23,12 +23,17 @@ class Plan:
         The best plan with another mechanism, where the rows were left open.
     refused
         Why what would have been taken before could not be done.
+    rows_per_person
+        The most rows that one person has. What the request and the mechanism call epsilon protects one row;
+        here epsilons protect a person, all rows together: from one table to another step by step, the losses
+        and their ranges add up.
     """
 
     request: Request
     chosen: Mechanism
     runner_up: "Plan | None" = None
     refused: tuple[str, ...] = ()
+    rows_per_person: int = 1
 
     def __repr__(self) -> str:
         rows = "rows as the release will tell" if self.rows is None else f"{self.rows} rows"
@@ -51,7 +56,7 @@ class Plan:
     @property
     def epsilon(self) -> Fraction:
         """The epsilon that was asked for, exact; what is guaranteed: `privacy`."""
-        return self.request.epsilon
+        return self.request.epsilon * self.rows_per_person
 
     @property
     def beta(self) -> Fraction:
@@ -96,7 +101,7 @@ class Plan:
     @property
     def privacy(self) -> Fraction:
         """The exact epsilon of the guarantee: that asked for, or less."""
-        return self.chosen.guarantee.epsilon
+        return self.chosen.guarantee.epsilon * self.rows_per_person
 
     @property
     def delta(self) -> Fraction | None:
@@ -106,7 +111,8 @@ class Plan:
     @property
     def bounded_range(self) -> Fraction | None:
         """A bound on the range of the privacy loss, which composes better; None: none is known."""
-        return self.chosen.guarantee.bounded_range
+        own = self.chosen.guarantee.bounded_range
+        return None if own is None else own * self.rows_per_person
 
     @property
     def bound(self) -> float | None:

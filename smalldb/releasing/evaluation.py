@@ -10,13 +10,18 @@ import pandas as pd
 
 from queries import DataError, Domain, QueryClass, Rows, Workload
 from queries.packing import Integers
+from smalldb.exact.numbers import Number, positive
+from smalldb.mechanisms import Neighbours, relation_of
 from smalldb.planning import workload_of
-from smalldb.releasing.distances import MAX_VISITS, Distances, distances, visits
+from smalldb.releasing.baselines import baselines
+from smalldb.releasing.distances import Distances, distances
+from smalldb.releasing.learning import check_learning, column_named
+from smalldb.releasing.overview import feasible, overview, summary
 from smalldb.schema.arguments import SchemaLike, counted, schema_or_none
 
 Floats = npt.NDArray[np.float64]
 
-WIDTHS = (1, 2, 3)  # columns of the tables that are compared
+SYNTHETIC = "synthetic"
 
 
 @final
@@ -83,8 +88,60 @@ class Evaluation:
     def distances(self) -> tuple[Distances, ...]:
         """How far the tables of 1, 2 and 3 columns are off, as far as they can be compared in seconds."""
         real, made = self.real_rows, self.synthetic_rows
-        widths = [w for w in WIDTHS if w <= len(real.domain.sizes) and visits(real, made, w) <= MAX_VISITS]
-        return tuple(distances(real, made, width) for width in widths)
+        return tuple(distances(real, made, width) for width in feasible(real, made))
+
+    def by_column(
+        self,
+        *,
+        epsilon: Number | None = None,
+        neighbours: str = Neighbours.REPLACE_ONE,
+        target: str | None = None,
+    ) -> pd.DataFrame:
+        """Measure the synthetic table column by column, beside what simple ways do at the same epsilon.
+
+        Total variation distance and largest error of the tables of one, two and three columns, the errors of
+        the queries, rank correlations of ordered columns, and, of a target, how well a classifier that is
+        trained on each table tells it of real rows (scikit-learn, extra ``learn``).
+
+        Parameters
+        ----------
+        epsilon
+            Of the simple ways: independent columns, and noise on the count of every cell (up to 2^20 cells).
+            None: without them.
+        neighbours
+            Their neighbouring relation.
+        target
+            A column's name; None: no classifier is trained.
+
+        Returns
+        -------
+        DataFrame
+            In long form: table ("synthetic", "independent columns", "noise on all cells", "real"), measure,
+            of (a column, two of them, or "all") and value.
+
+        Raises
+        ------
+        ValueError
+            Arguments that cannot be taken, or a target without scikit-learn.
+        """
+        real, relation = self.real_rows, relation_of(neighbours)
+        chosen = None if target is None else column_named(real.domain, target)
+        if chosen is not None:
+            check_learning()
+        tables = {SYNTHETIC: self.synthetic_rows}
+        if epsilon is not None:
+            tables |= baselines(real, positive(epsilon, "epsilon"), relation)
+        return overview(real, tables, self.workload, chosen)
+
+    def summary(
+        self,
+        *,
+        epsilon: Number | None = None,
+        neighbours: str = Neighbours.REPLACE_ONE,
+        target: str | None = None,
+    ) -> pd.DataFrame:
+        """Return what `by_column` says of all columns together: measures by tables; arguments as there."""
+        return summary(self.by_column(epsilon=epsilon, neighbours=neighbours, target=target))
 
     @property
     def _gaps(self) -> Integers:

@@ -10,7 +10,7 @@ from hashlib import sha256
 from typing import Any, Literal, NamedTuple, final
 
 from smalldb.accounting import Composition, compose_records
-from smalldb.exact.numbers import Number, as_fraction, as_text, positive
+from smalldb.exact.numbers import Number, as_fraction, as_text, positive, whole
 from smalldb.files.outputs import create, sync_folder
 from smalldb.mechanisms import relation_of
 
@@ -62,8 +62,8 @@ class Account:
         OutOfBudget
             More than is left.
         ValueError, TypeError
-            Not the record of a private release, of another neighbouring relation, or with a delta; a sum of
-            more than 10,000 bits above or below the line.
+            Not the record of a private release, of another neighbouring relation or number of rows of a
+            person, or with a delta; a sum of more than 10,000 bits above or below the line.
         """
         if compose_records([*self.records, record], delta=0).delta:
             raise ValueError("a ledger counts pure privacy: delta of the record must be null")
@@ -238,16 +238,19 @@ def _parsed(raw: bytes, path: str) -> _Parsed:
 def _entry(record: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a line says of a release."""
     own = record["privacy"]["bounded_range"]
+    rows = whole(record["privacy"].get("rows_per_person", 1), "privacy.rows_per_person")
     return {
         "epsilon": as_text(positive(record["privacy"]["epsilon"], "privacy.epsilon")),
         "bounded_range": None if own is None else as_text(positive(own, "privacy.bounded_range")),
         "neighbours": relation_of(record["neighbours"]).value,
-    }
+    } | ({} if rows == 1 else {"rows_per_person": rows})
 
 
 def _record(entry: Mapping[str, Any]) -> dict[str, Any]:
     """Return the part of a record that a line was made from."""
     privacy = {name: entry[name] for name in ("epsilon", "bounded_range")}
+    if "rows_per_person" in entry:
+        privacy["rows_per_person"] = entry["rows_per_person"]
     return {"privacy": privacy, "neighbours": entry["neighbours"], "delta": None, "private": True}
 
 

@@ -10,13 +10,20 @@ from smalldb.mechanisms import Drawn, Neighbours
 from smalldb.planning import Plan
 from smalldb.version import __version__
 
+LARGE = 10  # an epsilon
+WARNING = "epsilon is above 10: by itself so large an epsilon protects little; 1 or less is usual"
+
 
 class Privacy(TypedDict):
-    """What is guaranteed, exactly; without a delta, it is pure."""
+    """What is guaranteed to a person, exactly; without a delta, it is pure.
+
+    `rows_per_person` is there where a person can have more than one row.
+    """
 
     epsilon: str
     delta: NotRequired[str]
     bounded_range: str | None
+    rows_per_person: NotRequired[int]
 
 
 class Queries(TypedDict):
@@ -67,6 +74,7 @@ class Record(TypedDict):
     universe: Universe
     bounds: NotRequired[dict[str, Any] | None]
     private: bool
+    warning: NotRequired[str]
     versions: Versions
 
 
@@ -90,6 +98,8 @@ def make_record(plan: Plan, *, private: bool, drawn: Drawn | None = None) -> Rec
     privacy: Privacy = {"epsilon": as_text(plan.privacy), "bounded_range": bounded_range}
     if delta is not None:
         privacy = {"epsilon": as_text(plan.privacy), "delta": delta, "bounded_range": bounded_range}
+    if plan.rows_per_person > 1:
+        privacy["rows_per_person"] = plan.rows_per_person
     record: Record = {
         "schema": 1,
         "mechanism": plan.mechanism,
@@ -121,6 +131,8 @@ def make_record(plan: Plan, *, private: bool, drawn: Drawn | None = None) -> Rec
         del record["n"]
     if bounds is None:
         del record["bounds"]
+    if plan.privacy > LARGE:
+        record["warning"] = WARNING
     return record
 
 

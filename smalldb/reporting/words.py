@@ -3,7 +3,6 @@
 import json
 from math import isfinite
 
-from smalldb.exact.numbers import as_fraction
 from smalldb.exact.writing import brief as brief
 from smalldb.exact.writing import promised as promised
 from smalldb.exact.writing import rounded_up as rounded_up
@@ -11,13 +10,10 @@ from smalldb.exact.writing import sized
 from smalldb.planning import Plan
 from smalldb.releasing.record import Record
 
-LARGE = 1000  # an epsilon
-
 
 def tell(record: Record, plan: Plan) -> str:
     """Tell a release in a few lines; public numbers only."""
     n, queries, bounds = record.get("n"), record["queries"], record.get("bounds")
-    epsilon = as_fraction(record["privacy"]["epsilon"], "epsilon")
     rows = "rows" if record["rows"] is None else f"{record['rows']} rows"
     lines = [
         f"mechanism: {plan.chosen.summary} of {rows} over {sized(plan.workload.domain.size)} cells",
@@ -26,8 +22,10 @@ def tell(record: Record, plan: Plan) -> str:
         f"guarantee: {privacy(plan)}, {record['neighbours']} neighbours, "
         + ("n is private" if n is None else f"n = {n} is public"),
     ]
-    if epsilon > LARGE:
-        lines.append("           (of which so large an epsilon leaves little: 1 or less is usual)")
+    if plan.rows_per_person > 1:
+        lines.append(f"           for a person with up to {plan.rows_per_person} rows, all of them together")
+    if "warning" in record:
+        lines.append(f"warning:   {record['warning']}")
     if n is not None and plan.delta is not None and plan.delta * n >= 1:
         lines.append("           (a delta of 1/n allows to publish somebody's row: one far below is usual)")
     if bounds is None:

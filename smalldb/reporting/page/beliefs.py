@@ -17,8 +17,15 @@ def belief(before: str, epsilon: Fraction) -> str:
     >>> belief("0.5", Fraction(1))
     '73.2 %'
     """
-    odds = factor(epsilon) * float(before) / (1 - float(before))
-    return _percent(Fraction(odds / (1 + odds) * (1 + 1e-12)))
+    return _percent(Fraction(after(float(before), epsilon)))
+
+
+def after(before: float, epsilon: Fraction) -> float:
+    """Return the same as a number."""
+    if before >= 1:
+        return 1.0
+    odds = factor(epsilon) * before / (1 - before)
+    return odds / (1 + odds) * (1 + 1e-12)
 
 
 def right_guess(before: str, epsilon: Fraction, delta: Fraction) -> str:
@@ -32,8 +39,14 @@ def right_guess(before: str, epsilon: Fraction, delta: Fraction) -> str:
     >>> right_guess("0.5", Fraction(1), Fraction(1, 100))
     '73.4 %'
     """
-    yes, by_rule = Fraction(before), 1 - (1 - float(delta)) / (1 + factor(epsilon))
-    return _percent(max(Fraction(by_rule * (1 + 1e-12)), yes + (1 - yes) * delta))
+    yes = Fraction(before)
+    return _percent(max(Fraction(right_share(0.5, epsilon, delta)), yes + (1 - yes) * delta))
+
+
+def right_share(before: float, epsilon: Fraction, delta: Fraction) -> float:
+    """Return the same as a number."""
+    by_rule = (1 - (1 - float(delta)) / (1 + factor(epsilon))) * (1 + 1e-12)
+    return max(by_rule, before + (1 - before) * float(delta))
 
 
 def _percent(share: Fraction) -> str:

@@ -1,13 +1,14 @@
 """What a page says of the data beside the release: confidential."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
 from queries import Rows
-from smalldb.releasing.distances import Distances, pair_distances
+from smalldb.planning import Plan
+from smalldb.releasing.distances import pair_distances
 from smalldb.releasing.evaluation import Evaluation, joint_shares
-from smalldb.reporting.page.describing import cards
+from smalldb.reporting.evaluated import summary_rows
+from smalldb.reporting.page.contents import cards
 from smalldb.reporting.page.markup import element, facts, paragraph, section, table, text
 from smalldb.reporting.page.pictures import MAX_COLUMNS, pairs
 from smalldb.reporting.page.shares import marginals
@@ -25,10 +26,13 @@ class Comparison:
         The rows of the data.
     evaluation
         The answers of the release's queries on both tables; None where the data have no rows.
+    target
+        A column that classifiers are trained to tell; None: none are.
     """
 
     real: Rows
     evaluation: Evaluation | None
+    target: str | None = None
 
     def __repr__(self) -> str:
         return "<Comparison: computed from the data>"
@@ -37,7 +41,7 @@ class Comparison:
 BANNER = "CONFIDENTIAL: a part of this page was computed from the data. Not for publication."
 
 
-def compared(comparison: Comparison, synthetic: Rows, schema: Schema | None) -> str:
+def compared(comparison: Comparison, synthetic: Rows, schema: Schema | None, plan: Plan) -> str:
     """Show the release beside the data."""
     real, made = comparison.real, comparison.evaluation
     title, lead = "Beside the data", element("strong", text("CONFIDENTIAL. "))
@@ -62,26 +66,23 @@ def compared(comparison: Comparison, synthetic: Rows, schema: Schema | None) -> 
         table("The queries that are farthest off", ("query", "real", "synthetic", "error"), worst),
         element("p", *key, class_="key"),
         cards(("real", marginals(real, schema is None)), ("synthetic", marginals(synthetic, schema is None))),
-        *_tables(made.distances()),
+        *_summary(made, plan, comparison.target),
         _pairs(real, synthetic),
     )
 
 
-def _tables(found: Sequence[Distances]) -> list[str]:
-    """Show how far the tables of one, two and three columns are apart."""
-    rows = [
-        (f"{each.width} ({len(each.tables):,} tables)", *(f"{figure:.4f}" for figure in _figures(each)))
-        for each in found
-        if each.tables
-    ]
-    head = ("columns", "mean", "largest", "yardstick")
-    said = "Total variation distance: half the sum over a table's cells of how far its shares are apart. The "
-    said += "yardstick is the mean for independent columns with the data's own shares."
-    return [table("Distance of tables", head, rows), paragraph(said)] if rows else []
-
-
-def _figures(found: Distances) -> list[float]:
-    return [float(found.tvd.mean()), float(found.tvd.max()), float(found.independent.mean())]
+def _summary(made: Evaluation, plan: Plan, target: str | None) -> list[str]:
+    """Show what the release gets right beside what simple ways do at the same epsilon."""
+    long = made.by_column(
+        epsilon=plan.privacy / plan.rows_per_person, neighbours=plan.neighbours, target=target
+    )
+    head, *rows = summary_rows(long)
+    told = "" if target is None else f"; the target is {target}"
+    said = (
+        "The distance of two tables is half the sum over their cells of how far the shares are apart. The "
+        "simple ways spend the same epsilon: on each column's own counts, or on the count of every cell."
+    )
+    return [table(f"Beside simple ways at the same epsilon{told}", head, rows), paragraph(said)]
 
 
 def _pairs(real: Rows, synthetic: Rows) -> str:

@@ -1,7 +1,7 @@
 """Pictures as inline SVG, in the colours of the page, so that they are readable in the dark too."""
 
 from collections.abc import Sequence
-from math import isnan
+from math import ceil, floor, isnan
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +11,7 @@ from smalldb.reporting.page.markup import element, folded, paragraph, scrolling,
 Floats = npt.NDArray[np.float64]
 
 WIDTH, STEP, LABEL = 300, 40, 27  # of bars: units of the picture; characters of a label
+SHORTER = 7  # characters that whiskers take from it
 CELL, MARGIN, NAME = 40, 190, 24  # of a heat map: pixels, pixels, characters of a name
 MAX_HEAT = 24  # attributes, and
 MAX_COLUMNS = 30  # columns of a heat map
@@ -26,7 +27,13 @@ def percent(share: float) -> str:
     return f"{100 * share:.1f} %"
 
 
-def bars(title: str, labels: Sequence[str], *series: tuple[str, Sequence[float]], note: str = "") -> str:
+def bars(
+    title: str,
+    labels: Sequence[str],
+    *series: tuple[str, Sequence[float]],
+    whiskers: Sequence[float | None] | None = None,
+    anchor: str = "",
+) -> str:
     """Draw shares of rows as bars, one for each label and each (one or two) named series.
 
     Parameters
@@ -37,16 +44,24 @@ def bars(title: str, labels: Sequence[str], *series: tuple[str, Sequence[float]]
         What each share is of.
     series
         Name and shares, from 0 to 1.
-    note
-        Said beneath.
+    whiskers
+        How far each share of the first series can be off, None where no bound covers it; None: not shown.
+    anchor
+        What links to it name; none if empty.
     """
     said, marks = [], []
     for i, label in enumerate(labels):
         values = [shares[i] for _, shares in series]
         spelled = " / ".join(map(percent, values))
+        ends = None
+        if whiskers is not None:
+            bound = whiskers[i]
+            ends = None if bound is None else (max(0.0, values[0] - bound), min(1.0, values[0] + bound))
+            spelled += " not covered" if ends is None else f" ({_outward(*ends)})"
         said.append(f"{label}: {spelled}")
         top = i * STEP
-        marks.append(element("text", text(_short(label, LABEL)), x=0, y=top + 14))
+        short = _short(label, LABEL - (0 if whiskers is None else SHORTER))
+        marks.append(element("text", text(short), x=0, y=top + 14))
         marks.append(element("text", text(spelled), x=WIDTH, y=top + 14, class_="value"))
         marks.append(element("rect", x=0, y=top + 20, width=WIDTH, height=12, class_="ground"))
         for j, value in enumerate(values):
@@ -61,6 +76,10 @@ def bars(title: str, labels: Sequence[str], *series: tuple[str, Sequence[float]]
                     class_=f"bar{j}",
                 )
             )
+        if ends is not None:
+            low, high = (f"{1 + (WIDTH - 2) * end:.2f}" for end in ends)
+            line = f"M{low},{top + 26}H{high}M{low},{top + 22}v8M{high},{top + 22}v8"
+            marks += [element("path", d=line, class_=kind) for kind in ("halo", "whisker")]
     names = " and ".join(name for name, _ in series)
     picture = element(
         "svg",
@@ -69,8 +88,13 @@ def bars(title: str, labels: Sequence[str], *series: tuple[str, Sequence[float]]
         role="img",
         aria_label=f"{title}, share of rows ({names}): {'; '.join(said)}",
     )
-    said_beneath = [element("p", text(note), class_="note")] if note else []
-    return element("figure", element("figcaption", text(title)), picture, *said_beneath, class_="bars")
+    given = {"id": anchor} if anchor else {}
+    return element("figure", element("figcaption", text(title)), picture, class_="bars", **given)
+
+
+def _outward(low: float, high: float) -> str:
+    """Write the ends of a range in percent, rounded away from each other."""
+    return f"{floor(1000 * low) / 10} to {ceil(1000 * high) / 10}"
 
 
 def pairs(

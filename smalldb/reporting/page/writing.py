@@ -1,12 +1,16 @@
 """The page itself."""
 
 from importlib.resources import files
+from re import findall
 
-from smalldb.releasing.record import Record
 from smalldb.releasing.release import Release
+from smalldb.reporting.page.about import About
 from smalldb.reporting.page.comparing import BANNER, Comparison, compared
-from smalldb.reporting.page.describing import contents, errors, guarantee, machine_readable, what
+from smalldb.reporting.page.contents import contents
+from smalldb.reporting.page.describing import errors, machine_readable, what
+from smalldb.reporting.page.guarantee import assumed, guarantee
 from smalldb.reporting.page.markup import element, paragraph, text
+from smalldb.reporting.page.uses import spent, uses
 from smalldb.schema import Schema
 
 HEAD = """\
@@ -22,7 +26,12 @@ HEAD = """\
 SEEDED = "NOT PRIVATE: the randomness came from a seed. For experiments only."
 
 
-def page(release: Release, schema: Schema | None = None, comparison: Comparison | None = None) -> str:
+def page(
+    release: Release,
+    schema: Schema | None = None,
+    comparison: Comparison | None = None,
+    about: About | None = None,
+) -> str:
     """Write a page about a release: one self-contained file of HTML.
 
     Without `comparison` it is a function of what may be published, and may be published.
@@ -35,6 +44,8 @@ def page(release: Release, schema: Schema | None = None, comparison: Comparison 
         What the places of the release's columns stand for; None: for themselves.
     comparison
         The data and how far the release is off. The page is confidential then, and says so.
+    about
+        Title, publisher, the name of the data and the state of their ledger; public.
 
     Examples
     --------
@@ -44,36 +55,38 @@ def page(release: Release, schema: Schema | None = None, comparison: Comparison 
     True
     """
     record, plan, synthetic = release.record, release.plan, release.rows
+    about = About() if about is None else about
     schema = release.schema if schema is None else schema
-    title = f"A synthetic table of {record['rows']:,} rows"
+    title = about.title or f"A synthetic table of {record['rows']:,} rows"
     parts = [
-        what(plan, record),
+        what(plan, record, about),
         guarantee(plan, record),
+        assumed(plan, record),
+        uses(record),
         errors(plan, record),
-        contents(release, schema, _bounded(record)),
-        machine_readable(record),
+        contents(release, schema),
+        spent(about.account),
+        machine_readable(plan, record, schema),
     ]
     banners = [] if record["private"] else [SEEDED]
     if comparison is not None:
         banners.append(BANNER)
-        parts.insert(0, compared(comparison, synthetic, schema))
+        parts.insert(0, compared(comparison, synthetic, schema, plan))
     lead = "Made from data about people under differential privacy. "
     if comparison is not None:
         lead += "Not for publication."
     elif record["private"]:
         lead += "Everything on this page may be published."
+    headings = findall('<h2 id="([a-z]+)">(.*?)</h2>', "".join(parts))
+    links = [element("li", element("a", said, href=f"#{anchor}")) for anchor, said in headings]
     body = [
         element("a", text("Skip to the text"), href="#text", class_="skip"),
         *(element("p", element("strong", text(said)), class_="banner", role="note") for said in banners),
         element("header", element("h1", text(title)), paragraph(lead)),
+        element("nav", element("ul", *links), aria_label="Contents", class_="contents"),
         element("main", *parts, id="text", tabindex="-1"),
+        element("footer", paragraph(f"Written by smalldb {record['versions']['smalldb']}.")),
     ]
     style = files("smalldb.reporting.page").joinpath("page.css").read_text(encoding="utf-8")
     head = HEAD + element("title", text(title)) + element("style", style)
     return head + "\n</head>\n" + element("body", *body) + "\n</html>\n"
-
-
-def _bounded(record: Record) -> bool:
-    """Tell whether a record states a bound that says anything of this release's shares."""
-    bounds = record.get("bounds") or {}
-    return bounds.get("released", bounds.get("sharp")) is not None

@@ -1,0 +1,73 @@
+"""What simple ways would have done at the same epsilon; for the curator."""
+
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from queries import Rows
+from queries.packing import Integers, Places
+from smalldb.exact.bits import BitSource, SeededBits
+from smalldb.exact.integers import two_sided_geometric
+from smalldb.mechanisms import Neighbours
+from smalldb.rounds.reading import on_simplex
+from smalldb.rounds.rows import uniform_order
+
+MOST_ROWS = 1 << 18  # of a table that is taken apart row by row
+INDEPENDENT, CELLS = "independent columns", "noise on all cells"
+
+
+def baselines(real: Rows, epsilon: Fraction, neighbours: Neighbours) -> dict[str, Rows]:
+    """Return tables that simple ways release at an epsilon, by name. Confidential: they are not private.
+
+    "independent columns": each column's counts with geometric noise at its share of epsilon, and rows whose
+    columns are drawn independently; rows that cannot exist are left out. "noise on all cells": geometric
+    noise on the count of every cell, where there are at most 2^20. Noisy counts become the nearest ones that
+    are at least 0 and add up to n.
+
+    The noise comes from a fixed seed: the same data give the same tables, which are for comparison alone.
+
+    Parameters
+    ----------
+    real
+        Counted rows, at least one.
+    epsilon
+        Of each table.
+    neighbours
+        The relation: under replace-one a row moves the counts of a table by 2, else by 1.
+    """
+    domain, n, source = real.domain, real.n, SeededBits(0)
+    rate = epsilon / (2 if neighbours is Neighbours.REPLACE_ONE else 1)
+    made, rows = np.empty((min(n, MOST_ROWS), len(domain.sizes)), dtype=np.int64), min(n, MOST_ROWS)
+    for c, size in enumerate(domain.sizes):
+        noisy = real.table((c,)) + two_sided_geometric(rate / len(domain.sizes), size, source)
+        column = np.repeat(np.arange(size), whole(on_simplex(noisy.astype(np.float64), rows), rows))
+        made[:, c] = column[uniform_order(rows, source)]
+    kept = made[domain.contains(made)]
+    found = {INDEPENDENT: Rows.from_places(domain, kept)} if len(kept) else {}
+    if domain.listable:
+        cells = domain.table()
+        noisy = real.histogram() + two_sided_geometric(rate, len(cells), source)
+        counts = whole(on_simplex(noisy.astype(np.float64), n), n)
+        found[CELLS] = Rows.from_places(domain, cells[counts > 0], counts[counts > 0])
+    return found
+
+
+def apart(rows: Rows, source: BitSource) -> Places:
+    """Return the rows one by one in a random order, shape (m, C); of more than 2^18 about so many."""
+    counts = rows.counts
+    if rows.n > MOST_ROWS:
+        counts = whole(counts * (MOST_ROWS / rows.n), MOST_ROWS)
+    places = np.repeat(rows.places(), counts, axis=0)
+    return places[uniform_order(len(places), source)]
+
+
+def whole(values: npt.NDArray[np.floating], total: int) -> Integers:
+    """Round values that sum to `total` to whole numbers that do: what stands before each is rounded.
+
+    >>> whole(np.array([0.4, 0.4, 0.4, 1.8]), 3).tolist()
+    [0, 1, 0, 2]
+    """
+    ends = np.minimum(np.floor(np.cumsum(values) + 0.5).astype(np.int64), total)
+    ends[-1] = total
+    return np.diff(ends, prepend=0)

@@ -1,0 +1,136 @@
+"""How an evaluation is told: lines for people, JSON for machines. Confidential, as it is."""
+
+from collections.abc import Sequence
+from math import isnan
+from typing import Any
+
+import pandas as pd
+
+from smalldb.releasing.distances import Distances, Floats
+from smalldb.releasing.evaluation import Evaluation
+from smalldb.releasing.overview import MEASURES, summary
+from smalldb.reporting.words import rounded_up
+
+LISTED, WORST = 10_000, 1_000  # queries: up to so many, JSON lists all; beyond, those farthest off
+SHOWN = 60  # columns
+ANSWER = ("query", "real", "synthetic", "error")
+
+
+def evaluation_json(made: Evaluation, bound: float | None, long: pd.DataFrame) -> dict[str, Any]:
+    """Return all that an evaluation says; of many queries the answers that are farthest off."""
+    size = made.workload.size
+    if size <= LISTED:
+        answers = zip(made.workload.labels, made.real, made.synthetic, made.errors, strict=True)
+    else:
+        answers = zip(*(made.worst(WORST)[column] for column in ANSWER), strict=True)
+    return {
+        "confidential": True,
+        "queries": made.workload.text,
+        "max_error": float(made.max_error),
+        "mean_error": float(made.mean_error),
+        "bound": bound,
+        "answers": [
+            {"query": label, "real": float(real), "synthetic": float(synthetic), "error": float(error)}
+            for label, real, synthetic, error in answers
+        ],
+        "answers_left_out": 0 if size <= LISTED else size - WORST,
+        "distances": [_distances_json(found) for found in made.distances()],
+        "by_column": long.to_dict("records"),
+    }
+
+
+def _distances_json(found: Distances) -> dict[str, Any]:
+    names = found.domain.names
+    every = {"mean": _mean(found.tvd), "largest": _largest(found.tvd)}
+    by_column = {
+        name: {"mean": _mean(found.of_column(c)), "largest": _largest(found.of_column(c))}
+        for c, name in enumerate(names)
+    }
+    yardstick = {"mean": _mean(found.independent), "largest": _largest(found.independent)}
+    return {
+        "columns": found.width,
+        "tables": len(found.tables),
+        "left_out": found.left_out,
+        **every,
+        "largest_cell": _largest(found.largest),
+        "independent_columns": yardstick,
+        "by_column": by_column,
+    }
+
+
+def evaluation_account(made: Evaluation, bound: float | None, long: pd.DataFrame, simple: str | None) -> str:
+    """Tell an evaluation, for people; `simple` is the epsilon of the simple ways that are in `long`."""
+    worst = made.worst()
+    width = max([len("query"), *map(len, worst["query"])])
+    lines = [
+        "CONFIDENTIAL: computed from the data, not for publication",
+        f"{made.workload.text}: {made.workload.size} queries after reduction",
+        f"largest error {float(made.max_error):.4f}, mean {float(made.mean_error):.4f}"
+        + ("" if bound is None else f"; the record promises at most {rounded_up(bound)}"),
+        "",
+        f"{'query':{width}}{'real':>9}{'synthetic':>11}{'error':>9}",
+    ]
+    for row in worst.itertuples():
+        lines.append(f"{row.query:{width}}{row.real:9.4f}{row.synthetic:11.4f}{row.error:9.4f}")
+    return "\n".join([*lines, *_distances_account(made.distances()), *_summary_account(long, simple)])
+
+
+def summary_rows(long: pd.DataFrame) -> list[tuple[str, ...]]:
+    """Return the summary as texts: the tables in the head, then a row for each measure."""
+    found = summary(long)
+    said = {measure.name: measure.said for measure in MEASURES}
+    rows = [tuple("" if isnan(v) else f"{v:.4f}" for v in values) for values in found.to_numpy().tolist()]
+    return [("", *found.columns), *((said[name], *row) for name, row in zip(found.index, rows, strict=True))]
+
+
+def _summary_account(long: pd.DataFrame, simple: str | None) -> list[str]:
+    head, *rows = summary_rows(long)
+    first = max(len(row[0]) for row in rows)
+    widths = [max(12, len(name) + 3) for name in head[1:]]
+    beside = "" if simple is None else f", beside simple ways at epsilon {simple}"
+    return [
+        "",
+        f"all columns together{beside}",
+        *(
+            f"{row[0]:{first}}" + "".join(f"{text:>{w}}" for text, w in zip(row[1:], widths, strict=True))
+            for row in [head, *rows]
+        ),
+    ]
+
+
+def _distances_account(found: Sequence[Distances]) -> list[str]:
+    """Tell the distances of tables: mean and largest, by column."""
+    shown = [each for each in found if each.tables]
+    if not shown:
+        return []
+    names, rest = shown[0].domain.names, len(shown[0].domain.names) - SHOWN
+    tables = ", ".join(f"{len(each.tables)} tables of {each.width}" for each in shown)
+    rows = [(name, [each.of_column(c) for each in shown]) for c, name in enumerate(names[:SHOWN])]
+    rows += [("all", [each.tvd for each in shown])]
+    rows += [("independent columns", [each.independent for each in shown])]
+    width = max(len(name) for name, _ in rows)
+    lines = [
+        "",
+        f"distance of tables, mean and largest: {tables} columns",
+        "(half the sum over a table's cells of how far its shares of rows are apart; independent columns:",
+        "the same for the product of the real columns' own shares without noise, a yardstick)",
+        f"{'tables with':{width}}" + "".join(f"{f'{each.width}: mean':>11}{'largest':>9}" for each in shown),
+    ]
+    for name, values in rows:
+        figures = (f"{_told(_mean(each)):>11}{_told(_largest(each)):>9}" for each in values)
+        lines.append(f"{name:{width}}" + "".join(figures))
+    left = [f"{each.left_out} of {each.width}" for each in shown if each.left_out]
+    lines += [f"and {rest} more columns"] if rest > 0 else []
+    return lines + ([f"left out, for too many cells: {', '.join(left)} columns"] if left else [])
+
+
+def _mean(values: Floats) -> float | None:
+    return float(values.mean()) if len(values) else None
+
+
+def _largest(values: Floats) -> float | None:
+    return float(values.max()) if len(values) else None
+
+
+def _told(value: float | None) -> str:
+    return "" if value is None else f"{value:.4f}"

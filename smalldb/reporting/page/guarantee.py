@@ -1,0 +1,130 @@
+"""What a page says of privacy: the guarantee in words, what an attacker can gain, what was assumed."""
+
+from smalldb.planning import Neighbours, Plan
+from smalldb.releasing.record import Record
+from smalldb.reporting.page.beliefs import belief, factor, right_guess
+from smalldb.reporting.page.gain import beliefs_picture, guesses_picture
+from smalldb.reporting.page.markup import element, facts, paragraph, section, table, text
+from smalldb.reporting.words import brief, privacy, rounded_up
+
+BELIEFS, GUESSES = ("0.01", "0.1", "0.5"), ("0.5", "0.9", "0.99")
+
+
+def guarantee(plan: Plan, record: Record) -> str:
+    """Say what is guaranteed to the people in the data."""
+    replaced = plan.neighbours is Neighbours.REPLACE_ONE
+    change = f"{_rows(plan)} exchanged for any other" if replaced else f"{_rows(plan)} added or left out"
+    also = "" if plan.delta is None else ", and to its delta"
+    seeded = "This release is NOT private: its randomness came from a seed. Without one, this would hold:"
+    said, meaning, *shown = (_pure if plan.delta is None else _with_delta)(plan, change)
+    return section(
+        "What is guaranteed",
+        "guarantee",
+        *([] if record["private"] else [paragraph(seeded)]),
+        *(
+            [element("p", text(f"Warning: {record['warning']}."), class_="warning")]
+            if "warning" in record
+            else []
+        ),
+        element(
+            "p",
+            element("strong", text(f"{privacy(plan)}. ")),
+            text(f"{said} This holds whatever else is known, and for whatever is computed from the table."),
+        ),
+        paragraph(
+            f"What this means for one person: somebody may know all other people's rows, and {meaning}:"
+        ),
+        element("div", *shown, class_="beside"),
+        paragraph(
+            "As a rule of thumb, an epsilon up to 1 is called strong protection, up to 10 moderate, above 10 "
+            f"weak. Each further release from the same data adds to the epsilon of this one{also}."
+        ),
+    )
+
+
+def assumed(plan: Plan, record: Record) -> str:
+    """Say what was taken for public, and who counts as one person."""
+    replaced = plan.neighbours is Neighbours.REPLACE_ONE
+    domain, each = plan.workload.domain, plan.rows_per_person
+    rules = [domain.valid] if isinstance(domain.valid, str) else list(domain.valid or ())
+    listed = rules and isinstance(rules[0], int)
+    said = "a list of the cells that can exist" if listed else "; ".join(map(str, rules))
+    if each == 1:
+        person = "one row. Of a person with k rows, the loss is up to k times epsilon"
+    else:
+        person = f"up to {each:,} rows: epsilon covers all of them, and each row got 1/{each:,} of it"
+    size = "private"
+    if replaced:
+        size = f"{plan.n:,}, public"
+    elif plan.request.n_max is not None:
+        size += f"; choices were made for about {plan.request.n_max:,} at most, a public guess"
+    made = "public, fixed before the data were read"
+    if plan.rows is None:
+        made = "read from what was released; the guarantee covers it"
+    return section(
+        "What was assumed to be public",
+        "assumed",
+        paragraph("The guarantee protects what people's rows say. It does not protect what stands here:"),
+        facts(
+            [
+                ("Columns", "their names and what each can hold, written down without a look at the data"),
+                ("Rules", said or "none: every combination of places can exist"),
+                ("Queries", f"{record['queries']['text']}: what the table was made to answer"),
+                ("Parameters", "epsilon" if plan.delta is None else "epsilon and delta"),
+                ("Rows of the data", size),
+                ("Synthetic rows", f"{record['rows']:,}: {made}"),
+                ("One person is", person),
+            ]
+        ),
+        paragraph(
+            "If one of these was chosen after a look at the data, the guarantee does not hold as stated."
+        ),
+    )
+
+
+def _rows(plan: Plan) -> str:
+    each = plan.rows_per_person
+    return "any one person's row was" if each == 1 else f"all rows of any one person, up to {each:,}, were"
+
+
+def _pure(plan: Plan, change: str) -> tuple[str, ...]:
+    """Return what epsilon means, what follows for one person, a table of that and a picture."""
+    claim = "that this person is in the data at all"
+    if plan.neighbours is Neighbours.REPLACE_ONE:
+        claim = "something of this person"
+    return (
+        f"If {change}, the probability of every possible synthetic table would change "
+        f"by a factor of at most {rounded_up(factor(plan.privacy))}.",
+        f"believe {claim} with some probability. Having seen the table, they can believe it at most so much "
+        "more",
+        table(
+            "How far a belief about one person can move",
+            ("held before", "held after, at most"),
+            [(f"{100 * float(before):g} %", belief(before, plan.privacy)) for before in BELIEFS],
+        ),
+        beliefs_picture(plan.privacy),
+    )
+
+
+def _with_delta(plan: Plan, change: str) -> tuple[str, ...]:
+    """Return what epsilon and delta mean, what follows for one person, a table of that and a picture."""
+    assert plan.delta is not None
+    claim = "this person is in the data at all"
+    if plan.neighbours is Neighbours.REPLACE_ONE:
+        claim = "something is true of this person"
+    guesses = [(f"{100 * float(p):g} %", right_guess(p, plan.privacy, plan.delta)) for p in GUESSES]
+    return (
+        f"Take any set of possible synthetic tables. If {change}, the probability that "
+        f"the released table is in the set would become at most {rounded_up(factor(plan.privacy))} times "
+        f"what it was, plus {brief(plan.delta)}. So delta is an amount of probability that is added for each "
+        "set; it is not the probability that the factor fails.",
+        f"guess whether {claim}. After some improbable tables a belief may move further than by the factor, "
+        "so none is bounded here. But however the table is used, a guess is right with at most this "
+        "probability",
+        table(
+            "How often a guess about one person can be right",
+            ("right without the table", "right with it, at most"),
+            guesses,
+        ),
+        guesses_picture(plan.privacy, plan.delta),
+    )

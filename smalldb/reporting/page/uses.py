@@ -1,0 +1,54 @@
+"""What a page says of uses: what the table is for, what it is not for, and what is left to spend."""
+
+from smalldb.releasing.ledger import Account
+from smalldb.releasing.record import Record
+from smalldb.reporting.page.markup import element, facts, paragraph, section, text
+from smalldb.reporting.words import brief
+
+
+def uses(record: Record) -> str:
+    """Say what the table may be used for, and what not."""
+    asked = record["queries"]["text"]
+    may = [
+        "Publish it and pass it on: no use of it costs the people in the data any more privacy.",
+        f"Read from it what it was made to answer ({asked}), with the error that stands below.",
+        "Try out programs and questions on it, teach with it, prepare a study of the data themselves.",
+    ]
+    may_not = [
+        "Do not look for people in it: no row belongs to anybody, and a likeness is chance.",
+        "Do not decide about single people by it.",
+        "Do not take it for the data in other analyses: of means over rare groups, models, or what was not "
+        "asked for, nothing is promised.",
+        "Do not count its rows as evidence: standard errors computed from it leave out what the noise adds.",
+    ]
+    if not record["private"]:
+        may = ["Experiments with made-up or public data alone: this release is not private."]
+    return section(
+        "What it may be used for",
+        "uses",
+        _listed("It may be used so:", may),
+        _listed("It must not be used so:", may_not),
+    )
+
+
+def spent(account: Account | None) -> str:
+    """Say what was spent of the data's budget, and what is left."""
+    if account is None:
+        inner = paragraph(
+            "No ledger is kept with this release. Somebody has to add up the epsilons of all releases from "
+            "the same data."
+        )
+    else:
+        number = len(account.records)
+        inner = facts(
+            [
+                ("Budget", f"epsilon {brief(account.budget)} for all releases together"),
+                ("Spent", f"{brief(account.spent)}, this release included, by {number} in all"),
+                ("Left", brief(account.left)),
+            ]
+        ) + paragraph("The state right after this release. Epsilons add up, however releases were chosen.")
+    return section("The privacy budget of the data", "budget", inner)
+
+
+def _listed(said: str, points: list[str]) -> str:
+    return element("p", text(said)) + element("ul", *(element("li", text(point)) for point in points))
