@@ -9,6 +9,7 @@ from queries import Rows
 from smalldb.commands.options import Commands, add_beta, add_delta, add_size, add_table, integer, keep_inputs
 from smalldb.commands.sources import Source, add_schema, form_of, source_of
 from smalldb.exact.numbers import positive
+from smalldb.files import unfinished
 from smalldb.files.outputs import Outputs
 from smalldb.planning import Settings, plan
 from smalldb.releasing.evaluation import evaluate
@@ -89,6 +90,7 @@ def run_generate(arguments: argparse.Namespace) -> None:
         planned = foreseen if foreseen.n is None else plan(source.domain, **choices, n=table.n)
         if ledger is not None:
             account = ledger.spend(make_record(planned, private=True))
+            unfinished.paid = True
             if not arguments.quiet:
                 print(_told(account), file=sys.stderr)
         made = release(planned, table, rng=arguments.seed, progress=progress)
