@@ -143,4 +143,4 @@ def universe_of(data: pd.DataFrame | Rows, domain: Domain | None) -> Domain:
 
 def rows_of(data: pd.DataFrame | Rows, domain: Domain) -> Rows:
     """Bring a table into the form in which data travels."""
-    return data if isinstance(data, Rows) else Rows.from_frame(domain, data)
+    return data.checked() if isinstance(data, Rows) else Rows.from_frame(domain, data)

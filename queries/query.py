@@ -60,6 +60,11 @@ class Query:
                 f"query {self.label!r}: expected {expected} whole weights from 0 to {self.denominator}"
             )
 
+    @property
+    def constant(self) -> bool:
+        """Whether it has one value on all rows, and so no error on any table."""
+        return not self.attributes if self.weights is None else len(set(self.weights)) == 1
+
     def values(self, bits: Bits) -> Integers:
         """Return ``denominator * f`` on 0/1 rows of shape (r, d): int64, shape (r,).
 

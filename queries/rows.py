@@ -38,6 +38,7 @@ class Rows:
     domain: Domain
     words: Words
     counts: Integers
+    _checked: bool = False
 
     @classmethod
     def from_frame(cls, domain: Domain, frame: pd.DataFrame) -> "Rows":
@@ -107,7 +108,32 @@ class Rows:
             words, counts = words[counts > 0], counts[counts > 0]
         words.setflags(write=False)
         counts.setflags(write=False)
-        return cls(domain, words, counts)
+        return cls(domain, words, counts, True)
+
+    def checked(self) -> "Rows":
+        """Return these rows, made sound where they were put together by hand: equal rows are added up.
+
+        Raises
+        ------
+        ValueError
+            Words or counts of another shape or dtype.
+        DataError
+            A row outside the domain, a count that is negative, or a total of 2^62 or more.
+        """
+        if self._checked:
+            return self
+        shape = len(self.words), width(self.domain.sizes)
+        if (self.words.shape, self.words.dtype, self.counts.shape, self.counts.dtype) != (
+            *(shape, np.dtype(np.uint64)),
+            *(shape[:1], np.dtype(np.int64)),
+        ):
+            raise ValueError("rows need uint64 words, as many as the domain has, and an int64 count each")
+        if (self.counts < 0).any() or sum(self.counts.tolist()) >= MAX_TOTAL:
+            raise DataError("counts must not be negative, and add up to less than 2^62")
+        places = self.places()
+        if not np.array_equal(pack_places(places, self.domain.sizes), self.words):
+            raise DataError("a row is outside the domain's valid cells")
+        return Rows.from_places(self.domain, places, self.counts)
 
     def __repr__(self) -> str:
         if self.domain.binary:

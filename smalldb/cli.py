@@ -3,13 +3,14 @@
 import os
 import signal
 import sys
+import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from traceback import walk_tb
 from typing import TYPE_CHECKING, NoReturn
 
 from smalldb.commands import REFUSED
-from smalldb.files.unfinished import abandon
+from smalldb.files import unfinished
 from smalldb.version import __version__
 
 if TYPE_CHECKING:
@@ -89,6 +90,7 @@ def _reason(error: OSError) -> str:
 
 def run() -> NoReturn:
     """Entry point of the console script."""
+    warnings.formatwarning = lambda message, *_, **__: f"smalldb: {message}\n"
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, stop)
     sys.exit(main())
@@ -96,6 +98,7 @@ def run() -> NoReturn:
 
 def stop(*_: object) -> NoReturn:
     """Leave at Ctrl-C with nothing behind, at once: an exception can drown in compiled code."""
-    abandon()
-    os.write(2, b"smalldb: interrupted; unfinished files were removed\n")
+    unfinished.abandon()
+    paid = "; what the ledger says is spent stays spent" if unfinished.paid else ""
+    os.write(2, f"smalldb: interrupted; unfinished files were removed{paid}\n".encode())
     os._exit(INTERRUPTED)

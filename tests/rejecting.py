@@ -35,9 +35,9 @@ def spelled(bits):
     return int("".join(map(str, bits.ravel().tolist())), 2)
 
 
-def distance(made, workload, answers, n, rows, epsilon, draws, seed):
+def distance(made, workload, answers, n, rows, epsilon, draws, seed, most=1 << 62):
     """The chi-square statistic of draws against the definition, in standard deviations."""
-    scores = gaps(workload, answers, n, rows).max(axis=0)
+    scores = np.minimum(gaps(workload, answers, n, rows).max(axis=0), most)
     rate = float(epsilon) / (2 * rows * workload.denominator)
     expected = np.exp(-rate * (scores - scores.min()))
     expected *= draws / expected.sum()

@@ -99,20 +99,31 @@ def test_under_add_remove_what_depends_on_n_needs_n_max(mechanism):
     assert (made.mechanism, made.n, made.expected_error, made.bound) == (mechanism, None, None, None)
 
 
-def test_a_capability_names_an_epsilon_and_rows_that_would_do():
-    keywords = {"n": 100_000, "rows": 20, "mechanism": "rejection"}
+def test_what_is_named_is_not_refused_for_time():
+    keywords = {"rows": 20, "mechanism": "rejection"}
+    made = smalldb.plan(domain(14), Conjunctions(2), n=100_000, epsilon=1, **keywords)
+    told = " ".join(made.chosen.foretold)
+    assert "on most up to 25" in told
+    assert "from less than a second to days" in told
+    quick = smalldb.plan(domain(14), Conjunctions(2), n=1000, epsilon=1, **keywords)
+    assert "on tables of many kinds it was seconds" in quick.chosen.foretold[0]
+    assert smalldb.plan(domain(60), Conjunctions(2), n=100, epsilon=1, **keywords).rows == 20
+    assert smalldb.plan(domain(8), n=10**6, epsilon=1, candidates="multisets", **keywords).rows == 20
+    assert "; by name it is taken" in smalldb.plan(domain(14), n=1000, epsilon=1, rows=20).why
+
+
+def test_what_there_is_no_room_for_is_refused_by_name():
+    keywords = {"epsilon": 1, "mechanism": "rejection"}
     with pytest.raises(ValueError, match="epsilon up to") as caught:
-        smalldb.plan(domain(14), Conjunctions(2), epsilon=1, **keywords)
-    enough = str(caught.value).split("epsilon up to ")[1].split()[0]
-    assert smalldb.plan(domain(14), Conjunctions(2), epsilon=enough, **keywords).rows == 20
-    keywords = {"n": 1100, "epsilon": 1, "mechanism": "rejection"}
+        smalldb.plan(domain(14), Conjunctions(2), n=10**9, rows=20, **keywords)
+    enough = str(caught.value).split("epsilon up to ")[1].split(";")[0]
+    assert smalldb.plan(domain(14), n=10**9, rows=20, **keywords | {"epsilon": enough}).rows == 20
     with pytest.raises(ValueError, match=r"the largest that can be done by rejection is \d+ rows") as caught:
-        smalldb.plan(domain(14), Conjunctions(2), rows=10, **keywords)
+        smalldb.plan(domain(14), Conjunctions(2), n=1100, rows=65, **keywords)
     largest = int(str(caught.value).split("by rejection is ")[1].split()[0])
-    assert smalldb.plan(domain(14), Conjunctions(2), rows=largest, **keywords).rows == largest > 20
-    with pytest.raises(ValueError, match="epsilon up to"):
-        smalldb.plan(domain(14), Conjunctions(2), rows=largest + 1, **keywords)
-    assert "by name it is taken up to" in smalldb.plan(domain(14), n=1000, epsilon=1, rows=20).why
+    assert smalldb.plan(domain(14), Conjunctions(2), n=1100, rows=largest, **keywords).rows == largest > 20
+    with pytest.raises(ValueError, match="no room for multisets"):
+        smalldb.plan(domain(12), n=1000, rows=3, candidates="multisets", **keywords)
 
 
 @pytest.mark.parametrize("queries", [Conjunctions(2), Conjunctions(3)])

@@ -81,7 +81,7 @@ def test_a_count_stops_at_its_budget():
 
 
 def ways_of(relaxation, clique, target, h):
-    """All u within the boxes of a node, by trying each; the readable twin of a walk."""
+    """All u within the boxes of a node, by trying each; the readable twin of a scan."""
     *parents, own = clique
     tables = [
         t for t in enumerate(target.tables) if own in t[1].attributes and set(t[1].attributes) <= set(clique)
@@ -147,27 +147,27 @@ def test_shares_are_never_less_than_promised(text, tree):
     checked = 0
     for node in range(4):
         for state in range(states.start[node], states.start[node + 1]):
-            walk = ktree.walk_for(nodes)
-            ktree.unpack(states.keys[state], walk.h)
-            h = tuple(walk.h[: nodes.cells[node]].tolist())
+            scan = ktree.scan_for(nodes)
+            ktree.unpack(*states.keys[state], scan.h)
+            h = tuple(scan.h[: nodes.cells[node]].tolist())
             total = exactly(node, h)
             value = Fraction(float(states.values[state])) / Fraction(nodes.shrink) ** depth(tree, node)
             assert value == total  # so small that doubles are exact
             if not total:
                 continue
-            tables = ktree.Tables(
+            tables = ktree.ShareTables(
                 np.full(len(states.keys), ktree.EMPTY),
                 np.zeros(len(states.keys), dtype=np.int64),
                 np.empty(room, dtype=np.int64),
                 np.empty((room, 2), dtype=np.uint64),
                 np.zeros(1, dtype=np.int64),
             )
-            ktree.tabulate(nodes, node, state, states, walk, scratch, tables)
+            ktree.tabulate(nodes, node, state, states, scan, scratch, tables)
             sums = tables.sums[: tables.length[state]].tolist()
             found = {}
             for way, after, before in zip(tables.ways, sums, [0, *sums], strict=False):
-                ktree.unpack(way, walk.u)
-                found[tuple(walk.u[: len(h)].tolist())] = after - before
+                ktree.unpack(*way, scan.u)
+                found[tuple(scan.u[: len(h)].tolist())] = after - before
             assert sums[-1] <= 1 << 63
             for u in ways_of(relaxation, tree.cliques[node], target, h):
                 part = completions(tree, node, h, u, exactly)

@@ -46,7 +46,7 @@ def test_a_way_is_chosen_by_the_share_that_holds_the_place(room):
     scratch, checked = np.empty(ktree.MOST_ROWS + 1), 0
 
     def tables(room):
-        return ktree.Tables(
+        return ktree.ShareTables(
             np.full(len(states.keys), ktree.EMPTY),
             np.zeros(len(states.keys), dtype=np.int64),
             np.empty(room, dtype=np.int64),
@@ -55,22 +55,22 @@ def test_a_way_is_chosen_by_the_share_that_holds_the_place(room):
         )
 
     for state in range(states.start[node], states.start[node + 1]):
-        walk, known, mine = ktree.walk_for(nodes), tables(1 << 12), tables(room)
-        ktree.unpack(states.keys[state], walk.h)
+        scan, known, mine = ktree.scan_for(nodes), tables(1 << 12), tables(room)
+        ktree.unpack(*states.keys[state], scan.h)
         if not states.values[state]:
             continue
-        ktree.tabulate(nodes, node, state, states, walk, scratch, known)
+        ktree.tabulate(nodes, node, state, states, scan, scratch, known)
         sums = known.sums[: known.length[state]].tolist()
         if room:
-            ktree.tabulate(nodes, node, state, states, walk, scratch, mine)
+            ktree.tabulate(nodes, node, state, states, scan, scratch, mine)
         for way, first, end in zip(known.ways, [0, *sums], sums, strict=False):
-            ktree.unpack(way, walk.u)
-            expected = walk.u[: nodes.cells[node]].tolist()
+            ktree.unpack(*way, scan.u)
+            expected = scan.u[: nodes.cells[node]].tolist()
             for place in (first, end - 1):
-                part, _ = ktree.choose(nodes, node, state, states, walk, scratch, mine, np.int64(place))
-                assert (part, walk.u[: nodes.cells[node]].tolist()) == (end - first, expected)
+                part, _ = ktree.choose(nodes, node, state, states, scan, scratch, mine, np.int64(place))
+                assert (part, scan.u[: nodes.cells[node]].tolist()) == (end - first, expected)
                 checked += 1
-        part, _ = ktree.choose(nodes, node, state, states, walk, scratch, mine, np.int64(sums[-1]))
+        part, _ = ktree.choose(nodes, node, state, states, scan, scratch, mine, np.int64(sums[-1]))
         assert part == 0
     assert checked > 20
 

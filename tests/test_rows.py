@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from queries import DataError, Domain, Rows
+import smalldb
+from queries import Column, DataError, Domain, Rows
 from queries.rows import pack, unpack
 
 
@@ -83,3 +84,54 @@ def test_repr_tells_nothing_and_arrays_are_read_only():
         with pytest.raises(ValueError, match="read-only"):
             array[:] = 5
     assert codes(pickle.loads(pickle.dumps(rows))) == codes(rows)  # for other processes: it is the data
+
+
+def by_hand(domain, codes, counts):
+    words = np.array([[code] for code in codes], dtype=np.uint64)
+    return Rows(domain, words, np.array(counts, dtype=np.int64))
+
+
+def test_rows_made_by_hand_are_added_up_before_a_release():
+    domain = Domain(["a", "b"])
+    odd = by_hand(domain, [3, 0, 3, 1], [2, 1, 4, 0])
+    assert odd.histogram().tolist() == [1, 0, 0, 6]
+    sound = odd.checked()
+    assert codes(sound) == {0: 1, 3: 6}
+    assert sound.checked() is sound
+    released = [
+        smalldb.release(rows, "conjunctions:2", epsilon=1, rows=3, rng=5).data.to_numpy().tolist()
+        for rows in (odd, sound)
+    ]
+    assert released[0] == released[1]
+
+
+@pytest.mark.parametrize(
+    ("domain", "codes", "counts"),
+    [
+        (Domain(["a", "b"]), [4], [1]),  # bits beyond the columns
+        (Domain(["a", "b"], valid="~(a & b)"), [3], [1]),
+        (Domain([Column("size", ["s", "m", "l"])]), [3], [1]),
+        (Domain(["a", "b"]), [1, 2], [3, -1]),
+        (Domain(["a", "b"]), [1, 2], [1 << 61, 1 << 61]),
+    ],
+)
+def test_rows_made_by_hand_outside_their_domain_are_refused(domain, codes, counts):
+    with pytest.raises(DataError, match=r"outside the domain|counts must not be negative"):
+        by_hand(domain, codes, counts).checked()
+
+
+def test_a_release_refuses_rows_outside_their_domain():
+    with pytest.raises(DataError, match="outside the domain"):
+        smalldb.release(by_hand(Domain(["a", "b"]), [4], [1]), epsilon=1, rows=3)
+
+
+def test_rows_made_by_hand_of_another_form_are_refused():
+    domain = Domain(["a", "b"])
+    for words, counts in (
+        (np.zeros((1, 2), dtype=np.uint64), np.ones(1, dtype=np.int64)),
+        (np.zeros((1, 1), dtype=np.int64), np.ones(1, dtype=np.int64)),
+        (np.zeros((1, 1), dtype=np.uint64), np.ones(2, dtype=np.int64)),
+        (np.zeros((1, 1), dtype=np.uint64), np.ones(1)),
+    ):
+        with pytest.raises(ValueError, match="uint64 words"):
+            Rows(domain, words, counts).checked()

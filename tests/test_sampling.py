@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from smalldb.exact.bits import OutOfBits, ScriptedBits, SeededBits
 from smalldb.exact.coins import Known, Shifted, Uniform, bernoulli_exp, halved
+from smalldb.exact.integers import coins, decay
 
 
 @given(
@@ -72,3 +73,15 @@ def test_halving_is_binomial(count, times):
 
 def test_halving_counts_the_ones_among_the_bits():
     assert halved(6, 2, ScriptedBits("101101" + "0110")) == 2
+
+
+def test_a_coin_above_1_is_an_error():
+    with pytest.raises(ArithmeticError, match="above 1"):
+        bernoulli_exp(Fraction(1), SeededBits(1), Fraction(3))
+    with pytest.raises(ArithmeticError, match="above 1"):
+        bernoulli_exp(Fraction(0), SeededBits(1), 1 + Fraction(1, 1 << 60))
+    assert bernoulli_exp(Fraction(0), SeededBits(1))
+    with pytest.raises(ArithmeticError, match="below 0"):
+        bernoulli_exp(Shifted(Fraction(0), Fraction(-1), Known(Fraction(1))), SeededBits(1))
+    with pytest.raises(ArithmeticError, match="1 or above"):
+        coins(decay(Fraction(0)), 3, SeededBits(1))

@@ -9,6 +9,7 @@ from queries import Rows
 from smalldb.commands.options import Commands, add_beta, add_delta, add_size, add_table, integer, keep_inputs
 from smalldb.commands.sources import Source, add_schema, form_of, source_of
 from smalldb.exact.numbers import positive
+from smalldb.files import unfinished
 from smalldb.files.outputs import Outputs
 from smalldb.planning import Settings, plan
 from smalldb.releasing.evaluation import evaluate
@@ -115,6 +116,7 @@ def run_generate(arguments: argparse.Namespace) -> None:
         account = None
         if ledger is not None:
             account = ledger.spend(make_record(planned, private=True))
+            unfinished.paid = True
             if not arguments.quiet:
                 print(_told(account), file=sys.stderr)
         made = release(

@@ -58,7 +58,7 @@ class Scores:
     levels: Integers
 
     @classmethod
-    def build(cls, matrix: Integers, answers: Integers, n: int, rows: int) -> "Scores":
+    def build(cls, matrix: Integers, answers: Integers, n: int, rows: int, most: int = MAX_SCORE) -> "Scores":
         """Tabulate the scores of the databases of ``rows`` rows against the data's ``answers``.
 
         Parameters
@@ -71,6 +71,8 @@ class Scores:
             Rows of the data. ``n * rows * D`` must be below 2^62 (the caller's guard).
         rows
             Rows of a small database, at least 1.
+        most
+            Scores beyond it count as it: see `largest_score`.
 
         Cost: ``sum_j (m max_j + 1)`` table entries, at most `MAX_RANKS` (ValueError beyond).
         """
@@ -89,7 +91,7 @@ class Scores:
         values = np.empty(sum(lengths), dtype=np.int64)
         for j, length in enumerate(lengths):
             candidate = rows * least[j] + steps[j] * np.arange(length, dtype=np.int64)
-            values[offsets[j] : offsets[j + 1]] = np.abs(rows * answers[j] - n * candidate)
+            values[offsets[j] : offsets[j + 1]] = np.minimum(np.abs(rows * answers[j] - n * candidate), most)
         levels, ranks = np.unique(values, return_inverse=True)
         if len(levels) == 0:  # no query: every candidate has error zero
             levels = np.zeros(1, dtype=np.int64)
@@ -125,6 +127,16 @@ def rate_of(epsilon: Fraction, rows: int, denominator: int) -> Fraction:
     exp(epsilon / 2).
     """
     return epsilon / (2 * rows * denominator)
+
+
+def largest_score(n_max: int | None, rows: int, denominator: int) -> int:
+    """Return the public number at which the scores of a mechanism that plans for `n_max` rows are cut off.
+
+    A table of at most n_max rows has no score beyond n_max m D. Of a larger one, min(s, n_max m D) moves by
+    no more than s, and in the same direction: what is proved of s holds (`docs/proofs/rejection.md`). None: n
+    is public, and nothing is cut off.
+    """
+    return MAX_SCORE if n_max is None else n_max * rows * denominator
 
 
 def too_large(n: int, rows: int, denominator: int) -> bool:

@@ -85,7 +85,12 @@ def bernoulli_exp(r: Fraction | Lazy, source: BitSource, factor: Fraction = Frac
     source
         Where bits come from.
     factor
-        Above 0; factor exp(-r) is at most 1 (the caller's promise).
+        Above 0; factor exp(-r) is at most 1: a caller has proved it.
+
+    Raises
+    ------
+    ArithmeticError
+        The probability is above 1, or the exponent of a lazy r below 0: a proof or its code is wrong.
     """
     if isinstance(r, Fraction) and r < 0:
         raise ValueError("the exponent of a coin must be at least 0")
@@ -94,9 +99,13 @@ def bernoulli_exp(r: Fraction | Lazy, source: BitSource, factor: Fraction = Frac
     more = max(0, factor.numerator.bit_length() - factor.denominator.bit_length())
     while True:
         low, high = exponent.enclosure(precision)
+        if high < 0:
+            raise ArithmeticError("the exponent of a coin is below 0: this must not happen")
         unit = factor / (1 << precision + more)
         least = exp_enclosure(max(high, Fraction(0)), precision + more)[0] * unit
         most = exp_enclosure(max(low, Fraction(0)), precision + more)[1] * unit
+        if least > 1:
+            raise ArithmeticError("the probability of a coin is above 1: this must not happen")
         below, above = uniform.enclosure(precision)
         if above <= least:
             return True

@@ -137,6 +137,8 @@ def _expansion(probability: Enclosure, place: int) -> int:
         precision += 32
         low, high = (end >> (precision - wanted) for end in probability(precision))
         if low == high:
+            if low >> wanted:
+                raise ArithmeticError("the probability of a coin is 1 or above: this must not happen")
             return low & ((1 << DIGIT) - 1)
 
 

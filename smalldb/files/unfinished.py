@@ -6,6 +6,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 unfinished: "set[Path]" = set()
+paid = False  # whether a ledger holds what this process has not released yet
 
 
 def abandon() -> None:

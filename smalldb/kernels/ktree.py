@@ -4,6 +4,9 @@ The m ordered rows of a candidate are kept column by column: a column is a word 
 in an order in which each node has at most `MOST_PARENTS` parents among the attributes before it; a state of a
 node is the histogram of the m rows over the cells of its parents, 8 bits a cell in two words. From a state h,
 a column is chosen in two steps: u, how many rows of each cell have a one, then which rows.
+
+Each call of a kernel that takes a tuple counts references to all its arrays. What a trial calls for each
+column and each check is inlined, therefore, and takes what it needs.
 """
 
 from typing import NamedTuple
@@ -30,7 +33,7 @@ CELL_MASK = np.uint64(255)
 HALF = np.uint64(32)
 
 CONJUNCTION, PARITY, TABLE = range(3)
-OUT_OF_WORDS, PAUSED, SURVIVED = range(3)
+OUT_OF_WORDS, PAUSED, SURVIVED, IMPOSSIBLE = range(4)
 EMPTY = -1
 
 STATE_COST = 8  # of a state in ways, so that a budget bounds the memory too
@@ -41,6 +44,16 @@ BINOMIALS[:, 0] = 1
 for _n in range(1, MOST_ROWS + 1):
     BINOMIALS[_n, 1:] = BINOMIALS[_n - 1, 1:] + BINOMIALS[_n - 1, :-1]
 WEIGHTS = BINOMIALS.astype(np.float64)
+
+# SUBSETS[size, taken, rank]: the places, as bits, that the subset of this rank takes (see `subset`)
+FEW = 8
+SUBSETS = np.zeros((FEW + 1, FEW + 1, int(BINOMIALS[FEW].max())), dtype=np.uint64)
+for _n in range(1, FEW + 1):
+    for _taken in range(_n + 1):
+        _without = BINOMIALS[_n - 1, _taken]
+        SUBSETS[_n, _taken, :_without] = SUBSETS[_n - 1, _taken, :_without] << ONE
+        _with = BINOMIALS[_n, _taken] - _without
+        SUBSETS[_n, _taken, _without : _without + _with] = SUBSETS[_n - 1, _taken - 1, :_with] << ONE | ONE
 
 
 class Nodes(NamedTuple):
@@ -170,7 +183,7 @@ class Checks(NamedTuple):
     highs: Integers
 
 
-class Tables(NamedTuple):
+class ShareTables(NamedTuple):
     """The ways of states that were visited twice, so that a draw is a binary search.
 
     Attributes
@@ -193,7 +206,7 @@ class Tables(NamedTuple):
     used: Integers
 
 
-class Walk(NamedTuple):
+class Scan(NamedTuple):
     """Where an enumeration of the ways u of one state stands; cells are fixed from the last to the first.
 
     Attributes
@@ -225,13 +238,13 @@ class Walk(NamedTuple):
 
 
 @njit(nogil=True, cache=True)
-def walk_for(nodes: Nodes) -> Walk:
-    """Return the scratch space of a walk, large enough for every node."""
+def scan_for(nodes: Nodes) -> Scan:
+    """Return the scratch space of a scan, large enough for every node."""
     rows, children = 1, 1
     for i in range(len(nodes.cells)):
         rows = max(rows, nodes.row_start[i + 1] - nodes.row_start[i])
         children = max(children, nodes.child_start[i + 1] - nodes.child_start[i])
-    return Walk(
+    return Scan(
         np.zeros(MOST_CELLS, np.int64),
         np.zeros(MOST_CELLS, np.int64),
         np.zeros(MOST_CELLS, np.int64),
@@ -245,19 +258,19 @@ def walk_for(nodes: Nodes) -> Walk:
     )
 
 
-@njit(nogil=True, cache=True)
-def unpack(key: Words, h: Integers) -> None:
+@njit(nogil=True, cache=True, inline="always")
+def unpack(first: np.uint64, second: np.uint64, h: Integers) -> None:
     """Write the cells of a packed state."""
-    for half in range(2):
-        word = key[half]
-        for x in range(8):
-            h[8 * half + x] = np.int64(word & CELL_MASK)
-            word >>= CELL_BITS
+    for x in range(8):
+        h[x] = np.int64(first & CELL_MASK)
+        h[8 + x] = np.int64(second & CELL_MASK)
+        first >>= CELL_BITS
+        second >>= CELL_BITS
 
 
 @njit(nogil=True, cache=True)
-def begin(nodes: Nodes, i: int, walk: Walk) -> bool:
-    """Start at the state ``walk.h`` of node i; False: some form cannot be within its bounds."""
+def begin(nodes: Nodes, i: int, scan: Scan) -> bool:
+    """Start at the state ``scan.h`` of node i; False: some form cannot be within its bounds."""
     cells = nodes.cells[i]
     first, last = nodes.row_start[i], nodes.row_start[i + 1]
     for row in range(first, last):
@@ -266,7 +279,7 @@ def begin(nodes: Nodes, i: int, walk: Walk) -> bool:
         for box in range(nodes.box_start[row], nodes.box_start[row + 1]):
             constant = np.int64(0)
             for x in range(cells):
-                constant += nodes.constants[box, x] * walk.h[x]
+                constant += nodes.constants[box, x] * scan.h[x]
             scale = nodes.scales[box]
             below, above = nodes.lows[box] - constant, nodes.highs[box] - constant
             if scale < 0:
@@ -275,32 +288,32 @@ def begin(nodes: Nodes, i: int, walk: Walk) -> bool:
             high = min(high, above // scale)
         least = most = np.int64(0)
         for x in range(cells):
-            walk.least[r, x], walk.most[r, x] = least, most
-            change = nodes.forms[row, x] * walk.h[x]
+            scan.least[r, x], scan.most[r, x] = least, most
+            change = nodes.forms[row, x] * scan.h[x]
             if change < 0:
                 least += change
             else:
                 most += change
         if least > high or most < low:
             return False
-        walk.lows[r], walk.highs[r] = low, high
-        walk.sums[cells, r] = 0
-    walk.weights[cells] = 1.0
+        scan.lows[r], scan.highs[r] = low, high
+        scan.sums[cells, r] = 0
+    scan.weights[cells] = 1.0
     for k in range(nodes.child_start[i], nodes.child_start[i + 1]):
         c = k - nodes.child_start[i]
         for half in range(2):
             key = np.uint64(0)
             for x in range(cells):
-                key += np.uint64(walk.h[x]) * nodes.bases[k, x, half]
-            walk.keys[c, cells, half] = key
+                key += np.uint64(scan.h[x]) * nodes.bases[k, x, half]
+            scan.keys[c, cells, half] = key
     return True
 
 
 @njit(nogil=True, cache=True)
-def advance(nodes: Nodes, i: int, walk: Walk, fresh: bool) -> bool:
+def advance(nodes: Nodes, i: int, scan: Scan, fresh: bool) -> bool:
     """Go to the first (`fresh`) or next choice of the cells above 0 and the range that it leaves to cell 0.
 
-    The range is ``walk.u[0] .. walk.top[0]``. False: there is no further choice.
+    The range is ``scan.u[0] .. scan.top[0]``. False: there is no further choice.
     """
     cells = nodes.cells[i]
     first, last = nodes.row_start[i], nodes.row_start[i + 1]
@@ -309,14 +322,14 @@ def advance(nodes: Nodes, i: int, walk: Walk, fresh: bool) -> bool:
     opening = fresh
     while x < cells:
         if opening:
-            low, high = np.int64(0), walk.h[x]
+            low, high = np.int64(0), scan.h[x]
             for row in range(first, last):
                 form = nodes.forms[row, x]
                 if form == 0:
                     continue
                 r = row - first
-                below = walk.lows[r] - walk.sums[x + 1, r] - walk.most[r, x]
-                above = walk.highs[r] - walk.sums[x + 1, r] - walk.least[r, x]
+                below = scan.lows[r] - scan.sums[x + 1, r] - scan.most[r, x]
+                above = scan.highs[r] - scan.sums[x + 1, r] - scan.least[r, x]
                 if form == 1:
                     low, high = max(low, below), min(high, above)
                 elif form == -1:
@@ -325,7 +338,7 @@ def advance(nodes: Nodes, i: int, walk: Walk, fresh: bool) -> bool:
                     low, high = max(low, -((-below) // form)), min(high, above // form)
                 else:
                     low, high = max(low, -((-above) // form)), min(high, below // form)
-            walk.u[x], walk.top[x] = low, high
+            scan.u[x], scan.top[x] = low, high
             if x == 0:
                 if low <= high:
                     return True
@@ -333,24 +346,24 @@ def advance(nodes: Nodes, i: int, walk: Walk, fresh: bool) -> bool:
             else:
                 opening = low <= high
         else:
-            walk.u[x] += 1
-            opening = walk.u[x] <= walk.top[x]
+            scan.u[x] += 1
+            opening = scan.u[x] <= scan.top[x]
         if not opening:
             x += 1
             continue
-        a = walk.u[x]
+        a = scan.u[x]
         for row in range(first, last):
-            walk.sums[x, row - first] = walk.sums[x + 1, row - first] + nodes.forms[row, x] * a
-        walk.weights[x] = walk.weights[x + 1] * WEIGHTS[walk.h[x], a]
+            scan.sums[x, row - first] = scan.sums[x + 1, row - first] + nodes.forms[row, x] * a
+        scan.weights[x] = scan.weights[x + 1] * WEIGHTS[scan.h[x], a]
         for k in range(first_child, last_child):
             for half in range(2):
-                key = walk.keys[k - first_child, x + 1, half] + np.uint64(a) * nodes.steps[k, x, half]
-                walk.keys[k - first_child, x, half] = key
+                key = scan.keys[k - first_child, x + 1, half] + np.uint64(a) * nodes.steps[k, x, half]
+                scan.keys[k - first_child, x, half] = key
         x -= 1
     return False
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, inline="always")
 def find(
     slots: Integers, start: int, mask: np.uint64, keys: Words, base: int, first: np.uint64, second: np.uint64
 ) -> tuple[np.int64, np.int64]:
@@ -374,20 +387,20 @@ def reach(nodes: Nodes, i: int, which: int, states: Words, budget: int) -> tuple
 
     `which` counts the children of i. The cost is the number of ways visited; above the budget: cut short.
     """
-    walk = walk_for(nodes)
+    scan = scan_for(nodes)
     slots = np.full(64, EMPTY, np.int64)
     keys = np.empty((32, 2), np.uint64)
     step_first = nodes.steps[nodes.child_start[i] + which, 0, 0]
     step_second = nodes.steps[nodes.child_start[i] + which, 0, 1]
     size, cost = 0, 0
     for s in range(len(states)):
-        unpack(states[s], walk.h)
+        unpack(states[s, 0], states[s, 1], scan.h)
         terms = 0
-        going = begin(nodes, i, walk) and advance(nodes, i, walk, True)
+        going = begin(nodes, i, scan) and advance(nodes, i, scan, True)
         while going:
-            first = walk.keys[which, 1, 0] + np.uint64(walk.u[0]) * step_first
-            second = walk.keys[which, 1, 1] + np.uint64(walk.u[0]) * step_second
-            for _ in range(walk.u[0], walk.top[0] + 1):
+            first = scan.keys[which, 1, 0] + np.uint64(scan.u[0]) * step_first
+            second = scan.keys[which, 1, 1] + np.uint64(scan.u[0]) * step_second
+            for _ in range(scan.u[0], scan.top[0] + 1):
                 mask = np.uint64(len(slots) - 1)
                 slot, state = find(slots, 0, mask, keys, 0, first, second)
                 if state == EMPTY:
@@ -400,8 +413,8 @@ def reach(nodes: Nodes, i: int, which: int, states: Words, budget: int) -> tuple
                     cost += STATE_COST
                 first += step_first
                 second += step_second
-            terms += walk.top[0] - walk.u[0] + 1
-            going = terms <= MOST_TERMS and advance(nodes, i, walk, False)
+            terms += scan.top[0] - scan.u[0] + 1
+            going = terms <= MOST_TERMS and advance(nodes, i, scan, False)
         cost += terms + 4
         if terms > MOST_TERMS:
             cost = budget + 1
@@ -425,7 +438,7 @@ def widened(keys: Words) -> tuple[Words, Integers]:
 
 
 @njit(nogil=True, cache=True)
-def weights_of(nodes: Nodes, i: int, walk: Walk, states: States, found: Floats) -> int:
+def weights_of(nodes: Nodes, i: int, scan: Scan, states: States, found: Floats) -> int:
     """Write the weight of each way in the present range: binomials times the children's values.
 
     Returns
@@ -433,17 +446,17 @@ def weights_of(nodes: Nodes, i: int, walk: Walk, states: States, found: Floats) 
     int
         How many.
     """
-    low, size = walk.u[0], walk.top[0] - walk.u[0] + 1
+    low, size = scan.u[0], scan.top[0] - scan.u[0] + 1
     for a in range(size):
-        found[a] = walk.weights[1] * WEIGHTS[walk.h[0], low + a]
+        found[a] = scan.weights[1] * WEIGHTS[scan.h[0], low + a]
     for k in range(nodes.child_start[i], nodes.child_start[i + 1]):
         c = k - nodes.child_start[i]
         child = nodes.children[k]
         base, start = states.start[child], states.slot_start[child]
         mask = np.uint64(states.slot_start[child + 1] - start - 1)
         step_first, step_second = nodes.steps[k, 0, 0], nodes.steps[k, 0, 1]
-        first = walk.keys[c, 1, 0] + np.uint64(low) * step_first
-        second = walk.keys[c, 1, 1] + np.uint64(low) * step_second
+        first = scan.keys[c, 1, 0] + np.uint64(low) * step_first
+        second = scan.keys[c, 1, 1] + np.uint64(low) * step_second
         for a in range(size):
             if found[a] > 0.0:
                 _, state = find(states.slots, start, mask, states.keys, base, first, second)
@@ -456,19 +469,19 @@ def weights_of(nodes: Nodes, i: int, walk: Walk, states: States, found: Floats) 
 @njit(nogil=True, cache=True)
 def weigh(nodes: Nodes, i: int, states: States, budget: int) -> int:
     """Write the values of all states of node i, those of its children given; return the ways visited."""
-    walk = walk_for(nodes)
+    scan = scan_for(nodes)
     found = np.empty(MOST_ROWS + 1, np.float64)
     cost = 0
     for s in range(states.start[i], states.start[i + 1]):
-        unpack(states.keys[s], walk.h)
+        unpack(states.keys[s, 0], states.keys[s, 1], scan.h)
         total, terms = 0.0, 0
-        going = begin(nodes, i, walk) and advance(nodes, i, walk, True)
+        going = begin(nodes, i, scan) and advance(nodes, i, scan, True)
         while going:
-            size = weights_of(nodes, i, walk, states, found)
+            size = weights_of(nodes, i, scan, states, found)
             for a in range(size):
                 total += found[a]
             terms += size
-            going = terms <= MOST_TERMS and advance(nodes, i, walk, False)
+            going = terms <= MOST_TERMS and advance(nodes, i, scan, False)
         states.values[s] = total * nodes.shrink
         cost += terms + 4
         if terms > MOST_TERMS:
@@ -478,7 +491,7 @@ def weigh(nodes: Nodes, i: int, states: States, budget: int) -> int:
     return cost
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, inline="always")
 def ones(word: np.uint64) -> np.int64:
     """Return the number of ones (the compiler knows this idiom)."""
     word = word - ((word >> ONE) & np.uint64(0x5555555555555555))
@@ -487,7 +500,7 @@ def ones(word: np.uint64) -> np.int64:
     return np.int64((word * np.uint64(0x0101010101010101)) >> np.uint64(56))
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, inline="always")
 def answer(queries: Queries, j: int, columns: Words, everyone: np.uint64) -> int:
     """Return the answer of query j on the columns."""
     first, last = queries.place_start[j], queries.place_start[j + 1]
@@ -531,21 +544,21 @@ def share(weight: float, value: float) -> np.int64:
 
 @njit(nogil=True, cache=True)
 def tabulate(
-    nodes: Nodes, i: int, state: int, states: States, walk: Walk, found: Floats, tables: Tables
+    nodes: Nodes, i: int, state: int, states: States, scan: Scan, found: Floats, tables: ShareTables
 ) -> int:
     """Write the table of a state, if there is room; return the ways visited."""
     value = states.values[state] / nodes.shrink
     place = end = tables.used[0]
     total, cost = np.int64(0), 1
-    going = begin(nodes, i, walk) and advance(nodes, i, walk, True)
+    going = begin(nodes, i, scan) and advance(nodes, i, scan, True)
     while going:
         upper, lower = np.uint64(0), np.uint64(0)
         for x in range(nodes.cells[i] - 1, 0, -1):
             if x < 8:
-                lower |= np.uint64(walk.u[x]) << np.uint64(8 * x)
+                lower |= np.uint64(scan.u[x]) << np.uint64(8 * x)
             else:
-                upper |= np.uint64(walk.u[x]) << np.uint64(8 * x - 64)
-        size = weights_of(nodes, i, walk, states, found)
+                upper |= np.uint64(scan.u[x]) << np.uint64(8 * x - 64)
+        size = weights_of(nodes, i, scan, states, found)
         cost += size
         for a in range(size):
             if found[a] == 0.0:
@@ -555,12 +568,26 @@ def tabulate(
                 return cost
             total += share(found[a], value)
             tables.sums[end] = total
-            tables.ways[end, 0] = lower | np.uint64(walk.u[0] + a)
+            tables.ways[end, 0] = lower | np.uint64(scan.u[0] + a)
             tables.ways[end, 1] = upper
             end += 1
-        going = advance(nodes, i, walk, False)
+        going = advance(nodes, i, scan, False)
     tables.place[state], tables.length[state], tables.used[0] = place, end - place, end
     return cost
+
+
+@njit(nogil=True, cache=True, inline="always")
+def looked_up(first: int, length: int, sums: Integers, place: np.int64) -> tuple[np.int64, np.int64]:
+    """Return the entry of a table whose share holds `place`, and its share; 0: none does."""
+    if length == 0 or place >= sums[first + length - 1]:
+        return np.int64(0), np.int64(0)
+    low, left = np.int64(first), np.int64(length)
+    while left > 1:  # without a branch in it that the processor would have to guess
+        half = left >> 1
+        low += half * (sums[low + half - 1] <= place)
+        left -= half
+    before = sums[low - 1] if low > first else np.int64(0)
+    return low, sums[low] - before
 
 
 @njit(nogil=True, cache=True)
@@ -569,13 +596,13 @@ def choose(
     i: int,
     state: int,
     states: States,
-    walk: Walk,
+    scan: Scan,
     found: Floats,
-    tables: Tables,
+    tables: ShareTables,
     place: np.int64,
 ) -> tuple[np.int64, int]:
     """
-    Choose the way whose share holds `place`: write ``walk.u``.
+    Choose the way whose share holds `place`: write ``scan.u``.
 
     Returns
     -------
@@ -588,42 +615,41 @@ def choose(
     if tables.place[state] == EMPTY and tables.used[0] < len(tables.sums):
         tables.length[state] += 1
         if tables.length[state] > 1:
-            cost += tabulate(nodes, i, state, states, walk, found, tables)
+            cost += tabulate(nodes, i, state, states, scan, found, tables)
     if tables.place[state] != EMPTY:
-        first = tables.place[state]
-        low, high = first, first + tables.length[state]
-        if high == first or place >= tables.sums[high - 1]:
-            return np.int64(0), cost
-        while low < high:
-            middle = (low + high) // 2
-            if tables.sums[middle] > place:
-                high = middle
-            else:
-                low = middle + 1
-        unpack(tables.ways[low], walk.u)
-        before = tables.sums[low - 1] if low > first else np.int64(0)
-        return tables.sums[low] - before, cost
+        entry, part = looked_up(tables.place[state], tables.length[state], tables.sums, place)
+        if part:
+            unpack(tables.ways[entry, 0], tables.ways[entry, 1], scan.u)
+        return part, cost
     value = states.values[state] / nodes.shrink
     total = np.int64(0)
-    going = begin(nodes, i, walk) and advance(nodes, i, walk, True)
+    going = begin(nodes, i, scan) and advance(nodes, i, scan, True)
     while going:
-        size = weights_of(nodes, i, walk, states, found)
+        size = weights_of(nodes, i, scan, states, found)
         for a in range(size):
             if found[a] > 0.0:
                 part = share(found[a], value)
                 total += part
                 if total > place:
-                    walk.u[0] += a
+                    scan.u[0] += a
                     return part, cost
         cost += size
-        going = advance(nodes, i, walk, False)
+        going = advance(nodes, i, scan, False)
     return np.int64(0), cost
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, inline="always")
 def subset(rank: np.int64, rows: np.uint64, size: np.int64, taken: np.int64) -> np.uint64:
     """Return the subset at a place among those of `taken` of the `size` given rows."""
     chosen = np.uint64(0)
+    if size <= FEW:
+        places = SUBSETS[size, taken, rank]
+        while places:
+            lowest = rows & (~rows + ONE)
+            rows ^= lowest
+            chosen |= lowest * (places & ONE)
+            places >>= ONE
+        return chosen
     while taken:
         lowest = rows & (~rows + ONE)
         rows ^= lowest
@@ -642,7 +668,7 @@ def trials(
     states: States,
     queries: Queries,
     checks: Checks,
-    tables: Tables,
+    tables: ShareTables,
     layers: Integers,
     words: Words,
     start: int,
@@ -680,11 +706,12 @@ def trials(
     -------
     status, layer, start, trials, cost
         `OUT_OF_WORDS`: in the midst of a trial. `PAUSED`: between trials, for want of words or after
-        `budget`. `SURVIVED`. The first word not used.
+        `budget`. `SURVIVED`. `IMPOSSIBLE`: a state that was not counted, or shares beyond 2^63, so a proof or
+        its code is wrong. The first word not used.
     """
     d = len(columns)
     last = len(layers) - 1
-    walk = walk_for(nodes)
+    scan = scan_for(nodes)
     masks, found = np.empty(MOST_CELLS, np.uint64), np.empty(MOST_ROWS + 1, np.float64)
     made, cost = 0, 0
     while True:
@@ -720,7 +747,7 @@ def trials(
             first = second = np.uint64(0)
             for x in range(cells):
                 h = ones(masks[x])
-                walk.h[x] = h
+                scan.h[x] = h
                 if x < 8:
                     first |= np.uint64(h) << np.uint64(8 * x)
                 else:
@@ -728,32 +755,44 @@ def trials(
             start_slot = states.slot_start[i]
             mask = np.uint64(states.slot_start[i + 1] - start_slot - 1)
             _, state = find(states.slots, start_slot, mask, states.keys, states.start[i], first, second)
+            if state == EMPTY:
+                return IMPOSSIBLE, 0, start, made, cost
             if here == len(words):
                 return OUT_OF_WORDS, 0, start, made - 1, cost
             place = np.int64(words[here] >> ONE)
             here += 1
-            part, work = choose(nodes, i, states.start[i] + state, states, walk, found, tables, place)
+            state += states.start[i]
+            if tables.place[state] == EMPTY:
+                part, work = choose(nodes, i, state, states, scan, found, tables, place)
+            else:
+                entry, part = looked_up(tables.place[state], tables.length[state], tables.sums, place)
+                work = 1
+                if part:
+                    unpack(tables.ways[entry, 0], tables.ways[entry, 1], scan.u)
             cost += work + COLUMN_COST
             if part == 0:
                 alive = False
                 break
             count = np.int64(1)
             for x in range(cells):
-                count *= BINOMIALS[walk.h[x], walk.u[x]]
+                count *= BINOMIALS[scan.h[x], scan.u[x]]
             shares[position], ways[position] = part, count
             modulus = np.uint64(count)
-            excess = (~modulus + ONE) % modulus  # 2^64 modulo the count: as many words are refused
-            while here < len(words) and words[here] < excess:
-                here += 1
+            if here < len(words) and words[here] < modulus:  # seldom: spares a division
+                excess = (~modulus + ONE) % modulus  # 2^64 modulo the count: as many words are refused
+                while here < len(words) and words[here] < excess:
+                    here += 1
             if here == len(words):
                 return OUT_OF_WORDS, 0, start, made - 1, cost
-            rank = np.int64(words[here] % modulus)
+            rank = words[here] % modulus
             here += 1
             column = np.uint64(0)
             for x in range(cells):
-                if walk.u[x]:
-                    choices = BINOMIALS[walk.h[x], walk.u[x]]
-                    column |= subset(rank % choices, masks[x], walk.h[x], walk.u[x])
+                if scan.u[x] == scan.h[x]:
+                    column |= masks[x]
+                elif scan.u[x]:
+                    choices = np.uint64(BINOMIALS[scan.h[x], scan.u[x]])
+                    column |= subset(np.int64(rank % choices), masks[x], scan.h[x], scan.u[x])
                     rank //= choices
             columns[nodes.attributes[i]] = column
             for check in range(checks.start[i], checks.start[i + 1]):

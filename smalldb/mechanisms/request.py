@@ -1,6 +1,6 @@
 """What a release is asked for, from public numbers alone."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from queries import Domain, QueryClass, Workload
@@ -75,7 +75,8 @@ def workload_of(queries: QueryClass | Workload | str | None, domain: Domain | No
     if isinstance(queries, Workload):
         if queries.domain != domain:
             raise ValueError("the workload is over another domain than the table")
-        return queries
+        varied = tuple(query for query in queries.listed if not query.constant)  # it may be made by hand
+        return queries if len(varied) == len(queries.listed) else replace(queries, listed=varied)
     if queries is None:
         queries = default(domain)
     if isinstance(queries, str):

@@ -2,7 +2,8 @@
 
 How long a draw takes depends on the data, and most of all on c = epsilon n / (2 m), the nats that a unit of
 answer count costs. The guarantee is for the output alone: nothing is refused once the data were seen, and
-there is no time limit. What is accepted was therefore measured on tables of many kinds.
+there is no time limit. What is chosen unasked was therefore measured on tables of many kinds. Whoever names
+rejection is told so, and waits.
 """
 
 from bisect import bisect_left
@@ -16,6 +17,7 @@ from smalldb.rejection import head_and_tail
 MOST_ROWS = 64  # bits of a word
 MOST_ENTRIES = 2000  # of a candidate, rows x attributes: so far the counts stay within the doubles
 MOST_COLUMNS = 50_000  # kinds of columns of a workload that factors: attributes x (rows + 1)
+LARGEST_C = 10**6  # beyond, the layers below the least score are too many to be looked through
 # attributes -> rows -> the largest c: where every kind of table that was tried was quick, and where most were
 PAIRS = {
     6: {20: (150, 250), 40: (100, 250), 64: (50, 100)},
@@ -28,56 +30,83 @@ PAIRS = {
 WIDER = Fraction(1, 4)  # of that where queries look at more than two attributes
 
 
-def refusal(
-    workload: Workload,
-    *,
-    n: int | None,
-    rows: int,
-    epsilon: Fraction,
-    candidates: Candidates,
-    named: bool = True,
+def impossible(
+    workload: Workload, *, n: int | None, rows: int, epsilon: Fraction, candidates: Candidates
 ) -> str | None:
-    """Return why a small database of so many rows is not drawn by rejection; None: it is.
+    """Return why rejection cannot draw a small database of so many rows, however long it may take.
 
     Parameters
     ----------
     n
         The rows of the data, or about how many there are; public. None: nothing is known.
-    named
-        Whether the user names rejection; else only what was quick on every kind of table is accepted.
     """
     domain = workload.domain
     d = len(domain.attributes)
     if domain.unlike_binary is not None:
         return f"rejection needs {domain.unlike_binary}"
     if candidates == "multisets":
-        if n is not None and head_and_tail.capable(workload, n, rows, epsilon):
-            return None
-        return f"rejection is not known to be quick for multisets of {rows} rows over {d} attributes"
-    if domain.valid is not None:
+        if not head_and_tail.possible(workload, rows):
+            return f"rejection has no room for multisets of {rows} rows over {d} attributes"
+    elif domain.valid is not None:
         return "rejection knows no structural zeros"
-    if _factors(workload):
+    elif _factors(workload):
         return None if d * (rows + 1) <= MOST_COLUMNS else f"{d} attributes of {rows} rows are too many"
-    if rows > MOST_ROWS:
+    elif rows > MOST_ROWS:
         return f"rejection draws at most {MOST_ROWS} rows, not {rows}"
-    if d * rows > MOST_ENTRIES:
+    elif d * rows > MOST_ENTRIES:
         return f"rejection draws at most {MOST_ENTRIES} entries, not {d} attributes x {rows} rows"
-    if d > max(PAIRS):
-        return f"rejection is not known to be quick for {d} attributes"
     if n is None:
         return "rejection under add-remove needs n_max, a public guess of the rows"
-    sure, most = largest_c(workload, rows)
-    if epsilon * n <= 2 * rows * (most if named else sure):
-        return None
-    told = f"rejection of {rows} rows over {d} attributes was quick"
-    if not named:
+    if candidates == "tuples" and epsilon * n > 2 * rows * LARGEST_C:
+        most = _short(Fraction(2 * rows * LARGEST_C, n))
         return (
-            f"{told} on all kinds of tables up to epsilon n / (2 rows) = {_short(sure)}; by name it is taken "
-            f"up to {_short(most)}"
+            f"rejection of {rows} rows draws up to epsilon n / (2 rows) = {LARGEST_C}: epsilon up to {most}"
         )
+    return None
+
+
+def slow(
+    workload: Workload,
+    *,
+    n: int,
+    rows: int,
+    epsilon: Fraction,
+    candidates: Candidates,
+    guessed: bool,
+    most: bool = False,
+) -> str | None:
+    """Return why what is possible may take long on some table; None: it was quick on all that were tried.
+
+    Parameters
+    ----------
+    n, guessed
+        The rows of the data; or a guess that a table may exceed. No more than that is proved then: a trial
+        ends with a candidate with probability e^-(epsilon n / 2) at least.
+    most
+        It is enough if it was quick on most kinds of tables.
+    """
+    d = len(workload.domain.attributes)
+    if candidates == "multisets":
+        if head_and_tail.capable(workload, n, rows, epsilon):
+            return None
+        return f"rejection is not known to be quick for multisets of {rows} rows over {d} attributes"
+    if _factors(workload):
+        return None
+    if guessed and not most:
+        if epsilon * n <= 2 * head_and_tail.SURE:
+            return None
+        return (
+            "rejection under add-remove is sure to be quick on any table up to epsilon n_max = "
+            f"{2 * head_and_tail.SURE}"
+        )
+    if d > max(PAIRS):
+        return f"rejection is not known to be quick for {d} attributes"
+    sure, usual = largest_c(workload, rows)
+    if epsilon * n <= 2 * rows * (usual if most else sure):
+        return None
     return (
-        f"{told} on most tables up to epsilon n / (2 rows) = {_short(most)}: epsilon up to "
-        f"{_short(2 * rows * most / n)} would do"
+        f"rejection of {rows} rows over {d} attributes was quick on all kinds of tables up to "
+        f"epsilon n / (2 rows) = {_short(sure)}, on most up to {_short(usual)}"
     )
 
 

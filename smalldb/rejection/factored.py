@@ -61,14 +61,15 @@ class Factored:
 
 
 def _column_scores(target: Target) -> list[list[int]]:
-    """Return the score of each column by its number of ones: d lists of m + 1."""
+    """Return the score of each column by its number of ones, cut off: d lists of m + 1."""
     scores = [[0] * (target.rows + 1) for _ in range(target.attributes)]
     for table, answer in zip(target.tables, target.answers.tolist(), strict=True):
         weights = (0, target.unit) if table.weights is None else table.weights.tolist()
         column = scores[table.attributes[0]]
         for ones in range(target.rows + 1):
             found = weights[0] * (target.rows - ones) + weights[1] * ones
-            column[ones] = max(column[ones], abs(target.rows * answer - target.n * found))
+            gap = abs(target.rows * answer - target.n * found)
+            column[ones] = max(column[ones], min(gap, target.largest_score))
     return scores
 
 

@@ -21,7 +21,15 @@ from smalldb.counting.cost import MAX_CELLS, MEMORY, OPERATIONS, overhead
 from smalldb.counting.dynamic import Dynamic, count_scores
 from smalldb.counting.law import Law
 from smalldb.counting.recursion import MAX_KEY_BITS, BeyondLimit, Cost, Limit, key_bits
-from smalldb.counting.scores import MAX_RANKS, Integers, Scores, rank_count, rate_of, too_large
+from smalldb.counting.scores import (
+    MAX_RANKS,
+    Integers,
+    Scores,
+    largest_score,
+    rank_count,
+    rate_of,
+    too_large,
+)
 from smalldb.exact.bits import BitSource, SeededBits
 from smalldb.exact.coins import Uniform, bernoulli_exp
 from smalldb.exact.integers import uniform_below
@@ -136,6 +144,8 @@ class HeadAndTail:
         uniform, precision = Uniform(source), PRECISION
         while True:
             least, most = self.tail_share(precision)
+            if (1 - most) * 2**coins > 1:
+                raise ArithmeticError("the probability of a coin is above 1: this must not happen")
             low, high = uniform.enclosure(precision)
             if high <= (1 - most) * 2**coins:
                 return True
@@ -148,16 +158,15 @@ def capable(workload: Workload, n: int, rows: int, epsilon: Number) -> bool:
     """Say whether draws will end soon, from public numbers alone.
 
     Either a uniform candidate is kept with probability e^-`SURE` at least, whatever the data (no score
-    exceeds n m D, so none has less than ``exp(-epsilon n / 2)``); or the workload and the rows lie within
+    exceeds n m D, so none has less than ``exp(-epsilon n / 2)``; under add-remove n is n_max, and scores are
+    cut off there); or the workload and the rows lie within
     `ROWS`, which was measured, with a margin (`docs/decisions/0010-head-and-tail.md`).
     """
-    privacy, cells, queries = positive(epsilon, "epsilon"), workload.domain.size, workload.size
-    if too_large(n, rows, workload.denominator) or rank_count(workload, rows) > MAX_RANKS:
-        return False
-    if cells > MAX_CELLS or queries * cells > MAX_MATRIX:
+    privacy = positive(epsilon, "epsilon")
+    if too_large(n, rows, workload.denominator) or not possible(workload, rows):
         return False
     if privacy * n <= 2 * SURE:
-        return rows <= MOST_ROWS
+        return True
     d = len(workload.domain.attributes)
     return workload.domain.valid is None and any(
         rows <= most
@@ -165,6 +174,14 @@ def capable(workload: Workload, n: int, rows: int, epsilon: Number) -> bool:
         == {(q.attributes, q.weights) for q in kind.workload(workload.domain).queries}
         for kind, most in ROWS.get(d, ())
     )
+
+
+def possible(workload: Workload, rows: int) -> bool:
+    """Say whether there is room for the score tables, and for what is proposed."""
+    cells, queries = workload.domain.size, workload.size
+    if cells > MAX_CELLS or queries * cells > MAX_MATRIX:
+        return False
+    return rows <= MOST_ROWS and rank_count(workload, rows) <= MAX_RANKS
 
 
 class Proposals(NamedTuple):
@@ -227,6 +244,7 @@ def multiset_sampler(
     rows: int,
     epsilon: Number,
     *,
+    n_max: int | None = None,
     progress: bool = False,
 ) -> HeadAndTail:
     """Count the head of the census, as far as that takes less time than the tail without it.
@@ -237,6 +255,8 @@ def multiset_sampler(
         The queries, D times their sums over the data, and the rows of the data.
     rows, epsilon
         m, and the privacy parameter, an exact number.
+    n_max
+        The rows that `capable` was asked about, where n is private: see `counting.scores.largest_score`.
     progress
         Show the time elapsed on stderr.
 
@@ -252,7 +272,8 @@ def multiset_sampler(
     """
     if too_large(n, rows, workload.denominator):
         raise ValueError("rows of the data x rows x common denominator of the queries reach 2^62")
-    scores = Scores.build(workload.matrix(), answers, n, rows)
+    most = largest_score(n_max, rows, workload.denominator)
+    scores = Scores.build(workload.matrix(), answers, n, rows, most)
     rate = rate_of(positive(epsilon, "epsilon"), rows, workload.denominator)
     pilot = pilot_scores(scores)
     least = max((int(scores.ranks[a:b].min()) for a, b in pairwise(scores.offsets)), default=0)

@@ -100,7 +100,7 @@ class Mixture:
     nodes: ktree.Nodes
     states: ktree.States
     checks: ktree.Checks
-    tables: ktree.Tables
+    tables: ktree.ShareTables
 
     @classmethod
     def build(
@@ -117,10 +117,12 @@ class Mixture:
         masses = [size * drop for size, drop in zip(sizes, drops, strict=True)]
         total = sum(masses)
         shares = tuple(ceil(mass * _SHARE / total) for mass in masses)
+        if sum(shares) > _UNIT:
+            raise ArithmeticError("the shares of the layers exceed their whole: this must not happen")
         nodes = len(relaxations[0].tree.order) if relaxations else 0
         unit = Fraction(_SHARE, _UNIT) ** (nodes + 1) * _SLACK / total
         states = _joined([relaxation.states for relaxation in relaxations], nodes)
-        tables = ktree.Tables(
+        tables = ktree.ShareTables(
             np.full(len(states.keys), ktree.EMPTY, dtype=np.int64),
             np.zeros(len(states.keys), dtype=np.int64),
             np.empty(room, dtype=np.int64),

@@ -1,5 +1,6 @@
 """SmallDB by rejection: the law of the census, drawn from what can be counted where no census fits."""
 
+import warnings
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
@@ -12,6 +13,8 @@ from smalldb.exact.bits import BitSource
 from smalldb.mechanisms import UNPLANNED, Drawn, Guarantee, Request
 from smalldb.rejection import capability, head_and_tail
 from smalldb.rejection.clock import clock
+
+WAIT = "this may take from less than a second to days, as the data have it; it can be interrupted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,20 +42,36 @@ class ByRejection:
                 return UNPLANNED
             rows = best_rows(request, base, _possible(request))
         small = SmallDatabases(request, rows, base)
-        refused = small.too_large or capability.refusal(
+        refused = small.too_large or capability.impossible(
             request.workload,
             n=request.rows_hint,
             rows=rows,
             epsilon=request.epsilon,
             candidates=base,
-            named=request.named,
         )
-        return refused or cls(small)
+        made = cls(small)
+        if refused is None and not request.named:
+            refused = made.slow(most=False)
+            refused = refused and f"{refused}; by name it is taken"
+        return refused or made
 
     @classmethod
     def remedy(cls, request: Request) -> str:
         """Name the most rows that are drawn by rejection."""
         return largest_told(_possible(request), cls.name)
+
+    def slow(self, most: bool) -> str | None:
+        """Return why it may take long, on some table or on `most`, in public words; None: it will not."""
+        request = self.small.request
+        return capability.slow(
+            request.workload,
+            n=request.largest_n if request.rows_hint is None else request.rows_hint,
+            rows=self.rows,
+            epsilon=request.epsilon,
+            candidates=self.candidates,
+            guessed=request.n is None,
+            most=most,
+        )
 
     @property
     def rows(self) -> int:
@@ -97,22 +116,26 @@ class ByRejection:
     @property
     def foretold(self) -> list[str]:
         """Its cost and the error to expect."""
+        slow = self.slow(most=True)
         cost = "depends on the data; on tables of many kinds it was seconds, seldom minutes"
-        return [f"cost:      {cost}", *self.small.foretold]
+        lines = [f"cost:      {cost}"] if slow is None else [f"cost:      {slow}", f"           so {WAIT}"]
+        return [*lines, *self.small.foretold]
 
     def draw(self, table: Rows, source: BitSource, progress: bool) -> Drawn:
         """Propose candidates until one is kept."""
         workload, epsilon = self.small.request.workload, self.small.request.epsilon
-        answers = workload.answers(table)
+        if slow := self.slow(most=True):
+            warnings.warn(f"{slow}; so {WAIT}", stacklevel=2)
+        answers, n_max = workload.answers(table), self.small.request.n_max
         if self.candidates == "multisets":
             make = head_and_tail.multiset_sampler
-            head = make(workload, answers, table.n, self.rows, epsilon, progress=progress)
+            head = make(workload, answers, table.n, self.rows, epsilon, n_max=n_max, progress=progress)
             counts, _ = head.draw(source)
             return Drawn(workload.domain.table()[np.repeat(np.arange(len(counts)), counts)])
         from smalldb.rejection.sampler import tuple_sampler
 
         with clock(progress) as tick:
-            sampler = tuple_sampler(workload, answers, table.n, self.rows, epsilon, tick)
+            sampler = tuple_sampler(workload, answers, table.n, self.rows, epsilon, tick, n_max)
             bits, _ = sampler.draw(source)
         return Drawn(bits, confidential={"trials": sampler.trials})
 
@@ -122,6 +145,6 @@ def _base(request: Request) -> Candidates:
 
 
 def _possible(request: Request) -> list[int]:
-    """Return the rows that are drawn by rejection, ascending."""
-    each = range(1, capability.MOST_ROWS + 1)
-    return [rows for rows in each if not isinstance(ByRejection.planned(replace(request, rows=rows)), str)]
+    """Return the rows that are drawn by rejection, and soon for most tables at least, ascending."""
+    each = (ByRejection.planned(replace(request, rows=rows)) for rows in range(1, capability.MOST_ROWS + 1))
+    return [made.rows for made in each if not isinstance(made, str) and made.slow(most=True) is None]

@@ -95,14 +95,15 @@ def tuple_sampler(
     rows: int,
     epsilon: Fraction,
     tick: Tick = bool,
+    n_max: int | None = None,
 ) -> Sampler | Factored | Flat:
     """Make ready to draw for data of n rows with these answers (D times the sums of the queries).
 
     At most 64 rows, n rows D below 2^62, no structural zeros, and, unless each query looks at one attribute,
     at most 2000 entries of a candidate and epsilon n / (2 rows) at most 10^6 (the caller's guard). `tick` is
-    called now and then.
+    called now and then. `n_max`, where n is private: see `counting.scores.largest_score`.
     """
-    target = Target.build(workload, answers, n, rows)
+    target = Target.build(workload, answers, n, rows, n_max)
     rate = rate_of(epsilon, rows, workload.denominator)
     if rate * target.largest_score <= 1:
         return Flat(target, rate)

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from queries import Workload
 from queries.workload import Query
+from smalldb.counting.scores import largest_score
 from smalldb.exact.bits import BitSource
 from smalldb.kernels import ktree
 
@@ -47,6 +48,8 @@ class Target:
         Shape (k,), int64: b, D times the sum of each query over the data.
     unit
         D.
+    largest_score
+        Scores are cut off there: n m D, which none exceeds, or `counting.scores.largest_score`. Below 2^62.
     tables
         The queries.
     by_attributes
@@ -60,12 +63,15 @@ class Target:
     n: int
     answers: Integers
     unit: int
+    largest_score: int
     tables: tuple[Table, ...]
     by_attributes: dict[tuple[int, ...], list[int]]
     queries: ktree.Queries
 
     @classmethod
-    def build(cls, workload: Workload, answers: Integers, n: int, rows: int) -> "Target":
+    def build(
+        cls, workload: Workload, answers: Integers, n: int, rows: int, n_max: int | None = None
+    ) -> "Target":
         """Compile a workload; ``n * rows * D`` must be below 2^62 (the caller's guard)."""
         tables = tuple(_table(query, workload.denominator) for query in workload.queries)
         by_attributes: dict[tuple[int, ...], list[int]] = defaultdict(list)
@@ -77,6 +83,7 @@ class Target:
             n,
             answers,
             workload.denominator,
+            min(n * rows * workload.denominator, largest_score(n_max, rows, workload.denominator)),
             tables,
             dict(by_attributes),
             _compile(tables, workload.denominator, rows),
@@ -92,14 +99,11 @@ class Target:
         """The word of m ones."""
         return np.uint64((1 << self.rows) - 1)
 
-    @property
-    def largest_score(self) -> int:
-        """An upper bound on every score: n m D, below 2^62."""
-        return self.n * self.rows * self.unit
-
     def bounds(self, threshold: int) -> tuple[Integers, Integers]:
-        """Return the least and the largest answer of each query with ``|m b - n a| <= threshold``."""
-        centre, threshold = self.rows * self.answers, min(threshold, self.largest_score)
+        """Return the least and the largest answer of each query with a score of at most `threshold`."""
+        everything = self.n * self.rows * self.unit
+        threshold = everything if threshold >= self.largest_score else threshold
+        centre = self.rows * self.answers
         return -((threshold - centre) // self.n), (centre + threshold) // self.n
 
     def least_score(self) -> int:
@@ -112,13 +116,13 @@ class Target:
                 step = gcd(*(int(w) - int(table.weights.min()) for w in table.weights.ravel()))
             residual = (self.rows * int(self.answers[j]) - self.n * start) % (self.n * step)
             found = max(found, min(residual, self.n * step - residual))
-        return found
+        return min(found, self.largest_score)
 
     def score(self, columns: Words) -> int:
         """Return the score of the rows with these columns, exactly."""
         found = ktree.answers(self.queries, columns, self.everyone)
         gaps = np.abs(self.rows * self.answers - self.n * found)
-        return int(gaps.max(initial=0))
+        return min(int(gaps.max(initial=0)), self.largest_score)
 
     def bits(self, columns: Words) -> Bits:
         """Read the rows off the columns: 0/1, shape (m, d)."""
