@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from queries import Rows
+from queries.domain import MAX_TABLE_ATTRIBUTES
 from smalldb.answers.bounding import bound
 from smalldb.answers.measuring import measure
 from smalldb.answers.shares import AnswersPlan, plan_answers
@@ -47,6 +48,8 @@ class ByAnswers:
         """Return what is measured for the rows asked for, or for as many as the data have; or why not."""
         workload, n, rows = request.workload, request.rows_hint, request.rows
         d = len(workload.domain.attributes)
+        if d > MAX_TABLE_ATTRIBUTES and workload.domain.unlike_binary is None:
+            return f"answers need a table of all cells, so at most 20 attributes, not {d}: name rounds"
         most = max(1, MAX_ENTRIES // d)
         if rows is None:
             if request.n is None:
@@ -148,7 +151,7 @@ class ByAnswers:
     @property
     def foretold(self) -> list[str]:
         """Its cost and the error to expect."""
-        lines = ["cost:      seconds, or up to minutes from some 100 attributes or 1,000,000 rows on"]
+        lines = ["cost:      seconds"]
         if self.expected_error is not None:
             lines.append(
                 f"           the mean error is expected to be about {self.expected_error:.2g} (no bound)"

@@ -29,20 +29,3 @@ def rounded(domain: Domain, distribution: Floats, rows: int) -> Bits:
     taken = cells[np.searchsorted(ends, places, side="right")]
     bits: Bits = (taken[:, None] >> np.arange(d - 1, -1, -1) & 1).astype(np.uint8)
     return bits
-
-
-def scattered(ones: Floats, rows: int) -> Bits:
-    """Return rows, shape (rows, d), with attributes as frequent as given and as good as independent."""
-    ranks = np.argsort(np.argsort(_uniforms(rows, len(ones)), axis=0), axis=0)
-    bits: Bits = (ranks + 0.5 < ones * rows).astype(np.uint8)
-    return bits
-
-
-def _uniforms(rows: int, columns: int) -> Floats:
-    """Return a fixed table of scattered numbers of [0, 1): splitmix64 of the place. It is no entropy."""
-    mixed = np.arange(1, rows * columns + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-        mixed = (mixed ^ mixed >> np.uint64(shift)) * np.uint64(factor)
-    mixed ^= mixed >> np.uint64(31)
-    uniforms: Floats = (mixed >> np.uint64(11)).astype(np.float64).reshape(rows, columns) * 2.0**-53
-    return uniforms

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from queries import Rows
+from queries.domain import MAX_TABLE_ATTRIBUTES
 from queries.rows import MAX_TOTAL
 from smalldb.exact.bits import BitSource
 from smalldb.exact.numbers import as_text, float_above
@@ -16,6 +17,7 @@ from smalldb.mechanisms import Drawn, Guarantee, Neighbours, Request
 from smalldb.rounds.certificate import certify
 from smalldb.rounds.counting import MOST, checked
 from smalldb.rounds.modelling import cells_of_rules
+from smalldb.rounds.parities import Parities, plan_parities, release_parities
 from smalldb.rounds.plan import CERTIFICATE, MAX_ENTRIES, RoundsPlan, plan_rounds
 from smalldb.rounds.rounds import Progress, release_rounds
 from smalldb.rounds.universe import Universe
@@ -28,7 +30,8 @@ MOST_CELLS = 1 << 21  # of the tables in which rules meet
 class ByRounds:
     """Select tables, measure them, fit a model, draw rows, and certify; for columns of any number of places.
 
-    A `mechanisms.Mechanism`, and its own `Promise`.
+    Of more than 20 yes/no columns all parities are measured at once, if they can be: tables of four cells are
+    so small that rounds err several times as much. A `mechanisms.Mechanism`, and its own `Promise`.
 
     Attributes
     ----------
@@ -43,15 +46,15 @@ class ByRounds:
     takes_delta: ClassVar[bool] = True
 
     request: Request
-    steps: RoundsPlan
+    steps: RoundsPlan | Parities
 
     @classmethod
     def planned(cls, request: Request) -> Self | str:
         """Return what each step costs, or why the release cannot be made."""
         workload, n = request.workload, request.rows_hint
         domain, replaced = workload.domain, request.neighbours is Neighbours.REPLACE_ONE
-        if domain.binary and not request.named:
-            return "rounds are for columns of several places: answers do yes/no columns"
+        if domain.binary and len(domain.attributes) <= MAX_TABLE_ATTRIBUTES and not request.named:
+            return "rounds are for columns of several places: answers do up to 20 yes/no columns"
         if isinstance(domain.valid, tuple) and domain.valid and isinstance(domain.valid[0], int):
             return "rounds need valid as rules, not as a list of cells"
         if not workload.size:
@@ -79,7 +82,15 @@ class ByRounds:
         steps = plan_rounds(universe, request.epsilon, request.delta, replaced, n, certificate=certificate)
         if steps.law.size(min(steps.columns, default=steps.cells)) > MOST_NOISE:
             return "rounds would add noise of more than 2^40 to every count: epsilon is too small"
-        return cls(request, steps)
+        parities = plan_parities(
+            workload,
+            n=n,
+            epsilon=request.epsilon,
+            delta=request.delta,
+            neighbours=request.neighbours.value,
+            certificate=certificate,
+        )
+        return cls(request, steps if parities is None else parities)
 
     @classmethod
     def remedy(cls, request: Request) -> str:
@@ -159,11 +170,13 @@ class ByRounds:
     @property
     def summary(self) -> str:
         """What it does, in some words."""
-        return f"{self._measured}, and a model of them"
+        return self._measured + (", and rows near to them" if self._at_once else ", and a model of them")
 
     @property
     def explanation(self) -> str:
         """What it does, for readers who do not know its name."""
+        if self._at_once:
+            return f"{self._measured}; rows that were moved towards what was released"
         return f"{self._measured}; a model that was fitted to them, and rows drawn from it"
 
     @property
@@ -176,27 +189,41 @@ class ByRounds:
         ]
 
     def draw(self, table: Rows, source: BitSource, progress: bool) -> Drawn:
-        """Measure in rounds, fit, draw rows, and certify how far they are off."""
-        domain, steps = table.domain, self.steps
-        private = checked(table.places().astype(np.int64), table.counts, domain.sizes)
-        with _bar(progress) as tick:
-            made = release_rounds(steps, private, source, count=self.request.rows, progress=tick)
-        bound = None
+        """Measure in rounds or at once, make rows, and bound or certify how far they are off."""
+        steps, beta = self.steps, self.request.beta
+        if isinstance(steps, Parities):
+            most = max(1, MAX_ENTRIES // len(table.domain.sizes))
+            found = release_parities(steps, table, source, most=most, count=self.request.rows)
+            places, total = found.places, found.total
+            bound = found.bound(steps, beta) if steps.measures_all else None
+        else:
+            private = checked(table.places().astype(np.int64), table.counts, table.domain.sizes)
+            with _bar(progress) as tick:
+                made = release_rounds(steps, private, source, count=self.request.rows, progress=tick)
+            places, total, bound = made.places, made.total, None
         if steps.certifying:
-            finished = Rows.from_places(domain, made.places)
+            finished = Rows.from_places(table.domain, places)
             workload = self.request.workload
-            certificate = certify(workload, table, finished, made.total, steps.law, steps.certifying, source)
-            bound = float_above(certificate.share(self.request.beta))
-        return Drawn(made.places, bound=bound, covers=self._covers)
+            certificate = certify(workload, table, finished, total, steps.law, steps.certifying, source)
+            bound = float_above(certificate.share(beta))
+        return Drawn(places, bound=bound, covers=self._covers)
 
     @property
     def _covers(self) -> tuple[str, ...]:
-        if not self.steps.certifying:
-            return ()
-        return (f"every query of {self.request.workload.text}, measured or not",)
+        if self.steps.certifying:
+            return (f"every query of {self.request.workload.text}, measured or not",)
+        if isinstance(self.steps, Parities) and self.steps.measures_all:
+            return (f"every query of {self.request.workload.text}",)
+        return ()
+
+    @property
+    def _at_once(self) -> bool:
+        return isinstance(self.steps, Parities)
 
     @property
     def _measured(self) -> str:
+        if isinstance(self.steps, Parities):
+            return self.steps.told
         noise = "geometric noise" if self.steps.delta is None else "Gaussian noise"
         if self.steps.cells:
             return f"the counts of all cells with {noise}"

@@ -1,0 +1,197 @@
+"""Many yes/no columns at once: rows that are turned towards parities, as the definition says."""
+
+from fractions import Fraction
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import smalldb
+from queries import Conjunctions, Domain, Marginals, Predicates, Rows
+from smalldb.exact.bits import SeededBits
+from smalldb.kernels.turning import turn
+from smalldb.releasing.evaluation import evaluate
+from smalldb.rounds.mechanism import ByRounds
+from smalldb.rounds.parities import Parities, plan_parities, release_parities, scattered
+
+FULL = 1 << 21
+
+
+def latent(d, n, seed, classes=4):
+    """Rows of a few classes, attributes independent within each."""
+    generator = np.random.default_rng(seed)
+    rates = generator.beta(1, 1, (classes, d))[generator.integers(0, classes, n)]
+    return (generator.random((n, d)) < rates).astype(np.int64)
+
+
+def domain_of(d):
+    return Domain([f"a{i}" for i in range(d)])
+
+
+def pairs_apart(one, other):
+    """Return the mean distance of the tables of two columns."""
+    both = [x.T @ x / len(x) for x in (one, other)]
+    ones = [np.diag(x) for x in both]
+    cells = [(x, o[:, None] - x, o - x, 1 - o[:, None] - o + x) for x, o in zip(both, ones, strict=True)]
+    apart = sum(abs(a - b) for a, b in zip(*cells, strict=True)) / 2
+    return apart[np.triu_indices(len(apart), 1)].mean()
+
+
+def naive_turn(signs, beyond, weights, threshold, first):
+    """The definition, in whole numbers of Python; the same order of visits."""
+    rows, columns = signs.shape
+    made = 0
+    for c in range(1, columns):
+        sizes = [weights[c, q] * abs(beyond[c, q]) for q in range(columns)]
+        if max(sizes) == 0:
+            continue
+        unit = 2.0 * max(sizes) / FULL
+        own = most = 0.0
+        for q in range(columns):
+            own, most = own + weights[c, q], most + sizes[q]
+        least = (own + threshold * most) / unit
+        for k in range(rows):
+            i = (first + k) % rows
+            pulls = [
+                round(min(max(weights[c, q] * beyond[c, q] / unit, -FULL), FULL)) for q in range(columns)
+            ]
+            if int(signs[i, c]) * sum(p * int(s) for p, s in zip(pulls, signs[i], strict=True)) > least:
+                made += 1
+                for q in range(columns):
+                    if q != c:
+                        beyond[c, q] -= 2.0 * signs[i, c] * signs[i, q]
+                        beyond[q, c] = beyond[c, q]
+                signs[i, c] = -signs[i, c]
+    return made
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_sweep_is_the_definition(seed):
+    rng = np.random.default_rng(seed)
+    rows, d = int(rng.integers(1, 30)), int(rng.integers(2, 7))
+    signs = np.where(rng.random((rows, d)) < 0.5, -1, 1).astype(np.int8)
+    signs[:, 0] = 1
+    targets, weights = (x + x.T for x in (rng.normal(size=(d, d)) * rows, rng.random((d, d))))
+    weights[rng.random((d, d)) < 0.2] = 0
+    weights = np.minimum(weights, weights.T)
+    np.fill_diagonal(weights, 0)
+    beyond = signs.T.astype(float) @ signs - targets
+    np.fill_diagonal(beyond, 0)
+    slow = signs.copy(), beyond.copy()
+    for sweep, threshold in enumerate((0.5, 0.1, 0.0, 0.0)):
+        before = float((weights * beyond**2).sum())
+        made = turn(signs, beyond, weights, threshold, sweep * rows // 4)
+        assert made == naive_turn(*slow, weights, threshold, sweep * rows // 4)
+        assert (signs == slow[0]).all() and (beyond == slow[1]).all()
+        assert float((weights * beyond**2).sum()) <= before + 1e-6 * before
+    exact = signs.T.astype(float) @ signs - targets
+    np.fill_diagonal(exact, 0)
+    np.testing.assert_allclose(beyond, exact, atol=1e-9)
+
+
+def test_columns_start_as_frequent_as_they_are_to_be_and_independent():
+    means = np.array([0.9, -0.3, 0.0, 1.0])
+    signs = scattered(means, 5_000, 7)
+    assert np.abs(signs.sum(axis=0) - means * 5_000).max() <= 2
+    products = signs.T.astype(float) @ signs / 5_000 - np.outer(means, means)
+    assert np.abs(products[np.triu_indices(4, 1)]).max() < 0.06
+    assert (signs != scattered(means, 5_000, 8)).any()
+
+
+@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
+@pytest.mark.parametrize("delta", [None, "1e-9"])
+def test_a_wide_yes_no_table_is_released_without_copies(relation, delta):
+    real = latent(24, 6_000, 1)
+    domain = domain_of(24)
+    public = {"n_max": 6_000} if relation == "add-remove" else {}
+    made = smalldb.release(
+        Rows.from_places(domain, real), epsilon=10, delta=delta, neighbours=relation, rng=3, **public
+    )
+    assert made.record["mechanism"] == "rounds"
+    assert isinstance(made.plan.chosen.steps, Parities)
+    assert pairs_apart(real, made.places) < 0.004  # by columns alone .08, by rounds .017
+    rows = Rows.from_places(domain, made.places)
+    assert len(rows.counts) > 0.9 * len(Rows.from_places(domain, real).counts)
+    assert made.confidential.max_error <= made.record["bounds"]["released"] < 0.05
+    assert made.record["bounds"]["covers"] == ["every query of marginals:2"]
+    assert relation == "add-remove" or len(made.places) == 6_000
+
+
+def test_what_is_released_follows_from_the_seed_and_the_rows():
+    domain, real = domain_of(22), latent(22, 500, 2)
+    rows = Rows.from_places(domain, real)
+    one, same, other = (
+        smalldb.release(rows, epsilon=2, mechanism="rounds", rng=seed).places for seed in (1, 1, 2)
+    )
+    assert (one == same).all()
+    assert (one != other).any()
+
+
+@pytest.mark.slow
+def test_answers_of_three_columns_follow_the_pairs():
+    domain, real = domain_of(22), latent(22, 5_000, 3)
+    workload = Marginals(3, exactly=True).workload(domain)
+    rows = Rows.from_places(domain, real)
+    made = smalldb.release(rows, workload, epsilon=20, rows=1_000, rng=1)
+    assert max(evaluate(rows, made.rows, workload).errors) < 0.04
+    assert made.confidential.max_error <= made.record["bounds"]["released"]
+
+
+def test_fifty_columns():
+    real = latent(50, 10_000, 6)
+    rows = Rows.from_places(domain_of(50), real)
+    made = smalldb.release(rows, Conjunctions(2), epsilon=20, rng=1)
+    assert made.confidential.max_error < 0.01 < made.record["bounds"]["released"] < 0.1
+
+
+@pytest.mark.parametrize("certificate", [Fraction(0), Fraction(1, 20)])
+@pytest.mark.parametrize("text", ["marginals:2", "marginals:3"])
+def test_a_certificate_is_paid_only_where_something_is_not_measured(text, certificate):
+    given = {"epsilon": Fraction(1), "delta": None, "neighbours": "replace-one", "certificate": certificate}
+    workload = smalldb.plan(domain_of(21), text, n=10_000, epsilon=1, mechanism="rounds").workload
+    plan = plan_parities(workload, n=10_000, **given)
+    assert plan.answers.epsilon + plan.certifying == 1
+    assert plan.certifying in (0, certificate)
+    assert bool(plan.certifying) == (bool(certificate) and not plan.measures_all)
+    sets = {s for part in plan.answers.parts for s in part.sets}
+    assert plan.measures_all == all(
+        s in sets for t in workload.tables for k in range(1, len(t) + 1) for s in combinations(t, k)
+    )
+
+
+def test_where_nothing_says_what_was_not_measured_the_record_tells():
+    rows = Rows.from_places(domain_of(24), latent(24, 300, 1))
+    made = smalldb.release(rows, epsilon="0.1", certificate=0, rng=1)
+    assert not made.plan.chosen.steps.measures_all  # pairs would drown: columns alone
+    assert made.record["bounds"] == {"beta": "0.05", "released": None, "covers": []}
+
+
+def test_rules_and_very_many_columns_take_rounds():
+    ruled = Domain([f"a{i}" for i in range(24)], "~(a0 & a1)")
+    many = domain_of(260)
+    for domain in (ruled, many):
+        plan = smalldb.plan(domain, "marginals:1", n=1_000, epsilon=1)
+        assert isinstance(plan.chosen, ByRounds) and not isinstance(plan.chosen.steps, Parities)
+
+
+def test_answers_beyond_a_table_say_what_to_name_instead():
+    with pytest.raises(ValueError, match=r"answers need a table of all cells, .*: name rounds"):
+        smalldb.plan(domain_of(21), n=100, epsilon=1, mechanism="answers")
+
+
+def test_predicates_of_many_columns_are_moved_to():
+    real = latent(24, 4_000, 5)
+    frame = pd.DataFrame(real, columns=[f"a{i}" for i in range(24)])
+    made = smalldb.release(frame, Predicates(["a0 & a1 & a2", "a3 ^ a4 ^ a5"]), epsilon=20, rng=1)
+    assert made.confidential.max_error < 0.01
+
+
+@pytest.mark.parametrize("n", [0, 1])
+def test_tiny_tables_are_released(n):
+    domain = domain_of(30)
+    rows = Rows.from_places(domain, np.ones((n, 30), dtype=np.int64))
+    plan = smalldb.plan(domain, epsilon=1, neighbours="add-remove", n_max=5)
+    found = release_parities(plan.chosen.steps, rows, SeededBits(1), most=100)
+    assert 1 <= len(found.places) <= 100
+    assert 0 <= found.bound(plan.chosen.steps, Fraction(1, 20)) <= 1
