@@ -12,6 +12,8 @@ and above are vacuous (no error passes 1) and are returned as they are, never cl
 range is a ValueError, one of a wrong type (bool included) a TypeError; both name it.
 """
 
+from smalldb.bounds.arguments import Infeasible
+from smalldb.bounds.calculators import table
 from smalldb.bounds.inverse import sharp_attributes, sharp_data, sharp_epsilon, sharp_queries
 from smalldb.bounds.lecture import (
     proposition_4_4,
@@ -28,9 +30,10 @@ from smalldb.bounds.neighbourhood import sharp_neighbourhood
 from smalldb.bounds.noise import laplace_answers, laplace_histogram
 from smalldb.bounds.optimum import opt, rows_for
 from smalldb.bounds.promises import best_rows, expected, sharp
-from smalldb.bounds.vc import sauer, vc_data, vc_rows
+from smalldb.bounds.vc import sauer, vc_data, vc_proposition_4_4, vc_rows, vc_theorem_4_5
 
 __all__ = [
+    "Infeasible",
     "best_rows",
     "expected",
     "failure",
@@ -51,10 +54,13 @@ __all__ = [
     "sharp_epsilon",
     "sharp_neighbourhood",
     "sharp_queries",
+    "table",
     "theorem_4_5",
     "theorem_4_5_data",
     "theorem_4_5_epsilon",
     "theorem_4_5_rows",
     "vc_data",
+    "vc_proposition_4_4",
     "vc_rows",
+    "vc_theorem_4_5",
 ]

@@ -1,6 +1,7 @@
 """`bounds`: what each theorem promises for public numbers, and what it needs."""
 
 import argparse
+from collections.abc import Callable
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from typing import Any
@@ -171,12 +172,11 @@ def needs(
     base: dict[str, Any] = {"error": error, "candidates": candidates, "rows": rows}
     n, epsilon, queries = given["n"], given["epsilon"], given["queries"]
     two = as_printed(given)["queries"]
-    possible = rows is None or _possible(queries=queries, epsilon=epsilon, **rest, **base)
     found: dict[str, Any] = {
         "n, by Theorem 4.5 (4.3)": bounds.theorem_4_5_data(error=error, queries=two, epsilon=epsilon, **rest),
-        SHARP_DATA: bounds.sharp_data(queries=queries, epsilon=epsilon, **rest, **base) if possible else None,
+        SHARP_DATA: _possible(bounds.sharp_data, queries=queries, epsilon=epsilon, **rest, **base),
         "epsilon, by Theorem 4.5": bounds.theorem_4_5_epsilon(error=error, n=n, queries=two, **rest),
-        SHARP_EPSILON: bounds.sharp_epsilon(n=n, queries=queries, **rest, **base) if possible else None,
+        SHARP_EPSILON: _possible(bounds.sharp_epsilon, n=n, queries=queries, **rest, **base),
         SHARP_QUERIES: bounds.sharp_queries(n=n, epsilon=epsilon, **rest, **base),
         "n, by Proposition 4.4 as printed, alpha half of it": bounds.proposition_4_4_data(
             error=error, alpha=error / 2, queries=two, epsilon=epsilon, **rest
@@ -196,13 +196,12 @@ def needs(
     ]
 
 
-def _possible(**given: Any) -> bool:
-    """Return whether any n at all serves an error with these rows."""
+def _possible(calculated: Callable[..., Any], **given: Any) -> Any:
+    """Return what a calculator says, or None where nothing will do."""
     try:
-        bounds.sharp_data(**given)
-    except ValueError:
-        return False
-    return True
+        return calculated(**given)
+    except bounds.Infeasible:
+        return None
 
 
 def _need(name: str, value: float | int | None) -> str:
