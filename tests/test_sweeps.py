@@ -10,6 +10,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import smalldb
+from queries import Domain
 from smalldb import bounds
 from smalldb.bounds.calculators import CALCULATORS, DEFINITIONS
 
@@ -141,3 +143,15 @@ def test_docstrings_define_their_settings_once_and_cite_the_theory(name):
     assert len(numbers) == 1
     row = next(line for line in THEORY.splitlines() if line.startswith(f"| ({numbers[0]}) |"))
     assert name in row or name.rsplit("_", 1)[0] in row
+
+
+def test_audits_as_tables():
+    """One row each, to be put together; nothing in it is below what was found."""
+    universe = Domain(["a", "b"])
+    found = [smalldb.audit(universe, "conjunctions:2", n=3, epsilon=e, rows=2) for e in ("1/3", 1)]
+    frame = pd.concat([audit.to_frame() for audit in found], ignore_index=True)
+    assert list(frame.columns) == ["loss", "range", "cap", "databases", "pairs"]
+    assert frame["loss"].tolist() == [audit.worst_loss for audit in found]
+    assert frame["pairs"].tolist() == [audit.pairs for audit in found]
+    for audit, limit in zip(found, frame["cap"], strict=True):
+        assert audit.cap <= Fraction(limit)

@@ -8,12 +8,12 @@ from typing import Any
 
 from queries import Domain, spec
 from smalldb import bounds
-from smalldb.commands.options import Commands, add_beta, universe, whole_number
+from smalldb.commands.options import Commands, add_beta, add_formats, universe, whole_number
 from smalldb.exact.numbers import between_0_and_1, positive, whole
 from smalldb.files.outputs import Outputs
 from smalldb.planning import workload_of
 from smalldb.reporting.plots import check_plotting, plot_bounds
-from smalldb.reporting.words import as_json, brief, rounded_up
+from smalldb.reporting.words import as_csv, as_json, brief, rounded_up
 
 MANY = 10**18  # queries: as far as `bounds.sharp_queries` looks
 AXES = ("n", "epsilon", "rows")
@@ -54,7 +54,7 @@ def add(commands: Commands) -> None:
     command.add_argument("--error", metavar="A", help="also say what this error needs")
     command.add_argument("--plot", metavar="FILE.png", help="draw the error (png, svg, pdf)")
     command.add_argument("--against", choices=AXES, help="what the axis of the picture is (default n)")
-    command.add_argument("--json", action="store_true", help="everything, for machines")
+    add_formats(command)
     command.set_defaults(run=run_bounds)
 
 
@@ -82,6 +82,16 @@ def run_bounds(arguments: argparse.Namespace) -> None:
         if form is not None:
             lines = curves(given, arguments.rows, arguments.candidates, axis)
             outputs.write(arguments.plot, plot_bounds(*lines, axis, form))
+    if arguments.csv:
+        kinds = {"promise": ("error", promised), "need": ("value", needed or [])}
+        found = [
+            {"kind": kind, "name": row["name"].strip(), "value": row[value]}
+            | {"rows": row.get("rows"), "note": row["note"]}
+            for kind, (value, rows) in kinds.items()
+            for row in rows
+        ]
+        print(as_csv(found))
+        return
     if arguments.json:
         said = {
             "cells": str(cells),
