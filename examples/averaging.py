@@ -32,10 +32,9 @@ def main() -> None:
         first, mean = abs(answers[0] - TRUTH), abs(sum(answers) / k - TRUTH)
         print(f"{k:6}{each:14.4g}{first:14}{mean:15.3f}")
     print("\nNow the noise of each grows with k, and averaging wins back only its root: the mean is off by")
-    print(
-        f"about sqrt(k) times what one answer at epsilon {EPSILON} is, {noise(EPSILON):.2f}. An answer that is"
-    )
-    print("released once and used again costs epsilon once: so does a synthetic table, for all its queries.")
+    print(f"about sqrt(k) times what one answer at epsilon {EPSILON} is, {noise(EPSILON):.2f}.")
+    print("An answer that is released once and used again costs epsilon once: so does a synthetic table,")
+    print("for all its queries.")
 
 
 def noise(epsilon: float) -> float:
