@@ -21,6 +21,7 @@ MODULES = {
     "smalldb.releasing.evaluation": "Beside the data, for the curator",
     "smalldb.releasing.distances": "Distances of tables, for the curator",
     "smalldb.reporting.page": "The report",
+    "smalldb.selection": "Selection, and what it is measured against",
     "smalldb.bounds": "What the theorems promise",
     "smalldb.accounting": "Many releases",
     "smalldb.auditing": "Small instances, exactly",

@@ -582,7 +582,7 @@ WRONG = {
     "queries": (-1, True, 1.0),
     "epsilon": (0, -1, True, "one", float("nan"), float("inf"), None),
     "alpha": (0, 1, "3/2", True),
-    "beta": (0, 1, -0.1, True, [0.1]),
+    "beta": (0, 1, -0.1, True, [0.1, 2], {0.1}),
     "error": (0, 1, 2, True),
     "candidates": ("sets", None),
     "method": ("log2", None),

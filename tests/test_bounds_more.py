@@ -427,3 +427,56 @@ def test_the_neighbourhood_takes_few_logarithms(monkeypatch):
 def test_the_neighbourhood_at_the_ends_of_floats(epsilon):
     given = {"n": 5, "cells": 8, "queries": 4, "rows": 3, "epsilon": epsilon, "beta": "0.05"}
     assert bounds.sharp_neighbourhood(**given) <= bounds.sharp(**given)
+
+
+@pytest.mark.parametrize("cells, dimension", [(2, 1), (16, 2), (1024, 5)])
+def test_vc_forms_are_those_of_sauers_count(cells, dimension):
+    given = {"n": 10**4, "cells": cells, "epsilon": "1/2", "beta": 0.05}
+    size = {"queries": bounds.sauer(cells=cells, dimension=dimension)}
+    for alpha in (None, "0.3"):
+        found = bounds.vc_proposition_4_4(**given, dimension=dimension, alpha=alpha)
+        assert found == bounds.proposition_4_4(**given, **size, alpha=alpha)
+    assert bounds.vc_theorem_4_5(**given, dimension=dimension) == bounds.theorem_4_5(**given, **size)
+    printed = (16 * math.log(cells) * dimension + 4 * math.log(20)) / 5000
+    found = bounds.vc_theorem_4_5(**given, dimension=dimension, form="printed")
+    assert found == pytest.approx(printed ** (1 / 3), rel=1e-14)
+
+
+def test_the_encyclopaedias_data_by_how_tables_are_counted():
+    sizes = {"error": "1/2", "attributes": 4, "rows": 30, "epsilon": 2, "beta": "1/20"}
+    logs = {"printed": 120, "tuples": 120 * math.log(2), "multisets": math.log(comb(45, 30))}
+    for counted, log in logs.items():
+        assert bounds.vc_data(**sizes, counted=counted) == math.ceil(4 * (log + math.log(20)))
+    with pytest.raises(ValueError, match="counted"):
+        bounds.vc_data(**sizes, counted="all")
+
+
+@pytest.mark.parametrize("sensitivity", ["1/3", 1, 5])
+@pytest.mark.parametrize("scores", [[0, -1, -2, -7], [3, 3, 0], [-5, -5, -6, -6, -20]], ids=str)
+def test_general_utilities_obey_the_general_bounds(scores, sensitivity):
+    """The exact law of the exponential mechanism, against what holds for any utility."""
+    law = smalldb.selection_law(scores, epsilon=2, sensitivity=sensitivity)
+    top, given = max(scores), {"epsilon": 2, "sensitivity": sensitivity}
+    mean = float(sum(high * -scores[i] for (i,), (_, high) in law.items()))
+    for level in sorted(set(scores)):
+        near = sum(u >= level for u in scores)
+        found = bounds.gibbs(optimum=-level, best=near, total=len(scores), **given)
+        assert mean <= found
+        if level < top:
+            worse = sum(u <= level for u in scores)
+            true = float(sum(high for (i,), (_, high) in law.items() if scores[i] <= level))
+            assert true <= bounds.failure(good=scores.count(top), bad=worse, gap=top - level, **given)
+    two = [0, -4]
+    law = smalldb.selection_law(two, **given)
+    assert bounds.failure(good=1, bad=1, gap=4, **given) == pytest.approx(float(law[(1,)][1]), rel=1e-14)
+    n = 7
+    assert bounds.gibbs(optimum=0, total=3, n=n, epsilon=1) == bounds.gibbs(
+        optimum=0, total=3, sensitivity=Fraction(1, n), epsilon=1
+    )
+
+
+def test_a_utility_needs_a_sensitivity():
+    with pytest.raises(TypeError, match="n must be given, or a sensitivity"):
+        bounds.failure(good=1, bad=1, gap=1, epsilon=1)
+    with pytest.raises(ValueError, match="sensitivity"):
+        bounds.gibbs(optimum=0, total=3, epsilon=1, sensitivity=0)

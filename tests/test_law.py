@@ -75,6 +75,8 @@ def test_floats_are_the_nearest_and_enclosures_hold(counts, rate):
         assert probability == pytest.approx(float(p), rel=1e-15, abs=1e-40)
     mean = sum(s * p for s, p in zip(counts, exact, strict=True)) / 7
     assert law.mean() == pytest.approx(float(mean), rel=1e-15, abs=1e-40)
+    variance = sum((Fraction(s, 7) - mean) ** 2 * p for s, p in zip(counts, exact, strict=True))
+    assert law.variance() == pytest.approx(float(variance), rel=1e-14, abs=1e-30)
     total = Decimal(0)
     for s, count in counts.items():
         total += count * (-Decimal(rate.numerator) / rate.denominator * s).exp()
@@ -87,6 +89,8 @@ def test_far_levels_have_their_true_probability():
     assert law.log_normaliser == pytest.approx(math.log1p(math.exp(-500)), abs=1e-16)
     low, high = law.enclosures(4000)[2]
     assert 0 < low < high < Fraction(1, 10**460)
+    assert law.variance() == pytest.approx(500**2 * math.exp(-500), rel=1e-12)
+    assert Law(np.array([7]), (3,), Fraction(1), 2).variance() == 0.0
 
 
 def test_many_levels_and_a_huge_epsilon():
@@ -133,10 +137,46 @@ def test_a_larger_epsilon_errs_less_and_one_census_serves_all():
 def test_as_a_table():
     law = census(*ENTRIES["census_d2_conj"][:4]).law("1/2")
     frame = law.to_frame()
-    assert list(frame.columns) == ["level", "error", "candidates", "probability"]
+    assert list(frame.columns) == ["level", "error", "candidates", "probability", "cdf"]
+    exact = list(
+        naive.fraction_law(dict(zip(law.levels.tolist(), law.counts, strict=True)), law.rate).values()
+    )
+    assert frame["cdf"].tolist() == [float(sum(exact[: i + 1])) for i in range(len(exact))]
     pd.testing.assert_series_equal(frame["probability"], pd.Series(law.probabilities, name="probability"))
     assert frame["candidates"].tolist() == [2, 8, 6, 4]
     assert repr(law) == "<Law of the error over 20 candidates: confidential>"
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+@pytest.mark.parametrize("epsilon", ["1/10", 2, 30])
+def test_bounds_on_the_mean_from_a_census(name, epsilon):
+    """Never below the mean; Gibbs never above McSherry and Talwar where that is below 1."""
+    found = census(*ENTRIES[name][:4])
+    mean, gibbs, talwar = found.law(epsilon).mean(), found.gibbs(epsilon), found.mcsherry_talwar(epsilon)
+    assert mean <= gibbs
+    assert mean <= talwar
+    assert talwar >= 1 or gibbs <= talwar
+    near, best = 0, 1e9
+    for level, count in zip(found.levels, found.counts, strict=True):
+        near += count
+        within = float(found.error(level) - found.error(found.levels[0]))
+        opt, rate = float(found.error(found.levels[0])), found.n * float(Fraction(epsilon)) / 2
+        least, most = 1e-12, 1e9  # the least t by bisection
+        for _ in range(200):
+            t = math.sqrt(least * most)
+            fits = opt < 1 and t >= math.log((1 - opt) * found.total / (t * near)) / rate
+            least, most = (least, t) if fits else (t, most)
+        best = min(best, opt + 3 * max(most, within))
+    assert talwar == pytest.approx(best, rel=1e-9)
+
+
+def test_a_census_as_a_table():
+    found = census(*ENTRIES["census_d2_conj"][:4])
+    frame = found.to_frame()
+    assert frame["level"].tolist() == found.levels.tolist()
+    assert frame["error"].tolist() == [float(found.error(level)) for level in found.levels]
+    assert frame["candidates"].tolist() == [2, 8, 6, 4]
+    assert frame["share"].tolist() == [0.1, 0.4, 0.3, 0.2]
 
 
 @pytest.mark.parametrize("epsilon", [0, -1, float("nan"), "x"])

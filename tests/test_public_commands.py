@@ -2,6 +2,7 @@
 
 import json
 from fractions import Fraction
+from io import StringIO
 
 import matplotlib.image
 import pandas as pd
@@ -456,3 +457,37 @@ def test_a_record_without_its_neighbours_is_refused(capfd, tmp_path):
         code, _, err = called(capfd, "account", "--records", path)
         assert code == 2
         assert err.startswith("smalldb: records must be those of releases: ")
+
+
+def test_tables_as_csv(capfd):
+    """The same numbers as the JSON has, in full; an infinite one and a missing one are empty."""
+    given = (
+        "bounds",
+        "--attributes",
+        4,
+        "--size",
+        10,
+        "--n",
+        1000,
+        "--epsilon",
+        1,
+        "--error",
+        "0.1",
+        "--rows",
+        12,
+    )
+    said = strict(called(capfd, *given, "--json")[1])
+    frame = pd.read_csv(StringIO(called(capfd, *given, "--csv")[1]))
+    assert list(frame.columns) == ["kind", "name", "value", "rows", "note"]
+    promised, need = (frame[frame["kind"] == kind] for kind in ("promise", "need"))
+    assert promised["value"].tolist() == [row["error"] for row in said["promises"]]
+    assert promised["name"].tolist() == [row["name"].strip() for row in said["promises"]]
+    assert [None if pd.isna(v) else v for v in need["value"]] == [row["value"] for row in said["needs"]]
+    given = ("account", "--epsilon", "1/2", "--releases", 10, "--delta", "1e-6", "--bounded-range")
+    frame = pd.read_csv(StringIO(called(capfd, *given, "--csv")[1]))
+    made = accounting.compose(epsilon="1/2", releases=10, delta="1e-6", bounded_range=True)
+    assert frame["epsilon"].tolist() == made.table["epsilon"].tolist()
+    assert frame["valid"].tolist() == made.table["valid"].tolist()
+    out = called(capfd, "account", "--total", 1, "--releases", 10, "--csv")[1]
+    assert out.split() == ["per_release", "0.1"]
+    assert called(capfd, *given, "--csv", "--json")[0] == 2

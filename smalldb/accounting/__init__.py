@@ -8,14 +8,17 @@ adaptively chosen releases unless said otherwise, and are rounded up.
 from smalldb.accounting.adaptive import adaptive_delta
 from smalldb.accounting.composing import Composition, compose, compose_records, most_releases, per_release
 from smalldb.accounting.deltas import delta, gaussian_limit
+from smalldb.accounting.oneshot import OneShot, one_shot_top_k
 
 __all__ = [
     "Composition",
+    "OneShot",
     "adaptive_delta",
     "compose",
     "compose_records",
     "delta",
     "gaussian_limit",
     "most_releases",
+    "one_shot_top_k",
     "per_release",
 ]

@@ -15,13 +15,15 @@ def adaptive_delta(*, total: Number, epsilon: Number, releases: int, steps: int 
     """
     Enclose the optimal delta of adaptively chosen epsilon-bounded-range releases.
 
+    Equation (22) of `docs/theory.md`.
+
     No bound for releases of bounded range alone is below the first number, and the second is one. With
-    d_0(g) = max(0, 1 - e^g), the recursion (theory, (22)) is ::
+    d_0(g) = max(0, 1 - e^g), the recursion is ::
 
         d_k(g) = max over t in [0, eps] of P d_{k-1}(g - t) + (1 - P) d_{k-1}(g - t + eps),
         P = (1 - e^(t - eps)) / (1 - e^-eps)
 
-    (Dong, Durfee and Rogers 2020, Lemma 5.4). Log ratios t on a grid give the first number. In y = e^-t
+    (Dong, Durfee and Rogers 2020). Log ratios t on a grid give the first number. In y = e^-t
     every d_{k-1} is convex, hence below its chords between grid places, and P x chord + (1 - P) x chord has
     its largest value at an end of a grid cell or at one place inside: the second number.
 

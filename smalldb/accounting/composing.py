@@ -57,6 +57,8 @@ def compose(
     """
     Bound what releases from one table lose together, by all methods that apply.
 
+    Equations (18) to (21) and (23) to (25) of `docs/theory.md`.
+
     Parameters
     ----------
     epsilon

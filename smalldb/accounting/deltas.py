@@ -20,9 +20,10 @@ def delta(
     """
     Bound the delta at which releases from one table are (total, delta)-differentially private together.
 
-    The least of the valid bounds, rounded up. From epsilon-DP alone it is the optimal one (theory, (18));
-    for bounded-range releases that of their Renyi curve (20) as well, and for those fixed in advance the
-    optimal one (21).
+    Equations (18), (20) and (21) of `docs/theory.md`.
+
+    The least of the valid bounds, rounded up. From epsilon-DP alone it is the optimal one; for bounded-range
+    releases that of their Renyi curve as well, and for those fixed in advance the optimal one.
 
     Parameters
     ----------
@@ -58,7 +59,9 @@ def gaussian_limit(
     """
     Return mu of the Gaussian limit of many small releases, or its delta at a total: a limit, no bound.
 
-    mu is the root of the sum of epsilon^2, and half of that for bounded-range releases (theory, (23)).
+    Equation (23) of `docs/theory.md`.
+
+    mu is the root of the sum of epsilon^2, and half of that for bounded-range releases.
     At T = 1, epsilon = 1 the true delta(.3) is .1380, where the limit says .0964.
 
     Parameters

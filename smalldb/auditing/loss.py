@@ -3,6 +3,9 @@
 from collections.abc import Hashable
 from dataclasses import dataclass
 from fractions import Fraction
+from math import nan
+
+import pandas as pd
 
 from smalldb.auditing.databases import Counts
 from smalldb.exact.numbers import float_above
@@ -40,6 +43,16 @@ class Audit:
     def worst_loss(self) -> float:
         """The loss, rounded up."""
         return _up(self.loss[1])
+
+    def to_frame(self) -> pd.DataFrame:
+        """
+        Return the audit as a table of one row, so that several can be put together.
+
+        Columns: loss and range, rounded up; cap, NaN where there is none; databases and pairs compared.
+        """
+        cap = nan if self.cap is None else float_above(self.cap)
+        row = {"loss": self.worst_loss, "range": _up(self.range[1]), "cap": cap}
+        return pd.DataFrame([row | {"databases": self.databases, "pairs": self.pairs}])
 
 
 def _up(x: Fraction | float) -> float:

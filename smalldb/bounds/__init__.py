@@ -12,6 +12,8 @@ and above are vacuous (no error passes 1) and are returned as they are, never cl
 range is a ValueError, one of a wrong type (bool included) a TypeError; both name it.
 """
 
+from smalldb.bounds.arguments import Infeasible
+from smalldb.bounds.calculators import table
 from smalldb.bounds.classes import class_method
 from smalldb.bounds.covering import covering_radius
 from smalldb.bounds.inverse import sharp_attributes, sharp_data, sharp_epsilon, sharp_queries
@@ -37,9 +39,10 @@ from smalldb.bounds.rivals import (
     mwem,
     private_multiplicative_weights,
 )
-from smalldb.bounds.vc import sauer, vc_data, vc_rows
+from smalldb.bounds.vc import sauer, vc_data, vc_proposition_4_4, vc_rows, vc_theorem_4_5
 
 __all__ = [
+    "Infeasible",
     "best_rows",
     "cells_apart",
     "class_method",
@@ -69,10 +72,13 @@ __all__ = [
     "sharp_epsilon",
     "sharp_neighbourhood",
     "sharp_queries",
+    "table",
     "theorem_4_5",
     "theorem_4_5_data",
     "theorem_4_5_epsilon",
     "theorem_4_5_rows",
     "vc_data",
+    "vc_proposition_4_4",
     "vc_rows",
+    "vc_theorem_4_5",
 ]

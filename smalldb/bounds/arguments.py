@@ -5,6 +5,10 @@ from fractions import Fraction
 from smalldb.exact.numbers import as_fraction, between_0_and_1, positive, whole
 
 
+class Infeasible(ValueError):
+    """No number of what is asked for will do, with the other numbers as they are."""
+
+
 def sizes(**values: object) -> list[int]:
     """Read whole numbers of at least 1, `queries` of at least 0."""
     return [whole(value, name, least=0 if name == "queries" else 1) for name, value in values.items()]

@@ -4,7 +4,8 @@ from collections.abc import Callable
 from fractions import Fraction
 from math import ceil
 
-from smalldb.bounds.arguments import numbers, sizes
+from smalldb.bounds.arguments import Infeasible, numbers, sizes
+from smalldb.bounds.calculators import calculator
 from smalldb.bounds.optimum import CLASSES, CLOSED, METHODS
 from smalldb.bounds.promises import Release
 from smalldb.bounds.search import last_where
@@ -12,6 +13,7 @@ from smalldb.exact.enclosures import Log, Real, ceiling, round_up_text
 from smalldb.exact.numbers import Number
 
 
+@calculator
 def sharp_data(
     *,
     error: Number,
@@ -25,6 +27,8 @@ def sharp_data(
 ) -> int:
     """
     Return the least n for which the `sharp` bound is at most `error`.
+
+    Equation (10) of `docs/theory.md`.
 
     Parameters
     ----------
@@ -48,6 +52,7 @@ def sharp_data(
     return ceiling(lambda ln: 2 * exponent(ln) / epsilon)
 
 
+@calculator
 def sharp_epsilon(
     *,
     error: Number,
@@ -62,6 +67,8 @@ def sharp_epsilon(
     """
     Return the least epsilon for which the `sharp` bound is at most `error`.
 
+    Equation (10) of `docs/theory.md`.
+
     Rounded up, its shortest decimal text too, which is how a float epsilon is read. 0 means that any epsilon
     will do. The bound depends on epsilon n alone. Parameters and errors as for `sharp_data`.
 
@@ -75,6 +82,7 @@ def sharp_epsilon(
     return round_up_text(2 * exponent(Log()) / n)
 
 
+@calculator
 def sharp_queries(
     *,
     error: Number,
@@ -89,6 +97,8 @@ def sharp_queries(
 ) -> int:
     """
     Return the most queries J, up to `most`, for which the `sharp` bound is at most `error`; 0: not even one.
+
+    Equation (10) of `docs/theory.md`.
 
     By the rounding OPT, data enough for N - 1 queries serve any number of them, hence `most`. With
     Hoeffding's alone, m rows serve ln J = 2 m (error - c)^2 - ln 2, where c is the rest of the bound.
@@ -121,6 +131,8 @@ def sharp_attributes(
 ) -> int:
     """
     Return the most attributes d, up to `most`, for which the `sharp` bound is at most `error`; 0: not one.
+
+    Equation (10) of `docs/theory.md`.
 
     Parameters
     ----------
@@ -156,7 +168,7 @@ def _least_exponent(
     free = release.excess(Log(), chosen).high <= 0
     least = Fraction(release.optimum(Log(), chosen).high)
     if least > error or (least == error and not free):
-        raise ValueError("error must be larger for these rows: the best small database may err by as much")
+        raise Infeasible("error must be larger for these rows: the best small database may err by as much")
     if free:
         return lambda ln: Real.of(0, ln.digits)
 

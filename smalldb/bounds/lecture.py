@@ -7,15 +7,19 @@ one that holds for whole rows, and solved for the data and for epsilon. `sharp` 
 
 from fractions import Fraction
 
-from smalldb.bounds.arguments import numbers, one_of, sizes
+from smalldb.bounds.arguments import Infeasible, numbers, one_of, sizes
+from smalldb.bounds.calculators import calculator
 from smalldb.bounds.candidates import BASES, ln_count
 from smalldb.exact.enclosures import Log, Real, ceiling, round_up, round_up_text
 from smalldb.exact.numbers import Number
 
 
+@calculator
 def theorem_4_5(*, n: int, cells: int, queries: int, epsilon: Number, beta: Number) -> float:
     """
     Return the error of (4.2), as printed: ((16 ln N ln J + 4 ln(1/beta)) / (epsilon n))^(1/3).
+
+    Equation (6) of `docs/theory.md`.
 
     It speaks of a release of `theorem_4_5_rows` rows. For one query it is false, since ln J = 0 promises
     a small database of no rows. No queries: 0.
@@ -27,49 +31,67 @@ def theorem_4_5(*, n: int, cells: int, queries: int, epsilon: Number, beta: Numb
     """
     n, cells, queries = sizes(n=n, cells=cells, queries=queries)
     epsilon, beta = numbers(epsilon=epsilon, beta=beta)
-    return round_up(_equation_4_2(Log(), n, cells, queries, epsilon, beta)) if queries else 0.0
+    ln = Log()
+    return round_up(error_4_2(ln, n, cells, ln(queries), epsilon, beta)) if queries else 0.0
 
 
+@calculator
 def theorem_4_5_rows(*, n: int, cells: int, queries: int, epsilon: Number, beta: Number) -> int:
-    """Return the rows of Theorem 4.5: ceil(ln J / (a/2)^2), at least 1, for the error a of (4.2)."""
+    """
+    Return the rows of Theorem 4.5: ceil(ln J / (a/2)^2), at least 1, for the error a of (4.2).
+
+    Equation (6) of `docs/theory.md`.
+    """
     n, cells, queries = sizes(n=n, cells=cells, queries=queries)
     epsilon, beta = numbers(epsilon=epsilon, beta=beta)
     if queries <= 1:
         return 1
 
     def rows(ln: Log) -> Real:
-        error = _equation_4_2(ln, n, cells, queries, epsilon, beta)
+        error = error_4_2(ln, n, cells, ln(queries), epsilon, beta)
         return 4 * ln(queries) / (error * error)
 
     return ceiling(rows)
 
 
+@calculator
 def theorem_4_5_data(*, error: Number, cells: int, queries: int, epsilon: Number, beta: Number) -> int:
-    """Return the least n of (4.3): (16 ln N ln J + 4 ln(1/beta)) / (epsilon error^3), rounded up."""
+    """
+    Return the least n of (4.3): (16 ln N ln J + 4 ln(1/beta)) / (epsilon error^3), rounded up.
+
+    Equation (6) of `docs/theory.md`.
+    """
     cells, queries = sizes(cells=cells, queries=queries)
     error, epsilon, beta = numbers(error=error, epsilon=epsilon, beta=beta)
     if not queries:
         return 1
-    return ceiling(lambda ln: _numerator_4_2(ln, cells, queries, beta) / (epsilon * error**3))
+    return ceiling(lambda ln: _numerator_4_2(ln, cells, ln(queries), beta) / (epsilon * error**3))
 
 
+@calculator
 def theorem_4_5_epsilon(*, error: Number, n: int, cells: int, queries: int, beta: Number) -> float:
     """
     Return the least epsilon of (4.3): (16 ln N ln J + 4 ln(1/beta)) / (n error^3).
+
+    Equation (6) of `docs/theory.md`.
 
     Rounded up, its shortest decimal text too, which is how a float epsilon is read. No queries: 0, which
     means that any epsilon will do.
     """
     n, cells, queries = sizes(n=n, cells=cells, queries=queries)
     error, beta = numbers(error=error, beta=beta)
-    return round_up_text(_numerator_4_2(Log(), cells, queries, beta) / (n * error**3)) if queries else 0.0
+    ln = Log()
+    return round_up_text(_numerator_4_2(ln, cells, ln(queries), beta) / (n * error**3)) if queries else 0.0
 
 
+@calculator
 def proposition_4_4(
     *, n: int, cells: int, queries: int, epsilon: Number, beta: Number, alpha: Number | None = None
 ) -> float:
     """
     Return Proposition 4.4 as printed: alpha + 2 (ln N ln J / alpha^2 + ln(1/beta)) / (epsilon n).
+
+    Equation (4) of `docs/theory.md`.
 
     The proof takes m = ln J / alpha^2 for a number of rows, which it is not; for one query the statement
     is false. `proposition_4_4_rows` is the form that holds. No queries: 0.
@@ -91,18 +113,17 @@ def proposition_4_4(
     if not queries:
         return 0.0
     ln = Log()
-    if given is not None:
-        return round_up(2 * _excess_4_4(ln, given, cells, queries, beta) / (epsilon * n) + given)
-    # alpha + c / alpha^2 is least at alpha = (2 c)^(1/3), where it is 3/2 alpha
-    least = Fraction(3, 2) * (4 * ln(cells) * ln(queries) / (epsilon * n)).cbrt()
-    return round_up(least + 2 * ln(1 / beta) / (epsilon * n))
+    return round_up(at_alpha_4_4(ln, n, cells, ln(queries), epsilon, beta, given))
 
 
+@calculator
 def proposition_4_4_data(
     *, error: Number, alpha: Number, cells: int, queries: int, epsilon: Number, beta: Number
 ) -> int:
     """
     Return the least n for which Proposition 4.4, as printed, promises an error; it needs alpha < error.
+
+    Equation (4) of `docs/theory.md`.
 
     At alpha = error / 2 that is (16 ln N ln J + 4 error^2 ln(1/beta)) / (epsilon error^3), never more than
     (4.3). No queries: 1.
@@ -112,14 +133,17 @@ def proposition_4_4_data(
     spare = _spare_4_4(error, alpha)
     if not queries:
         return 1
-    return ceiling(lambda ln: 2 * _excess_4_4(ln, alpha, cells, queries, beta) / (spare * epsilon))
+    return ceiling(lambda ln: 2 * _excess_4_4(ln, alpha, cells, ln(queries), beta) / (spare * epsilon))
 
 
+@calculator
 def proposition_4_4_epsilon(
     *, error: Number, alpha: Number, n: int, cells: int, queries: int, beta: Number
 ) -> float:
     """
     Return the least epsilon for which Proposition 4.4, as printed, promises an error; alpha < error.
+
+    Equation (4) of `docs/theory.md`.
 
     Rounded up, its shortest decimal text too. No queries: 0, any epsilon will do.
     """
@@ -128,9 +152,11 @@ def proposition_4_4_epsilon(
     spare = _spare_4_4(error, alpha)
     if not queries:
         return 0.0
-    return round_up_text(2 * _excess_4_4(Log(), alpha, cells, queries, beta) / (spare * n))
+    ln = Log()
+    return round_up_text(2 * _excess_4_4(ln, alpha, cells, ln(queries), beta) / (spare * n))
 
 
+@calculator
 def proposition_4_4_rows(
     *,
     rows: int,
@@ -143,6 +169,8 @@ def proposition_4_4_rows(
 ) -> float:
     """
     Return Proposition 4.4 for whole rows: alpha + 2 (ln |R| + ln(1/beta)) / (epsilon n).
+
+    Equation (5) of `docs/theory.md`.
 
     Here alpha = sqrt(ln max(2, J) / m). It holds for every J: 2 J exp(-2 m t^2) < 1 for all
     t > sqrt(ln(2 J) / (2 m)), so some small database errs by no more than that, and
@@ -158,19 +186,31 @@ def proposition_4_4_rows(
     return round_up(alpha + 2 * ln_count(ln, cells, rows, candidates, times=1 / beta) / (epsilon * n))
 
 
-def _numerator_4_2(ln: Log, cells: int, queries: int, beta: Fraction) -> Real:
-    return 16 * ln(cells) * ln(queries) + 4 * ln(1 / beta)
+def error_4_2(ln: Log, n: int, cells: int, size: Real, epsilon: Fraction, beta: Fraction) -> Real:
+    """Enclose the error of (4.2) for a class whose number of queries has the logarithm `size`."""
+    return (_numerator_4_2(ln, cells, size, beta) / (epsilon * n)).cbrt()
 
 
-def _equation_4_2(ln: Log, n: int, cells: int, queries: int, epsilon: Fraction, beta: Fraction) -> Real:
-    return (_numerator_4_2(ln, cells, queries, beta) / (epsilon * n)).cbrt()
+def at_alpha_4_4(
+    ln: Log, n: int, cells: int, size: Real, epsilon: Fraction, beta: Fraction, alpha: Fraction | None
+) -> Real:
+    """Enclose the error of Proposition 4.4 at an alpha, by default its best."""
+    if alpha is not None:
+        return 2 * _excess_4_4(ln, alpha, cells, size, beta) / (epsilon * n) + alpha
+    # alpha + c / alpha^2 is least at alpha = (2 c)^(1/3), where it is 3/2 alpha
+    least = Fraction(3, 2) * (4 * ln(cells) * size / (epsilon * n)).cbrt()
+    return least + 2 * ln(1 / beta) / (epsilon * n)
 
 
-def _excess_4_4(ln: Log, alpha: Fraction, cells: int, queries: int, beta: Fraction) -> Real:
-    return ln(cells) * ln(queries) / alpha**2 + ln(1 / beta)
+def _numerator_4_2(ln: Log, cells: int, size: Real, beta: Fraction) -> Real:
+    return 16 * ln(cells) * size + 4 * ln(1 / beta)
+
+
+def _excess_4_4(ln: Log, alpha: Fraction, cells: int, size: Real, beta: Fraction) -> Real:
+    return ln(cells) * size / alpha**2 + ln(1 / beta)
 
 
 def _spare_4_4(error: Fraction, alpha: Fraction) -> Fraction:
     if alpha >= error:
-        raise ValueError("alpha must be below error")
+        raise Infeasible("alpha must be below error")
     return error - alpha

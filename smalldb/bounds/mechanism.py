@@ -1,68 +1,112 @@
 """
 The exponential mechanism in general, for the utility -error: its tail, and two bounds on its mean.
 
-A candidate of error e weighs exp(-L e), L = epsilon n / 2. These take what is known of the candidates: how
+A candidate of error e weighs exp(-L e), L = epsilon n / 2; one of utility u in general weighs exp(L u),
+L = epsilon / (2 sensitivity). These take what is known of the candidates: how
 many of them err by at most how much. For one table that is computed from the data, hence confidential; a
 bound on OPT for every table, and a count of 1, are public.
 """
 
 from fractions import Fraction
+from math import exp, log
 
 from smalldb.bounds.arguments import numbers, share, sizes
-from smalldb.exact.enclosures import Log, Real, root, round_up
-from smalldb.exact.numbers import Number, positive, whole
+from smalldb.bounds.calculators import calculator
+from smalldb.exact.enclosures import Log, Real, round_up
+from smalldb.exact.numbers import Number, as_fraction, positive, whole
 
 
-def failure(*, good: int, bad: int, gap: object, n: int, epsilon: Number) -> float:
+@calculator
+def failure(
+    *,
+    good: int,
+    bad: int,
+    gap: Number,
+    epsilon: Number,
+    n: int | None = None,
+    sensitivity: Number | None = None,
+) -> float:
     """
     Bound the probability of the `bad` candidates, each of which errs by `gap` more than each `good` one.
 
-    bad / (bad + good exp(epsilon n gap / 2)): the odds form of the lemma of McSherry and Talwar (FOCS 2007),
-    exp(-epsilon n gap / 2) total / good, and never above it. `sharp` is this for one good candidate.
+    Equation (8) of `docs/theory.md`.
+
+    bad / (bad + good exp(L gap)), L = epsilon / (2 sensitivity): the odds form of the lemma of McSherry and
+    Talwar (FOCS 2007), exp(-L gap) total / good, and never above it. `sharp` is this for one
+    good candidate.
 
     Parameters
     ----------
     good, bad : int
-        At least 1, and at least 0.
-    gap : exact number above 0
+        How many candidates: at least 1, and at least 0.
+    gap : exact number
+        In the units of the utility, above 0.
+    n : int, optional
+        Rows of the data, for the utility -error, whose sensitivity is 1/n.
+    sensitivity : exact number, optional
+        Of the utility, in its units, in place of 1/n: by how much a neighbour can change it.
 
     Examples
     --------
     >>> round(failure(good=1, bad=19, gap="1/2", n=20, epsilon=1), 6)
     0.113492
     """
-    good, n = sizes(good=good, n=n)
+    (good,) = sizes(good=good)
     bad = whole(bad, "bad", least=0)
-    (epsilon,) = numbers(epsilon=epsilon)
-    exponent = Real.of(-epsilon * n * positive(gap, "gap") / 2, Log().digits)
+    exponent = Real.of(-_rate(epsilon, n, sensitivity) * positive(gap, "gap"), Log().digits)
     odds = exponent.exp() * Fraction(bad, good)
     return round_up(odds / (odds + 1))
 
 
-def gibbs(*, optimum: object, total: int, n: int, epsilon: Number, best: int = 1) -> float:
+@calculator
+def gibbs(
+    *,
+    optimum: Number,
+    total: int,
+    epsilon: Number,
+    n: int | None = None,
+    best: int = 1,
+    sensitivity: Number | None = None,
+) -> float:
     """
-    Bound the mean error by Gibbs: optimum + ln(total / best) / (epsilon n / 2).
+    Bound the mean error by Gibbs: optimum + ln(total / best) / L, L = epsilon / (2 sensitivity).
+
+    Equation (9) of `docs/theory.md`.
 
     `best` of `total` candidates err by at most `optimum`. The mean of -L err plus the entropy of the draw is
     ln Z >= ln best - L optimum, and the entropy is at most ln total.
+
+    Parameters
+    ----------
+    optimum : exact number
+        A share of the rows, from 0 to 1; with a `sensitivity`, the least loss -u, in the units of u.
+    total, best : int
+        How many candidates there are, and how many err by at most `optimum`; at least 1.
+    n : int, optional
+        Rows of the data, for the utility -error, whose sensitivity is 1/n.
+    sensitivity : exact number, optional
+        Of the utility, in its units, in place of 1/n.
 
     Examples
     --------
     >>> round(gibbs(optimum="1/6", best=2, total=20, n=6, epsilon=2), 4)
     0.5504
     """
-    best, total, n = sizes(best=best, total=total, n=n)
-    (epsilon,) = numbers(epsilon=epsilon)
-    least = share(optimum, "optimum")
+    best, total = sizes(best=best, total=total)
+    rate = _rate(epsilon, n, sensitivity)
+    least = share(optimum, "optimum") if sensitivity is None else as_fraction(optimum, "optimum")
     _at_most(total, best, "best")
-    return round_up(2 * Log()(Fraction(total, best)) / (epsilon * n) + least)
+    return round_up(Log()(Fraction(total, best)) / rate + least)
 
 
+@calculator
 def mcsherry_talwar(
-    *, optimum: object, total: int, n: int, epsilon: Number, near: int = 1, within: object = 0
+    *, optimum: Number, total: int, n: int, epsilon: Number, near: int = 1, within: Number = 0
 ) -> float:
     """
     Bound the mean error by the accuracy theorem of McSherry and Talwar (FOCS 2007): optimum + 3 t.
+
+    Equation (12) of `docs/theory.md`.
 
     The theorem needs scores that are not negative: it cannot be applied to -error, whose optimum has no
     logarithm, and is applied to 1 - error here. `near` of `total` candidates err by at most
@@ -84,11 +128,32 @@ def mcsherry_talwar(
     if least == 1:
         return round_up(Real.of(1 + 3 * within, Log().digits))
     # with t = e^u / L: u + e^u = ln(L (1 - optimum) total / near)
-    whole = Log()(rate * (1 - least) * Fraction(total, near))
-    u = root(lambda x: x + x.exp() - whole, whole.pick(min, 1) - 1, whole)
+    u = _above_root(Log()(rate * (1 - least) * Fraction(total, near)))
     return round_up(3 * (u.exp() / rate).pick(max, within) + least)
+
+
+def _rate(epsilon: Number, n: object, sensitivity: object) -> Fraction:
+    """Return L: a candidate weighs exp(L u) for a utility u."""
+    (exact,) = numbers(epsilon=epsilon)
+    if sensitivity is not None:
+        return exact / (2 * positive(sensitivity, "sensitivity"))
+    if n is None:
+        raise TypeError("n must be given, or a sensitivity")
+    return exact * sizes(n=n)[0] / 2
 
 
 def _at_most(total: int, count: int, name: str) -> None:
     if count > total:
         raise ValueError(f"{name} must be at most total")
+
+
+def _above_root(level: Real) -> Real:
+    """Return a number above the u with u + e^u = level, by some 30 digits of it."""
+    goal = float(level.high)
+    u = goal if goal < 1 else log(goal)
+    for _ in range(8):
+        u -= (u + exp(u) - goal) / (1 + exp(u))
+    # u + e^u is convex: a tangent lies below it, and meets the level above the root
+    start = Real.of(Fraction(u), level.digits)
+    slope = start.exp() + 1
+    return start - (start + start.exp() - level) / slope

@@ -5,6 +5,7 @@ from fractions import Fraction
 from math import log
 
 from smalldb.bounds.arguments import numbers, sizes
+from smalldb.bounds.calculators import calculator
 from smalldb.bounds.optimum import METHODS
 from smalldb.bounds.promises import Release
 from smalldb.exact.enclosures import Log, Real, round_up
@@ -15,6 +16,7 @@ _FADING, _NEGLIGIBLE = Decimal("0.5"), Decimal("1e-30")
 _DOUBT = 2  # swaps by which floats may miss the crossing
 
 
+@calculator
 def sharp_neighbourhood(
     *,
     n: int,
@@ -28,6 +30,8 @@ def sharp_neighbourhood(
 ) -> float:
     """
     Return an error that is exceeded with probability at most beta; for multisets, never above `sharp`.
+
+    Equation (11) of `docs/theory.md`.
 
     At least C(N + k - 1, k) multisets are at most k swaps of a row away from the best one, and a swap costs
     at most 1/m. With L = epsilon n / 2, those up to k swaps weigh together at least

@@ -1,16 +1,23 @@
 """What adding noise would do instead: the simple mechanisms that a small database must beat."""
 
 from fractions import Fraction
+from functools import cache
+from itertools import accumulate
 
+from smalldb.bounds.calculators import calculator
 from smalldb.exact.enclosures import Log, Real, round_up
 from smalldb.exact.numbers import Number, positive, whole
 
+FEW = 1000  # numbers that are added up one by one
 EULER = Fraction(5772156649015328607, 10**19)  # rounded up
 
 
+@calculator
 def laplace_answers(*, n: int, queries: int, epsilon: Number) -> float:
     """
     Return the mean largest error where each of J answers gets Laplace noise of its own.
+
+    Equation (17) of `docs/theory.md`.
 
     Replacing a row changes J answers in [0, 1] by at most J in all, so each gets noise of scale
     b = J / (epsilon n), and the largest of J exponentials of scale b has the mean b (1 + 1/2 + ... + 1/J).
@@ -24,16 +31,18 @@ def laplace_answers(*, n: int, queries: int, epsilon: Number) -> float:
     n, queries = whole(n, "n"), whole(queries, "queries", least=0)
     exact = positive(epsilon, "epsilon")
     ln = Log()
-    if queries <= 1000:
-        harmonic = Real.of(sum((Fraction(1, i) for i in range(1, queries + 1)), Fraction(0)), ln.digits)
-    else:  # ln J + Euler's constant + 1 / (2 J) is above by less than 1 / (8 J^2)
-        harmonic = ln(queries) + (EULER + Fraction(1, 2 * queries))
+    # beyond a few, ln J + Euler's constant + 1 / (2 J) is above by less than 1 / (8 J^2)
+    many = queries > FEW
+    harmonic = ln(queries) + (EULER + Fraction(1, 2 * queries)) if many else _harmonic()[queries]
     return round_up(harmonic * (queries / (exact * n)))
 
 
+@calculator
 def laplace_histogram(*, n: int, cells: int, queries: int, epsilon: Number, support: object = None) -> float:
     """
     Bound the mean largest error where each cell's count gets Laplace noise, and answers are added up.
+
+    Equation (17) of `docs/theory.md`.
 
     Replacing a row changes two cells by 1, so each gets noise of scale b = 2 / (epsilon n). A sum of
     such noises with weights w in [0, 1] is sub-gamma with variance factor 2 b^2 sum w^2 and scale b, so the
@@ -52,3 +61,11 @@ def laplace_histogram(*, n: int, cells: int, queries: int, epsilon: Number, supp
         return 0.0
     scale, ln = 2 / (exact * n), Log()
     return round_up((4 * squares * ln(2 * queries)).sqrt() * scale + scale * ln(2 * queries))
+
+
+@cache
+def _harmonic() -> list[Real]:
+    """Enclose 1 + 1/2 + ... + 1/J for J up to `FEW`."""
+    digits = Log().digits
+    parts = (Real.of(Fraction(1, i), digits) for i in range(1, FEW + 1))
+    return list(accumulate(parts, initial=Real.of(0, digits)))

@@ -17,6 +17,7 @@ from fractions import Fraction
 
 from smalldb.bounds import binomial
 from smalldb.bounds.arguments import numbers, one_of, sizes
+from smalldb.bounds.calculators import calculator
 from smalldb.exact.enclosures import Log, Real, ceiling, round_up
 from smalldb.exact.numbers import Number
 
@@ -25,9 +26,12 @@ CLOSED = ("least", "hoeffding", "rounding", *CLASSES)  # those of a closed form,
 METHODS = (*CLOSED, "binomial")
 
 
+@calculator
 def opt(*, cells: int, queries: int, rows: int, method: str = "least") -> float:
     """
     Bound the error of the best small database of `rows` rows, for any table.
+
+    Equation (7) of `docs/theory.md`.
 
     Parameters
     ----------
@@ -50,9 +54,12 @@ def opt(*, cells: int, queries: int, rows: int, method: str = "least") -> float:
     return round_up(optimum(Log(), cells, queries, rows, method))
 
 
+@calculator
 def rows_for(*, alpha: Number, queries: int, method: str = "lecture") -> int:
     """
     Return how many rows make some small database err by at most alpha on any table.
+
+    Equation (3) of `docs/theory.md`.
 
     Parameters
     ----------

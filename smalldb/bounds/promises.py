@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from smalldb.bounds.arguments import numbers, one_of, sizes
+from smalldb.bounds.calculators import calculator
 from smalldb.bounds.candidates import BASES, ln_count
 from smalldb.bounds.optimum import CLASSES, CLOSED, METHODS, hoeffding, optimum, rounding
 from smalldb.bounds.search import last_where, valley
@@ -16,6 +17,7 @@ from smalldb.exact.enclosures import Log, Real, round_up
 from smalldb.exact.numbers import Number
 
 
+@calculator
 def sharp(
     *,
     n: int,
@@ -29,6 +31,8 @@ def sharp(
 ) -> float:
     """
     Return an error that is exceeded with probability at most beta.
+
+    Equation (10) of `docs/theory.md`.
 
     OPT + max(0, ln(|R| - 1) + ln((1 - beta) / beta)) / (epsilon n / 2), with OPT from `opt`. At most
     |R| - 1 small databases err by more than OPT + t and weigh at most exp(-epsilon n t / 2) of the best
@@ -52,6 +56,7 @@ def sharp(
     return round_up(release.bound(Log(), rows, 2 / (epsilon * n)))
 
 
+@calculator
 def expected(
     *,
     n: int,
@@ -64,6 +69,8 @@ def expected(
 ) -> float:
     """
     Bound the mean error: OPT + ln |R| / (epsilon n / 2).
+
+    Equation (16) of `docs/theory.md`.
 
     By Gibbs: the mean of -L err plus the entropy of the draw is ln Z >= -L OPT, L = epsilon n / 2. `gibbs`
     takes what is known of one table. Parameters as for `sharp`.
@@ -79,6 +86,7 @@ def expected(
     return round_up(optimum(ln, cells, queries, rows, method) + 2 * entropy / (epsilon * n))
 
 
+@calculator
 def best_rows(
     *,
     n: int,
@@ -92,6 +100,8 @@ def best_rows(
 ) -> int:
     """
     Return the rows, up to `max_rows`, with the least `sharp` bound; ties go to fewer rows.
+
+    Equation (10) of `docs/theory.md`.
 
     With Hoeffding's OPT it has one valley in m, because m^(-1/2) flattens faster than ln |R| does; so has
     the bound with the rounding OPT from m = floor(K / 2) on, where that is C / m. Before it, that one is

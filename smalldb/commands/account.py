@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from smalldb.accounting import Composition, compose, compose_records, per_release
-from smalldb.commands.options import Commands, whole_number
+from smalldb.commands.options import Commands, add_formats, whole_number
 from smalldb.releasing.record import LARGE, WARNING
-from smalldb.reporting.words import as_json, brief
+from smalldb.reporting.words import as_csv, as_json, brief
 
 
 def add(commands: Commands) -> None:
@@ -36,7 +36,7 @@ def add(commands: Commands) -> None:
     command.add_argument(
         "--fixed", action="store_true", help="all releases were fixed in advance: none was chosen adaptively"
     )
-    command.add_argument("--json", action="store_true", help="everything, for machines")
+    add_formats(command)
     command.set_defaults(run=run_account)
 
 
@@ -52,8 +52,8 @@ def run_account(arguments: argparse.Namespace) -> None:
             raise ValueError("--total needs --releases")
         common |= {"releases": arguments.releases, "bounded_range": arguments.bounded_range}
         each = per_release(epsilon=arguments.total, **common)
-        if arguments.json:
-            print(as_json({"per_release": each}))
+        if arguments.json or arguments.csv:
+            print(as_json({"per_release": each}) if arguments.json else as_csv([{"per_release": each}]))
         else:
             print(f"each of {arguments.releases} releases may have epsilon {each:.10g}")
         return
@@ -65,6 +65,9 @@ def run_account(arguments: argparse.Namespace) -> None:
             bounded_range=arguments.bounded_range,
             **common,
         )
+    if arguments.csv:
+        print(as_csv(made.table.to_dict("records")))
+        return
     print(as_json(account_json(made)) if arguments.json else account_text(made))
 
 

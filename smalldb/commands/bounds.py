@@ -1,18 +1,19 @@
 """`bounds`: what each theorem promises for public numbers, and what it needs."""
 
 import argparse
+from collections.abc import Callable
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from typing import Any
 
 from queries import Domain, spec
 from smalldb import bounds
-from smalldb.commands.options import Commands, add_beta, described, whole_number
+from smalldb.commands.options import Commands, add_beta, add_formats, described, whole_number
 from smalldb.exact.numbers import between_0_and_1, positive, whole
 from smalldb.files.outputs import Outputs
 from smalldb.planning import workload_of
 from smalldb.reporting.plots import check_plotting, plot_bounds
-from smalldb.reporting.words import as_json, brief, rounded_up
+from smalldb.reporting.words import as_csv, as_json, brief, rounded_up
 
 MANY = 10**18  # queries: as far as `bounds.sharp_queries` looks
 AXES = ("n", "epsilon", "rows")
@@ -55,7 +56,7 @@ def add(commands: Commands) -> None:
     command.add_argument("--error", metavar="A", help="also say what this error needs")
     command.add_argument("--plot", metavar="FILE.png", help="draw the error (png, svg, pdf)")
     command.add_argument("--against", choices=AXES, help="what the axis of the picture is (default n)")
-    command.add_argument("--json", action="store_true", help="everything, for machines")
+    add_formats(command)
     command.set_defaults(run=run_bounds)
 
 
@@ -83,6 +84,16 @@ def run_bounds(arguments: argparse.Namespace) -> None:
         if form is not None:
             lines = curves(given, arguments.rows, arguments.candidates, axis)
             outputs.write(arguments.plot, plot_bounds(*lines, axis, form))
+    if arguments.csv:
+        kinds = {"promise": ("error", promised), "need": ("value", needed or [])}
+        found = [
+            {"kind": kind, "name": row["name"].strip(), "value": row[value]}
+            | {"rows": row.get("rows"), "note": row["note"]}
+            for kind, (value, rows) in kinds.items()
+            for row in rows
+        ]
+        print(as_csv(found))
+        return
     if arguments.json:
         said = {
             "cells": str(cells),
@@ -173,12 +184,11 @@ def needs(
     base: dict[str, Any] = {"error": error, "candidates": candidates, "rows": rows}
     n, epsilon, queries = given["n"], given["epsilon"], given["queries"]
     two = as_printed(given)["queries"]
-    possible = rows is None or _possible(queries=queries, epsilon=epsilon, **rest, **base)
     found: dict[str, Any] = {
         "n, by Theorem 4.5 (4.3)": bounds.theorem_4_5_data(error=error, queries=two, epsilon=epsilon, **rest),
-        SHARP_DATA: bounds.sharp_data(queries=queries, epsilon=epsilon, **rest, **base) if possible else None,
+        SHARP_DATA: _possible(bounds.sharp_data, queries=queries, epsilon=epsilon, **rest, **base),
         "epsilon, by Theorem 4.5": bounds.theorem_4_5_epsilon(error=error, n=n, queries=two, **rest),
-        SHARP_EPSILON: bounds.sharp_epsilon(n=n, queries=queries, **rest, **base) if possible else None,
+        SHARP_EPSILON: _possible(bounds.sharp_epsilon, n=n, queries=queries, **rest, **base),
         SHARP_QUERIES: bounds.sharp_queries(n=n, epsilon=epsilon, **rest, **base),
         "n, by Proposition 4.4 as printed, alpha half of it": bounds.proposition_4_4_data(
             error=error, alpha=error / 2, queries=two, epsilon=epsilon, **rest
@@ -198,13 +208,12 @@ def needs(
     ]
 
 
-def _possible(**given: Any) -> bool:
-    """Return whether any n at all serves an error with these rows."""
+def _possible(calculated: Callable[..., Any], **given: Any) -> Any:
+    """Return what a calculator says, or None where nothing will do."""
     try:
-        bounds.sharp_data(**given)
-    except ValueError:
-        return False
-    return True
+        return calculated(**given)
+    except bounds.Infeasible:
+        return None
 
 
 def _need(name: str, value: float | int | None) -> str:

@@ -215,3 +215,10 @@ def integer(text: str) -> int:
     if re.fullmatch("-?[0-9]{1,1000}", text) is None:
         raise argparse.ArgumentTypeError("expected a whole number")
     return int(text)
+
+
+def add_formats(command: Parser) -> None:
+    """Add the formats for machines."""
+    formats = command.add_mutually_exclusive_group()
+    formats.add_argument("--json", action="store_true", help="everything, for machines")
+    formats.add_argument("--csv", action="store_true", help="the table alone, as CSV")

@@ -1,14 +1,17 @@
 """The census: how many small databases stand at each score level, exactly."""
 
+from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import accumulate
 from typing import Protocol
 
 import numpy as np
 import pandas as pd
 
 from queries import Domain, QueryClass, Rows, Workload
+from smalldb import bounds
 from smalldb.counting import multisets
 from smalldb.counting.cost import work
 from smalldb.counting.dynamic import count_scores
@@ -80,6 +83,65 @@ class Census:
         denominator = self.workload.denominator
         rate = rate_of(positive(epsilon, "epsilon"), self.rows, denominator)
         return Law(self.levels, self.counts, rate, max(1, self.n) * self.rows * denominator)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a table with a row for each level, confidential as the census is.
+
+        Columns: level; error; candidates (Python ints), how many stand there; share, of all candidates.
+        """
+        total = self.total
+        columns = {
+            "level": self.levels,
+            "error": [float(self.error(level)) for level in self.levels],
+            "candidates": np.array(self.counts, dtype=object),
+            "share": [count / total for count in self.counts],
+        }
+        return pd.DataFrame(columns)
+
+    def gibbs(self, epsilon: Number) -> float:
+        """Bound the mean error by Gibbs, at the level where the bound is least; confidential.
+
+        Equation (9) of `docs/theory.md`: error + ln(total / count of that error or less) / (epsilon n / 2).
+        An empty table has no error: 0.
+
+        Parameters
+        ----------
+        epsilon : exact number
+            Privacy parameter of the release, above 0.
+        """
+        return self._least(
+            lambda error, near: bounds.gibbs(
+                optimum=error, best=near, total=self.total, n=self.n, epsilon=epsilon
+            )
+        )
+
+    def mcsherry_talwar(self, epsilon: Number) -> float:
+        """Bound the mean error by the theorem of McSherry and Talwar, at its best t; confidential.
+
+        Equation (12) of `docs/theory.md`: t and the share mu(S_t) of the candidates that err by at most
+        optimum + t come from the census, and the bound is the least over all levels. Where it is below 1,
+        that of `gibbs` is no larger. An empty table has no error: 0.
+
+        Parameters
+        ----------
+        epsilon : exact number
+            Privacy parameter of the release, above 0.
+        """
+        best = self.error(int(self.levels[0]))
+        return self._least(
+            lambda error, near: bounds.mcsherry_talwar(
+                optimum=best, within=error - best, near=near, total=self.total, n=self.n, epsilon=epsilon
+            )
+        )
+
+    def _least(self, bound: Callable[[Fraction, int], float]) -> float:
+        """Return the least bound over the levels, given its error and how many err no more."""
+        if not self.n:
+            return 0.0
+        counts = accumulate(self.counts)
+        return min(
+            bound(self.error(level), near) for level, near in zip(self.levels.tolist(), counts, strict=True)
+        )
 
     def error(self, level: int) -> Fraction:
         """Return the error max_f |f(x) - f(y)| of the candidates at a level (0 where n = 0)."""

@@ -4,8 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from decimal import Context, Decimal
 from fractions import Fraction
+from functools import partial
 from itertools import accumulate
-from operator import itemgetter
+from operator import itemgetter, mul
 
 import numpy as np
 import numpy.typing as npt
@@ -82,6 +83,24 @@ class Law:
             lambda w: sum(int(s) * v for s, v in zip(self.levels, w, strict=True)), self.unit
         )
 
+    def variance(self) -> float:
+        """Return the variance of the error."""
+        if len(self.levels) == 1:
+            return 0.0
+        gaps = [int(s - self.levels[0]) for s in self.levels]
+        squares, precision = [gap * gap for gap in gaps], _FIRST_PRECISION
+
+        def mean(of: list[int], weights: list[int], total: int) -> Fraction:
+            return Fraction(sum(map(mul, of, weights)), total * self.unit)
+
+        while True:
+            low, high, total_low, total_high = self._weights(precision)
+            least = mean(squares, low, total_high) / self.unit - mean(gaps, high, total_low) ** 2
+            most = mean(squares, high, total_low) / self.unit - mean(gaps, low, total_high) ** 2
+            if least >= 0 and float(least) == float(min(most, Fraction(_LARGE))):
+                return float(least)
+            precision *= 2
+
     def exceedance(self, error: Number) -> float:
         """Return P(err > error): strictly above, the comparison exact.
 
@@ -103,14 +122,28 @@ class Law:
         return float(Fraction(int(self.levels[self._place(wanted)]), self.unit))
 
     def to_frame(self) -> pd.DataFrame:
-        """Return a table with a row for each level: level, error, candidates (Python ints), probability."""
+        """Return a table with a row for each level, confidential as the law is.
+
+        Columns: level; error; candidates (Python ints); probability; cdf, which is P(err <= error).
+        """
         columns = {
             "level": self.levels,
             "error": self.errors,
             "candidates": np.array(self.counts, dtype=object),
             "probability": self.probabilities,
+            "cdf": self._distribution(),
         }
         return pd.DataFrame(columns)
+
+    def _distribution(self) -> Floats:
+        """Return the probability of each level and all below it: float64, the nearest."""
+        low, high, total_low, total_high = self._weights(_FIRST_PRECISION)
+        found = []
+        for end, (least, most) in enumerate(zip(accumulate(low), accumulate(high), strict=True), 1):
+            ends = least / total_high, most / total_low  # quotients of integers are rounded to nearest
+            doubt = ends[0] != ends[1]
+            found.append(self._nearest(partial(_sum_to, end)) if doubt else ends[0])
+        return np.array(found)
 
     def _place(self, wanted: Fraction) -> int:
         """Return the first place at which the distribution function is at least `wanted`.
@@ -159,3 +192,7 @@ class Law:
             if least == most:
                 return least
             precision *= 2
+
+
+def _sum_to(end: int, weights: list[int]) -> int:
+    return sum(weights[:end])

@@ -1,7 +1,11 @@
 """How results are told: a release in a few lines for people, JSON for machines."""
 
+import csv
 import json
+from collections.abc import Mapping, Sequence
+from io import StringIO
 from math import isfinite
+from typing import Any
 
 from smalldb.exact.writing import brief as brief
 from smalldb.exact.writing import promised as promised
@@ -40,6 +44,19 @@ def privacy(plan: Plan) -> str:
     """Write the guarantee."""
     spent = brief(plan.privacy) if plan.delta is None else f"({brief(plan.privacy)}, {brief(plan.delta)})"
     return f"{spent}-differential privacy"
+
+
+def as_csv(rows: Sequence[Mapping[Any, object]]) -> str:
+    """Write rows of the same keys as CSV, a line each below the keys; what is None or infinite is empty."""
+
+    def told(value: object) -> object:
+        return "" if value is None or (isinstance(value, float) and not isfinite(value)) else value
+
+    text = StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(rows[0])
+    writer.writerows([told(value) for value in row.values()] for row in rows)
+    return text.getvalue().rstrip("\n")
 
 
 def as_json(said: object) -> str:

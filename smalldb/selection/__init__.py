@@ -1,6 +1,17 @@
-"""Selection from a finite scored set: exact draws, and the exact law of small ones."""
+"""Selection from a finite scored set: exact draws, the exact law of small ones, and what they are beside."""
 
 from smalldb.selection.law import selection_law
+from smalldb.selection.references import laplace, randomised_response
 from smalldb.selection.selecting import Selection, select
+from smalldb.selection.sensitivity import Sensitivity, linear_sensitivity, score_sensitivity
 
-__all__ = ["Selection", "select", "selection_law"]
+__all__ = [
+    "Selection",
+    "Sensitivity",
+    "laplace",
+    "linear_sensitivity",
+    "randomised_response",
+    "score_sensitivity",
+    "select",
+    "selection_law",
+]

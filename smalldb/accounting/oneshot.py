@@ -1,0 +1,95 @@
+"""One-shot top-k with counts, at the same (epsilon, delta): how much noise each analysis asks for."""
+
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from math import nextafter
+
+from smalldb.accounting.arguments import checked_delta
+from smalldb.accounting.concentrated import rho_of
+from smalldb.exact.enclosures import Log, Real, round_up
+from smalldb.exact.numbers import Number, positive, whole
+
+PI_ABOVE = Fraction(3141592653589793238462643383279503, 10**33)
+MOST_EPSILON, MOST_DELTA = Fraction(1, 5), Fraction(1, 20)  # where the theorem on Laplace noise holds
+
+
+@dataclass(frozen=True, slots=True)
+class OneShot:
+    """
+    Standard deviations of the noise, rounded up; each is for counts that a neighbour moves by at most 1.
+
+    Attributes
+    ----------
+    parameter
+        epsilon', rounded down: Gumbel noise of scale sqrt(k) / epsilon' and Laplace noise of scale
+        2 sqrt(k) / epsilon' are epsilon'^2 / 8-zCDP each.
+    gumbel
+        pi sqrt(k) / (sqrt(6) epsilon'), to find the k largest.
+    counts
+        2 sqrt(2 k) / epsilon', on their counts.
+    laplace
+        8 sqrt(2 k ln(d / delta)) / epsilon, on every count, where one draw of Laplace noise does both (Qiao,
+        Su and Zhang 2021, Theorem 2.2). None where that theorem is silent: epsilon of .2, delta of .05 and
+        above.
+    """
+
+    parameter: float
+    gumbel: float
+    counts: float
+    laplace: float | None
+
+
+def one_shot_top_k(
+    *, k: int, candidates: int, epsilon: Number, delta: Number, conversion: str = "printed"
+) -> OneShot:
+    """
+    Return the noise of one-shot top-k with counts, by Gumbel and by Laplace noise.
+
+    Equation (26) of `docs/theory.md`. The two parts are epsilon'^2 / 4-zCDP together.
+
+    Parameters
+    ----------
+    k, candidates
+        How many are selected, of how many; d is the latter.
+    epsilon, delta
+        Of the ranked list and its counts together; exact, above 0, delta below 1.
+    conversion : {"printed", "tight"}
+        epsilon' = 2 sqrt(ln(1/delta)) (sqrt(1 + epsilon / ln(1/delta)) - 1), from rho + 2 sqrt(rho
+        ln(1/delta)) <= epsilon (Bun and Steinke 2016); at least epsilon / (2 sqrt(ln(1/delta))) for epsilon
+        below ln(1/delta). Or from the conversion of Canonne, Kamath and Steinke (2020): less noise, for the
+        same guarantee.
+
+    Examples
+    --------
+    >>> noise = one_shot_top_k(k=10, candidates=1000, epsilon="0.1", delta="1e-6")
+    >>> noise.gumbel < noise.laplace / 4, noise.counts < noise.laplace / 2
+    (True, True)
+    """
+    k, candidates = whole(k, "k"), whole(candidates, "candidates")
+    if k > candidates:
+        raise ValueError("k must be at most the number of candidates")
+    if conversion not in ("printed", "tight"):
+        raise ValueError(f"conversion must be 'printed' or 'tight', not {conversion!r}")
+    exact, allowed = positive(epsilon, "epsilon"), positive(checked_delta(delta), "delta")
+    ln = Log()
+    if conversion == "printed":
+        tail = ln(1 / allowed)
+        # 2 (sqrt(tail + epsilon) - sqrt(tail)), without the difference of near numbers
+        prime = Real.of(2 * exact, ln.digits) / ((tail + exact).sqrt() + tail.sqrt())
+    else:
+        prime = 2 * Real.of(rho_of(exact, allowed), ln.digits).sqrt()
+    root_k = Real.of(k, ln.digits).sqrt()
+    known = exact < MOST_EPSILON and allowed < MOST_DELTA
+    laplace = round_up((2 * k * ln(candidates / allowed)).sqrt() * 8 / exact) if known else None
+    return OneShot(
+        _down(prime.low),
+        round_up(root_k * PI_ABOVE / (Real.of(6, ln.digits).sqrt() * prime)),
+        round_up(2 * Real.of(2 * k, ln.digits).sqrt() / prime),
+        laplace,
+    )
+
+
+def _down(x: Decimal) -> float:
+    nearest = float(x)
+    return nearest if Decimal(nearest) <= x else nextafter(nearest, 0.0)

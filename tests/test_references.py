@@ -1,0 +1,160 @@
+"""Sensitivities by enumeration, the reference mechanisms by their laws, one-shot noise by its formulas."""
+
+import math
+import runpy
+from collections import Counter
+from contextlib import redirect_stdout
+from fractions import Fraction
+from io import StringIO
+from itertools import combinations_with_replacement
+
+import numpy as np
+import pytest
+from margins import obeys, outcomes
+from scipy import stats
+
+import smalldb
+from smalldb.accounting import concentrated, one_shot_top_k
+from smalldb.exact.bits import SeededBits
+from smalldb.selection import laplace, linear_sensitivity, randomised_response, score_sensitivity
+
+
+@pytest.mark.parametrize("factor", [1, 100])
+def test_the_essays_two_scores_are_one_mechanism(factor):
+    """x + y and 100 x + y: sensitivities 1 and 100, one range, one law."""
+    scores = [[factor * x + y for y in (0, 1)] for x in (0, 1)]
+    found = score_sensitivity(scores)
+    assert (found.sensitivity, found.range) == (factor, 0)
+    laws = [smalldb.selection_law(row, epsilon=1, range=1) for row in scores]
+    assert laws[0] == laws[1]
+
+
+def test_the_range_is_at_most_twice_the_sensitivity_and_tight():
+    found = score_sensitivity([[0, 0], [1, -1]])
+    assert (found.sensitivity, found.range) == (1, 2)
+    counts = score_sensitivity([[3, 1, 2], [3, 2, 2], [4, 2, 3]], neighbours=[(0, 1), (1, 2)])
+    assert (counts.sensitivity, counts.range) == (1, 1)
+    assert score_sensitivity([[5, 7]]).range == 0
+    for bad in ([], [[]], [[1], [1, 2]]):
+        with pytest.raises(ValueError, match="scores must hold"):
+            score_sensitivity(bad)
+
+
+def test_the_mechanism_loses_no_more_than_its_range():
+    rng = np.random.default_rng(3)
+    for _ in range(40):
+        scores = rng.integers(-3, 4, (2, 4)).tolist()
+        found = score_sensitivity(scores)
+        if found.range:
+            laws = [smalldb.selection_law(row, epsilon=found.range, range=found.range) for row in scores]
+            losses = [math.log(laws[0][y][0] / laws[1][y][0]) for y in laws[0]]
+            assert max(map(abs, losses)) <= found.range + 1e-12
+            assert found.range <= 2 * found.sensitivity
+
+
+@pytest.mark.parametrize("values", [[0, 1], [Fraction(1, 4), Fraction(3, 4), 1], [-2, 1, 0]], ids=str)
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_linear_sensitivities_by_enumeration(values, n):
+    f = [Fraction(v) for v in values]
+    tables = list(combinations_with_replacement(f, n))
+    mean, total = (lambda rows: sum(rows) / len(rows)), sum
+    for query, size in ((total, None), (mean, n)):
+        replaced = max(abs(query([*x[1:], z]) - query(x)) for x in tables for z in f)
+        added = max(abs(query([*x, z]) - query(x)) for x in tables for z in f)
+        assert linear_sensitivity(values, n=size) == replaced
+        assert linear_sensitivity(values, n=size, neighbours="add-remove") == added
+    with pytest.raises(ValueError, match="neighbours"):
+        linear_sensitivity(values, neighbours="both")
+    with pytest.raises(ValueError, match="values"):
+        linear_sensitivity([])
+
+
+@pytest.mark.parametrize("analysis, scale", [("direct", 1), ("exponential", 2)])
+def test_laplace_noise_by_its_law(analysis, scale):
+    """Scale Delta / epsilon, or twice that; a scale 30 % off is noticed."""
+    source, trials = SeededBits(11), 2_000
+    given = {"epsilon": 2, "sensitivity": 3, "analysis": analysis, "rng": source}
+    drawn = Counter(laplace(7, **given) - 7 for _ in range(trials))
+    for factor, holds in ((1, True), (1.3, False), (0.7, False)):
+        q = math.exp(-1 / (1.5 * scale * factor))
+        law = {z: (1 - q) / (1 + q) * q ** abs(z) for z in range(-4 * scale, 4 * scale + 1)}
+        expected = np.array([*law.values(), 1 - sum(law.values())]) * trials
+        seen = np.array([drawn[z] for z in law] + [sum(c for z, c in drawn.items() if z not in law)])
+        assert bool(stats.chisquare(seen, expected).pvalue > 1e-4) is holds
+
+
+def test_the_generic_analysis_doubles_the_noise_of_laplace():
+    """The exponential mechanism with score -|r - answer| on a long grid is the doubled scale."""
+    grid = list(range(-60, 61))
+    law = smalldb.selection_law([-abs(r - 2) for r in grid][30:91], epsilon=2, sensitivity=1)
+    ratio = law[(30 + 3,)][0] / law[(30 + 2,)][0]
+    assert float(ratio) == pytest.approx(math.exp(-1))  # not exp(-2)
+
+
+def test_randomised_response_by_its_decision_tree(monkeypatch):
+    honest = 1 / (1 + math.exp(-1))
+    source, trials = SeededBits(2), 20_000
+    told = randomised_response([True] * trials, epsilon=1, rng=source).sum()
+    assert stats.binomtest(int(told), trials, honest).pvalue > 1e-4
+    assert stats.binomtest(int(told), trials, 1 / (1 + math.exp(-1.1))).pvalue < 1e-4
+    law = smalldb.selection_law([1, 0], epsilon=1, range=1)
+    assert float(law[(0,)][0]) == pytest.approx(honest, rel=1e-15)
+    monkeypatch.setattr("smalldb.exact.integers.DIGIT", 3)
+    found = outcomes(lambda s: bool(randomised_response([False], epsilon=1, rng=s)[0]), 12)
+    law = {True: Fraction(1 - honest), False: Fraction(honest)}
+    assert obeys(found, {v: p + Fraction(1, 10**12) for v, p in law.items()}, Fraction(1, 100))
+
+
+def test_what_the_references_refuse():
+    for bad in (True, 1.5, "3"):
+        with pytest.raises(TypeError, match="answer must be a whole number"):
+            laplace(bad, epsilon=1)
+    with pytest.raises(ValueError, match="analysis"):
+        laplace(1, epsilon=1, analysis="exact")
+    with pytest.raises(TypeError, match="answers must be True or False"):
+        randomised_response([0, 1], epsilon=1)
+    assert randomised_response([], epsilon=1).tolist() == []
+
+
+@pytest.mark.parametrize("k, d", [(1, 10), (7, 10**6), (10, 10)])
+@pytest.mark.parametrize("epsilon", ["0.01", "0.19"])
+@pytest.mark.parametrize("delta", ["1e-9", "0.04"])
+def test_one_shot_noise_is_that_of_the_essay(k, d, epsilon, delta):
+    found = one_shot_top_k(k=k, candidates=d, epsilon=epsilon, delta=delta)
+    e, tail = float(Fraction(epsilon)), math.log(1 / float(Fraction(delta)))
+    prime = 2 * math.sqrt(tail) * (math.sqrt(1 + e / tail) - 1)
+    assert found.parameter == pytest.approx(prime, rel=1e-9)
+    assert found.gumbel == pytest.approx(math.pi * math.sqrt(k) / (math.sqrt(6) * prime), rel=1e-9)
+    assert found.counts == pytest.approx(2 * math.sqrt(2 * k) / prime, rel=1e-9)
+    spread = math.sqrt(2 * k * (tail + math.log(d)))
+    assert found.laplace == pytest.approx(8 * spread / e, rel=1e-12)
+    if e < tail:
+        assert found.parameter >= e / (2 * math.sqrt(tail))
+        assert found.gumbel <= found.laplace / 4
+        assert found.counts <= found.laplace / 2
+    rho = Fraction(found.parameter) ** 2 / 4
+    assert float(rho) + 2 * math.sqrt(float(rho) * tail) == pytest.approx(e, rel=1e-9)
+    tight = one_shot_top_k(k=k, candidates=d, epsilon=epsilon, delta=delta, conversion="tight")
+    assert tight.parameter >= found.parameter
+    assert Fraction(tight.parameter) ** 2 / 4 <= concentrated.rho_of(Fraction(epsilon), Fraction(delta))
+
+
+def test_where_the_theorem_on_laplace_noise_is_silent():
+    assert one_shot_top_k(k=2, candidates=9, epsilon="0.2", delta="1e-6").laplace is None
+    assert one_shot_top_k(k=2, candidates=9, epsilon="0.1", delta="0.05").laplace is None
+    for bad in ({"k": 10}, {"delta": 0}, {"conversion": "loose"}, {"epsilon": 0}):
+        with pytest.raises(ValueError, match=next(iter(bad))):
+            one_shot_top_k(**{"k": 2, "candidates": 9, "epsilon": "0.1", "delta": "1e-6"} | bad)
+
+
+def test_the_averaging_attack_runs_and_works(examples):
+    """Fresh noise averages away; noise for k answers together does not."""
+    run = runpy.run_path(str(examples / "averaging.py"))
+    truth, many = run["TRUTH"], 400
+    fresh = run["asked"](many, 1, rng=5)
+    assert abs(np.mean(fresh) - truth) < 5 * run["noise"](1) / math.sqrt(many) < 0.4
+    shared = run["asked"](many, Fraction(1, many), rng=6)
+    assert np.std(shared) == pytest.approx(run["noise"](1 / many), rel=0.3)
+    with redirect_stdout(StringIO()) as printed:
+        run["main"]()
+    assert "epsilon spent" in printed.getvalue()

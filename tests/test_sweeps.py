@@ -1,0 +1,157 @@
+"""Calculators over arrays: each element is the number, one dict fits all, and sweeps are quick."""
+
+import inspect
+import re
+import time
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import smalldb
+from queries import Domain
+from smalldb import bounds
+from smalldb.bounds.calculators import CALCULATORS, DEFINITIONS
+
+SETTINGS = {
+    "n": 1000,
+    "cells": 16,
+    "queries": 10,
+    "rows": 98,
+    "epsilon": Fraction(1, 2),
+    "beta": 0.05,
+    "error": "0.4",
+    "alpha": 0.3,
+    "dimension": 3,
+    "attributes": 4,
+    "optimum": 0.1,
+    "total": 50,
+    "near": 3,
+    "good": 1,
+    "bad": 4,
+    "gap": 0.2,
+    "candidates": "multisets",
+}
+CLOSED = [name for name in CALCULATORS if not name.startswith(("sharp_", "best_rows", "vc_rows"))]
+THEORY = (Path(__file__).parent.parent / "docs" / "theory.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", CALCULATORS)
+def test_one_dict_fits_all(name):
+    own = inspect.signature(CALCULATORS[name]).parameters
+    given = {setting: value for setting, value in SETTINGS.items() if setting in own}
+    assert CALCULATORS[name](**SETTINGS) == CALCULATORS[name](**given)
+
+
+@pytest.mark.parametrize("name", CALCULATORS)
+def test_arrays_are_their_numbers(name):
+    """Broadcast over two axes, exact numbers and texts as they are."""
+    swept = {"n": [[300], [10**4]], "queries": np.array([[2], [30]]), "epsilon": ["1/3", 2, Fraction(1, 7)]}
+    if "dimension" in inspect.signature(CALCULATORS[name]).parameters:
+        swept["dimension"] = [1, 2, 4]
+    found = CALCULATORS[name](**SETTINGS | swept)
+    shape = np.broadcast_shapes(
+        *(np.shape(v) for k, v in swept.items() if k in inspect.signature(CALCULATORS[name]).parameters)
+    )
+    assert np.shape(found) == shape
+    for place in np.ndindex(shape):
+        one = {
+            key: np.broadcast_to(np.array(value, dtype=object), (2, 3))[
+                place if len(place) == 2 else (0, *place)
+            ]
+            for key, value in swept.items()
+        }
+        assert found[place] == CALCULATORS[name](**SETTINGS | one)
+
+
+def test_a_name_that_nobody_knows_is_refused():
+    with pytest.raises(TypeError, match="sise"):
+        bounds.sharp(**SETTINGS, sise=3)
+    with pytest.raises(TypeError, match="rows"):
+        bounds.sharp(**{name: value for name, value in SETTINGS.items() if name != "rows"})
+    with pytest.raises(ValueError, match="beta must"):
+        bounds.sharp(**SETTINGS | {"beta": [0.1, 2]})
+
+
+def test_where_nothing_will_do_a_sweep_goes_on():
+    given = SETTINGS | {"rows": [1, 98], "error": "1/10"}
+    found = bounds.sharp_data(**given)
+    assert np.isnan(found[0])
+    assert found[1] == bounds.sharp_data(**given | {"rows": 98})
+    with pytest.raises(bounds.Infeasible, match="error must be larger"):
+        bounds.sharp_data(**given | {"rows": 1})
+
+
+def test_large_whole_numbers_stay_exact():
+    found = bounds.theorem_4_5_data(**SETTINGS | {"epsilon": ["1e-30", "1/2"]})
+    assert found.dtype == object
+    assert found[0] == bounds.theorem_4_5_data(**SETTINGS | {"epsilon": "1e-30"}) > 1 << 63
+    assert bounds.theorem_4_5_data(**SETTINGS | {"epsilon": [1, "1/2"]}).dtype == np.int64
+
+
+def test_series_are_arrays():
+    n = pd.Series([100, 1000], index=[7, 9])
+    assert bounds.laplace_answers(n=n, queries=3, epsilon=1).tolist() == [
+        bounds.laplace_answers(n=size, queries=3, epsilon=1) for size in n
+    ]
+
+
+def test_tables():
+    small = {name: SETTINGS[name] for name in ("n", "cells", "queries", "epsilon", "beta")}
+    found = bounds.table(**small | {"n": [[100], [1000]], "epsilon": [1, 2, "1/2"]})
+    assert len(found) == 6
+    assert list(found.columns[:6]) == ["n", "cells", "queries", "epsilon", "beta", "rows"]
+    for _, row in found.iterrows():
+        given = {name: row[name] for name in small}
+        assert row["rows"] == bounds.best_rows(**given)
+        assert row["sharp"] == bounds.sharp(**given, rows=row["rows"])
+        assert row["theorem_4_5"] == bounds.theorem_4_5(**given)
+    assert bounds.table(["theorem_4_5"], **small).shape == (1, 6)
+    assert "sharp" not in bounds.table(cells=4, dimension=[1, 2])
+    assert bounds.table(cells=4, dimension=[1, 2])["sauer"].tolist() == [5, 11]
+    with pytest.raises(ValueError, match="calculators must be some of"):
+        bounds.table(["sharpe"], **small)
+
+
+@pytest.mark.parametrize("name", CLOSED)
+def test_a_sweep_of_a_thousand_settings_is_quick(name):
+    swept = {"n": np.arange(1000, 2000), "queries": np.arange(2, 1002), "total": np.arange(60, 1060)}
+    swept |= {
+        "epsilon": 1 + np.arange(1000) / 1000,
+        "alpha": 0.1 + np.arange(1000) / 2000,
+        "bad": np.arange(1, 1001),
+        "dimension": 1 + np.arange(1000) % 9,
+    }
+    start = time.process_time()
+    assert len(np.atleast_1d(CALCULATORS[name](**SETTINGS | swept))) == 1000
+    assert time.process_time() - start < 2  # about half a second on an idle machine
+
+
+@pytest.mark.parametrize("name", CALCULATORS)
+def test_docstrings_define_their_settings_once_and_cite_the_theory(name):
+    text = CALCULATORS[name].__doc__
+    for setting in inspect.signature(CALCULATORS[name]).parameters:
+        if setting in DEFINITIONS:
+            entries = [
+                line for line in text.splitlines() if re.match(rf"(\w+, )*{setting}(, \w+)*( : |$)", line)
+            ]
+            assert len(entries) == 1, setting
+    assert text.count("Parameters\n----------\n") == 1
+    numbers = re.findall(r"Equation \((\d+)\) of `docs/theory.md`", text)
+    assert len(numbers) == 1
+    row = next(line for line in THEORY.splitlines() if line.startswith(f"| ({numbers[0]}) |"))
+    assert name in row or name.rsplit("_", 1)[0] in row
+
+
+def test_audits_as_tables():
+    """One row each, to be put together; nothing in it is below what was found."""
+    universe = Domain(["a", "b"])
+    found = [smalldb.audit(universe, "conjunctions:2", n=3, epsilon=e, rows=2) for e in ("1/3", 1)]
+    frame = pd.concat([audit.to_frame() for audit in found], ignore_index=True)
+    assert list(frame.columns) == ["loss", "range", "cap", "databases", "pairs"]
+    assert frame["loss"].tolist() == [audit.worst_loss for audit in found]
+    assert frame["pairs"].tolist() == [audit.pairs for audit in found]
+    for audit, limit in zip(found, frame["cap"], strict=True):
+        assert audit.cap <= Fraction(limit)
