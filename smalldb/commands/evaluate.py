@@ -11,7 +11,8 @@ from smalldb.files.outputs import Outputs
 from smalldb.planning import workload_of
 from smalldb.releasing.distances import Distances, Floats
 from smalldb.releasing.evaluation import Evaluation, evaluate
-from smalldb.reporting.plots import check_plotting, plot_evaluation
+from smalldb.reporting.plots import plot_evaluation
+from smalldb.reporting.plots_base import check_plotting
 from smalldb.reporting.words import as_json, rounded_up
 from smalldb.schema import read_schema
 from smalldb.schema.tables import read_csv, read_domain, read_table

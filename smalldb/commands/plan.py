@@ -1,6 +1,7 @@
 """`plan`: what a release would do, cost and promise, before there is any table."""
 
 import argparse
+from fractions import Fraction
 from typing import Any
 
 from queries import Domain
@@ -13,8 +14,11 @@ from smalldb.commands.options import (
     universe,
     whole_number,
 )
+from smalldb.files.outputs import Outputs
 from smalldb.planning import Neighbours, Plan, Settings, plan
 from smalldb.releasing.record import make_record
+from smalldb.reporting.plots_base import check_plotting
+from smalldb.reporting.plots_plan import plot_plan
 from smalldb.reporting.words import as_json, tell
 from smalldb.schema import read_schema
 
@@ -36,6 +40,7 @@ def add(commands: Commands) -> None:
     add_delta(command)
     add_size(command)
     add_beta(command)
+    command.add_argument("--plot", metavar="PLAN.png", help="draw the expected error (png, svg, pdf)")
     command.add_argument("--json", action="store_true", help="everything, for machines")
     command.set_defaults(run=run_plan)
 
@@ -44,13 +49,24 @@ def run_plan(arguments: argparse.Namespace) -> None:
     """Say what a release would do."""
     if arguments.n is None and arguments.neighbours == Neighbours.REPLACE_ONE.value:
         raise ValueError("give --n (public under replace-one), or --neighbours add-remove with --n-max")
-    chosen = ("n", *Settings.__annotations__)
+    form = None if arguments.plot is None else check_plotting(arguments.plot)
     domain, queries = _universe(arguments)
-    made = plan(domain, queries, **{name: getattr(arguments, name) for name in chosen})
+    chosen = {name: getattr(arguments, name) for name in ("n", *Settings.__annotations__)}
+    made = plan(domain, queries, **chosen)
+    if form is not None:
+        with Outputs([arguments.plot]) as outputs:
+            picture = plot_plan(
+                made, lambda epsilon: plan(domain, queries, **chosen | {"epsilon": epsilon}), form
+            )
+            outputs.write(arguments.plot, picture)
     if arguments.json:
         print(as_json(plan_json(made)))
     else:
         print(plan_account(made))
+
+
+def _planned(domain: Domain, queries: str | None, chosen: dict[str, Any], epsilon: Fraction) -> Plan:
+    return plan(domain, queries, **chosen | {"epsilon": epsilon})
 
 
 def _universe(arguments: argparse.Namespace) -> tuple[Domain, str | None]:
