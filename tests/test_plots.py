@@ -84,7 +84,7 @@ def test_commands_draw(name, form, capfd, tmp_path):
     [
         (("account", "--total", 1, "--releases", 2, "--plot", "x.png"), "needs one --epsilon"),
         (("account", "--epsilon", 1, 2, "--plot", "x.png"), "needs one --epsilon"),
-        ((*COMMANDS["audit"][:5], "--mechanism", "select", *COMMANDS["audit"][7:], "--error"), "of the census"),
+        ((*COMMANDS["audit"], "--mechanism", "select", "--error"), "of the census"),
         ((*COMMANDS["plan"], "--plot", "x.gif"), "must be named .png"),
         (("plan", "--attributes", 3, "--n-max", 9, "--neighbours", "add-remove", "--epsilon", 1, "--rows", 2,
           "--mechanism", "census", "--plot", "x.png"), "needs an expected error"),
