@@ -256,7 +256,7 @@ def test_the_page_on_the_theory_is_computed():
     text = page("theory.md")
     names = followed(text)
     assert (names["of_cuts"], float(names["truth"].quantile("0.95"))) == (1706, 0.3)
-    assert (round(names["ten"], 3), names["truth"].n) == (7.689, 40)
+    assert (round(names["ten_draws"], 3), names["truth"].n) == (7.689, 40)
     best = re.findall(r"^\| ([\w:]+), (\d) attributes? \| (.*) \|$", text, re.M)
     assert len(best) == 7
     for queries, attributes, row in best:
