@@ -275,6 +275,16 @@ def test_with_two_candidates_laplace_noise_never_wins(epsilon):
 def test_the_page_on_the_theory_is_computed():
     text = page("theory.md")
     names = followed(text)
+    assert (names["of_cuts"], float(names["truth"].quantile("0.95"))) == (1706, 0.3)
+    assert (round(names["ten_draws"], 3), names["truth"].n) == (7.689, 40)
+    best = re.findall(r"^\| ([\w:]+), (\d) attributes? \| (.*) \|$", text, re.M)
+    assert len(best) == 7
+    for queries, attributes, row in best:
+        n, rows, epsilon, *figures = row.split(" | ")
+        given = {"n": int(n), "rows": int(rows), "epsilon": epsilon}
+        found = smalldb.auditing.minimax(Domain(list("ab")[: int(attributes)]), queries, **given)
+        exact = found.smalldb, float(found.lower), found.ratio
+        assert [float(figure) for figure in figures] == pytest.approx(exact, abs=0.006)
     assert (f"{names['printed']:.3f}", f"{names['sharp']:.3f}", names["needed"]) == ("0.485", "0.118", 1273)
     assert (
         f"| {names['rows'][0]} | {names['rows'][1]:,} | {names['rows'][2]:,} | {names['rows'][3]:,} |" in text

@@ -161,7 +161,10 @@ def test_vacuous_bounds_are_said_to_be_and_stay_json(capfd):
     arguments = ("bounds", "--attributes", 3, "--n", 1, "--epsilon", "0.001")
     code, out, _ = called(capfd, *arguments)
     assert code == 0
-    assert all("says nothing" in line for line in out.splitlines()[3:])
+    promised, beside = out.split("\n\n")[1:]
+    assert all("says nothing" in line for line in promised.splitlines()[1:])
+    assert all("says nothing" in line for line in beside.splitlines()[1:-1])
+    assert "any private mechanism, at least (packing)" in beside.splitlines()[-1]
     said = strict(called(capfd, *arguments, "--json")[1])
     assert all(row["error"] > 1 for row in said["promises"])
     counted = ("--mechanism", "census")

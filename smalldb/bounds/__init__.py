@@ -15,6 +15,7 @@ range is a ValueError, one of a wrong type (bool included) a TypeError; both nam
 from smalldb.bounds.arguments import Infeasible
 from smalldb.bounds.calculators import table
 from smalldb.bounds.classes import class_method
+from smalldb.bounds.comparing import Bound, comparison
 from smalldb.bounds.covering import covering_radius
 from smalldb.bounds.inverse import sharp_attributes, sharp_data, sharp_epsilon, sharp_queries
 from smalldb.bounds.lecture import (
@@ -42,10 +43,12 @@ from smalldb.bounds.rivals import (
 from smalldb.bounds.vc import sauer, vc_data, vc_proposition_4_4, vc_rows, vc_theorem_4_5
 
 __all__ = [
+    "Bound",
     "Infeasible",
     "best_rows",
     "cells_apart",
     "class_method",
+    "comparison",
     "covering_radius",
     "expected",
     "failure",

@@ -7,7 +7,10 @@ from typing import Any
 
 from smalldb.accounting import Composition, compose, compose_records, per_release
 from smalldb.commands.options import Commands, add_formats, whole_number
+from smalldb.files.outputs import Outputs
 from smalldb.releasing.record import LARGE, WARNING
+from smalldb.reporting.plots_account import plot_composition
+from smalldb.reporting.plots_base import check_plotting
 from smalldb.reporting.words import as_csv, as_json, brief
 
 
@@ -36,6 +39,11 @@ def add(commands: Commands) -> None:
     command.add_argument(
         "--fixed", action="store_true", help="all releases were fixed in advance: none was chosen adaptively"
     )
+    command.add_argument(
+        "--plot",
+        metavar="FILE.png",
+        help="draw what 1 to 10 times as many lose (png, svg, pdf)",
+    )
     add_formats(command)
     command.set_defaults(run=run_account)
 
@@ -43,6 +51,11 @@ def add(commands: Commands) -> None:
 def run_account(arguments: argparse.Namespace) -> None:
     """Account for releases by number, by list or by records; or invert."""
     common = {"delta": arguments.delta, "adaptive": not arguments.fixed}
+    form = None if arguments.plot is None else check_plotting(arguments.plot)
+    if form is not None and (
+        arguments.releases is None or arguments.epsilon is None or len(arguments.epsilon) > 1
+    ):
+        raise ValueError("--plot needs one --epsilon and --releases")
     if arguments.records is not None:
         if arguments.releases is not None or arguments.bounded_range:
             raise ValueError("records say themselves how many they are and whether they are bounded-range")
@@ -65,6 +78,13 @@ def run_account(arguments: argparse.Namespace) -> None:
             bounded_range=arguments.bounded_range,
             **common,
         )
+    if form is not None:
+        with Outputs([arguments.plot]) as outputs:
+            equal = {"epsilon": arguments.epsilon[0], "bounded_range": arguments.bounded_range} | common
+            picture = plot_composition(
+                made, lambda count: compose(releases=count, **equal), arguments.releases, form
+            )
+            outputs.write(arguments.plot, picture)
     if arguments.csv:
         print(as_csv(made.table.to_dict("records")))
         return

@@ -5,11 +5,15 @@ import os
 import sys
 from typing import Any
 
-from smalldb.auditing import Audit, audit
+from smalldb.auditing import Accuracy, Audit, accuracy, audit, profile
 from smalldb.commands.options import Commands, add_universe, universe, whole_number
+from smalldb.exact.numbers import float_above
 from smalldb.files.checkpoints import check_running
+from smalldb.files.outputs import Outputs
 from smalldb.planning import Neighbours
-from smalldb.reporting.words import as_json, brief
+from smalldb.reporting.plots_audit import plot_audit
+from smalldb.reporting.plots_base import check_plotting
+from smalldb.reporting.words import as_json, brief, rounded_up
 
 
 def add(commands: Commands) -> None:
@@ -46,6 +50,14 @@ def add(commands: Commands) -> None:
         metavar="DIR",
         help="keep finished parts in a folder of this run alone: killed and started again, it goes on",
     )
+    command.add_argument(
+        "--error", action="store_true", help="also the worst error over all tables of N rows (census)"
+    )
+    command.add_argument(
+        "--plot",
+        metavar="FILE.png",
+        help="draw delta of every epsilon, the trade-off curve and the worst error (census; png, svg, pdf)",
+    )
     command.add_argument("--json", action="store_true", help="everything, for machines")
     command.set_defaults(run=run_audit)
 
@@ -53,6 +65,9 @@ def add(commands: Commands) -> None:
 def run_audit(arguments: argparse.Namespace) -> None:
     """Audit under one relation or both."""
     check_running(None, arguments.checkpoint)
+    form = None if arguments.plot is None else check_plotting(arguments.plot)
+    if arguments.mechanism != "census" and (arguments.error or form is not None):
+        raise ValueError("--error and --plot are for an audit of the census")
     relations = [relation.value for relation in Neighbours]
     if arguments.neighbours is not None:
         relations = [arguments.neighbours]
@@ -69,8 +84,15 @@ def run_audit(arguments: argparse.Namespace) -> None:
         )
         for relation in relations
     }
+    census = {name: choices[name] for name in ("queries", "n", "epsilon", "rows", "candidates")}
+    worst = accuracy(domain, **census) if arguments.error or form is not None else None
+    if worst is not None and form is not None:
+        with Outputs([arguments.plot]) as outputs:
+            profiles = {relation: profile(domain, **census, neighbours=relation) for relation in relations}
+            outputs.write(arguments.plot, plot_audit(profiles, worst, _title(arguments, worst), form))
     if arguments.json:
-        print(as_json({relation: audit_json(made) for relation, made in audits.items()}))
+        said: dict[str, Any] = {relation: audit_json(made) for relation, made in audits.items()}
+        print(as_json(said if worst is None else said | {"error": error_json(worst)}))
         return
     print(f"{'neighbours':14}{'loss':>22}{'cap':>10}{'range':>10}{'databases':>12}{'pairs':>12}")
     for relation, made in audits.items():
@@ -82,6 +104,10 @@ def run_audit(arguments: argparse.Namespace) -> None:
     for relation, made in audits.items():
         x, other, outcome = made.pair
         print(f"worst under {relation}: {outcome} is drawn from {x} more often than from {other}")
+    if worst is not None:
+        print(f"\nerror over all {worst.databases:,} tables of {worst.n} rows")
+        for name, figure in error_json(worst).items():
+            print(f"{name:40}{rounded_up(figure, 8):>14}")
 
 
 def audit_json(made: Audit) -> dict[str, Any]:
@@ -96,3 +122,14 @@ def audit_json(made: Audit) -> dict[str, Any]:
         "databases": made.databases,
         "pairs": made.pairs,
     }
+
+
+def error_json(worst: Accuracy) -> dict[str, float]:
+    """Return the worst error and what is proved of it, for beta 0.05."""
+    return worst.promised() | {"best small database": float_above(worst.optimum)}
+
+
+def _title(arguments: argparse.Namespace, worst: Accuracy) -> str:
+    text = arguments.queries or "marginals:2"
+    numbers = f"|Q| = {worst.queries:,},  N = {worst.cells},  n = {worst.n},  m = {worst.rows}"
+    return f"{text}: {numbers},  epsilon = {brief(worst.epsilon)}, {worst.candidates}"

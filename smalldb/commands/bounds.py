@@ -2,17 +2,19 @@
 
 import argparse
 from collections.abc import Callable
-from decimal import ROUND_CEILING, Context, Decimal
+from dataclasses import asdict
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from typing import Any
 
 from queries import Domain, spec
 from smalldb import bounds
 from smalldb.commands.options import Commands, add_beta, add_formats, described, whole_number
-from smalldb.exact.numbers import between_0_and_1, positive, whole
+from smalldb.exact.numbers import between_0_and_1, positive
 from smalldb.files.outputs import Outputs
 from smalldb.planning import workload_of
-from smalldb.reporting.plots import check_plotting, plot_bounds
+from smalldb.reporting.plots_base import check_plotting
+from smalldb.reporting.plots_bounds import Setting, plot_bounds
 from smalldb.reporting.words import as_csv, as_json, brief, rounded_up
 
 MANY = 10**18  # queries: as far as `bounds.sharp_queries` looks
@@ -20,7 +22,7 @@ AXES = ("n", "epsilon", "rows")
 SHARP_DATA, SHARP_EPSILON = "n, by the sharp bound", "epsilon, by the sharp bound"
 SHARP_QUERIES = "queries at most, by the sharp bound"
 SHARP = SHARP_DATA, SHARP_EPSILON, SHARP_QUERIES
-UP = Context(prec=3, rounding=ROUND_CEILING)
+UP, DOWN = Context(prec=3, rounding=ROUND_CEILING), Context(prec=8, rounding=ROUND_FLOOR)
 FOR_TWO = "as for two queries: false for one"
 
 
@@ -66,30 +68,35 @@ def run_bounds(arguments: argparse.Namespace) -> None:
         raise ValueError("--against is for --plot")
     domain, stated = described(arguments)
     cells = domain.product if domain.valid is None else domain.size
-    vc = None
+    vc, method, apart = None, "least", 1
     if arguments.size is None:
         workload, vc = workload_of(stated, domain), vapnik(stated, domain)
         queries, text = workload.size, workload.text
+        method, apart = bounds.class_method(domain, stated), bounds.cells_apart(workload)
     else:
         queries, text = arguments.size, "any class"
     beta, epsilon = between_0_and_1(arguments.beta, "beta"), positive(arguments.epsilon, "epsilon")
     given = {"n": arguments.n, "cells": cells, "queries": queries, "epsilon": epsilon, "beta": beta}
     error = None if arguments.error is None else between_0_and_1(arguments.error, "error")
     promised = promises(given, arguments.rows, arguments.candidates)
+    setting = Setting(given, arguments.rows, arguments.candidates, method, apart, text)
     needed = None if error is None else needs(given, error, arguments.candidates, vc, arguments.rows)
     targets = [] if arguments.plot is None else [arguments.plot]
     form = None if arguments.plot is None else check_plotting(arguments.plot)
     axis = arguments.against or "n"
     with Outputs(targets) as outputs:
         if form is not None:
-            lines = curves(given, arguments.rows, arguments.candidates, axis)
-            outputs.write(arguments.plot, plot_bounds(*lines, axis, form))
+            outputs.write(arguments.plot, plot_bounds(setting, axis, form))
     if arguments.csv:
-        kinds = {"promise": ("error", promised), "need": ("value", needed or [])}
+        kinds = (
+            ("promise", "error", promised),
+            ("beside", "error", besides(setting)),
+            ("need", "value", needed or []),
+        )
         found = [
-            {"kind": kind, "name": row["name"].strip(), "value": row[value]}
-            | {"rows": row.get("rows"), "note": row["note"]}
-            for kind, (value, rows) in kinds.items()
+            {"kind": row.get("kind", kind), "name": row["name"].strip(), "value": row[value]}
+            | {"rows": row.get("rows"), "note": row.get("note")}
+            for kind, value, rows in kinds
             for row in rows
         ]
         print(as_csv(found))
@@ -101,6 +108,7 @@ def run_bounds(arguments: argparse.Namespace) -> None:
             "beta": brief(beta),
             "vc": vc,
             "promises": promised,
+            "besides": besides(setting),
         }
         print(as_json(said if error is None else said | {"error": brief(error), "needs": needed}))
         return
@@ -114,6 +122,16 @@ def run_bounds(arguments: argparse.Namespace) -> None:
         note = "" if row["note"] is None else f"  {row['note']}"
         rows = "" if row["rows"] is None else _whole(row["rows"])
         print(f"{row['name']:64}{rounded_up(row['error'], 8):>14}{rows:>10}{vacuous}{note}")
+    print("\nbeside these, with the same probability")
+    for row in besides(setting):
+        vacuous = "  says nothing" if row["error"] >= 1 else ""
+        rows = "" if row["rows"] is None else _whole(row["rows"])
+        written = (
+            f"{DOWN.create_decimal(row['error']):f}"
+            if row["kind"] == "lower"
+            else rounded_up(row["error"], 8)
+        )
+        print(f"{row['name']:64}{written:>14}{rows:>10}{vacuous}")
     if error is not None and needed is not None:
         print(f"\nwhat an error of {brief(error)} needs")
         for row in needed:
@@ -227,23 +245,14 @@ def _need(name: str, value: float | int | None) -> str:
     return rounded_up(value, 8) if value else "any"
 
 
-def curves(
-    given: dict[str, Any], rows: int | None, candidates: str, against: str
-) -> tuple[list[float], dict[str, list[float]]]:
-    """Return places along an axis, from a tenth to ten times what was given, and the errors there."""
-    base: dict[str, Any] = {"candidates": candidates}
-    centre = rows or bounds.best_rows(**given, **base) if against == "rows" else given[against]
-    steps = [Fraction(round(10 ** (i / 20) * 1000), 1000) for i in range(-20, 21)]
-    places = sorted({max(1, round(centre * s)) if against != "epsilon" else centre * s for s in steps})
-    lines: dict[str, list[float]] = {"Theorem 4.5, its own rows": [], "sharp": [], "bound on the mean": []}
-    for place in places:
-        here = given if against == "rows" else given | {against: place}
-        m = whole(place, "rows") if against == "rows" else rows or bounds.best_rows(**here, **base)
-        no_beta = {name: value for name, value in here.items() if name != "beta"}
-        lines["Theorem 4.5, its own rows"].append(bounds.theorem_4_5(**as_printed(here)))
-        lines["sharp"].append(bounds.sharp(**here, rows=m, **base))
-        lines["bound on the mean"].append(bounds.expected(**no_beta, rows=m, **base))
-    return [float(place) for place in places], lines
+def besides(setting: Setting) -> list[dict[str, Any]]:
+    """Return what the class of the queries is promised, what other mechanisms promise, and what none can."""
+    found = [
+        bound
+        for bound in setting.table()
+        if bound.kind in ("other", "lower") or bound.name == f"sharp, {setting.method}"
+    ]
+    return [asdict(bound) for bound in found]
 
 
 def _sharp(given: dict[str, Any], rows: int, method: str, base: dict[str, Any]) -> float:

@@ -15,7 +15,8 @@ from smalldb.counting.small import SmallDatabases
 from smalldb.exact.numbers import as_text, positive
 from smalldb.files.outputs import Outputs
 from smalldb.planning import plan
-from smalldb.reporting.plots import check_plotting, plot_laws
+from smalldb.reporting.plots import plot_laws
+from smalldb.reporting.plots_base import check_plotting
 from smalldb.reporting.words import as_json, rounded_up
 
 

@@ -16,7 +16,8 @@ from smalldb.planning import workload_of
 from smalldb.releasing.evaluation import evaluate
 from smalldb.releasing.learning import check_learning, column_named
 from smalldb.reporting.evaluated import evaluation_account, evaluation_json
-from smalldb.reporting.plots import check_plotting, plot_evaluation
+from smalldb.reporting.plots import plot_evaluation
+from smalldb.reporting.plots_base import check_plotting
 from smalldb.reporting.words import as_json, brief
 from smalldb.schema import read_schema
 from smalldb.schema.tables import read_csv, read_domain, read_table

@@ -12,8 +12,11 @@ from smalldb.commands.options import (
     described,
     whole_number,
 )
+from smalldb.files.outputs import Outputs
 from smalldb.planning import Neighbours, Plan, Settings, plan
 from smalldb.releasing.record import make_record
+from smalldb.reporting.plots_base import check_plotting
+from smalldb.reporting.plots_plan import plot_plan
 from smalldb.reporting.words import as_json, tell
 
 
@@ -34,6 +37,7 @@ def add(commands: Commands) -> None:
     add_delta(command)
     add_size(command)
     add_beta(command)
+    command.add_argument("--plot", metavar="PLAN.png", help="draw the expected error (png, svg, pdf)")
     command.add_argument("--json", action="store_true", help="everything, for machines")
     command.set_defaults(run=run_plan)
 
@@ -42,9 +46,16 @@ def run_plan(arguments: argparse.Namespace) -> None:
     """Say what a release would do."""
     if arguments.n is None and arguments.neighbours == Neighbours.REPLACE_ONE.value:
         raise ValueError("give --n (public under replace-one), or --neighbours add-remove with --n-max")
-    chosen = ("n", *Settings.__annotations__)
+    form = None if arguments.plot is None else check_plotting(arguments.plot)
     domain, queries = described(arguments)
-    made = plan(domain, queries, **{name: getattr(arguments, name) for name in chosen})
+    chosen = {name: getattr(arguments, name) for name in ("n", *Settings.__annotations__)}
+    made = plan(domain, queries, **chosen)
+    if form is not None:
+        with Outputs([arguments.plot]) as outputs:
+            picture = plot_plan(
+                made, lambda epsilon: plan(domain, queries, **chosen | {"epsilon": epsilon}), form
+            )
+            outputs.write(arguments.plot, picture)
     if arguments.json:
         print(as_json(plan_json(made)))
     else:

@@ -1,7 +1,6 @@
-"""Pictures: of a census or an evaluation, confidential as they are, and of bounds. Extra ``plot``."""
+"""Pictures of a census and of an evaluation, confidential as they are. Extra ``plot``."""
 
-import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
@@ -16,10 +15,10 @@ from smalldb.exact.numbers import as_text
 from smalldb.releasing.distances import pair_distances
 from smalldb.releasing.evaluation import joint_shares
 from smalldb.reporting.page.shares import marginals
+from smalldb.reporting.plots_base import COLOURS, canvas, rendered
 
 Floats = npt.NDArray[np.float64]
 
-FORMATS = ("png", "svg", "pdf")
 LEAST = 1e-6  # probability at the foot of the picture
 BOUNDS = (  # property of the candidates, line, name
     ("bound", "--", "sharp bound"),
@@ -27,19 +26,6 @@ BOUNDS = (  # property of the candidates, line, name
     ("theorem_4_5", ":", "Theorem 4.5, its own rows"),
 )
 DRAWN = 200  # places, and columns
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")  # Okabe and Ito
-
-
-def check_plotting(path: str) -> str:
-    """Return the format that a path asks for; ValueError for another one, or without matplotlib."""
-    form = path.rpartition(".")[2].lower()
-    if form not in FORMATS:
-        raise ValueError(f"a picture must be named .{', .'.join(FORMATS)}, not {path!r}")
-    try:
-        import matplotlib  # noqa: F401 - only whether it is there
-    except ImportError as error:
-        raise ValueError("pictures need matplotlib: pip install 'smalldb[plot]'") from error
-    return form
 
 
 def plot_laws(census: Census, drawn: Sequence[SmallDatabases], form: str) -> bytes:
@@ -54,11 +40,7 @@ def plot_laws(census: Census, drawn: Sequence[SmallDatabases], form: str) -> byt
     form
         One of `FORMATS`.
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(8, 5), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = canvas()
     axes = figure.subplots()
     end = 0.0
     for place, small in enumerate(drawn):
@@ -90,43 +72,7 @@ def plot_laws(census: Census, drawn: Sequence[SmallDatabases], form: str) -> byt
     )
     axes.grid(True, alpha=0.3)
     figure.legend(loc="outside lower center", ncols=3, fontsize=9)
-    picture = io.BytesIO()
-    figure.savefig(picture, format=form, dpi=150)
-    return picture.getvalue()
-
-
-def plot_bounds(places: Sequence[float], lines: Mapping[str, Sequence[float]], axis: str, form: str) -> bytes:
-    """Draw bounds on the error along an axis; public numbers only.
-
-    Parameters
-    ----------
-    places
-        Where, ascending.
-    lines
-        Name to errors, one for each place.
-    axis
-        What the places are: n, epsilon or rows.
-    form
-        One of `FORMATS`.
-    """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(8, 5), layout="constrained")
-    FigureCanvasAgg(figure)
-    axes = figure.subplots()
-    for place, (name, errors) in enumerate(lines.items()):
-        axes.plot(places, errors, color=COLOURS[place], linewidth=2, label=name)
-    axes.axhline(1, color="0.4", linewidth=1, linestyle=":", label="1: above it, nothing is said")
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    axes.set_xlabel(axis)
-    axes.set_ylabel("error promised")
-    axes.grid(True, which="both", alpha=0.25)
-    axes.legend(frameon=False)
-    picture = io.BytesIO()
-    figure.savefig(picture, format=form, dpi=150)
-    return picture.getvalue()
+    return rendered(figure, form)
 
 
 def plot_evaluation(real: Rows, synthetic: Rows, form: str) -> bytes:
@@ -171,9 +117,7 @@ def plot_evaluation(real: Rows, synthetic: Rows, form: str) -> bytes:
     figure.colorbar(drawn, ax=heat, label=said)
     figure.legend(loc="outside upper left", ncols=2)
     figure.suptitle("CONFIDENTIAL: computed from the data", fontsize=11)
-    picture = io.BytesIO()
-    figure.savefig(picture, format=form, dpi=150)
-    return picture.getvalue()
+    return rendered(figure, form)
 
 
 def exceedances(law: Law) -> tuple[Floats, Floats]:

@@ -1,0 +1,58 @@
+"""What all pictures share: the canvas, its colours, readable ticks and the formats."""
+
+import io
+from typing import Any
+
+FORMATS = ("png", "svg", "pdf")
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")  # Okabe and Ito
+UNDATED = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}  # the same picture, byte for byte
+
+
+def check_plotting(path: str) -> str:
+    """Return the format that a path asks for; ValueError for another one, or without matplotlib."""
+    form = path.rpartition(".")[2].lower()
+    if form not in FORMATS:
+        raise ValueError(f"a picture must be named .{', .'.join(FORMATS)}, not {path!r}")
+    try:
+        import matplotlib  # noqa: F401 - only whether it is there
+    except ImportError as error:
+        raise ValueError("pictures need matplotlib: pip install 'smalldb[plot]'") from error
+    return form
+
+
+def canvas(width: float = 8, height: float = 5) -> Any:
+    """Return an empty figure that needs no screen, in inches."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def rendered(figure: Any, form: str) -> bytes:
+    """Return a figure in one of `FORMATS`; text stays text in SVG and PDF."""
+    import matplotlib
+
+    picture = io.BytesIO()
+    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "smalldb", "pdf.fonttype": 42}):
+        figure.savefig(picture, format=form, dpi=150, metadata=UNDATED[form])
+    return picture.getvalue()
+
+
+def readable(axis: Any) -> None:
+    """Write the ticks of a logarithmic axis as plain numbers: 1, 2, 5 where they fit, else powers of ten."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    low, high = sorted(axis.get_view_interval())
+    decades = max(high / low, 1.0) if low > 0 else 10.0
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5) if decades < 3000 else (1,), numticks=30))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def number(value: float) -> str:
+    """Write a number of an axis or a legend: 0.05, 20,000, 1e9."""
+    if 1000 <= abs(value) < 10**7:
+        return f"{value:,.0f}"
+    return f"{value:.3g}".replace("e+0", "e").replace("e-0", "e-").replace("e+", "e")

@@ -1,0 +1,109 @@
+"""The pictures of public numbers: what stands in them, and the same bytes each time."""
+
+import re
+from fractions import Fraction
+
+import pytest
+from calling import called
+
+from smalldb.reporting.plots_base import number
+from smalldb.reporting.plots_bounds import Setting, plot_bounds
+
+GIVEN = {"n": 900, "cells": 8, "queries": 7, "epsilon": Fraction(1), "beta": Fraction(1, 20)}
+COMMANDS = {
+    "account": ("account", "--epsilon", "0.5", "--releases", 10, "--delta", "1e-6", "--bounded-range"),
+    "audit": (
+        "audit",
+        "--attributes",
+        1,
+        "--queries",
+        "conjunctions:1",
+        "--rows",
+        2,
+        "--epsilon",
+        1,
+        "--n",
+        4,
+    ),
+    "plan": ("plan", "--attributes", 3, "--n", 500, "--epsilon", 1, "--mechanism", "answers"),
+}
+
+
+def texts(picture):
+    return " ".join(re.findall(r"<text[^>]*>([^<]*)</text>", picture.decode()))
+
+
+@pytest.mark.parametrize("axis", ["n", "epsilon", "rows"])
+def test_a_picture_of_bounds_says_what_it_is(axis):
+    setting = Setting(GIVEN, method="thresholds", apart=8, name="thresholds")
+    said = texts(plot_bounds(setting, axis, "svg"))
+    names = [
+        "Theorem 4.5",
+        "Proposition 4.4",
+        "sharp",
+        "sharp, thresholds",
+        "MWEM",
+        "packing",
+        "Laplace noise",
+    ]
+    assert all(name in said for name in names)
+    assert "|Q| = 7" in said
+    assert "N = 8" in said
+    assert ("n = 900" in said) and ("m = " in said)
+    best = setting.table()[4]
+    assert f"m = {best.rows}: {number(best.error)}" in said or f"m = {best.rows}" in said
+    if axis == "rows":
+        theorem = setting.table()[0]
+        assert f"{number(theorem.error)} at its own {theorem.rows} rows" in said
+
+
+def test_bounds_beyond_the_picture_are_named():
+    said = texts(plot_bounds(Setting(GIVEN | {"n": 5, "queries": 1000}), "n", "svg"))
+    assert re.search(r"private multiplicative weights: above [\d,.]+ everywhere", said)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", ["png", "svg", "pdf"])
+@pytest.mark.parametrize("name", COMMANDS)
+def test_commands_draw(name, form, capfd, tmp_path):
+    pictures = []
+    for run in range(2):
+        path = tmp_path / f"{run}.{form}"
+        code, _, err = called(capfd, *COMMANDS[name], "--plot", path)
+        assert (code, err) == (0, "")
+        pictures.append(path.read_bytes())
+    assert pictures[0] == pictures[1]
+    assert pictures[0][:4] in (b"\x89PNG", b"<?xm", b"%PDF")
+    if form == "svg":
+        said = texts(pictures[0])
+        assert {"account": "delta = 1e-6", "audit": "N = 2", "plan": "answers: "}[name] in said
+
+
+@pytest.mark.parametrize(
+    "command, said",
+    [
+        (("account", "--total", 1, "--releases", 2, "--plot", "x.png"), "needs one --epsilon"),
+        (("account", "--epsilon", 1, 2, "--plot", "x.png"), "needs one --epsilon"),
+        ((*COMMANDS["audit"], "--mechanism", "select", "--error"), "of the census"),
+        ((*COMMANDS["plan"], "--plot", "x.gif"), "must be named .png"),
+        (("plan", "--attributes", 3, "--n-max", 9, "--neighbours", "add-remove", "--epsilon", 1, "--rows", 2,
+          "--mechanism", "census", "--plot", "x.png"), "needs an expected error"),
+    ],
+)  # fmt: skip
+def test_what_is_refused(command, said, capfd, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, _, err = called(capfd, *command)
+    assert code == 2
+    assert said in err
+    assert not list(tmp_path.iterdir())
+
+
+def test_numbers_of_an_axis():
+    assert [number(x) for x in (0.05, 20000, 1e9, 1e-6, 462)] == ["0.05", "20,000", "1e9", "1e-6", "462"]
+
+
+def test_the_audit_tells_the_error(capfd):
+    code, out, _ = called(capfd, *COMMANDS["audit"], "--error")
+    assert code == 0
+    assert "error over all 5 tables of 4 rows" in out
+    assert '"error": {' in called(capfd, *COMMANDS["audit"], "--error", "--json")[1]

@@ -1,0 +1,66 @@
+"""The page on the sources: every call gives what the page says, and every test that it names is there."""
+
+import ast
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGE = (ROOT / "docs" / "sources.md").read_text(encoding="utf-8")
+ROWS = [
+    [cell.strip().strip("`") for cell in line.strip("|").split(" | ")]
+    for line in PAGE.splitlines()
+    if re.match(r"\| (?!statement)", line)
+]
+TO_COME = ", to come"
+DOCUMENTS = 5
+
+
+@pytest.fixture(scope="module")
+def names():
+    (preamble,) = re.findall(r"^```python\n(.*?)^```", PAGE, re.M | re.S)
+    found = {}
+    exec(preamble, found)
+    return found
+
+
+def plain(value):
+    """A value as the page writes it: floats, integers, words and lists of them."""
+    if isinstance(value, list | tuple | np.ndarray):
+        return [plain(each) for each in value]
+    return value if isinstance(value, bool | int | str) else float(value)
+
+
+def test_every_document_has_its_statements():
+    parts = PAGE.split("\n## ")[1:]
+    assert len(parts) == DOCUMENTS
+    assert all(part.count("\n| ") > 10 for part in parts)
+    assert all(len(row) == 4 for row in ROWS)
+
+
+@pytest.mark.parametrize("statement, call, gives, held", ROWS, ids=range(len(ROWS)))
+def test_a_call_gives_what_the_page_says(statement, call, gives, held, names):
+    if call == "-":
+        assert held == "to come"
+        return
+    try:
+        found = eval(call, names)
+    except (AttributeError, TypeError):
+        assert held.endswith(TO_COME), statement
+        return
+    assert plain(found) == pytest.approx(ast.literal_eval(gives), rel=1e-5)
+
+
+@pytest.mark.parametrize("held", sorted({row[3] for row in ROWS if not row[3].endswith("to come")}))
+def test_the_test_that_holds_a_statement_is_there(held):
+    file, name = held.split("::")
+    text = (ROOT / "tests" / f"{file}.py").read_text(encoding="utf-8")
+    assert f"\ndef test_{name}(" in text
+
+
+def test_a_wrong_figure_is_seen(names):
+    row = next(row for row in ROWS if "theorem_4_5_data" in row[1])
+    with pytest.raises(AssertionError):
+        test_a_call_gives_what_the_page_says(row[0], row[1], "118358.9e3", row[3], names)
