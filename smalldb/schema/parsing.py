@@ -86,7 +86,8 @@ def parse_schema(text: str) -> Schema:
     try:
         given = tomllib.loads(text, parse_float=Decimal)
     except tomllib.TOMLDecodeError as error:
-        raise ValueError(f"not TOML: {' '.join(str(error).split())}") from error
+        said = " ".join(str(error).split())
+        raise ValueError(f"not TOML, as a schema is (see smalldb schema init): {said}") from error
     except RecursionError as error:
         raise ValueError("not TOML of a schema: it is nested too deeply") from error
     wrong: list[tuple[str, tuple[str, ...]]] = []  # with the path of the key
