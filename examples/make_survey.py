@@ -1,4 +1,4 @@
-"""Write a made-up survey as raw tables are: towns, ages, dates, yes/no in several spellings, gaps; 15 columns.
+"""Write a made-up survey as raw tables are: towns, dates, yes/no in several spellings, gaps; 15 columns.
 
     python examples/make_survey.py survey.csv
 
