@@ -7,6 +7,7 @@ from queries import Workload
 from smalldb.exact.numbers import as_text
 from smalldb.mechanisms import Mechanism, Neighbours, Request
 from smalldb.mechanisms.noise import plain_noise
+from smalldb.schema.learned import Learned
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -23,12 +24,16 @@ class Plan:
         The best plan with another mechanism, where the rows were left open.
     refused
         Why what would have been taken before could not be done.
+    learned
+        The columns whose places were learned from the data before, and what that cost. The mechanism gets the
+        rest; `epsilon`, `privacy` and `delta` are those of all together.
     """
 
     request: Request
     chosen: Mechanism
     runner_up: "Plan | None" = None
     refused: tuple[str, ...] = ()
+    learned: tuple[Learned, ...] = ()
 
     def __repr__(self) -> str:
         rows = "rows as the release will tell" if self.rows is None else f"{self.rows} rows"
@@ -51,7 +56,7 @@ class Plan:
     @property
     def epsilon(self) -> Fraction:
         """The epsilon that was asked for, exact; what is guaranteed: `privacy`."""
-        return self.request.epsilon
+        return self.request.epsilon + sum(each.epsilon for each in self.learned)
 
     @property
     def beta(self) -> Fraction:
@@ -96,17 +101,18 @@ class Plan:
     @property
     def privacy(self) -> Fraction:
         """The exact epsilon of the guarantee: that asked for, or less."""
-        return self.chosen.guarantee.epsilon
+        return self.chosen.guarantee.epsilon + sum(each.epsilon for each in self.learned)
 
     @property
     def delta(self) -> Fraction | None:
         """The delta of the guarantee; None: it is pure, also where a delta was allowed."""
-        return self.chosen.guarantee.delta
+        deltas = (self.chosen.guarantee.delta, *(each.delta for each in self.learned))
+        return sum((delta for delta in deltas if delta is not None), Fraction(0)) or None
 
     @property
     def bounded_range(self) -> Fraction | None:
         """A bound on the range of the privacy loss, which composes better; None: none is known."""
-        return self.chosen.guarantee.bounded_range
+        return None if self.learned else self.chosen.guarantee.bounded_range
 
     @property
     def bound(self) -> float | None:

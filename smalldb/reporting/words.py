@@ -26,6 +26,10 @@ def tell(record: Record, plan: Plan) -> str:
         f"guarantee: {privacy(plan)}, {record['neighbours']} neighbours, "
         + ("n is private" if n is None else f"n = {n} is public"),
     ]
+    if plan.learned:
+        names = ", ".join(each.column for each in plan.learned)
+        share = brief(sum((each.epsilon for each in plan.learned), as_fraction(0, "epsilon")))
+        lines.append(f"           (of which {share} of epsilon was spent on learning the places of {names})")
     if epsilon > LARGE:
         lines.append("           (of which so large an epsilon leaves little: 1 or less is usual)")
     if n is not None and plan.delta is not None and plan.delta * n >= 1:
