@@ -1,4 +1,4 @@
-"""Drafts of schemas from public files and by questions, and the curator's check of a table."""
+"""Drafts of schemas from public files and by questions, and the curator's check; neither shows a value."""
 
 import io
 import json

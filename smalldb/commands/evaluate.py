@@ -13,8 +13,8 @@ from smalldb.files.inputs import rereadable
 from smalldb.files.outputs import Outputs
 from smalldb.mechanisms import Neighbours, relation_of
 from smalldb.planning import workload_of
+from smalldb.releasing.classifying import check_learning, column_named
 from smalldb.releasing.evaluation import evaluate
-from smalldb.releasing.learning import check_learning, column_named
 from smalldb.reporting.evaluated import evaluation_account, evaluation_json
 from smalldb.reporting.plots import plot_evaluation
 from smalldb.reporting.plots_base import check_plotting

@@ -4,21 +4,27 @@ import argparse
 import json
 import os
 import sys
+from dataclasses import replace
+from typing import Any
 
 from queries import Rows
+from smalldb.answers import read_delta
 from smalldb.commands.options import Commands, add_beta, add_delta, add_size, add_table, integer, keep_inputs
 from smalldb.commands.sources import Source, add_schema, form_of, source_of
+from smalldb.exact.bits import BitSource, bit_source
 from smalldb.exact.numbers import positive
 from smalldb.files import unfinished
 from smalldb.files.outputs import Outputs
-from smalldb.planning import Settings, plan
+from smalldb.planning import Neighbours, Settings, plan
+from smalldb.releasing.classifying import check_learning, column_named
 from smalldb.releasing.evaluation import evaluate
-from smalldb.releasing.learning import check_learning, column_named
+from smalldb.releasing.learning import check_persons, learn, rest
 from smalldb.releasing.ledger import Account, Ledger
 from smalldb.releasing.record import Record, make_record
 from smalldb.releasing.release import Release, check_size, release
 from smalldb.reporting.page import About, Comparison, page
 from smalldb.reporting.words import brief, tell
+from smalldb.schema.learned import Learned, OpenSchema
 
 
 def add(commands: Commands) -> None:
@@ -99,7 +105,9 @@ def run_generate(arguments: argparse.Namespace) -> None:
     named = (arguments.output, arguments.record, arguments.report)
     targets = [path for path in named if path is not None]
     keep_inputs([arguments.data, arguments.schema, arguments.ledger], targets)
-    source = source_of(arguments)
+    source = source_of(arguments, learning=True)
+    if source.open is not None:
+        check_persons(arguments.rows_per_person)
     if arguments.target is not None:
         column_named(source.domain, arguments.target)
     choices = {name: getattr(arguments, name) for name in Settings.__annotations__}
@@ -107,25 +115,24 @@ def run_generate(arguments: argparse.Namespace) -> None:
     with Outputs(targets, confidential=[arguments.report] if arguments.confidential else []) as outputs:
         # whatever can be refused without the data is refused before they are read; n is one of them
         foreseen = plan(source.domain, **choices, n=1 if arguments.neighbours == "replace-one" else None)
-        choices["queries"] = foreseen.workload
         ledger = _ledger(arguments, make_record(foreseen, private=True))
+        bits = bit_source(arguments.seed)
+        learned: tuple[Learned, ...] = ()
+        account = None
+        if source.open is not None:
+            account = _spend(ledger, make_record(foreseen, private=True), arguments)  # before all learning
+            ledger = None
+            source, choices, learned = _learned(source, source.open, choices, foreseen.neighbours, bits)
+            foreseen = plan(source.domain, **choices, n=1 if foreseen.n is not None else None)
+        choices["queries"] = foreseen.workload
         table = source.read(progress)
         check_size(table, foreseen.neighbours)
         # n is public, or no part of a plan
         planned = foreseen if foreseen.n is None else plan(source.domain, **choices, n=table.n)
-        account = None
-        if ledger is not None:
-            account = ledger.spend(make_record(planned, private=True))
-            unfinished.paid = True
-            if not arguments.quiet:
-                print(_told(account), file=sys.stderr)
+        planned = replace(planned, learned=learned)
+        account = _spend(ledger, make_record(planned, private=True), arguments) or account
         made = release(
-            planned,
-            table,
-            schema=source.schema,
-            middle=arguments.middle,
-            rng=arguments.seed,
-            progress=progress,
+            planned, table, schema=source.schema, middle=arguments.middle, rng=bits, progress=progress
         )
         content = source.content(made, form, arguments.spelling or "0/1")
         if arguments.record is not None:
@@ -161,6 +168,29 @@ def _ledger(arguments: argparse.Namespace, record: Record) -> Ledger | None:
     ledger = Ledger(arguments.ledger, arguments.budget)
     ledger.read().after(record)
     return ledger
+
+
+def _spend(ledger: Ledger | None, record: Record, arguments: argparse.Namespace) -> Account | None:
+    """Spend a release's privacy, if there is a ledger, and tell it."""
+    if ledger is None:
+        return None
+    account = ledger.spend(record)
+    unfinished.paid = True
+    if not arguments.quiet:
+        print(_told(account), file=sys.stderr)
+    return account
+
+
+def _learned(
+    source: Source, schema: OpenSchema, choices: dict[str, Any], neighbours: Neighbours, bits: BitSource
+) -> tuple[Source, dict[str, Any], tuple[Learned, ...]]:
+    """Learn what the schema asks for; return the source with it, and the choices with what is left."""
+    epsilon, delta = positive(choices["epsilon"], "epsilon"), read_delta(choices["delta"])
+    made, learned = learn(
+        schema, source.pieces(), epsilon=epsilon, delta=delta, neighbours=neighbours, source=bits
+    )
+    left = dict(zip(("epsilon", "delta"), rest(schema, epsilon, delta), strict=True))
+    return source.learned(made), choices | left, learned
 
 
 def _told(account: Account) -> str:

@@ -2,15 +2,21 @@
 
 import argparse
 import os
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
+from pathlib import Path
 from typing import final
 
 from queries import Domain, Rows
 from smalldb.commands.options import Parser, split_names
 from smalldb.files.inputs import rereadable
+from smalldb.files.outputs import unchanged
 from smalldb.releasing.release import Release
 from smalldb.schema import Schema, read_schema
+from smalldb.schema.arguments import open_or_none
+from smalldb.schema.learned import OpenSchema
+from smalldb.schema.pieces import Piece
 from smalldb.schema.tables import (
     chosen,
     is_json_lines,
@@ -18,6 +24,7 @@ from smalldb.schema.tables import (
     read_csv,
     read_domain,
     read_table,
+    table_pieces,
     to_csv,
     written,
 )
@@ -42,6 +49,8 @@ class Source:
         Column that says how often each row occurs; None: once.
     columns
         The schema's columns in the order of the file; of JSON lines, where each row has one, in the schema's.
+    open
+        What the schema is to learn from the data; `schema` and `domain` hold stand-ins until `learned`.
     """
 
     path: str
@@ -49,11 +58,23 @@ class Source:
     schema: Schema | None = None
     counts: str | None = None
     columns: tuple[str, ...] = ()
+    open: OpenSchema | None = None
 
     @property
     def stated(self) -> str | None:
         """The queries that the schema states, if it does."""
         return None if self.schema is None else self.schema.queries
+
+    def learned(self, schema: Schema) -> "Source":
+        """Return the source with the places that were learned."""
+        return replace(self, domain=schema.domain, schema=schema, open=None)
+
+    def pieces(self) -> Iterator[Piece]:
+        """Yield the columns of its schema; errors as `smalldb.schema.tables.read_table`."""
+        if self.schema is None:
+            raise ValueError("places are learned by a schema")
+        with unchanged(self.path):
+            yield from table_pieces(self.path, self.schema)
 
     def read(self, progress: bool = False) -> Rows:
         """Count its rows; errors as `smalldb.schema.tables.read_csv` and `read_table`."""
@@ -83,8 +104,8 @@ def add_schema(command: Parser) -> None:
     )
 
 
-def source_of(arguments: argparse.Namespace) -> Source:
-    """Find out which table is meant, from names alone.
+def source_of(arguments: argparse.Namespace, learning: bool = False) -> Source:
+    """Find out which table is meant, from names alone; `learning`: its schema may have places to learn.
 
     Raises
     ------
@@ -102,12 +123,16 @@ def source_of(arguments: argparse.Namespace) -> Source:
     for option, given in (("--columns", arguments.columns), ("--valid", arguments.valid)):
         if given is not None:
             raise ValueError(f"{option} is for tables without --schema: the schema says it")
-    schema = read_schema(arguments.schema)
+    found = open_or_none(Path(arguments.schema)) if learning else None
+    wished = found if isinstance(found, OpenSchema) else None
+    if wished is not None and arguments.counts is not None:
+        raise ValueError("--counts is for schemas that state all places: what learns them counts rows itself")
+    schema = read_schema(arguments.schema) if wished is None else wished.outline
     names = _names(arguments.data, schema, arguments.counts)
     order = sorted(chosen(arguments.data, names, schema, arguments.counts))
     columns = [names[i].strip() for i in order]
     kept = tuple(name for name in columns if name != arguments.counts)
-    return Source(arguments.data, schema.domain, schema, arguments.counts, kept)
+    return Source(arguments.data, schema.domain, schema, arguments.counts, kept, wished)
 
 
 def _names(path: str, schema: Schema, counts: str | None) -> list[str]:

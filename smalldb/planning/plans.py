@@ -7,6 +7,7 @@ from queries import Workload
 from smalldb.exact.numbers import as_text
 from smalldb.mechanisms import Mechanism, Neighbours, Request
 from smalldb.mechanisms.noise import plain_noise
+from smalldb.schema.learned import Learned
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -27,6 +28,9 @@ class Plan:
         The most rows that one person has. What the request and the mechanism call epsilon protects one row;
         here epsilons protect a person, all rows together: from one table to another step by step, the losses
         and their ranges add up.
+    learned
+        The columns whose places were learned from the data before, and what that cost. The mechanism gets the
+        rest; `epsilon`, `privacy` and `delta` are those of all together. One row a person then.
     """
 
     request: Request
@@ -34,6 +38,7 @@ class Plan:
     runner_up: "Plan | None" = None
     refused: tuple[str, ...] = ()
     rows_per_person: int = 1
+    learned: tuple[Learned, ...] = ()
 
     def __repr__(self) -> str:
         rows = "rows as the release will tell" if self.rows is None else f"{self.rows} rows"
@@ -56,7 +61,7 @@ class Plan:
     @property
     def epsilon(self) -> Fraction:
         """The epsilon that was asked for, exact; what is guaranteed: `privacy`."""
-        return self.request.epsilon * self.rows_per_person
+        return self.request.epsilon * self.rows_per_person + sum(each.epsilon for each in self.learned)
 
     @property
     def beta(self) -> Fraction:
@@ -101,18 +106,20 @@ class Plan:
     @property
     def privacy(self) -> Fraction:
         """The exact epsilon of the guarantee: that asked for, or less."""
-        return self.chosen.guarantee.epsilon * self.rows_per_person
+        own = self.chosen.guarantee.epsilon * self.rows_per_person
+        return own + sum(each.epsilon for each in self.learned)
 
     @property
     def delta(self) -> Fraction | None:
         """The delta of the guarantee; None: it is pure, also where a delta was allowed."""
-        return self.chosen.guarantee.delta
+        deltas = (self.chosen.guarantee.delta, *(each.delta for each in self.learned))
+        return sum((delta for delta in deltas if delta is not None), Fraction(0)) or None
 
     @property
     def bounded_range(self) -> Fraction | None:
         """A bound on the range of the privacy loss, which composes better; None: none is known."""
         own = self.chosen.guarantee.bounded_range
-        return None if own is None else own * self.rows_per_person
+        return None if own is None or self.learned else own * self.rows_per_person
 
     @property
     def bound(self) -> float | None:

@@ -1,99 +1,197 @@
-"""Train on synthetic rows, test on real ones; for the curator. Extra ``learn``."""
+"""Places learned from the data, paid for: cuts at quantiles, and the categories that occur often.
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+Cuts. Candidate c among the numbers of a public grid has the score -|(B - i) L - i U|, where L values lie
+below c and U do not, for the i-th of B - 1 cuts. A row moves it by at most B, under either relation, and the
+exact exponential mechanism draws each cut with its part of epsilon (Smith 2011, of one quantile). It is pure.
 
-import numpy as np
+Categories. The count of each text that occurs gets two-sided geometric noise of rate r; texts whose noisy
+count reaches T are kept. A row of a text that others have moves one count by 1. One of a text that nobody
+else has is seen only if 1 + noise reaches T, which has probability at most p = exp(-r (T - 1)). Under
+add-remove r = epsilon and p = delta. Replacing a row is two such steps: r = epsilon / 2 and p = delta / 2
+(Korolova et al. 2009; Wilson et al. 2020).
+"""
 
-from queries import Domain, Rows
-from queries.expressions import suggestion
-from queries.packing import Places
-from smalldb.exact.bits import SeededBits
-from smalldb.releasing.baselines import apart
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
+from itertools import accumulate, pairwise
 
-REAL = "real"
-_MOST_CATEGORIES = 255  # of a column that trees split by sets of places
-
-
-@dataclass(frozen=True, slots=True)
-class Learned:
-    """How well a classifier of the target does on real rows that it has not seen. Confidential.
-
-    Attributes
-    ----------
-    accuracy
-        The share of rows whose place it tells.
-    balanced
-        The mean of that over the places of the target.
-    """
-
-    accuracy: float
-    balanced: float
-
-
-def column_named(domain: Domain, target: str) -> int:
-    """Return the number of a column; ValueError where there is none, or no other column beside it."""
-    if target not in domain.names:
-        raise ValueError(f"target: no column {target!r}{suggestion(target, domain.names)}")
-    if len(domain.names) == 1:
-        raise ValueError("target: there is no other column to tell it from")
-    return domain.names.index(target)
+from queries import DataError
+from queries.expressions import parse
+from smalldb.exact.bits import BitSource
+from smalldb.exact.integers import two_sided_geometric, uniform_below
+from smalldb.exact.levels import exp_enclosure
+from smalldb.mechanisms import Neighbours
+from smalldb.schema.fields import spelled
+from smalldb.schema.kinds import MAX_PLACES, Cuts
+from smalldb.schema.learned import Learned, OpenSchema, bins_of
+from smalldb.schema.mapping import Schema
+from smalldb.schema.parsing import Asked
+from smalldb.schema.pieces import Piece
+from smalldb.selection import select
 
 
-def check_learning() -> None:
-    """Refuse where scikit-learn is missing: ValueError."""
-    try:
-        import sklearn.ensemble  # noqa: F401 - only whether it is there
-    except ImportError as error:
-        raise ValueError("a target needs scikit-learn: pip install 'smalldb[learn]'") from error
+def check_persons(rows_per_person: int) -> None:
+    """Refuse to learn for persons of several rows: a threshold hides one row of a rare text, not several."""
+    if rows_per_person != 1:
+        raise ValueError("rows_per_person: learned places protect one row each; list the places instead")
 
 
-def learned(real: Rows, tables: Mapping[str, Rows], target: int) -> dict[str, Learned]:
-    """Train a classifier of a column's places on each table, and on half of the real rows; test on the rest.
-
-    Boosted trees (histogram gradient boosting of scikit-learn, as it comes, with a fixed seed) see the places
-    of all other columns. The halves are taken at random, by a fixed seed. No more than 2^18 rows are taken.
+def learn(
+    schema: OpenSchema,
+    pieces: Iterable[Piece],
+    *,
+    epsilon: Fraction,
+    delta: Fraction | None,
+    neighbours: Neighbours,
+    source: BitSource,
+) -> tuple[Schema, tuple[Learned, ...]]:
+    """Learn the places that a schema asks for.
 
     Parameters
     ----------
-    real
-        Counted rows; at least two, which stand in both halves.
-    tables
-        Tables of the same domain, at least one row each, by name.
-    target
-        The column.
+    pieces
+        Of the schema's columns, in its order.
+    epsilon, delta
+        Of the whole release: each column spends its share of them.
 
-    Returns
-    -------
-    dict
-        By name of a table; "real" is the model of the other half of the real rows.
+    Raises
+    ------
+    ValueError
+        Categories without a delta (decided before the data are read); none that is frequent enough, which
+        is post-processing of what was released.
+    DataError
+        A field that is no single value.
     """
-    rows = apart(real, SeededBits(0))
-    half = len(rows) // 2
-    if not half:
-        return {}
-    training = {REAL: rows[half:]} | {name: apart(table, SeededBits(0)) for name, table in tables.items()}
-    truth = rows[:half, target]
-    found = {}
-    for name, given in training.items():
-        right = _told(real.domain, given, rows[:half], target) == truth
-        by_place = [float(right[truth == place].mean()) for place in np.unique(truth)]
-        found[name] = Learned(float(right.mean()), float(np.mean(by_place)))
-    return found
+    if delta is None and any(each.what == "values" for each in schema.asked):
+        raise ValueError('values = "learn" needs a delta: a rare text may be seen with that probability')
+    counts = _counted(schema, pieces)
+    places: dict[str, list[str]] = {}
+    told = []
+    for asked in schema.asked:
+        spent, found = asked.share * epsilon, counts[asked.column]
+        if asked.what == "cuts":
+            kind = bins_of(asked, schema.outline)
+            places[asked.column] = quantiles(found, kind, asked.bins, spent, source)
+            told.append(Learned(asked.column, "cuts", spent))
+        else:
+            chance = asked.share * (delta or Fraction(0))
+            kept = frequent(found, spent, chance, neighbours, source)
+            if not kept:
+                raise ValueError(
+                    f"column {asked.column!r}: no value is frequent enough for its share of epsilon and delta"
+                )
+            places[asked.column] = kept
+            told.append(Learned(asked.column, "values", spent, chance))
+    return schema.learned(places), tuple(told)
 
 
-def _told(domain: Domain, training: Places, testing: Places, target: int) -> Places:
-    """Return the places that a model of the training rows tells of the testing rows."""
-    from sklearn.ensemble import HistGradientBoostingClassifier
+def quantiles(
+    counts: Mapping[str, int], kind: Cuts, bins: int, epsilon: Fraction, source: BitSource
+) -> list[str]:
+    """Draw cuts near the quantiles, by the exponential mechanism: ascending texts, at most bins - 1."""
+    scale = 10**kind.decimals
+    low, high = ((Fraction(end) * scale).__floor__() for end in (kind.low, kind.high))
+    at: Counter[int] = Counter()
+    for text, times in counts.items():
+        number = kind.numbers.read(text)
+        if (
+            number is not None
+        ):  # beyond the range they count as its ends; a huge exponent is never written out
+            inside = min(max(number, kind.low), kind.high)
+            at[(Fraction(inside) * scale).__floor__()] += times
+    values = sorted({low, high, *at})
+    below = list(accumulate(at[value] for value in values))
+    total = below[-1]
+    widths = [after - value for value, after in pairwise(values)]  # candidates value + 1 .. after
+    cuts = set()
+    for i in range(1, bins):
+        scores = [-abs((bins - i) * reached - i * (total - reached)) for reached in below[:-1]]
+        chosen = select(
+            scores, epsilon=epsilon / (bins - 1), sensitivity=bins, base_measure=widths, rng=source
+        ).index
+        cuts.add(values[chosen] + 1 + uniform_below(widths[chosen], source))
+    return [_plain(Fraction(cut, scale), kind.decimals) for cut in sorted(cuts)]
 
-    places = training[:, target]
-    if (places == places[0]).all():
-        return np.full(len(testing), places[0])
-    others = [c for c in range(len(domain.sizes)) if c != target]
-    named = [not domain.columns[c].ordered and 2 < domain.sizes[c] <= _MOST_CATEGORIES for c in others]
-    model = HistGradientBoostingClassifier(
-        random_state=0, early_stopping=False, categorical_features=np.array(named)
-    )
-    model.fit(training[:, others], places)
-    told: Places = model.predict(testing[:, others])
-    return told
+
+def frequent(
+    counts: Mapping[str, int], epsilon: Fraction, delta: Fraction, neighbours: Neighbours, source: BitSource
+) -> list[str]:
+    """Keep the texts whose noisy counts reach the threshold, sorted; of too many the most frequent."""
+    steps = 1 if neighbours is Neighbours.ADD_REMOVE else 2
+    rate = epsilon / steps
+    least = threshold(rate, delta / steps)
+    texts = sorted(counts)
+    noise = two_sided_geometric(rate, len(texts), source).tolist()
+    noisy = [(counts[text] + each, text) for text, each in zip(texts, noise, strict=True)]
+    kept = sorted((pair for pair in noisy if pair[0] >= least), reverse=True)
+    return sorted(text for _, text in kept[: MAX_PLACES - 2])
+
+
+def threshold(rate: Fraction, chance: Fraction) -> int:
+    """Return the least T >= 2 with exp(-rate (T - 1)) <= chance, or one more: exactly, by enclosures.
+
+    >>> threshold(Fraction(1), Fraction(1, 1000))  # ln 1000 = 6.9...
+    8
+    """
+    precision = 64 + chance.denominator.bit_length()
+
+    def enough(steps: int) -> bool:
+        return Fraction(exp_enclosure(rate * steps, precision)[1], 1 << precision) <= chance
+
+    most = 1
+    while not enough(most):
+        most *= 2
+    least = most // 2
+    while most - least > 1:
+        middle = (least + most) // 2
+        least, most = (least, middle) if enough(middle) else (middle, most)
+    return most + 1
+
+
+def rest(schema: OpenSchema, epsilon: Fraction, delta: Fraction | None) -> tuple[Fraction, Fraction | None]:
+    """Return the epsilon and the delta that learning leaves to the release."""
+    left = 1 - sum((each.share for each in schema.asked), Fraction(0))
+    kept = 1 - sum((each.share for each in schema.asked if each.what == "values"), Fraction(0))
+    return left * epsilon, None if delta is None else kept * delta
+
+
+def _counted(schema: OpenSchema, pieces: Iterable[Piece]) -> dict[str, Counter[str]]:
+    """Count the texts of the columns that learn, without gaps and without what cannot be a category."""
+    counts: dict[str, Counter[str]] = {asked.column: Counter() for asked in schema.asked}
+    for fields, times in pieces:
+        for asked in schema.asked:
+            c = schema.names.index(asked.column)
+            column = schema.outline.columns[c]
+            found = spelled(fields[c], column.numbers.decimal)
+            if found is None:
+                raise DataError(f"column {asked.column!r} holds what is no single value")
+            codes, texts = found
+            weights = [1] * len(codes) if times is None else [int(n) for n in times]
+            for code, weight in zip(codes.tolist(), weights, strict=True):
+                text = texts[code]
+                if text not in ("", *column.gaps) and _can_stand(text, asked):
+                    counts[asked.column][text] += weight
+    return counts
+
+
+def _can_stand(text: str, asked: Asked) -> bool:
+    """Tell whether a text can be a category: of cuts any; others need a name in backticks."""
+    if asked.what == "cuts":
+        return True
+    if text in ("other", "missing") or not text.isprintable() or len(text) > 200:
+        return False
+    try:
+        parse(f"`{asked.column}={text}`")
+    except ValueError:
+        return False
+    return "`" not in text
+
+
+def _plain(number: Fraction, decimals: int) -> str:
+    """Write a number of the grid."""
+    scaled = int(number * 10**decimals)
+    if not decimals:
+        return str(scaled)
+    whole, rest = divmod(abs(scaled), 10**decimals)
+    return f"{'-' if scaled < 0 else ''}{whole}.{rest:0{decimals}}"

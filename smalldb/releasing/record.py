@@ -49,6 +49,15 @@ class Universe(TypedDict):
     valid: str | list[str | int] | None
 
 
+class RecordedLearning(TypedDict):
+    """A column whose places were learned from the data, and what that cost of the whole."""
+
+    column: str
+    what: str
+    epsilon: str
+    delta: str | None
+
+
 class Versions(TypedDict):
     """What made the release."""
 
@@ -72,6 +81,7 @@ class Record(TypedDict):
     n: NotRequired[int | None]
     queries: Queries
     universe: Universe
+    learned: NotRequired[list[RecordedLearning]]
     bounds: NotRequired[dict[str, Any] | None]
     private: bool
     warning: NotRequired[str]
@@ -126,6 +136,16 @@ def make_record(plan: Plan, *, private: bool, drawn: Drawn | None = None) -> Rec
     if not domain.binary:
         record["universe"]["columns"] = [
             {"name": column.name, "places": list(column.labels)} for column in domain.columns
+        ]
+    if plan.learned:
+        record["learned"] = [
+            {
+                "column": each.column,
+                "what": each.what,
+                "epsilon": as_text(each.epsilon),
+                "delta": None if each.delta is None else as_text(each.delta),
+            }
+            for each in plan.learned
         ]
     if plan.neighbours is Neighbours.ADD_REMOVE:
         del record["n"]

@@ -1,7 +1,7 @@
 """The data's whole way: from a table to a synthetic table and its record."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, TypeAlias, Unpack, assert_never, final, overload
 
@@ -11,15 +11,19 @@ import pandas as pd
 from queries import DataError, Domain, QueryClass, Rows, Workload
 from queries.domain import Bits
 from queries.frames import as_frame, as_given, universe_of
+from smalldb.answers import read_delta
 from smalldb.counting import Census
 from smalldb.exact.bits import BitSource, bit_source
 from smalldb.exact.integers import uniform_permutation
-from smalldb.mechanisms import MAX_N, Neighbours
+from smalldb.exact.numbers import positive
+from smalldb.mechanisms import MAX_N, Neighbours, relation_of
 from smalldb.planning import Plan, Settings, plan
 from smalldb.releasing.evaluation import evaluate
+from smalldb.releasing.learning import check_persons, learn, rest
 from smalldb.releasing.record import Record, make_record
 from smalldb.schema import Schema
-from smalldb.schema.arguments import SchemaLike, counted, schema_or_none
+from smalldb.schema.arguments import SchemaLike, counted, open_or_none
+from smalldb.schema.learned import OpenSchema
 
 Table: TypeAlias = Any
 """A table of pandas, Polars or Arrow, or `queries.Rows`."""
@@ -203,7 +207,8 @@ def release(
     schema
         In place of `domain`: a `smalldb.schema.Schema`, the path of its file, or its text. The synthetic
         table has the columns of the data again. Its rows are in random order, and a value is drawn from its
-        bin, uniformly: both are post-processing.
+        bin, uniformly: both are post-processing. Columns with ``values = "learn"`` or ``cuts = "learn"``
+        spend their share of epsilon first, to learn their places from the data.
     middle
         With a schema: whether each bin is its middle instead, and the rows stay in the mechanism's order.
     neighbours
@@ -255,7 +260,14 @@ def release(
     ((3, 2), ['int64', 'bool'], False)
     """
     source = bit_source(rng)
-    known = schema_or_none(schema, domain)
+    wished = open_or_none(schema, domain)
+    if isinstance(wished, OpenSchema):
+        if isinstance(data, Plan):
+            raise TypeError(
+                "a plan cannot know places that are learned: release(data, schema=..., epsilon=...)"
+            )
+        return _learning(data, queries, wished, middle, source, progress, settings)
+    known = wished
     if middle and known is None:
         raise ValueError("middle is for tables with a schema: without one, a bin is its label")
     if isinstance(data, Plan):
@@ -271,6 +283,35 @@ def release(
     if queries is None and known is not None:
         queries = known.queries
     return _carry_out(plan(universe, queries, n=n, **settings), data, known, middle, source, progress)
+
+
+def _learning(
+    data: object,
+    queries: Any,
+    schema: OpenSchema,
+    middle: bool,
+    source: BitSource,
+    progress: bool,
+    settings: dict[str, Any],
+) -> Release:
+    """Learn the places that the schema asks for, then release with what is left of the privacy."""
+    if isinstance(data, Rows):
+        raise TypeError("places are learned from a table: give the table, not its counted rows")
+    check_persons(settings.get("rows_per_person", 1))
+    table, relation = as_frame(data), relation_of(settings.get("neighbours", Neighbours.REPLACE_ONE))
+    n = len(table) if relation is Neighbours.REPLACE_ONE else None
+    if n == 0:
+        raise ValueError(EMPTY)
+    outline = schema.outline
+    queries = outline.queries if queries is None else queries
+    plan(outline.domain, queries, n=n, **settings)  # what can be refused without the data is refused here
+    epsilon, delta = positive(settings["epsilon"], "epsilon"), read_delta(settings.get("delta"))
+    made, learned = learn(
+        schema, outline.pieces(table), epsilon=epsilon, delta=delta, neighbours=relation, source=source
+    )
+    left = dict(zip(("epsilon", "delta"), rest(schema, epsilon, delta), strict=True))
+    planned = replace(plan(made.domain, queries, n=n, **(settings | left)), learned=learned)
+    return _carry_out(planned, data, made, middle, source, progress)
 
 
 def _table(data: object) -> pd.DataFrame | Rows:

@@ -2,14 +2,16 @@
 
 import os
 import re
+from pathlib import Path
 from typing import TypeAlias
 
 from queries import Domain, Rows
 from queries.frames import as_frame, rows_of, universe_of
+from smalldb.schema.learned import OpenSchema
 from smalldb.schema.mapping import Schema
 from smalldb.schema.parsing import parse_schema, read_schema
 
-SchemaLike: TypeAlias = Schema | str | os.PathLike[str]
+SchemaLike: TypeAlias = Schema | OpenSchema | str | os.PathLike[str]
 """A schema, the path of its file, or its text."""
 
 
@@ -20,13 +22,40 @@ def as_schema(given: SchemaLike) -> Schema:
     """
     if isinstance(given, Schema):
         return given
+    if isinstance(given, OpenSchema):
+        return parse_schema(given.text)  # says why not
     if not isinstance(given, str | os.PathLike):
         raise TypeError(
             f"schema must be a Schema, the path of its file or its text, not {type(given).__name__}"
         )
-    if isinstance(given, str) and re.search(r"[\n=]", given) and not os.path.exists(given):
-        return parse_schema(given)
-    return read_schema(os.fspath(given))
+    return read_schema(os.fspath(given)) if _is_path(given) else parse_schema(os.fspath(given))
+
+
+def open_or_none(given: SchemaLike | None, domain: object = None) -> Schema | OpenSchema | None:
+    """Return the schema of an argument, which may have columns that are to learn their places.
+
+    Errors as `schema_or_none`.
+    """
+    if isinstance(given, OpenSchema) and domain is None:
+        return given
+    if isinstance(given, str | os.PathLike) and domain is None:
+        path = os.fspath(given) if _is_path(given) else None
+        try:
+            text = os.fspath(given) if path is None else Path(path).read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            text = ""  # told below
+        if re.search(r"=\s*[\"']learn[\"']", text):
+            try:
+                made = OpenSchema(text)
+            except ValueError as error:
+                raise ValueError(str(error) if path is None else f"{path}: {error}") from error
+            if made.asked:
+                return made
+    return schema_or_none(given, domain)
+
+
+def _is_path(given: str | os.PathLike[str]) -> bool:
+    return not isinstance(given, str) or re.search(r"[\n=]", given) is None or os.path.exists(given)
 
 
 def schema_or_none(given: SchemaLike | None, domain: object = None) -> Schema | None:

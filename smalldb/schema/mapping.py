@@ -118,10 +118,16 @@ class Schema:
         DataError
             A field that its column gives no place, a row that `valid` rules out, a count that is none.
         """
-        table = as_frame(frame)
-        places = self.chosen(list(table.columns), counts)
-        chunks = (table.iloc[i : i + CHUNK] for i in range(0, len(table), CHUNK))
-        return self.count((([chunk.iloc[:, j] for j in places], None) for chunk in chunks), counts)
+        return self.count(self.pieces(as_frame(frame), counts), counts)
+
+    def pieces(self, frame: pd.DataFrame, counts: str | None = None) -> Iterator[Piece]:
+        """Return the columns of the schema, and one of counts behind them, as pieces of a table.
+
+        Errors as `chosen`, at once.
+        """
+        places = self.chosen(list(frame.columns), counts)
+        chunks = (frame.iloc[i : i + CHUNK] for i in range(0, len(frame), CHUNK))
+        return (([chunk.iloc[:, j] for j in places], None) for chunk in chunks)
 
     def count(self, pieces: Iterable[Piece], counts: str | None = None) -> Rows:
         """Count the rows of a table that comes in pieces; memory grows with the distinct rows only.

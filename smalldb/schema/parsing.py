@@ -2,11 +2,14 @@
 
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, final
 
 from queries.expressions import suggestion
+from smalldb.exact.numbers import as_fraction
 from smalldb.schema.columns import Column
 from smalldb.schema.kinds import Categories, Cuts, Dates, Flag, Integers, Kind, Times
 from smalldb.schema.kinds.numbers import NumberFormat
@@ -17,12 +20,13 @@ _Type: TypeAlias = "type | tuple[type, ...]"
 
 _TOP: dict[str, _Type] = {"columns": dict, "valid": (str, list), "queries": str, "ignore": (str, list)}
 _SHARED: dict[str, _Type] = {"kind": str, "missing": (bool, list), "unknown": str, "dtype": str}
+_LEARNS: dict[str, _Type] = {"share": (str, int, Decimal)}
 _SIGNS: dict[str, _Type] = {"decimal": str, "thousands": str}
 _BINS: dict[str, _Type] = {"cuts": list, "range": list, "bins": int}
 _KEYS: dict[str, dict[str, _Type]] = {
     "bool": {"true": list, "false": list},
-    "categories": {"values": list, "groups": dict, "coding": str},
-    "cuts": {**_BINS, "decimals": int, **_SIGNS, "coding": str},
+    "categories": {"values": (str, list), "groups": dict, **_LEARNS, "coding": str},
+    "cuts": {**_BINS, "cuts": (str, list), "decimals": int, **_SIGNS, **_LEARNS, "coding": str},
     "integers": {"range": list, **_SIGNS, "coding": str},
     "dates": {**_BINS, "format": str, "coding": str},
     "times": {**_BINS, "coding": str},
@@ -49,7 +53,9 @@ _NAMED: dict[_Type, str] = {
     list: "a list, in square brackets",
     (bool, list): "true, false or a list of texts",
     (str, list): "a text or a list of texts",
+    (str, int, Decimal): 'a share of epsilon, such as "1/20"',
 }
+LEARN, MAX_LEARNED = "learn", 64  # bins
 
 
 class _Fault(NamedTuple):
@@ -77,24 +83,62 @@ def read_schema(path: str) -> Schema:
         raise ValueError(f"{path}: {error}") from error
 
 
+@final
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A column that is to learn its places.
+
+    Attributes
+    ----------
+    column
+        Its name.
+    what
+        "values" or "cuts".
+    share
+        Of epsilon, and for values of delta.
+    bins
+        How many, of cuts.
+    """
+
+    column: str
+    what: str
+    share: Fraction
+    bins: int = 0
+
+
 def parse_schema(text: str) -> Schema:
     r"""Read a schema from the text of a TOML file; errors as `read_schema`, without the file.
 
     >>> parse_schema('[columns.age]\nkind = "cuts"\ncuts = [18, 65]\nrange = [0, 99]').domain.attributes
     ('age>=18', 'age>=65')
     """
+    schema, asked = parsed(text)
+    if asked:
+        raise ValueError(
+            f"column {asked[0].column!r} learns its places from the data, for a share of epsilon: "
+            "that takes smalldb.release(data, schema=...) or generate(...)"
+        )
+    return schema
+
+
+def parsed(text: str, learned: Mapping[str, Sequence[str]] | None = None) -> tuple[Schema, tuple[Asked, ...]]:
+    """Read a schema, with what was learned or a stand-in for it, and which columns are to learn."""
     try:
         given = tomllib.loads(text, parse_float=Decimal)
     except tomllib.TOMLDecodeError as error:
-        raise ValueError(f"not TOML: {' '.join(str(error).split())}") from error
+        said = " ".join(str(error).split())
+        raise ValueError(f"not TOML, as a schema is (see smalldb schema init): {said}") from error
     except RecursionError as error:
         raise ValueError("not TOML of a schema: it is nested too deeply") from error
     wrong: list[tuple[str, tuple[str, ...]]] = []  # with the path of the key
     wrong += [(said, (key or "",)) for said, key in _faults(given, _TOP, (("columns",),))]
-    columns = []
+    columns, asked = [], []
     tables = given.get("columns")
     for name, described in tables.items() if isinstance(tables, dict) else ():
         try:
+            if isinstance(described, dict) and (what := _what_learns(described)) is not None:
+                asked.append(_asked(name, described, what))
+                described = _filled(described, what, (learned or {}).get(name))
             columns.append(_column(name, described))
         except _Wrong as error:
             for said, key in error.faults:
@@ -109,7 +153,8 @@ def parse_schema(text: str) -> Schema:
     queries, valid = given.get("queries"), given.get("valid")
     if not wrong:
         try:
-            return Schema(tuple(columns), valid if isinstance(valid, str) else rules, queries, ignored or ())
+            stated = valid if isinstance(valid, str) else rules
+            return Schema(tuple(columns), stated, queries, ignored or ()), tuple(asked)
         except ValueError as error:
             key = "queries" if str(error).startswith("unknown query") else "valid"
             wrong.append((str(error), (key,)))
@@ -128,6 +173,49 @@ class _Wrong(ValueError):
     def __init__(self, *faults: _Fault) -> None:
         super().__init__(*faults)
         self.faults = faults
+
+
+def _what_learns(given: Mapping[str, Any]) -> str | None:
+    """Tell what a column learns: "values", "cuts" or None."""
+    for kind, what in (("categories", "values"), ("cuts", "cuts")):
+        if given.get("kind") == kind and isinstance(given.get(what), str):
+            return what
+    return None
+
+
+def _asked(name: str, given: Mapping[str, Any], what: str) -> Asked:
+    if given[what] != LEARN:
+        raise _Wrong(_Fault(f'{what} must be a list, in square brackets, or "{LEARN}"', what))
+    if "share" not in given:
+        example = 'say which, for example share = "1/20"'
+        raise _Wrong(_Fault(f'{what} = "{LEARN}" spends a share of epsilon: {example}', what))
+    if what == "values" and given.get("unknown") not in ("other", "missing"):
+        raise _Wrong(
+            _Fault('values = "learn" needs unknown = "other" (or "missing"), for those not learned', what)
+        )
+    bins = given.get("bins", 0)
+    if what == "cuts" and (
+        not isinstance(bins, int) or isinstance(bins, bool) or not 2 <= bins <= MAX_LEARNED
+    ):
+        raise _Wrong(_Fault(f'cuts = "learn" needs bins: how many, from 2 to {MAX_LEARNED}', what))
+    try:
+        spent = as_fraction(given["share"], "share")
+    except (ValueError, TypeError) as error:
+        raise _Wrong(_Fault(str(error), "share")) from error
+    if not 0 < spent < 1:
+        raise _Wrong(_Fault("share must be above 0 and below 1", "share"))
+    return Asked(name, what, spent, bins)
+
+
+def _filled(given: Mapping[str, Any], what: str, places: Sequence[str] | None) -> dict[str, Any]:
+    """Return the table of a column with its places, learned or made up, in place of the wish for them."""
+    filled = {key: value for key, value in given.items() if key not in ("share", what)}
+    if what == "values":
+        return {**filled, "values": ["?", "??"] if places is None else [*places]}
+    if places is not None:
+        filled.pop("bins", None)
+        return {**filled, "cuts": [*places]}
+    return filled
 
 
 def _column(name: str, given: object) -> Column:

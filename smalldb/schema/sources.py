@@ -89,7 +89,10 @@ def duckdb_dtypes(path: str, table: str) -> dict[str, object]:
         pass  # the usual error where it cannot be read
     try:
         with duckdb.connect(path, read_only=True) as base:
-            return dict(base.sql(f"FROM {_identifier(table)} LIMIT 0").df().dtypes)
+            empty = base.sql(f"FROM {_identifier(table)} LIMIT 0")
+            texts = {name for name, kind in zip(empty.columns, empty.types, strict=True) if kind == "VARCHAR"}
+            dtypes = empty.df().dtypes.items()
+            return {str(name): "str" if name in texts else dtype for name, dtype in dtypes}
     except duckdb.Error as error:
         raise ValueError(f"DuckDB cannot read a table {table!r} in {path}") from error
 

@@ -391,10 +391,13 @@ def _json_pieces(path: str, wanted: Sequence[str], others: Collection[str] | Non
 def _column(fields: list[str], name: str) -> list[int]:
     """Read yes/no fields, in lower case."""
     if "" in fields:
-        raise DataError(f"column {name!r} has missing values: expected 0/1 or true/false throughout")
+        raise DataError(
+            f"column {name!r} has missing values: expected 0/1 or true/false throughout; a schema "
+            "gives gaps a place (--schema, see smalldb schema init)"
+        )
     if not _FIELDS.keys() >= {*fields}:
         raise DataError(
             f"column {name!r} is not spelled 0/1 or true/false throughout: for other columns generate and "
-            "evaluate take --schema"
+            "evaluate take --schema (see smalldb schema init)"
         )
     return [_FIELDS[field] for field in fields]

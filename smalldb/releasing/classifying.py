@@ -1,0 +1,99 @@
+"""Train on synthetic rows, test on real ones; for the curator. Extra ``learn``."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from queries import Domain, Rows
+from queries.expressions import suggestion
+from queries.packing import Places
+from smalldb.exact.bits import SeededBits
+from smalldb.releasing.baselines import apart
+
+REAL = "real"
+_MOST_CATEGORIES = 255  # of a column that trees split by sets of places
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """How well a classifier of the target does on real rows that it has not seen. Confidential.
+
+    Attributes
+    ----------
+    accuracy
+        The share of rows whose place it tells.
+    balanced
+        The mean of that over the places of the target.
+    """
+
+    accuracy: float
+    balanced: float
+
+
+def column_named(domain: Domain, target: str) -> int:
+    """Return the number of a column; ValueError where there is none, or no other column beside it."""
+    if target not in domain.names:
+        raise ValueError(f"target: no column {target!r}{suggestion(target, domain.names)}")
+    if len(domain.names) == 1:
+        raise ValueError("target: there is no other column to tell it from")
+    return domain.names.index(target)
+
+
+def check_learning() -> None:
+    """Refuse where scikit-learn is missing: ValueError."""
+    try:
+        import sklearn.ensemble  # noqa: F401 - only whether it is there
+    except ImportError as error:
+        raise ValueError("a target needs scikit-learn: pip install 'smalldb[learn]'") from error
+
+
+def learned(real: Rows, tables: Mapping[str, Rows], target: int) -> dict[str, Learned]:
+    """Train a classifier of a column's places on each table, and on half of the real rows; test on the rest.
+
+    Boosted trees (histogram gradient boosting of scikit-learn, as it comes, with a fixed seed) see the places
+    of all other columns. The halves are taken at random, by a fixed seed. No more than 2^18 rows are taken.
+
+    Parameters
+    ----------
+    real
+        Counted rows; at least two, which stand in both halves.
+    tables
+        Tables of the same domain, at least one row each, by name.
+    target
+        The column.
+
+    Returns
+    -------
+    dict
+        By name of a table; "real" is the model of the other half of the real rows.
+    """
+    rows = apart(real, SeededBits(0))
+    half = len(rows) // 2
+    if not half:
+        return {}
+    training = {REAL: rows[half:]} | {name: apart(table, SeededBits(0)) for name, table in tables.items()}
+    truth = rows[:half, target]
+    found = {}
+    for name, given in training.items():
+        right = _told(real.domain, given, rows[:half], target) == truth
+        by_place = [float(right[truth == place].mean()) for place in np.unique(truth)]
+        found[name] = Learned(float(right.mean()), float(np.mean(by_place)))
+    return found
+
+
+def _told(domain: Domain, training: Places, testing: Places, target: int) -> Places:
+    """Return the places that a model of the training rows tells of the testing rows."""
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    places = training[:, target]
+    if (places == places[0]).all():
+        return np.full(len(testing), places[0])
+    others = [c for c in range(len(domain.sizes)) if c != target]
+    named = [not domain.columns[c].ordered and 2 < domain.sizes[c] <= _MOST_CATEGORIES for c in others]
+    model = HistGradientBoostingClassifier(
+        random_state=0, early_stopping=False, categorical_features=np.array(named)
+    )
+    model.fit(training[:, others], places)
+    told: Places = model.predict(testing[:, others])
+    return told

@@ -1,0 +1,87 @@
+"""Columns whose places a release shall learn from the data, for a stated share of its privacy."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import final
+
+from smalldb.schema.kinds import Cuts
+from smalldb.schema.mapping import Schema
+from smalldb.schema.parsing import Asked, parsed
+
+Places = Mapping[str, Sequence[str]]
+"""By column, the values or the cuts that were learned, as texts."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """What the places of a column cost, and how many there are; public.
+
+    Attributes
+    ----------
+    column
+        Its name.
+    what
+        "values" or "cuts".
+    epsilon, delta
+        Of learning them; exact. The delta of cuts is None: they are pure.
+    """
+
+    column: str
+    what: str
+    epsilon: Fraction
+    delta: Fraction | None = None
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class OpenSchema:
+    """A schema some of whose columns are to learn their places: ``values = "learn"``, ``cuts = "learn"``.
+
+    Parameters
+    ----------
+    text
+        Of the TOML file.
+
+    Attributes
+    ----------
+    asked
+        The columns that learn.
+    outline
+        The schema with a stand-in for what is learned: its names, gaps and what it ignores are true.
+
+    Raises
+    ------
+    ValueError
+        As `smalldb.schema.parse_schema`; shares that leave nothing to the release.
+    """
+
+    text: str
+    asked: tuple[Asked, ...] = field(init=False)
+    outline: Schema = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        outline, asked = parsed(self.text)
+        spent = sum((each.share for each in asked), Fraction(0))
+        if spent >= 1:
+            raise ValueError("share: the shares of all columns that learn must add up to less than 1")
+        object.__setattr__(self, "outline", outline)
+        object.__setattr__(self, "asked", asked)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return self.outline.names
+
+    def learned(self, places: Places) -> Schema:
+        """Return the schema with the places that were learned; errors as `smalldb.schema.parse_schema`."""
+        return parsed(self.text, places)[0]
+
+
+def bins_of(asked: Asked, outline: Schema) -> Cuts:
+    """Return the kind of a column that learns cuts: its range and the digits of its numbers."""
+    kind = outline.columns[outline.names.index(asked.column)].kind
+    if not isinstance(kind, Cuts):
+        raise TypeError(f"column {asked.column!r} has no cuts")
+    return kind

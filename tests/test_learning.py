@@ -1,0 +1,219 @@
+"""Places learned from the data: exact laws, what they cost, and that nothing is learned unasked."""
+
+import json
+from collections import Counter
+from fractions import Fraction
+from itertools import product
+from math import ceil, exp, log
+
+import jsonschema
+import pandas as pd
+import pytest
+from calling import called
+
+import smalldb
+from smalldb.exact.bits import SeededBits
+from smalldb.mechanisms import Neighbours
+from smalldb.releasing import learning
+from smalldb.releasing.evaluation import evaluate
+from smalldb.releasing.learning import frequent, quantiles, threshold
+from smalldb.releasing.ledger import Ledger
+from smalldb.releasing.record import record_schema
+from smalldb.schema import Cuts, Schema, parse_schema
+from smalldb.schema.learned import OpenSchema
+
+TOWN = 'columns.town = { kind = "categories", values = "learn", share = "1/10", unknown = "other" }\n'
+PAY = (
+    'columns.pay = { kind = "cuts", cuts = "learn", bins = 4, range = [0, 100], share = 0.2, '
+    "missing = true }\n"
+)
+FLAG = 'columns.flag.kind = "bool"\n'
+FRAME = pd.DataFrame(
+    {
+        "town": ["Leeds"] * 400 + ["York"] * 300 + ["secret"] + ["Hull"] * 99,
+        "pay": [*range(100)] * 7 + [None] * 100,
+        "flag": [True, False] * 400,
+    }
+)
+
+
+def naive_scores(values, low, high, bins, i):
+    """The score of every candidate on the grid, as the definition has it."""
+    inside = [min(max(value, low), high) for value in values]
+    return {
+        cut: -abs((bins - i) * sum(v < cut for v in inside) - i * sum(v >= cut for v in inside))
+        for cut in range(low + 1, high + 1)
+    }
+
+
+@pytest.mark.parametrize("values", [[], [3], [0, 0, 9, 12, -4], [5, 5, 5], [1, 2, 3, 4, 8]])
+def test_scores_of_cuts_are_those_of_the_definition(monkeypatch, values):
+    seen, select = [], learning.select
+
+    def spy(scores, *, base_measure, **keywords):
+        seen.append((scores, base_measure, keywords["epsilon"], keywords["sensitivity"]))
+        return select(scores, base_measure=base_measure, **keywords)
+
+    monkeypatch.setattr(learning, "select", spy)
+    cuts = quantiles(Counter(map(str, values)), Cuts([1], 0, 9), 3, Fraction(1), SeededBits(1))
+    assert [int(cut) for cut in cuts] == sorted({int(cut) for cut in cuts})
+    for i, (scores, widths, epsilon, sensitivity) in enumerate(seen, start=1):
+        assert (epsilon, sensitivity) == (Fraction(1, 2), 3)
+        expanded = [score for score, width in zip(scores, widths, strict=True) for _ in range(width)]
+        assert expanded == list(naive_scores(values, 0, 9, 3, i).values())
+
+
+def test_a_row_moves_the_score_of_a_cut_by_at_most_the_number_of_bins():
+    most = 0
+    for values in product(range(4), repeat=3):
+        others = [list(values[:2]), *([*values[:2], v] for v in range(4)), [*values, 0], [*values, 3]]
+        for other, i in product(others, (1, 2)):
+            one, two = (naive_scores(table, 0, 3, 3, i) for table in (values, other))
+            most = max(most, *(abs(one[cut] - two[cut]) for cut in one))
+    assert most == 3
+
+
+def test_cuts_follow_the_exponential_mechanism():
+    values, bins, epsilon = [1, 1, 2, 5], 2, Fraction(2)
+    scores = naive_scores(values, 0, 6, bins, 1)
+    weights = {cut: exp(float(epsilon) * score / (2 * bins)) for cut, score in scores.items()}
+    count = 4000
+    counts = Counter(map(str, values))
+    drawn = [quantiles(counts, Cuts([1], 0, 6), bins, epsilon, SeededBits(i)) for i in range(count)]
+    found = Counter(int(cut) for (cut,) in drawn)
+    expected = {cut: count * weight / sum(weights.values()) for cut, weight in weights.items()}
+
+    def chi(law):
+        return sum((found[cut] - share) ** 2 / share for cut, share in law.items())
+
+    assert chi(expected) < 25
+    sharper = {cut: exp(1.3 * float(epsilon) * score / (2 * bins)) for cut, score in scores.items()}
+    assert chi({cut: count * w / sum(sharper.values()) for cut, w in sharper.items()}) > 25
+
+
+@pytest.mark.parametrize("rate", [Fraction(1, 10), Fraction(1), Fraction(7, 3)])
+@pytest.mark.parametrize("chance", [Fraction(1, 2), Fraction(1, 10**6), Fraction(1, 10**30)])
+def test_a_text_that_one_row_has_is_seen_with_at_most_that_probability(rate, chance):
+    least = threshold(rate, chance)
+    tail = -float(rate) * (least - 1) - log(1 + exp(-float(rate)))  # of 1 + noise >= least
+    assert tail <= log(chance)
+    assert least <= 2 + ceil(-log(chance) / float(rate))
+    assert least >= 1 + -log(chance) / float(rate) - 1e-9
+
+
+@pytest.mark.parametrize("relation", list(Neighbours))
+def test_rare_texts_stay_unseen_and_frequent_ones_are_found(relation):
+    counts = {"often": 300, "rarely": 1, **{f"once {i}": 1 for i in range(200)}}
+    for seed in range(20):
+        assert frequent(counts, Fraction(1), Fraction(1, 10**6), relation, SeededBits(seed)) == ["often"]
+
+
+def test_replacing_a_row_costs_two_steps():
+    """Half of epsilon and of delta for each: the threshold is more than twice as high."""
+    low = threshold(Fraction(1), Fraction(1, 10**6))
+    high = threshold(Fraction(1, 2), Fraction(1, 2 * 10**6))
+    at = {"x": low + 12}
+    assert high > 2 * low - 2
+    args = (Fraction(1), Fraction(1, 10**6))
+    kept = sum(bool(frequent(at, *args, Neighbours.ADD_REMOVE, SeededBits(i))) for i in range(50))
+    passed = sum(bool(frequent(at, *args, Neighbours.REPLACE_ONE, SeededBits(i))) for i in range(50))
+    assert kept == 50
+    assert passed < 40
+
+
+@pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
+def test_a_release_says_what_was_learned_and_adds_up(neighbours):
+    size = {"n_max": 1000} if neighbours == "add-remove" else {}
+    made = smalldb.release(
+        FRAME, schema=TOWN + PAY + FLAG, epsilon=2, delta="1e-6", neighbours=neighbours, rng=1, **size
+    )
+    assert isinstance(made.schema, Schema)
+    assert "secret" not in json.dumps(made.record) + str(made.data["town"].unique())
+    assert {"Leeds", "York", "other"} <= set(made.schema.columns[0].kind.listed)
+    assert 1 <= len(made.schema.columns[1].kind.cuts) <= 3
+    assert made.record["learned"] == [
+        {"column": "town", "what": "values", "epsilon": "0.2", "delta": "0.0000001"},
+        {"column": "pay", "what": "cuts", "epsilon": "0.4", "delta": None},
+    ]
+    jsonschema.validate(made.record, record_schema())
+    assert made.plan.request.epsilon == Fraction(14, 10)
+    assert made.record["privacy"]["epsilon"] == made.record["epsilon"] == "2"
+    assert Fraction(made.record["privacy"]["delta"]) <= Fraction(1, 10**6)
+    assert made.plan.bounded_range is None
+    assert evaluate(FRAME, made.data, schema=made.schema).max_error < 1
+
+
+def test_pure_cuts_stay_pure():
+    made = smalldb.release(FRAME, schema=PAY + FLAG + 'ignore = "*"', epsilon=1, rng=1)
+    assert (made.plan.delta, made.record["delta"]) == (None, None)
+    assert made.record["privacy"] == {"epsilon": "1", "bounded_range": None}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (TOWN.replace(', share = "1/10"', ""), "spends a share of epsilon: say which"),
+        (TOWN.replace(', unknown = "other"', ""), 'needs unknown = "other"'),
+        (TOWN.replace('"1/10"', '"3/2"'), "share must be above 0 and below 1"),
+        (TOWN.replace('"learn"', '"lern"'), 'values must be a list, in square brackets, or "learn"'),
+        (PAY.replace("bins = 4, ", ""), "needs bins"),
+        (PAY.replace(", range = [0, 100]", ""), "range is missing"),
+        (PAY.replace("0.2", "0.9") + TOWN, "must add up to less than 1"),
+        (FLAG.replace('"bool"', '"bool"\ncolumns.flag.values = "learn"'), "unknown key 'values'"),
+    ],
+)
+def test_a_wish_to_learn_that_is_incomplete_is_refused(text, message):
+    with pytest.raises(ValueError, match=message):
+        smalldb.release(FRAME, schema=text + 'ignore = "*"', epsilon=1, delta="1e-6")
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda text: parse_schema(text), "learns its places from the data"),
+        (lambda text: smalldb.plan(schema=text, n=9, epsilon=1), "learns its places from the data"),
+        (lambda text: evaluate(FRAME, FRAME, schema=text), "learns its places from the data"),
+        (lambda text: evaluate(FRAME, FRAME, schema=OpenSchema(text)), "learns its places from the data"),
+        (lambda text: smalldb.release(FRAME, schema=text, epsilon=1), "needs a delta"),
+        (lambda text: smalldb.release(FRAME.iloc[:0], schema=text, epsilon=1, delta="1e-6"), "no rows"),
+        (
+            lambda text: smalldb.release(FRAME.iloc[:3], schema=text, epsilon=1, delta="1e-6"),
+            "no value is frequent enough",
+        ),
+    ],
+)
+def test_nothing_is_learned_unasked(call, message):
+    with pytest.raises(ValueError, match=message) as caught:
+        call(TOWN + FLAG + 'ignore = "*"')
+    assert "secret" not in str(caught.value)
+
+
+def test_a_plan_cannot_know_what_is_learned():
+    planned = smalldb.plan(schema=FLAG, n=len(FRAME), epsilon=1)
+    with pytest.raises(TypeError, match="a plan cannot know places that are learned"):
+        smalldb.release(planned, FRAME, schema=PAY + FLAG)
+
+
+def test_the_command_learns_and_the_ledger_is_spent_first(tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    FRAME.to_csv("data.csv", index=False)
+    (tmp_path / "s.toml").write_text(PAY + FLAG + 'ignore = ["town"]')
+    common = ("generate", "data.csv", "--schema", "s.toml", "--epsilon", "1")
+    code, _, err = called(
+        capfd, *common, "-o", "out.csv", "--record", "r.json", "--ledger", "l", "--budget", "2"
+    )
+    assert code == 0, err
+    assert "0.2 of epsilon was spent on learning the places of pay" in err
+    assert Ledger("l").read().spent == 1
+    record = json.loads((tmp_path / "r.json").read_text())
+    assert (record["privacy"]["epsilon"], record["learned"][0]["epsilon"]) == ("1", "0.2")
+    assert list(pd.read_csv("out.csv").columns) == ["pay", "flag"]
+    (tmp_path / "s.toml").write_text(TOWN + FLAG + 'ignore = ["pay"]')
+    code, _, err = called(capfd, *common, "-o", "none.csv")
+    assert (code, (tmp_path / "none.csv").exists()) == (2, False)
+    assert "needs a delta" in err
+    code, _, err = called(capfd, *common, "--delta", "1e-6", "-o", "some.csv")
+    assert code == 0, err
+    assert "secret" not in (tmp_path / "some.csv").read_text()
+    code, _, err = called(capfd, "schema", "show", "s.toml")
+    assert (code, "learns its places" in err) == (2, True)

@@ -1,0 +1,226 @@
+"""Wrong uses, from the documentation and beyond: each is told in one line, with its cause and what to do.
+
+No message shows a value of the data: `SECRETS` stand in the tables and nowhere else.
+"""
+
+import shlex
+
+import pandas as pd
+import pytest
+from calling import called
+
+import smalldb
+from queries import Column, Domain
+from smalldb.releasing.evaluation import evaluate
+from smalldb.schema import parse_schema
+
+SECRETS = ("secret", "31337", "maybe")
+TABLES = {
+    "data.csv": "a,b\n0,1\n1,1\n1,0\n",
+    "empty.csv": "",
+    "header.csv": "a,b\n",
+    "bare.csv": "0,1\n1,1\n",
+    "semicolons.csv": "a;b\n0;1\n",
+    "texts.csv": "a,b\n0,secret\n",
+    "gaps.csv": "a,b\n0,\n",
+    "ragged.csv": "a,b\n0,1,31337\n",
+    "twice.csv": "a,a\n0,1\n",
+    "data.jsonl": '{"a": 31337}\n',
+    "lines.jsonl": '{"id": 1, "age": [31337], "job": "secret"}\n',
+    "people.csv": "id,age,job\n1,17,secret\n2,,none\n3,31337,full\n",
+    "words.csv": "id,age,job\n1,maybe,none\n",
+    "counted.csv": "n,age,job\n31337.5,17,none\n",
+}
+AGE = 'columns.age = { kind = "cuts", cuts = [18], range = [0, 99], missing = true }\n'
+JOB = 'columns.job = { kind = "categories", values = ["none", "full"], unknown = "other" }\n'
+SCHEMAS = {
+    "good.toml": 'ignore = ["id"]\n' + AGE + JOB,
+    "bad.toml": '[columns.age]\nkind = "cutz"\n',
+    "broken.toml": "[columns.age\n",
+    "draft.toml": '[columns.age]\nkind = "cuts"\ncuts = []\nrange = []\n',
+    "wrong.toml": '[columns.age]\nkind = "cuts"\ncuts = [40, 18]\nrange = [0, 99]\n'
+    '[columns.job]\nkind = "bool"\nvalues = [1]\n',
+    "other.toml": 'ignore = ["id"]\n' + AGE + JOB.replace("job", "jobs"),
+    "fewer.toml": 'ignore = ["id"]\n' + AGE,
+    "strict.toml": 'ignore = ["id"]\n' + AGE + JOB.replace(', unknown = "other"', ""),
+    "nogaps.toml": 'ignore = ["id"]\n' + AGE.replace(", missing = true", "") + JOB,
+    "ruled.toml": 'valid = "~`job=full`"\nignore = ["id"]\n' + AGE + JOB,
+    "unruly.toml": 'valid = "jobb"\nignore = ["id"]\n' + AGE + JOB,
+}
+
+COMMANDS = [  # the command, the cause, what to do
+    ("generate data.csv", "required: --epsilon", "generate --help"),
+    ("generate data.csv --epsilon 0", "epsilon must be", "above 0"),
+    ("generate data.csv --epsilon one", "epsilon must be a finite number", "such as '1/2'"),
+    (
+        "generate data.csv --epsilon 1 --delta 1e-9 --mechanism census --rows 3",
+        "delta is for",
+        "leave it out",
+    ),
+    ("generate data.csv --epsilon 1 --rows 0", "argument --rows", "at least 1"),
+    ("generate data.csv --epsilon 1 --rows 3 --alpha 0.5", "--alpha: not allowed", "with argument --rows"),
+    ("generate data.csv --epsilon 1 --neighbours add-remove", "n is private", "give rows or alpha"),
+    ("generate data.csv --epsilon 1 --neighbours swap", "neighbours must be", "add-remove"),
+    ("generate data.csv --epsilon 1 --n-max 100", "n_max is for add-remove", "n itself is public"),
+    ("generate data.csv --epsilon 1 --queries margins:2", "unknown query class", "did you mean 'marginals'?"),
+    ("generate data.csv --epsilon 1 --queries marginals:9", "width 9", "more than the 2 attributes"),
+    ("generate data.csv --epsilon 1 --columns a,c", "data.csv has no column 'c'", "'c'"),
+    ("generate data.csv --epsilon 1 --valid 'a &'", "predicate 'a &'", "expected an attribute name"),
+    ("generate data.csv --epsilon 1 --valid c", "unknown attribute 'c'", "valid"),
+    ("generate data.csv --epsilon 1 --valid 'a & ~a'", "valid leaves no cell", "no row could exist"),
+    ("generate data.csv --epsilon 1 -o out.xlsx", "not 'out.xlsx'", "written as .csv, .jsonl or .parquet"),
+    ("generate data.csv --epsilon 1 -o data.csv", "replace an input", "name another file"),
+    ("generate data.csv --epsilon 1 --record no/such/r.json", "no/such/r.json", "no such folder: no/such"),
+    ("generate data.csv --epsilon 1 --report page.pdf", "'page.pdf'", "must end in .html"),
+    ("generate data.csv --epsilon 1 --confidential", "--confidential", "needs --report"),
+    ("generate data.csv --epsilon 1 --middle", "--middle", "needs --schema"),
+    ("generate data.csv --epsilon 1 --counts n", "--counts", "needs --schema"),
+    ("generate data.csv --epsilon 1 --budget 2", "--budget", "needs --ledger"),
+    ("generate data.csv --epsilon 1 --ledger l", "no ledger yet", "add --budget E"),
+    ("generate data.csv --epsilon 1 --ledger l --budget 0.5", "0.5 of the budget", "needs 1"),
+    ("generate data.csv --epsilon 1 --ledger l --budget 2 --seed 1", "--seed", "is not private"),
+    ("generate data.csv --epsilon 1 --ledger l --budget 2 --delta 1e-9", "pure privacy", "leave out --delta"),
+    ("generate data.csv --epsilon 1 --seed pi", "argument --seed", "expected a whole number"),
+    ("generate data.csv --epsilon 1 --certificate 1", "certificate must be", "below 1"),
+    (
+        "generate data.csv --epsilon 1 --mechanism answer",
+        "invalid choice: 'answer'",
+        "did you mean 'answers'?",
+    ),
+    ("generate data.csv --epsilon 1 --row 3", "unrecognized arguments: --row 3", "did you mean '--rows'?"),
+    ("generate data.csv --epsilon 1 --verbose", "unrecognized arguments: --verbose (", "generate --help"),
+    ("genrate data.csv", "invalid choice: 'genrate'", "did you mean 'generate'?"),
+    ("generate none.csv --epsilon 1", "none.csv", "no such file"),
+    ("generate empty.csv --epsilon 1", "empty.csv is empty", "a first line with column names"),
+    ("generate header.csv --epsilon 1", "no rows", "under add-remove it may be empty"),
+    ("generate bare.csv --epsilon 1", "not data", "the first line must hold column names"),
+    ("generate semicolons.csv --epsilon 1", "semicolons.csv", "must be separated by commas"),
+    ("generate texts.csv --epsilon 1", "column 'b' is not spelled 0/1", "smalldb schema init"),
+    ("generate gaps.csv --epsilon 1", "column 'b' has missing values", "smalldb schema init"),
+    ("generate ragged.csv --epsilon 1", "ragged.csv is not a CSV file", "as many fields in every line"),
+    ("generate twice.csv --epsilon 1", "column name 'a'", "stands more than once"),
+    ("generate data.jsonl --epsilon 1", "data.jsonl", "need a schema (--schema)"),
+    ("generate people.csv --epsilon 1 --schema none.toml", "none.toml", "no such file"),
+    (
+        "generate people.csv --epsilon 1 --schema bad.toml",
+        "kind must be one of",
+        "did you mean 'cuts'? (line 2)",
+    ),
+    ("generate people.csv --epsilon 1 --schema broken.toml", "not TOML", "smalldb schema init"),
+    ("generate people.csv --epsilon 1 --schema draft.toml", "cuts is empty (line 3)", "fill in the draft"),
+    (
+        "generate people.csv --epsilon 1 --schema wrong.toml",
+        "must ascend, each above the one before (line 3)",
+        "(line 7)",
+    ),
+    ("generate people.csv --epsilon 1 --schema unruly.toml", "unknown attribute or place 'jobb'", "(line 1)"),
+    ("generate people.csv --epsilon 1 --schema other.toml", "no column 'jobs'", "did you mean 'job'?"),
+    ("generate people.csv --epsilon 1 --schema fewer.toml", "the schema has no column 'job'", "under ignore"),
+    ("generate people.csv --epsilon 1 --schema strict.toml", "column 'job' has values", 'unknown = "other"'),
+    ("generate people.csv --epsilon 1 --schema nogaps.toml", "column 'age' has missing", "missing = true"),
+    ("generate people.csv --epsilon 1 --schema ruled.toml", "valid", "a row is outside"),
+    ("generate words.csv --epsilon 1 --schema good.toml", "column 'age' has values", "written plainly"),
+    ("generate lines.jsonl --epsilon 1 --schema good.toml", "not JSON lines", "an object in each line"),
+    ("generate counted.csv --epsilon 1 --schema good.toml --counts n", "column 'n'", "whole numbers"),
+    ("generate people.csv --epsilon 1 --schema good.toml --columns age", "--columns", "the schema says it"),
+    ("generate people.csv --epsilon 1 --schema good.toml --spelling 0/1", "--spelling", "the schema says it"),
+    ("generate people.csv --epsilon 1 --schema good.toml --counts age", "column 'age'", "cannot hold counts"),
+    (
+        "generate people.csv --epsilon 1 --schema good.toml --mechanism answers",
+        "column 'age' has 3",
+        "rounds take",
+    ),
+    ("plan --attributes 6 --epsilon 1", "give --n", "or --neighbours add-remove with --n-max"),
+    ("plan --attributes 1.5 --n 10 --epsilon 1", "attributes must be", "names separated by commas"),
+    ("plan --attributes 6 --n 10 --epsilon 1 --neighbours add-remove", "n is private", "leave it out"),
+    ("plan --schema good.toml --valid age --n 10 --epsilon 1", "--valid", "a schema says it"),
+    ("bounds --n 10 --epsilon 1", "--attributes --schema", "is required"),
+    ("bounds --attributes 4 --n 10 --epsilon 1 --against n", "--against", "is for --plot"),
+    ("census data.csv --rows 3 --plot law.png", "a picture", "needs --epsilon"),
+    ("evaluate data.csv people.csv", "people.csv has no column 'a'", "'a'"),
+    ("evaluate data.csv data.csv --record data.csv", "is not a record", "expected JSON"),
+    ("schema init people.csv -o good.toml", "good.toml exists already", "name another file"),
+    (
+        "schema init people.csv --codebook people.csv",
+        "no code book",
+        "must name the columns column and value",
+    ),
+    ("schema init people.csv --codebook good.toml --interactive", "--interactive asks", "leave one out"),
+    ("schema check people.csv", "required: --schema", "schema check --help"),
+    ("schema check data.csv --schema good.toml", "data.csv: the table has no column", "'age'"),
+    ("ledger data.csv", "damaged, or no ledger", "nothing can be spent"),
+    ("account --epsilon 1 2 --releases 3", "releases must be the number of epsilons", "or left out"),
+    ("audit --attributes 2 --n 3 --epsilon 1", "rows must be given", "audit of the census"),
+]
+
+SCHEMA = parse_schema(SCHEMAS["good.toml"])
+FLAGS = pd.DataFrame({"a": [0, 1], "b": [1, 1]})
+PEOPLE = pd.DataFrame({"id": [1, 2], "age": [17, 31337], "job": ["none", "secret"]})
+STRICT = parse_schema(SCHEMAS["strict.toml"])
+CALLS = [
+    (lambda: smalldb.generate(FLAGS), "epsilon", "argument"),
+    (
+        lambda: smalldb.generate(FLAGS, epsilon=1, rng=__import__("random")),
+        "rng must be None",
+        "or a BitSource",
+    ),
+    (lambda: smalldb.generate([[0, 1]], epsilon=1), "not list", "expected a pandas DataFrame"),
+    (lambda: smalldb.generate(PEOPLE, epsilon=1), "column 'id' has values other", "domain=Domain"),
+    (
+        lambda: smalldb.generate(PEOPLE, epsilon=1, domain=SCHEMA),
+        "domain is a queries.Domain",
+        "as schema=...",
+    ),
+    (lambda: smalldb.generate(PEOPLE, epsilon=1, schema=STRICT), "column 'job' has values", "unknown ="),
+    (lambda: smalldb.generate(PEOPLE[["age"]], epsilon=1, schema=SCHEMA), "no column 'job'", "the table has"),
+    (
+        lambda: smalldb.generate(PEOPLE, epsilon=1, schema={"age": [18]}),
+        "not dict",
+        "the path of its file or its text",
+    ),
+    (lambda: smalldb.generate(FLAGS, epsilon=1, middle=True), "middle is for tables", "with a schema"),
+    (lambda: smalldb.plan(6, n=10, epsilon=1), "not int", "such as Domain(frame.columns)"),
+    (lambda: smalldb.plan(Domain(["a"]), "marginals:1", epsilon=1), "n", "must be a whole number"),
+    (lambda: smalldb.census(FLAGS, "margins:1", rows=2), "unknown query class", "did you mean 'marginals'?"),
+    (lambda: evaluate(PEOPLE, PEOPLE, schema=STRICT), "column 'job' has values", "unknown ="),
+    (lambda: Domain({"a": 2}), "takes a list", "Domain([Column(name, places), ...])"),
+    (lambda: Column("age", cuts=[40, 18]), "cuts must ascend", "each above the one before"),
+    (lambda: Domain([Column("job", ["none"])]), "'job'", "at least two places"),
+]
+
+
+def test_there_are_many():
+    assert len({command for command, _, _ in COMMANDS}) == len(COMMANDS) >= 63
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tables")
+    for name, text in (TABLES | SCHEMAS).items():
+        (folder / name).write_text(text)
+    return folder
+
+
+@pytest.mark.parametrize(("command", "cause", "step"), COMMANDS, ids=[command for command, _, _ in COMMANDS])
+def test_a_wrong_command_is_told_in_one_line(tables, monkeypatch, capfd, command, cause, step):
+    monkeypatch.chdir(tables)
+    before = sorted(path.name for path in tables.iterdir())
+    code, out, err = called(capfd, *shlex.split(command))
+    (tables / "l").unlink(missing_ok=True)
+    assert (code, out) == (2, "")
+    assert err.count("\n") == 1 and err.startswith("smalldb")
+    assert cause in err
+    assert step in err
+    assert not any(secret in err for secret in SECRETS)
+    assert sorted(path.name for path in tables.iterdir()) == before
+
+
+@pytest.mark.parametrize(("call", "cause", "step"), CALLS, ids=range(len(CALLS)))
+def test_a_wrong_call_is_told_in_one_line(call, cause, step):
+    with pytest.raises((ValueError, TypeError)) as caught:
+        call()
+    said = str(caught.value)
+    assert cause in said
+    assert step in said
+    assert "\n" not in said
+    assert not any(secret in said for secret in SECRETS)
