@@ -1,9 +1,10 @@
 """The census: how many small databases stand at each score level, exactly."""
 
+from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
@@ -18,6 +19,7 @@ from smalldb.counting.law import Law
 from smalldb.counting.scores import MAX_SCORE, Candidates, Integers, Scores, base_measure, rate_of, too_large
 from smalldb.exact.numbers import Number, positive, whole
 from smalldb.files.checkpoints import Folder, check_running
+from smalldb.showing import drawn, in_notebook
 
 KEPT = 16  # shards of a dynamic program with a checkpoint: little can be lost, and little is counted twice
 
@@ -65,6 +67,16 @@ class Census:
 
     def __repr__(self) -> str:
         return f"<Census of {self.total} small databases of {self.rows} rows: confidential>"
+
+    def _repr_html_(self) -> str:
+        return in_notebook(self)
+
+    def plot(self, epsilon: Number | Sequence[Number] = 1) -> Any:
+        """Draw the law of the error for one epsilon or several, beside the bounds: confidential.
+
+        The bounds are those of replace-one, at beta 0.05. Extra ``plot``.
+        """
+        return drawn(self, epsilon=epsilon)
 
     @property
     def total(self) -> int:

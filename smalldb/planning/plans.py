@@ -6,6 +6,7 @@ from fractions import Fraction
 from queries import Workload
 from smalldb.mechanisms import Mechanism, Neighbours, Request
 from smalldb.mechanisms.noise import plain_noise
+from smalldb.showing import in_notebook
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,9 @@ class Plan:
     runner_up: "Plan | None" = field(default=None, repr=False)
     refused: tuple[str, ...] = ()
     rows_per_person: int = 1
+
+    def _repr_html_(self) -> str:
+        return in_notebook(self)
 
     @property
     def workload(self) -> Workload:

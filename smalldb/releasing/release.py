@@ -16,6 +16,8 @@ from smalldb.mechanisms import MAX_N, Neighbours
 from smalldb.planning import Plan, Settings, plan
 from smalldb.releasing.evaluation import evaluate
 from smalldb.releasing.record import Record, make_record
+from smalldb.showing import drawn as picture_of
+from smalldb.showing import in_notebook, reported
 
 EMPTY = "the table has no rows: nothing to release (under add-remove it may be empty)"
 
@@ -102,11 +104,29 @@ class Release:
             f"<Release: {', '.join(f'{key} {value}' for key, value in self.record.items() if key in public)}>"
         )
 
+    def _repr_html_(self) -> str:
+        return in_notebook(self)
+
     def __reduce__(self) -> tuple[type["Release"], tuple[pd.DataFrame, Record, Plan, Bits]]:
         return Release, (self.data, self.record, self.plan, self.places)  # what is private does not travel
 
     def __getstate__(self) -> None:
         return None
+
+    def plot(self) -> Any:
+        """Draw the shares of the synthetic rows: a picture that a notebook shows. Extra ``plot``."""
+        return picture_of(self)
+
+    def report(self, **choices: Any) -> str:
+        """Write the page about the release: HTML, for publication.
+
+        Parameters
+        ----------
+        choices
+            `title`, `publisher` and `table`, texts; `schema`, what the places stand for; `account`, what a
+            ledger says (`smalldb.reporting.page.About`).
+        """
+        return reported(self, **choices)
 
     @property
     def rows(self) -> Rows:

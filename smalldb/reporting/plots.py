@@ -15,7 +15,7 @@ from smalldb.counting.small import SmallDatabases
 from smalldb.exact.numbers import as_text
 from smalldb.releasing.distances import pair_distances
 from smalldb.releasing.evaluation import joint_shares
-from smalldb.reporting.page.shares import marginals
+from smalldb.reporting.page.shares import Marginal, marginals
 
 Floats = npt.NDArray[np.float64]
 
@@ -124,6 +124,36 @@ def plot_bounds(places: Sequence[float], lines: Mapping[str, Sequence[float]], a
     axes.set_ylabel("error promised")
     axes.grid(True, which="both", alpha=0.25)
     axes.legend(frameon=False)
+    picture = io.BytesIO()
+    figure.savefig(picture, format=form, dpi=150)
+    return picture.getvalue()
+
+
+def plot_shares(shown: Sequence[Marginal], form: str) -> bytes:
+    """Draw the shares of a table's places as bars, column below column; of a release it is public.
+
+    Parameters
+    ----------
+    shown
+        The marginals; of all together the first 200 places are drawn.
+    form
+        One of `FORMATS`.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    labels = [label if len(shown) == 1 else f"{m.column}: {label}" for m in shown for label in m.labels][
+        :DRAWN
+    ]
+    colours = [COLOURS[2 * (c % 2)] for c, m in enumerate(shown) for _ in m.labels][:DRAWN]
+    figure = Figure(figsize=(8, 1.2 + 0.25 * len(labels)), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes, places = figure.subplots(), np.arange(len(labels))
+    axes.barh(places, [s for m in shown for s in m.shares][:DRAWN], color=colours)
+    axes.set_yticks(places, labels)
+    axes.invert_yaxis()
+    axes.set_ylim(len(labels) - 0.4, -0.6)
+    axes.set_xlabel("share of the synthetic rows")
     picture = io.BytesIO()
     figure.savefig(picture, format=form, dpi=150)
     return picture.getvalue()
