@@ -12,7 +12,7 @@ from smalldb.exact.numbers import between_0_and_1, positive, whole
 from smalldb.files.outputs import Outputs
 from smalldb.planning import workload_of
 from smalldb.reporting.plots import check_plotting, plot_bounds
-from smalldb.reporting.words import as_json, brief, rounded_up
+from smalldb.reporting.words import as_csv, as_json, brief, rounded_up
 
 MANY = 10**18  # queries: as far as `bounds.sharp_queries` looks
 AXES = ("n", "epsilon", "rows")
@@ -49,7 +49,9 @@ def add(commands: Commands) -> None:
     command.add_argument("--error", metavar="A", help="also say what this error needs")
     command.add_argument("--plot", metavar="FILE.png", help="draw the error (png, svg, pdf)")
     command.add_argument("--against", choices=AXES, help="what the axis of the picture is (default n)")
-    command.add_argument("--json", action="store_true", help="everything, for machines")
+    how = command.add_mutually_exclusive_group()
+    how.add_argument("--json", action="store_true", help="everything, for machines")
+    how.add_argument("--csv", action="store_true", help="what is promised and needed, as a table")
     command.set_defaults(run=run_bounds)
 
 
@@ -77,6 +79,10 @@ def run_bounds(arguments: argparse.Namespace) -> None:
         if form is not None:
             lines = curves(given, arguments.rows, arguments.candidates, axis)
             outputs.write(arguments.plot, plot_bounds(*lines, axis, form))
+    if arguments.csv:
+        empty = {"name": "", "error": "", "rows": "", "value": "", "note": ""}
+        print(as_csv([empty | row for row in [*promised, *(needed or [])]]), end="")
+        return
     if arguments.json:
         said = {
             "cells": str(cells),

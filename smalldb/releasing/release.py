@@ -143,7 +143,13 @@ class Release:
 
 @overload
 def release(
-    plan: Plan, data: pd.DataFrame | Rows, /, *, rng: int | BitSource | None = None, progress: bool = False
+    plan: Plan,
+    data: pd.DataFrame | Rows,
+    /,
+    *,
+    rng: int | BitSource | None = None,
+    seed: int | None = None,
+    progress: bool = False,
 ) -> Release: ...
 
 
@@ -154,6 +160,7 @@ def release(
     *,
     domain: Domain | None = None,
     rng: int | BitSource | None = None,
+    seed: int | None = None,
     progress: bool = False,
     **settings: Unpack[Settings],
 ) -> Release: ...
@@ -165,12 +172,13 @@ def release(
     *,
     domain: Domain | None = None,
     rng: int | BitSource | None = None,
+    seed: int | None = None,
     progress: bool = False,
     **settings: Any,
 ) -> Release:
     """Release a synthetic table, with its record.
 
-    ``release(plan, data, rng=..., progress=...)`` carries out a plan that was made before; with a table in
+    ``release(plan, data, seed=..., progress=...)`` carries out a plan that was made before; with a table in
     the first place, the plan is made by the way, from the settings and public numbers.
 
     SmallDB is the exponential mechanism over all databases of a small public size, with utility
@@ -219,8 +227,9 @@ def release(
     beta
         Failure probability of the bounds in the record.
     rng
-        None: the operating system's entropy. An int is a seed, for experiments: the record then says
-        that the release is not private. Or a `BitSource`.
+        None: the operating system's entropy. Or a `BitSource`. An int is a seed.
+    seed
+        For experiments: makes the release repeatable, and the record says that it is not private.
     progress
         Show a bar on stderr.
 
@@ -245,10 +254,10 @@ def release(
     >>> made.data.shape, list(made.data.dtypes.astype(str)), made.record["private"]
     ((3, 2), ['int64', 'bool'], False)
     """
-    source = bit_source(rng)
+    source = bit_source(rng, seed)
     if isinstance(data, Plan):
         if domain is not None or settings:
-            raise TypeError("a plan has its domain and settings: release(plan, data, rng=..., progress=...)")
+            raise TypeError("a plan has its domain and settings: release(plan, data, seed=..., progress=...)")
         return _carry_out(data, _table(queries), source, progress)
     table = _table(data)
     universe = universe_of(table, domain)
@@ -305,6 +314,7 @@ def generate(
     *,
     domain: Domain | None = None,
     rng: int | BitSource | None = None,
+    seed: int | None = None,
     progress: bool = False,
     **settings: Unpack[Settings],
 ) -> pd.DataFrame:
@@ -316,4 +326,4 @@ def generate(
     >>> generate(frame, epsilon=1, rows=3).columns.tolist()
     ['a', 'b']
     """
-    return release(data, queries, domain=domain, rng=rng, progress=progress, **settings).data
+    return release(data, queries, domain=domain, rng=rng, seed=seed, progress=progress, **settings).data

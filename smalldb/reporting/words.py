@@ -1,6 +1,9 @@
 """How results are told: a release in a few lines for people, JSON for machines."""
 
+import csv
+import io
 import json
+from collections.abc import Mapping, Sequence
 from math import isfinite
 
 from smalldb.exact.writing import brief as brief
@@ -40,6 +43,15 @@ def privacy(plan: Plan) -> str:
     """Write the guarantee."""
     spent = brief(plan.privacy) if plan.delta is None else f"({brief(plan.privacy)}, {brief(plan.delta)})"
     return f"{spent}-differential privacy"
+
+
+def as_csv(rows: Sequence[Mapping[str, object]]) -> str:
+    """Write rows of the same keys as CSV, with a head."""
+    written = io.StringIO()
+    writer = csv.DictWriter(written, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return written.getvalue()
 
 
 def as_json(said: object) -> str:
