@@ -32,7 +32,8 @@ class Domain:
     Parameters
     ----------
     columns
-        Columns, or the names of yes/no columns. Names of columns and of attributes are distinct.
+        Columns, or the names of yes/no columns. Names of columns and of attributes are distinct. Or how many
+        yes/no columns, which are called x1, x2, ...
     valid
         Which rows can exist: a predicate text such as ``"~(child & married)"``, several of them (rules,
         which all must hold), or the allowed cells as integer codes; None: all. An AND is taken apart, so
@@ -65,10 +66,16 @@ class Domain:
     binary: bool = field(init=False, compare=False, repr=False)
 
     def __init__(
-        self, columns: Iterable[Column | str], valid: str | Iterable[str] | Iterable[int] | None = None
+        self, columns: Iterable[Column | str] | int, valid: str | Iterable[str] | Iterable[int] | None = None
     ) -> None:
         if isinstance(columns, str | Column):
             raise TypeError("attributes must be a list of names, or of columns, not one alone")
+        if isinstance(columns, bool):
+            raise TypeError("attributes must be a list of names, or of columns, not a bool")
+        if isinstance(columns, int):
+            if not 1 <= columns <= 9999:
+                raise ValueError("a domain has from 1 to 9999 yes/no attributes that are only counted")
+            columns = [f"x{i + 1}" for i in range(columns)]
         if isinstance(columns, Mapping):
             raise TypeError("a domain takes a list: Domain([Column(name, places), ...]), not a mapping")
         made = tuple(c if isinstance(c, Column) else Column(c) for c in columns)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from smalldb.commands.options import Parser
 
 DONE, INTERRUPTED = 0, 130  # exit codes
+FILES = ("DATA", "FILE")  # what help calls files, beside all that has a dot: OUT.csv
 WELCOME = """\
 smalldb: synthetic tables under pure differential privacy. Three commands to begin with:
 
@@ -24,7 +25,7 @@ smalldb: synthetic tables under pure differential privacy. Three commands to beg
   smalldb schema init data.csv -o schema.toml              draft what other columns hold (generate --schema)
   smalldb plan --attributes 6 --n 5000 --epsilon 1         what a release would do and promise; no data
 
-All commands: smalldb --help
+All commands: smalldb help. One of them: smalldb help generate
 """
 
 
@@ -38,7 +39,7 @@ def parser() -> "Parser":
         description="Synthetic tables under pure differential privacy.",
         epilog="example: smalldb generate data.csv --epsilon 1 -o synthetic.csv",
     )
-    top.add_argument("--version", action="version", version=f"smalldb {__version__}")
+    top.add_argument("-V", "--version", action="version", version=f"smalldb {__version__}")
     commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for command in (generate, plan, bounds, account, census, evaluate, audit, schema, ledger):
         command.add(commands)
@@ -46,17 +47,33 @@ def parser() -> "Parser":
         import shtab  # of the extra "completion"
 
         shtab.add_argument_to(top, "--print-completion", help="shell completion: bash, zsh or tcsh")
+        _complete(top, shtab.FILE, shtab.DIRECTORY)
     return top
+
+
+def _complete(top: "Parser", file: object, folder: object) -> None:
+    """Have the shell complete the names of files and folders; they are known by what help calls them."""
+    for action in top._actions:
+        if isinstance(action.choices, dict):
+            for command in action.choices.values():
+                _complete(command, file, folder)
+        elif action.metavar == "DIR":
+            action.complete = folder  # type: ignore[attr-defined]
+        elif isinstance(action.metavar, str) and (action.metavar in FILES or "." in action.metavar):
+            action.complete = file  # type: ignore[attr-defined]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; return the exit code: 0 done, 2 refused."""
     if sys.stderr is None:  # closed by the caller
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - for the rest of the process
-    if not (sys.argv[1:] if arguments is None else arguments):
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if not given:
         sys.stderr.write(WELCOME)
         return REFUSED
-    parsed = parser().parse_args(arguments)
+    if given[0] == "help":
+        given = [*given[1:], "--help"]
+    parsed = parser().parse_args(given)
     try:
         parsed.run(parsed)
     except BrokenPipeError:

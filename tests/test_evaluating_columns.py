@@ -112,6 +112,9 @@ def test_many_rows_are_thinned():
     real = Rows.from_places(DOMAIN, np.array([[0, 0, 0, 0], [1, 1, 1, 1]]), np.array([3 << 18, 1 << 18]))
     places = apart(real, SeededBits(1))
     assert (len(places), int(places[:, 0].sum())) == (1 << 18, 1 << 16)
+    found = baselines(real, Fraction(1), Neighbours.REPLACE_ONE)
+    assert (found[INDEPENDENT].n, found[CELLS].n) == (1 << 18, 1 << 20)
+    assert np.abs(found[INDEPENDENT].table((0,)) - np.array([3 << 16, 1 << 16, 0])).max() < 20
 
 
 def test_a_target_is_told_of_real_rows():
@@ -175,5 +178,9 @@ def test_a_private_number_of_rows_weighs_the_noise_by_its_relation(folder, tmp_p
     (tmp_path / "out.json").write_text(json.dumps(record | {"neighbours": "add-remove"}))
     _, out, _ = called(capfd, "evaluate", "data.csv", "out.csv", "--record", "out.json", "--csv")
     assert out == folder.by_column(epsilon="1/2", neighbours="add-remove").to_csv(index=False)
+    record["privacy"] |= {"epsilon": "1", "rows_per_person": 2}
+    (tmp_path / "out.json").write_text(json.dumps(record))
+    _, out, _ = called(capfd, "evaluate", "data.csv", "out.csv", "--record", "out.json", "--csv")
+    assert out == folder.by_column(epsilon="1/2").to_csv(index=False)
     code, _, err = called(capfd, "evaluate", "data.csv", "out.csv", "--epsilon", "-1")
     assert (code, err.startswith("smalldb: epsilon must")) == (2, True)

@@ -176,7 +176,7 @@ def test_numpy_sizes_do_not_wrap():
 
 def test_other_arguments_are_refused():
     arguments = {"n": 10, "epsilon": 1, "rows": 2}
-    for domain in (["a", "b"], pd.DataFrame({"a": [1]}), "a,b"):
+    for domain in ({"a", "b"}, pd.DataFrame({"a": [1]}), "a,b"):
         with pytest.raises(TypeError, match=r"domain must be a queries\.Domain"):
             smalldb.plan(domain, Predicates(["a"]), **arguments)
     with pytest.raises(ValueError, match="mechanism must be"):

@@ -9,6 +9,7 @@ import pandas as pd
 
 from smalldb.auditing.databases import Counts
 from smalldb.exact.numbers import float_above
+from smalldb.showing import in_notebook
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,9 @@ class Audit:
     cap: Fraction | None
     databases: int
     pairs: int
+
+    def _repr_html_(self) -> str:
+        return in_notebook(self)
 
     @property
     def worst_loss(self) -> float:

@@ -17,7 +17,7 @@ from smalldb.files.outputs import Outputs
 from smalldb.planning import plan
 from smalldb.reporting.plots import plot_laws
 from smalldb.reporting.plots_base import check_plotting
-from smalldb.reporting.words import as_json, rounded_up
+from smalldb.reporting.words import as_csv, as_json, rounded_up
 
 
 def add(commands: Commands) -> None:
@@ -45,7 +45,9 @@ def add(commands: Commands) -> None:
         help="keep finished parts in a private folder of this run alone; killed and started again, "
         "it goes on",
     )
-    command.add_argument("--json", action="store_true", help="everything, for machines")
+    how = command.add_mutually_exclusive_group()
+    how.add_argument("--json", action="store_true", help="everything, for machines")
+    how.add_argument("--csv", action="store_true", help="the law as a table: a row for each level of error")
     command.set_defaults(run=run_census)
 
 
@@ -84,6 +86,8 @@ def run_census(arguments: argparse.Namespace) -> None:
             outputs.write(arguments.plot, plot_laws(found, drawn, form))
     if arguments.json:
         print(as_json(census_json(found, drawn)))
+    elif arguments.csv:
+        print(as_csv(census_rows(found, drawn)))
     else:
         print(census_account(found, drawn))
 
@@ -116,6 +120,23 @@ def census_json(found: Census, drawn: Sequence[SmallDatabases]) -> dict[str, Any
         "counts": [str(count) for count in found.counts],
         "laws": laws,
     }
+
+
+def census_rows(found: Census, drawn: Sequence[SmallDatabases]) -> list[dict[str, object]]:
+    """Return a row for each level: its error, how many candidates stand there, and their probabilities."""
+    laws = {
+        f"probability at epsilon {as_text(small.request.epsilon)}": found.law(small.request.epsilon)
+        for small in drawn
+    }
+    return [
+        {
+            "level": int(level),
+            "error": float(found.error(level)),
+            "count": count,
+            **{name: float(law.probabilities[i]) for name, law in laws.items()},
+        }
+        for i, (level, count) in enumerate(zip(found.levels, found.counts, strict=True))
+    ]
 
 
 def census_account(found: Census, drawn: Sequence[SmallDatabases]) -> str:

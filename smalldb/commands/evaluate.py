@@ -8,7 +8,7 @@ from typing import Any
 
 from smalldb.commands.account import read_record
 from smalldb.commands.options import Commands, split_names
-from smalldb.exact.numbers import as_fraction, positive
+from smalldb.exact.numbers import as_fraction, positive, whole
 from smalldb.files.inputs import rereadable
 from smalldb.files.outputs import Outputs
 from smalldb.mechanisms import Neighbours, relation_of
@@ -109,8 +109,13 @@ def _simple(given: str | None, record: Mapping[str, Any] | None) -> tuple[Fracti
     if record is None or not isinstance(privacy, dict):
         return None if given is None else positive(given, "epsilon"), relation
     relation = relation_of(record.get("neighbours", relation))
-    own = privacy.get("epsilon") if given is None else given
-    return positive(as_fraction(own, "epsilon"), "epsilon"), relation
+    if given is not None:
+        return positive(given, "epsilon"), relation
+    # each row gets its part of what a person has
+    rows = whole(privacy.get("rows_per_person", 1), "privacy.rows_per_person")
+    return positive(
+        as_fraction(privacy.get("epsilon"), "privacy.epsilon"), "privacy.epsilon"
+    ) / rows, relation
 
 
 def _stated(record: Mapping[str, Any] | None) -> list[str | None]:

@@ -23,7 +23,7 @@ from smalldb.releasing.ledger import Account, Ledger
 from smalldb.releasing.record import Record, make_record
 from smalldb.releasing.release import Release, check_size, release
 from smalldb.reporting.page import About, Comparison, page
-from smalldb.reporting.words import brief, tell
+from smalldb.reporting.words import as_json, brief, tell
 from smalldb.schema.learned import Learned, OpenSchema
 
 
@@ -78,12 +78,15 @@ def add(commands: Commands) -> None:
     command.add_argument("--ledger", metavar="FILE", help="the data's privacy budget: spend from it first")
     command.add_argument("--budget", metavar="E", help="make the ledger, if there is none, with this budget")
     command.add_argument("--seed", type=integer, metavar="S", help="for experiments: repeatable, NOT private")
+    command.add_argument("--json", action="store_true", help="with -o: the public record on stdout")
     command.add_argument("--quiet", action="store_true", help="no account on stderr")
     command.set_defaults(run=run_generate)
 
 
 def run_generate(arguments: argparse.Namespace) -> None:
     """Release a synthetic table from a file."""
+    if arguments.json and arguments.output is None:
+        raise ValueError("--json needs -o: standard output has the table")
     if sys.stdout is None and arguments.output is None:
         raise ValueError("standard output is closed: name a file with -o")
     if arguments.confidential and arguments.report is None:
@@ -145,6 +148,8 @@ def run_generate(arguments: argparse.Namespace) -> None:
     if arguments.output is None:
         sys.stdout.write(content.decode())
         sys.stdout.flush()
+    elif arguments.json:
+        print(as_json(made.record))
     if not arguments.quiet:
         print(tell(made.record, made.plan), file=sys.stderr)
     if not made.record["private"]:

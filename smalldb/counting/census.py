@@ -1,11 +1,11 @@
 """The census: how many small databases stand at each score level, exactly."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
@@ -22,6 +22,7 @@ from smalldb.exact.numbers import Number, positive, whole
 from smalldb.files.checkpoints import Folder, check_running
 from smalldb.mechanisms import workload_of
 from smalldb.schema.arguments import SchemaLike, counted, schema_or_none
+from smalldb.showing import drawn, in_notebook
 
 KEPT = 16  # shards of a dynamic program with a checkpoint: little can be lost, and little is counted twice
 
@@ -69,6 +70,16 @@ class Census:
 
     def __repr__(self) -> str:
         return f"<Census of {self.total} small databases of {self.rows} rows: confidential>"
+
+    def _repr_html_(self) -> str:
+        return in_notebook(self)
+
+    def plot(self, epsilon: Number | Sequence[Number] = 1) -> Any:
+        """Draw the law of the error for one epsilon or several, beside the bounds: confidential.
+
+        The bounds are those of replace-one, at beta 0.05. Extra ``plot``.
+        """
+        return drawn(self, epsilon=epsilon)
 
     @property
     def total(self) -> int:

@@ -126,20 +126,30 @@ class _CheckedBits:
         return drawn
 
 
-def bit_source(rng: object) -> BitSource:
+def bit_source(rng: object, seed: int | None = None) -> BitSource:
     """
-    Turn the public argument `rng` into a source of bits.
+    Turn the public arguments `rng` and `seed` into a source of bits.
 
     Parameters
     ----------
     rng : None, int or BitSource
         None is the operating system's entropy, an int seeds a reproducible stream that is not private.
+    seed : int, optional
+        The same as an int for `rng`; not both.
 
     Raises
     ------
     TypeError
         Anything else: numpy's and Python's generators are neither secure nor exact sources of bits.
+    ValueError
+        Both are given.
     """
+    if seed is not None:
+        if rng is not None:
+            raise ValueError("give seed or rng, not both")
+        if isinstance(seed, bool) or not isinstance(seed, int):
+            raise TypeError(f"seed must be a whole number, not {type(seed).__name__}")
+        return SeededBits(seed)
     if rng is None:
         return SystemBits()
     if isinstance(rng, int) and not isinstance(rng, bool):

@@ -1,9 +1,10 @@
 """What a release is asked for, from public numbers alone."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from queries import Domain, QueryClass, Workload
+from queries import Column, Domain, QueryClass, Workload
 from queries.spec import default, parse
 from smalldb.mechanisms.relations import MAX_N, Neighbours
 
@@ -66,8 +67,12 @@ class Request:
         return "2^40 (the cap on n under add-remove)" if self.n is None else "n"
 
 
-def workload_of(queries: QueryClass | Workload | str | None, domain: Domain | None) -> Workload:
-    """Build the workload over a domain; by default all cells of 1- and 2-way tables."""
+def workload_of(
+    queries: QueryClass | Workload | str | None, domain: Domain | Sequence[Column | str] | int | None
+) -> Workload:
+    """Build the workload over a domain, or what makes one; by default all cells of 1- and 2-way tables."""
+    if isinstance(domain, list | tuple | int):
+        domain = Domain(domain)
     if not isinstance(domain, Domain):
         raise TypeError(
             f"domain must be a queries.Domain, such as Domain(frame.columns), not {type(domain).__name__}"

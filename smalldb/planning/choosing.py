@@ -1,10 +1,11 @@
 """Choosing the mechanism and the rows, before any data is read."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from math import inf
 from typing import Required, TypedDict
 
-from queries import Domain, QueryClass, Workload
+from queries import Column, Domain, QueryClass, Workload
 from smalldb import bounds
 from smalldb.answers import read_delta
 from smalldb.counting.scores import base_measure
@@ -32,7 +33,7 @@ class Settings(TypedDict, total=False):
 
 
 def plan(
-    domain: Domain | None = None,
+    domain: Domain | Sequence[Column | str] | int | None = None,
     queries: QueryClass | Workload | str | None = None,
     *,
     schema: SchemaLike | None = None,
@@ -54,7 +55,7 @@ def plan(
     Parameters
     ----------
     domain
-        The universe.
+        The universe, or what `Domain` makes one of: columns, names, or how many yes/no attributes.
     queries
         The query class, its text such as "marginals:2", or a workload; by default the schema's, or all cells
         of 1- and 2-way tables.

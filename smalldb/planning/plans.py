@@ -8,6 +8,7 @@ from smalldb.exact.numbers import as_text
 from smalldb.mechanisms import Mechanism, Neighbours, Request
 from smalldb.mechanisms.noise import plain_noise
 from smalldb.schema.learned import Learned
+from smalldb.showing import in_notebook
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -47,6 +48,9 @@ class Plan:
             f"<Plan: {self.mechanism}, {rows}, {what}, epsilon {as_text(self.epsilon)}, "
             f"{self.neighbours.value} neighbours>"
         )
+
+    def _repr_html_(self) -> str:
+        return in_notebook(self)
 
     @property
     def workload(self) -> Workload:

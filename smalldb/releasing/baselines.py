@@ -22,8 +22,8 @@ def baselines(real: Rows, epsilon: Fraction, neighbours: Neighbours) -> dict[str
 
     "independent columns": each column's counts with geometric noise at its share of epsilon, and rows whose
     columns are drawn independently; rows that cannot exist are left out. "noise on all cells": geometric
-    noise on the count of every cell, where there are at most 2^20. Noisy counts become the nearest ones that
-    are at least 0 and add up to n.
+    noise on the count of every cell, where there are at most 2^20. The first has at most 2^18 rows. Noisy
+    counts become the nearest ones that are at least 0 and add up to n.
 
     The noise comes from a fixed seed: the same data give the same tables, which are for comparison alone.
 
@@ -38,18 +38,20 @@ def baselines(real: Rows, epsilon: Fraction, neighbours: Neighbours) -> dict[str
     """
     domain, n, source = real.domain, real.n, SeededBits(0)
     rate = epsilon / (2 if neighbours is Neighbours.REPLACE_ONE else 1)
-    made, rows = np.empty((min(n, MOST_ROWS), len(domain.sizes)), dtype=np.int64), min(n, MOST_ROWS)
+    rows = min(n, MOST_ROWS)
+    made = np.empty((rows, len(domain.sizes)), dtype=np.int64)
     for c, size in enumerate(domain.sizes):
         noisy = real.table((c,)) + two_sided_geometric(rate / len(domain.sizes), size, source)
-        column = np.repeat(np.arange(size), whole(on_simplex(noisy.astype(np.float64), rows), rows))
+        counts = on_simplex(noisy.astype(np.float64), n) * (rows / n)
+        column = np.repeat(np.arange(size), whole(counts, rows))
         made[:, c] = column[uniform_order(rows, source)]
     kept = made[domain.contains(made)]
     found = {INDEPENDENT: Rows.from_places(domain, kept)} if len(kept) else {}
     if domain.listable:
         cells = domain.table()
         noisy = real.histogram() + two_sided_geometric(rate, len(cells), source)
-        counts = whole(on_simplex(noisy.astype(np.float64), n), n)
-        found[CELLS] = Rows.from_places(domain, cells[counts > 0], counts[counts > 0])
+        each = whole(on_simplex(noisy.astype(np.float64), n), n)
+        found[CELLS] = Rows.from_places(domain, cells[each > 0], each[each > 0])
     return found
 
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import final
+from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ from smalldb.releasing.classifying import check_learning, column_named
 from smalldb.releasing.distances import Distances, distances
 from smalldb.releasing.overview import feasible, overview, summary
 from smalldb.schema.arguments import SchemaLike, counted, schema_or_none
+from smalldb.showing import drawn, in_notebook
 
 Floats = npt.NDArray[np.float64]
 
@@ -47,6 +48,13 @@ class Evaluation:
 
     def __repr__(self) -> str:
         return "<Evaluation: computed from the data>"
+
+    def _repr_html_(self) -> str:
+        return in_notebook(self)
+
+    def plot(self) -> Any:
+        """Draw the shares of both tables and how far pairs are off: confidential. Extra ``plot``."""
+        return drawn(self)
 
     @property
     def real(self) -> tuple[Fraction, ...]:

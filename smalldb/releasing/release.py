@@ -24,6 +24,8 @@ from smalldb.releasing.record import Record, make_record
 from smalldb.schema import Schema
 from smalldb.schema.arguments import SchemaLike, counted, open_or_none
 from smalldb.schema.learned import OpenSchema
+from smalldb.showing import drawn as picture_of
+from smalldb.showing import in_notebook, reported
 
 Table: TypeAlias = Any
 """A table of pandas, Polars or Arrow, or `queries.Rows`."""
@@ -117,12 +119,30 @@ class Release:
             f"<Release: {', '.join(f'{key} {value}' for key, value in self.record.items() if key in public)}>"
         )
 
+    def _repr_html_(self) -> str:
+        return in_notebook(self)
+
     def __reduce__(self) -> tuple[type["Release"], tuple[Any, ...]]:
         # what is private does not travel
         return Release, (self.data, self.record, self.plan, self.places, self.schema)
 
     def __getstate__(self) -> None:
         return None
+
+    def plot(self) -> Any:
+        """Draw the shares of the synthetic rows: a picture that a notebook shows. Extra ``plot``."""
+        return picture_of(self)
+
+    def report(self, **choices: Any) -> str:
+        """Write the page about the release: HTML, for publication.
+
+        Parameters
+        ----------
+        choices
+            `title`, `publisher` and `table`, texts; `schema`, what the places stand for; `account`, what a
+            ledger says (`smalldb.reporting.page.About`).
+        """
+        return reported(self, **choices)
 
     @property
     def rows(self) -> Rows:
@@ -146,6 +166,7 @@ def release(
     schema: SchemaLike | None = None,
     middle: bool = False,
     rng: int | BitSource | None = None,
+    seed: int | None = None,
     progress: bool = False,
 ) -> Release: ...
 
@@ -159,6 +180,7 @@ def release(
     schema: SchemaLike | None = None,
     middle: bool = False,
     rng: int | BitSource | None = None,
+    seed: int | None = None,
     progress: bool = False,
     **settings: Unpack[Settings],
 ) -> Release: ...
@@ -172,12 +194,13 @@ def release(
     schema: SchemaLike | None = None,
     middle: bool = False,
     rng: int | BitSource | None = None,
+    seed: int | None = None,
     progress: bool = False,
     **settings: Any,
 ) -> Release:
     """Release a synthetic table, with its record.
 
-    ``release(plan, data, rng=..., progress=...)`` carries out a plan that was made before; with a table in
+    ``release(plan, data, seed=..., progress=...)`` carries out a plan that was made before; with a table in
     the first place, the plan is made by the way, from the settings and public numbers.
 
     SmallDB is the exponential mechanism over all databases of a small public size, with utility
@@ -233,8 +256,9 @@ def release(
     beta
         Failure probability of the bounds in the record.
     rng
-        None: the operating system's entropy. An int is a seed, for experiments: the record then says
-        that the release is not private. Or a `BitSource`.
+        None: the operating system's entropy. Or a `BitSource`. An int is a seed.
+    seed
+        For experiments: makes the release repeatable, and the record says that it is not private.
     progress
         Show a bar on stderr.
 
@@ -259,7 +283,7 @@ def release(
     >>> made.data.shape, list(made.data.dtypes.astype(str)), made.record["private"]
     ((3, 2), ['int64', 'bool'], False)
     """
-    source = bit_source(rng)
+    source = bit_source(rng, seed)
     wished = open_or_none(schema, domain)
     if isinstance(wished, OpenSchema):
         if isinstance(data, Plan):
@@ -272,7 +296,7 @@ def release(
         raise ValueError("middle is for tables with a schema: without one, a bin is its label")
     if isinstance(data, Plan):
         if domain is not None or settings:
-            raise TypeError("a plan has its domain and settings: release(plan, data, rng=..., progress=...)")
+            raise TypeError("a plan has its domain and settings: release(plan, data, seed=..., progress=...)")
         return _carry_out(data, queries, known, middle, source, progress)
     table = _table(data)
     universe = universe_of(table, domain) if known is None else known.domain
@@ -374,6 +398,7 @@ def generate(
     schema: SchemaLike | None = None,
     middle: bool = False,
     rng: int | BitSource | None = None,
+    seed: int | None = None,
     progress: bool = False,
     **settings: Unpack[Settings],
 ) -> Any:
@@ -386,5 +411,13 @@ def generate(
     ['a', 'b']
     """
     return release(
-        data, queries, domain=domain, schema=schema, middle=middle, rng=rng, progress=progress, **settings
+        data,
+        queries,
+        domain=domain,
+        schema=schema,
+        middle=middle,
+        rng=rng,
+        seed=seed,
+        progress=progress,
+        **settings,
     ).data

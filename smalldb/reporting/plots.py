@@ -14,7 +14,7 @@ from smalldb.counting.small import SmallDatabases
 from smalldb.exact.numbers import as_text
 from smalldb.releasing.distances import pair_distances
 from smalldb.releasing.evaluation import joint_shares
-from smalldb.reporting.page.shares import marginals
+from smalldb.reporting.page.shares import Marginal, marginals
 from smalldb.reporting.plots_base import COLOURS, canvas, rendered
 
 Floats = npt.NDArray[np.float64]
@@ -72,6 +72,30 @@ def plot_laws(census: Census, drawn: Sequence[SmallDatabases], form: str) -> byt
     )
     axes.grid(True, alpha=0.3)
     figure.legend(loc="outside lower center", ncols=3, fontsize=9)
+    return rendered(figure, form)
+
+
+def plot_shares(shown: Sequence[Marginal], form: str) -> bytes:
+    """Draw the shares of a table's places as bars, column below column; of a release it is public.
+
+    Parameters
+    ----------
+    shown
+        The marginals; of all together the first 200 places are drawn.
+    form
+        One of `FORMATS`.
+    """
+    labels = [label if len(shown) == 1 else f"{m.column}: {label}" for m in shown for label in m.labels][
+        :DRAWN
+    ]
+    colours = [COLOURS[2 * (c % 2)] for c, m in enumerate(shown) for _ in m.labels][:DRAWN]
+    figure = canvas(8, 1.2 + 0.25 * len(labels))
+    axes, places = figure.subplots(), np.arange(len(labels))
+    axes.barh(places, [s for m in shown for s in m.shares][:DRAWN], color=colours)
+    axes.set_yticks(places, labels)
+    axes.invert_yaxis()
+    axes.set_ylim(len(labels) - 0.4, -0.6)
+    axes.set_xlabel("share of the synthetic rows")
     return rendered(figure, form)
 
 

@@ -135,6 +135,7 @@ def select(
     k: int = 1,
     counts: bool = False,
     rng: int | BitSource | None = None,
+    seed: int | None = None,
 ) -> Selection:
     """
     Select a candidate of high score under pure epsilon-differential privacy, exactly.
@@ -165,7 +166,9 @@ def select(
         Also the scores of the selected with two-sided geometric noise, for which half of epsilon is spent.
         The scores must be integers.
     rng
-        None: the operating system's entropy; an int seed (not private); or a `BitSource`.
+        None: the operating system's entropy; or a `BitSource`. An int is a seed.
+    seed
+        For experiments: repeatable, and not private.
 
     Raises
     ------
@@ -182,7 +185,7 @@ def select(
     >>> select([10, 30, 20], epsilon=1, sensitivity=1, rng=2).index
     1
     """
-    source = bit_source(rng)
+    source = bit_source(rng, seed)
     if not isinstance(counts, bool):
         raise TypeError(f"counts must be True or False, not {type(counts).__name__}")
     total = positive(epsilon, "epsilon")

@@ -1,6 +1,7 @@
 """What a page shows of the synthetic data: the shares of every column, with whiskers, and the first rows."""
 
 from collections.abc import Sequence
+from re import sub
 
 import pandas as pd
 
@@ -106,7 +107,8 @@ def cards(
 
 def _index(anchors: Sequence[tuple[str, str]]) -> str:
     """List the columns from A to Z, each with a link to its card."""
-    ordered = sorted(anchors, key=lambda pair: (pair[0].casefold(), pair[0]))
+    # numbers by their size: 2 before 10
+    ordered = sorted(anchors, key=lambda pair: sub(r"\d+", lambda m: m[0].zfill(12), pair[0].casefold()))
     links = [element("li", element("a", text(name), href=f"#{anchor}")) for name, anchor in ordered]
     inner = element("nav", element("ul", *links), aria_label="Columns from A to Z", class_="index")
     return folded(f"Find a column: all {len(links)} from A to Z", inner)

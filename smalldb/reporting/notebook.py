@@ -1,0 +1,161 @@
+"""How results show themselves in a notebook: short tables with nothing confidential, and pictures."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from html import escape
+from pathlib import Path
+from typing import final
+
+from queries.frames import as_frame
+from smalldb.auditing import Audit
+from smalldb.counting import Census
+from smalldb.counting.small import SmallDatabases
+from smalldb.exact.numbers import Number, positive
+from smalldb.exact.writing import sized
+from smalldb.mechanisms import Neighbours, Request
+from smalldb.planning import Plan
+from smalldb.releasing.evaluation import Evaluation
+from smalldb.releasing.record import Record, make_record
+from smalldb.releasing.release import Release
+from smalldb.reporting.page.contents import bound_of
+from smalldb.reporting.page.shares import marginals
+from smalldb.reporting.plots import plot_evaluation, plot_laws, plot_shares
+from smalldb.reporting.plots_base import check_plotting
+from smalldb.reporting.words import brief, promised
+
+CONFIDENTIAL = "computed from the data: it is shown by its methods alone, and is not for publication"
+FIRST = 5  # rows
+Facts = list[tuple[str, str]]
+
+
+@final
+@dataclass(frozen=True, slots=True, repr=False)
+class Picture:
+    """A picture that a notebook shows, as PNG. ``picture.png`` is its content.
+
+    Attributes
+    ----------
+    png
+        The content of a file.
+    confidential
+        Whether it was computed from the data.
+    """
+
+    png: bytes
+    confidential: bool
+
+    def __repr__(self) -> str:
+        return f"<Picture: {'confidential, ' if self.confidential else ''}{len(self.png):,} bytes of PNG>"
+
+    def _repr_png_(self) -> bytes:
+        return self.png
+
+    def save(self, path: str) -> None:
+        """Write it to a file; its name must end in .png."""
+        if not str(path).lower().endswith(".png"):
+            raise ValueError(f"the picture is a PNG: its name must end in .png, not {str(path)!r}")
+        Path(path).write_bytes(self.png)
+
+
+def in_notebook(value: object) -> str:
+    """Return a short table of a release, plan, census, audit or evaluation, as HTML."""
+    match value:
+        case Release():
+            return _table("Release", record_facts(value.record)) + _rows(value)
+        case Plan():
+            return _table("Plan", plan_facts(value))
+        case Audit():
+            return _table("Audit", audit_facts(value))
+        case Census():
+            methods = ".law(epsilon), .plot(epsilon), .levels, .counts"
+            known = [("Candidates", f"{sized(value.total)} {value.candidates} of {value.rows} rows")]
+            return _table("Census", [*known, ("Confidential", CONFIDENTIAL), ("Methods", methods)])
+        case Evaluation():
+            methods = ".worst(), .summary(epsilon=1), .by_column(epsilon=1), .plot()"
+            return _table("Evaluation", [("Confidential", CONFIDENTIAL), ("Methods", methods)])
+        case _:
+            raise TypeError(f"no table is known for {type(value).__name__}")
+
+
+def record_facts(record: Record) -> Facts:
+    """Return what a record says, in words."""
+    privacy, queries = record["privacy"], record["queries"]
+    delta, each = privacy.get("delta"), privacy.get("rows_per_person", 1)
+    epsilon = privacy["epsilon"] if delta is None else f"({privacy['epsilon']}, {delta})"
+    n, bounds = record.get("n"), record.get("bounds") or {}
+    stated = bound_of(record)
+    error = (
+        "no bound" if stated is None else f"at most {promised(stated)}, with probability 1 - {bounds['beta']}"
+    )
+    columns = record["universe"].get("columns", record["universe"]["attributes"])
+    return [
+        *([] if record["private"] else [("NOT PRIVATE", "the randomness came from a seed")]),
+        *([("Warning", record["warning"])] if "warning" in record else []),
+        ("Guarantee", f"{epsilon}-differential privacy, {record['neighbours']} neighbours"),
+        ("One person", "one row" if each == 1 else f"up to {each} rows"),
+        ("Mechanism", record["mechanism"]),
+        ("Synthetic rows", "as the release will tell" if record["rows"] is None else f"{record['rows']:,}"),
+        ("Rows of the data", "private" if n is None else f"{n:,}, public"),
+        ("Columns", f"{len(columns):,}"),
+        ("Queries", f"{queries['text']}: {queries['stated']:,} stated, {queries['reduced']:,} reduced"),
+        ("Error of every query", error),
+        ("Software", f"smalldb {record['versions']['smalldb']}"),
+    ]
+
+
+def plan_facts(plan: Plan) -> Facts:
+    """Return what a plan says, in words."""
+    told = record_facts(make_record(plan, private=True))
+    expected = "unknown" if plan.expected_error is None else f"{plan.expected_error:.3g}"
+    return [*told, ("Expected error", expected), *([] if plan.why is None else [("Why", plan.why)])]
+
+
+def audit_facts(audit: Audit) -> Facts:
+    """Return what an audit says, in words; it is public."""
+    return [
+        ("Worst privacy loss", f"{audit.worst_loss:.16g}"),
+        ("Allowed by theory", "unknown" if audit.cap is None else brief(audit.cap)),
+        ("Range of the loss", f"{float(audit.range[1]):.6g}"),
+        ("Databases", f"{audit.databases:,}"),
+        ("Pairs of neighbours", f"{audit.pairs:,}"),
+    ]
+
+
+def drawn(value: object, epsilon: Number | Sequence[Number] = 1) -> Picture:
+    """Draw a release, a census or an evaluation; `epsilon` is of a census: one or several."""
+    check_plotting("it.png")
+    match value:
+        case Release():
+            binary = value.plan.workload.domain.binary
+            return Picture(plot_shares(marginals(value.rows, binary), "png"), confidential=False)
+        case Evaluation():
+            return Picture(plot_evaluation(value.real_rows, value.synthetic_rows, "png"), confidential=True)
+        case Census():
+            several = epsilon if isinstance(epsilon, list | tuple) else [epsilon]
+            candidates = [_candidates(value, positive(each, "epsilon")) for each in several]
+            return Picture(plot_laws(value, candidates, "png"), confidential=True)
+        case _:
+            raise TypeError(f"no picture is known for {type(value).__name__}")
+
+
+def _candidates(census: Census, epsilon: Fraction) -> SmallDatabases:
+    """Return the candidates of a census as a mechanism that draws from them under replace-one."""
+    request = Request(
+        census.workload, census.n, None, epsilon, Fraction(1, 20), Neighbours.REPLACE_ONE, rows=census.rows
+    )
+    return SmallDatabases(request, census.rows, census.candidates)
+
+
+def _rows(release: Release) -> str:
+    first: str = as_frame(release.data)[:FIRST].to_html(index=False, border=0)
+    return f"<p>The first rows:</p>{first}"
+
+
+def _table(title: str, facts: Facts) -> str:
+    rows = [
+        f'<tr><th scope="row" style="text-align: left">{escape(name)}</th>'
+        f'<td style="text-align: left">{escape(said)}</td></tr>'
+        for name, said in facts
+    ]
+    return f"<table><caption>{escape(title)}</caption><tbody>{''.join(rows)}</tbody></table>"
