@@ -13,9 +13,10 @@ from smalldb.answers import measure
 from smalldb.answers.fitting import fit
 from smalldb.answers.histogram import Model, read
 from smalldb.answers.newton import newton
-from smalldb.answers.released import Estimates, combined, estimates, pieces, released_total
+from smalldb.answers.released import Estimates, Measured, combined, estimates, pieces, released_total
 from smalldb.answers.shares import alternatives
 from smalldb.exact.bits import SeededBits
+from smalldb.kernels import posterior as kernel
 from smalldb.kernels.posterior import posterior
 
 
@@ -240,3 +241,25 @@ def test_a_table_without_rows_is_read():
     made = smalldb.release(frame, Marginals(3), rng=1, **given)
     assert made.plan.chosen.answers.method == "cells"
     assert len(made.data.drop_duplicates()) == 16
+
+
+@pytest.mark.parametrize("kind", ["largest", "heavy", "alternating"])
+def test_hostile_integers_are_read_in_bounded_work(monkeypatch, kind):
+    """Whatever integers were released, a reading looks at so many places, a public number."""
+    domain = Domain([f"a{i}" for i in range(6)])
+    plans = alternatives(Marginals(3).workload(domain), n=1000, epsilon=1, neighbours="add-remove")
+    seen = []
+    monkeypatch.setattr(kernel, "posterior", lambda *given: seen.append(1) or posterior(*given))
+    for plan in plans:
+        if plan.cells is None:
+            continue
+        size = sum(domain.size if part is plan.cells else len(part.sets) for part in plan.parts)
+        values = {
+            "largest": np.full(size, 1 << 60),
+            "heavy": (np.random.default_rng(1).pareto(0.3, size) * 1000).clip(0, 1 << 60),
+            "alternating": (1 << 60) * (-1) ** np.arange(size),
+        }[kind]
+        seen.clear()
+        table = read(plan, Measured(values.astype(np.int64)))
+        assert np.isfinite(table).all()
+        assert 0 < len(seen) <= 51 * 52 + 20

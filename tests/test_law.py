@@ -196,7 +196,7 @@ def test_candidates_of_a_census_are_checked():
     found = census(*ENTRIES["census_d2_conj"][:4])
     with pytest.raises(IndexError, match="no candidate stands at this level"):
         found.candidate(4, 0)
-    with pytest.raises(IndexError, match="below the count"):
+    with pytest.raises(IndexError, match="at least 0 and below the count of its level"):
         found.candidate(3, 2)
     drawn = found.candidate(3, 1)
     assert (drawn.shape, drawn.sum()) == ((4,), 3)

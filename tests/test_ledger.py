@@ -203,6 +203,16 @@ def test_lines_that_are_missing_moved_or_repeated_are_noticed(path):
             Ledger(path)
 
 
+@pytest.mark.parametrize("head", ['{"budget": "3", "ledger": 2}', '{"budget": "3", "ledger": "1"}'])
+def test_a_ledger_of_another_format_is_refused(path, head):
+    path.write_bytes(f"{sha256(f' {head}'.encode()).hexdigest()} {head}\n".encode())
+    with pytest.raises(ValueError, match="damaged"):
+        Ledger(path).read()
+    known = '{"budget": "3", "ledger": 1}'
+    path.write_bytes(f"{sha256(f' {known}'.encode()).hexdigest()} {known}\n".encode())
+    assert Ledger(path).read().budget == 3
+
+
 def test_a_line_of_another_format_is_refused(path):
     filled(path)
     for text in (

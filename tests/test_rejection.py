@@ -183,7 +183,7 @@ def depth(tree, node):
     return 1 + sum(depth(tree, child) for child in tree.children[node])
 
 
-@pytest.mark.parametrize("size, taken", [(1, 0), (1, 1), (5, 2), (7, 7), (8, 3)])
+@pytest.mark.parametrize("size, taken", [(1, 0), (1, 1), (5, 2), (7, 7), (8, 3), (9, 4), (12, 1)])
 def test_subsets_are_reached_once_each(size, taken):
     rows = np.uint64(sum(1 << (3 * i + 1) for i in range(size)))
     found = {int(ktree.subset(rank, rows, size, taken)) for rank in range(comb(size, taken))}

@@ -12,7 +12,7 @@ from margins import obeys, outcomes
 
 from smalldb.exact import coins
 from smalldb.exact.bits import SeededBits
-from smalldb.exact.coins import Known
+from smalldb.exact.coins import Known, Shifted, Uniform
 from smalldb.exact.levels import exp_enclosure
 from smalldb.selection import drawing, scored, selection_law
 from smalldb.selection import ranked as ranking
@@ -124,6 +124,26 @@ def test_thinning_leaves_room_for_a_depth_just_above_a_whole_octave(monkeypatch,
     made = Scored([np.array([0] + [-octaves - 1] * 40)], rate)
     for seed in range(40):
         drawing._uniform_head(made, Fraction(0), 1, Known(above), False, SeededBits(seed))
+
+
+@pytest.mark.parametrize("part", [Fraction(1, 4), Fraction(1, 2), Fraction(99, 100)])
+def test_thinning_leaves_room_for_a_part_of_an_octave(monkeypatch, part):
+    """With m a part of an octave, heads of the next one may not be thinned at all: known, or known lazily."""
+    checked_coins(monkeypatch)
+    monkeypatch.setattr(drawing, "isqrt", lambda size: 10**9)
+    made = Scored([np.array([0] + [-1] * 40)], LN2 * (1 + Fraction(1, 10**14)))
+    for seed in range(5):
+        for m in (Known(LN2 * part), Shifted(Fraction(0), LN2 * part, Uniform(SeededBits(seed)))):
+            drawing._uniform_head(made, Fraction(0), 1, m, False, SeededBits(seed))
+
+
+def test_all_that_were_passed_may_die(monkeypatch):
+    """Two, three and four candidates a level, none with positive noise: they die at rates 0, 2 and 5."""
+    rates = []
+    monkeypatch.setattr(drawing, "_death", lambda start, end, rate, source: rates.append(rate))
+    monkeypatch.setattr(drawing, "halved", lambda count, times, source: 0)
+    noisy_max(Scored([np.array([5, 5, 3, 3, 3, 1, 1, 1, 1])], Fraction(1)), SeededBits(1))
+    assert rates == [0, 2, 5]
 
 
 @pytest.mark.parametrize("kind", [np.int64, np.float64, object])

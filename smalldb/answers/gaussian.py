@@ -24,7 +24,8 @@ def gaussian_noise(variance: Fraction, count: int, source: BitSource) -> Integer
     Draw independent X, P(X = x) proportional to exp(-x^2 / (2 variance)), exactly; int64, cut at `CLIP`.
 
     By rejection from the two-sided geometric law of scale t = floor(sigma) + 1, kept with probability
-    exp(-(|x| - variance / t)^2 / (2 variance)) (CKS, Algorithm 3): about three in four are.
+    exp(-(|x| - variance / t)^2 / (2 variance)) (CKS, Algorithm 3; `docs/proofs/delta.md`): about three in
+    four are.
 
     Parameters
     ----------

@@ -27,6 +27,9 @@ EXACTLY = 0.5  # deviation of a public n
 _CLEAR = 40.0  # a rate beyond which there is no noise to speak of
 _MOST = 50.0  # logarithm of what a cell is expected to hold
 _CLOSE = 1e-3  # to the logarithm of a probability
+_TRIED = (
+    50  # places of the coefficients, and for each as many of the tilt; a dozen are needed for real counts
+)
 _HIDDEN = 0.9  # of what counts tell of the coefficients, what noise can hide
 
 
@@ -65,7 +68,7 @@ def read(plan: AnswersPlan, measured: Measured) -> Floats:
         return found
 
     # a hundredth or so of its own deviation is near enough for a coefficient
-    means, _ = newton(expected, expected(theta), close=len(codes) / 10_000).found
+    means, _ = newton(expected, expected(theta), close=len(codes) / 10_000, most=_TRIED).found
     table = np.zeros(1 << len(domain.attributes))
     # where cells were seen to be empty, all of them, nothing is known of the distribution
     table[domain.cells()] = means / means.sum() if means.sum() > 0 else 1 / domain.size
@@ -109,7 +112,7 @@ class Model:
         start = tilt(near)
         if start.value == inf:
             start = tilt(np.zeros(len(near)))
-        best = newton(tilt, start, close=_CLOSE)
+        best = newton(tilt, start, close=_CLOSE, most=_TRIED)
         means, variances = best.found
         # of a step of a logarithm, what arrives at the counts
         steps, sizes = np.exp(log(self.shape) - heights), np.exp(logs)

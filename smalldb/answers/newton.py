@@ -43,21 +43,27 @@ def newton(
     start: Point[Found],
     enough: float | Floats = 0.0,
     close: float = 0.0,
+    most: int = 2000,
 ) -> Point[Found]:
     """
     Minimise by steps that are halved until they help.
 
     Slopes up to `enough`, (K,) or one, are left, or what a step would save if that is not more than `close`.
+    It ends after `most` places at the latest, wherever it is then.
     """
-    now = start
+    now, tried = start, 0
     for _ in range(_STEPS):
         if (np.abs(now.slope) <= enough).all():
             break
         step = np.linalg.solve(now.curvature(), now.slope)
         if now.slope @ step / 2 <= close:
             break
-        length = 1.0
-        while not (new := function(now.place - length * step)).value <= now.value and length > _SHORTEST:
+        length, new = 1.0, now
+        while tried < most:
+            tried += 1
+            new = function(now.place - length * step)
+            if new.value <= now.value or length <= _SHORTEST:
+                break
             length /= 2
         if not new.value < now.value:
             break

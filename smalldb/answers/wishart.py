@@ -3,8 +3,8 @@
 A row with signs u = (1, chi_1, ..., chi_d) adds u u^T to a matrix, p x p, whose entries are the sums of all
 parities of order 1 and 2. All these lie in the cone of semidefinite matrices A whose diagonal is
 (b, a, ..., a). The noise is the difference of two that are drawn from that cone with density
-exp(-x b - y a): moving the matrix by D of the cone changes its law by at most exp(x D_00 + y D_11). The
-decision record has the proof.
+exp(-x b - y a): moving the matrix by D of the cone changes its law by at most exp(x D_00 + y D_11)
+(`docs/proofs/wishart.md`).
 """
 
 from collections.abc import Sequence

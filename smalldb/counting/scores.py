@@ -124,7 +124,7 @@ def rate_of(epsilon: Fraction, rows: int, denominator: int) -> Fraction:
 
     A score is max_j |m b_j - n (A y)_j|, the error times n m D. Between neighbours n times the error moves by
     at most 1, so a score by at most m D, and a weight, and the sum of all, by a factor of at most
-    exp(epsilon / 2).
+    exp(epsilon / 2) (`docs/proofs/census.md`).
     """
     return epsilon / (2 * rows * denominator)
 

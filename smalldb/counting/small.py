@@ -46,7 +46,8 @@ class SmallDatabases:
         """The exact epsilon, which bounds the range of the loss too: a little less under add-remove.
 
         Adding or removing a row changes max_f |f(x) - f(y)| n by at most 1 upwards but only by
-        1 - 1/(m D) downwards, so the range of the exponent is epsilon (1 - 1/(2 m D)).
+        1 - 1/(m D) downwards, so the range of the exponent is epsilon (1 - 1/(2 m D))
+        (`docs/proofs/census.md`, lemmas 3 and 4).
         """
         epsilon = self.request.epsilon
         if self.request.neighbours is Neighbours.ADD_REMOVE:

@@ -76,7 +76,8 @@ def bernoulli_exp(r: Fraction | Lazy, source: BitSource, factor: Fraction = Frac
     """
     Return True with probability factor exp(-r), exactly.
 
-    A uniform number is compared with it; bits and precision grow until the comparison is certain.
+    A uniform number is compared with it; bits and precision grow until the comparison is certain
+    (`docs/proofs/draw.md`, lemma 2).
 
     Parameters
     ----------

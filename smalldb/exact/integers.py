@@ -107,7 +107,8 @@ def coins(probability: Enclosure, count: int, source: BitSource) -> npt.NDArray[
     """
     Throw coins that show heads with a probability below 1 that is irrational, exactly: shape (count,).
 
-    A uniform number is compared with it digit by digit, each as often as its digits are equal.
+    A uniform number is compared with it digit by digit, each as often as its digits are equal
+    (`docs/proofs/draw.md`, lemma 5).
     """
     heads, pending, place = np.zeros(count, dtype=bool), np.arange(count), 0
     while len(pending):

@@ -193,6 +193,7 @@ def _exp(r: Fraction, bits: int) -> _Enclosure:
     """
     Enclose exp(-r), r >= 0, to `bits` bits of its own size.
 
+    See `docs/proofs/draw.md`, lemma 1.
     The alternating series at x = r / 2^halvings <= 1, then as many squarings. A computed term is less than 2
     below the true one, so n of them are less than 2 n off; the rest of the series is below 2, and cutting x
     costs less than 1.

@@ -538,7 +538,10 @@ def answers(queries: Queries, columns: Words, everyone: np.uint64) -> Integers:
 
 @njit(nogil=True, cache=True)
 def share(weight: float, value: float) -> np.int64:
-    """Return the integers that a way gets of those divided among the ways of a state: rounded up."""
+    """Return the integers that a way gets of those divided among the ways of a state: rounded up.
+
+    See `docs/proofs/rejection.md`, lemmas 4 and 5.
+    """
     return np.int64(np.ceil(weight / value * SHARE))
 
 
@@ -546,7 +549,7 @@ def share(weight: float, value: float) -> np.int64:
 def tabulate(
     nodes: Nodes, i: int, state: int, states: States, scan: Scan, found: Floats, tables: ShareTables
 ) -> int:
-    """Write the table of a state, if there is room; return the ways visited."""
+    """Write the table of a state, if there is room; return the ways visited; -1: shares pass 2^63."""
     value = states.values[state] / nodes.shrink
     place = end = tables.used[0]
     total, cost = np.int64(0), 1
@@ -567,6 +570,8 @@ def tabulate(
                 tables.used[0] = end  # full: no more tables
                 return cost
             total += share(found[a], value)
+            if total < 0:
+                return -1
             tables.sums[end] = total
             tables.ways[end, 0] = lower | np.uint64(scan.u[0] + a)
             tables.ways[end, 1] = upper
@@ -607,7 +612,7 @@ def choose(
     Returns
     -------
     share
-        Of the way chosen; 0 where no share holds the place.
+        Of the way chosen; 0 where no share holds the place; -1 where shares pass 2^63.
     cost
         Ways visited.
     """
@@ -615,7 +620,10 @@ def choose(
     if tables.place[state] == EMPTY and tables.used[0] < len(tables.sums):
         tables.length[state] += 1
         if tables.length[state] > 1:
-            cost += tabulate(nodes, i, state, states, scan, found, tables)
+            work = tabulate(nodes, i, state, states, scan, found, tables)
+            if work < 0:
+                return np.int64(-1), cost
+            cost += work
     if tables.place[state] != EMPTY:
         entry, part = looked_up(tables.place[state], tables.length[state], tables.sums, place)
         if part:
@@ -630,6 +638,8 @@ def choose(
             if found[a] > 0.0:
                 part = share(found[a], value)
                 total += part
+                if total < 0:
+                    return np.int64(-1), cost
                 if total > place:
                     scan.u[0] += a
                     return part, cost
@@ -679,7 +689,7 @@ def trials(
     budget: int,
 ) -> tuple[int, int, int, int, int]:
     """
-    Make trials until a candidate survives all checks.
+    Make trials until a candidate survives all checks (`docs/proofs/rejection.md`, lemma 7).
 
     A trial reads its words in order: one for the layer, then one for u and one or more for the rows of each
     column. If its words do not reach, it is given up, and the caller must make it again from its first word,
@@ -770,6 +780,8 @@ def trials(
                 if part:
                     unpack(tables.ways[entry, 0], tables.ways[entry, 1], scan.u)
             cost += work + COLUMN_COST
+            if part < 0:
+                return IMPOSSIBLE, 0, start, made, cost
             if part == 0:
                 alive = False
                 break

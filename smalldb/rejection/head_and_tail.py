@@ -93,7 +93,8 @@ class HeadAndTail:
         A trial takes the head by its weight, ``sum of N_s exp(-rate s)``, or else proposes a uniform one of
         all candidates, by the weight ``|R| exp(-rate tail)``. One beyond the cut is kept with probability
         ``exp(-rate (s - tail))``; if it is not, a new trial starts. So each trial ends with a given
-        candidate of score s with probability proportional to ``exp(-rate s)``, whatever the cut.
+        candidate of score s with probability proportional to ``exp(-rate s)``, whatever the cut
+        (`docs/proofs/head-and-tail.md`).
         """
         if self.tail is not None and (kept := self._from_tail(self.tail, source)):
             return kept

@@ -77,7 +77,7 @@ class Mixture:
     (at most 2^22 of them, whose sum in doubles is off by at most 2^-30); what is left over ends the trial.
     All products of doubles along a tree together are off by less than 2^-30. So the proposal of layer i has
     density at least ``unit (Q_i - Q_{i+1})`` at every candidate of R_i, and the coin of `factor` brings it to
-    exactly that, whatever the doubles were.
+    exactly that, whatever the doubles were (`docs/proofs/rejection.md`, lemmas 3 to 6).
 
     Attributes
     ----------

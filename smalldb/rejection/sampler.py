@@ -45,7 +45,7 @@ class Sampler:
         """Draw m ordered rows, shape (m, d), and their score: probability proportional to exp(-rate score).
 
         Each trial keeps a candidate with a probability proportional to that, given all trials before it, so
-        the first one kept has that law, whatever was refined between trials.
+        the first one kept has that law, whatever was refined between trials (`docs/proofs/rejection.md`).
         """
         target = self._target
         columns = np.zeros(target.attributes, dtype=np.uint64)
@@ -68,6 +68,8 @@ class Sampler:
                 ways,
                 BATCH,
             )
+            if status == ktree.IMPOSSIBLE:
+                raise ArithmeticError("a trial met a state or shares that cannot be: this must not happen")
             self._tick()
             self.trials += made
             self.work += work

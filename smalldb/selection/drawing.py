@@ -1,4 +1,7 @@
-"""The draws: each finds its winner by octaves, exactly, without a list of probabilities."""
+"""The draws: each finds its winner by octaves, exactly, without a list of probabilities.
+
+`docs/proofs/select.md` proves their laws.
+"""
 
 from bisect import bisect_right
 from fractions import Fraction

@@ -29,7 +29,7 @@ class Safeguard:
     Which one is drawn by the exponential mechanism, by how far their counts are from what a fit to the
     integers before predicts. That is post-processing of these, so the scores, too, move by at most 1. Half
     the share is for the choice and half for geometric noise. Two integers are released: which of the sets was
-    chosen, and its count.
+    chosen, and its count (`docs/proofs/safeguard.md`).
     """
 
     law: ClassVar[str] = "safeguard"

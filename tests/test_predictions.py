@@ -1,0 +1,71 @@
+"""What a safeguard predicts is a function of the released integers, whatever else the machine does."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from queries import Domain, Marginals, Rows
+from smalldb.answers.fitting import fit, predicted
+from smalldb.answers.measuring import measure
+from smalldb.answers.released import Measured, estimates
+from smalldb.answers.shares import alternatives
+from smalldb.exact.bits import SeededBits
+
+
+def released(seed, d=8, n=3000):
+    """A plan with a safeguard, and what is released of a table that a seed makes; predictions see a part."""
+    domain = Domain([f"a{i}" for i in range(d)])
+    workload = Marginals(3, exactly=True).workload(domain)
+    plans = alternatives(workload, n=n, epsilon=1, neighbours="replace-one")
+    (plan,) = [plan for plan in plans if plan.safeguard is not None]
+    bits = np.random.default_rng(seed).integers(0, 2, (n, d)).astype(np.uint8)
+    return plan, measure(plan, Rows.from_bits(domain, bits), SeededBits(seed)).values
+
+
+def floats(plan, values):
+    """The fitted means before they are rounded, and the rounded predictions."""
+    measured = Measured(values)
+    means = fit(plan, estimates(plan, measured, plan.unguarded)).chi
+    return means.tobytes().hex(), predicted(plan, measured, plan.safeguard.sets).tolist()
+
+
+def test_predictions_depend_on_released_integers_alone():
+    """The same floats to the last bit, wherever the integers lie in memory and whatever was allocated."""
+    plan, values = released(1)
+    expected, held = floats(plan, values), []
+    for offset in range(1, 8):
+        raw = np.zeros(8 * len(values) + 64, dtype=np.uint8)
+        moved = raw[offset : offset + 8 * len(values)].view(np.int64)
+        moved[:] = values
+        held.append(np.random.default_rng(offset).random(10 ** (offset % 5)))
+        assert floats(plan, moved) == expected
+        strided = np.zeros(3 * len(values), dtype=np.int64)[::3]
+        strided[:] = values
+        assert floats(plan, strided) == expected
+    other = values.copy()
+    other[0] += 1
+    assert floats(plan, other)[0] != expected[0]
+
+
+@pytest.mark.slow
+def test_predictions_do_not_depend_on_threads_or_the_allocator():
+    here = Path(__file__).parent
+    code = "import json, test_predictions as t; print(json.dumps(t.floats(*t.released(2))))"
+    found = []
+    for setting in (
+        {"OPENBLAS_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"},
+        {"OPENBLAS_NUM_THREADS": "2", "OMP_NUM_THREADS": "2"},
+        {"PYTHONMALLOC": "malloc", "MALLOC_PERTURB_": "171", "MALLOC_TOP_PAD_": "1000003"},
+    ):
+        path = os.pathsep.join([str(here), str(here.parent)])
+        environment = {**os.environ, "PYTHONPATH": path, **setting}
+        done = subprocess.run(
+            [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+        )
+        found.append(json.loads(done.stdout))
+    assert found[0] == found[1] == found[2]
