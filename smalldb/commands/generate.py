@@ -56,6 +56,12 @@ def add(commands: Commands) -> None:
     )
     command.add_argument("--ledger", metavar="FILE", help="the data's privacy budget: spend from it first")
     command.add_argument("--budget", metavar="E", help="make the ledger, if there is none, with this budget")
+    command.add_argument(
+        "--checkpoint",
+        metavar="DIR",
+        help="of rounds: keep what was drawn in a private folder of this release alone; killed and started "
+        "again, it goes on and pays no second time",
+    )
     command.add_argument("--seed", type=integer, metavar="S", help="for experiments: repeatable, NOT private")
     command.add_argument("--quiet", action="store_true", help="no account on stderr")
     command.set_defaults(run=run_generate)
@@ -87,11 +93,22 @@ def run_generate(arguments: argparse.Namespace) -> None:
         check_size(table, foreseen.neighbours)
         # n is public, or no part of a plan
         planned = foreseen if foreseen.n is None else plan(source.domain, **choices, n=table.n)
-        if ledger is not None:
+        kept = arguments.checkpoint
+        if ledger is not None and kept is None:
             account = ledger.spend(make_record(planned, private=True))
             if not arguments.quiet:
                 print(_told(account), file=sys.stderr)
-        made = release(planned, table, rng=arguments.seed, progress=progress)
+        made = release(
+            planned,
+            table,
+            rng=arguments.seed,
+            progress=progress,
+            checkpoint=kept,
+            ledger=None if kept is None else ledger,
+        )
+        if ledger is not None and kept is not None and not arguments.quiet:
+            account = ledger.read()
+            print(f"ledger:    {brief(account.spent)} of {brief(account.budget)} spent", file=sys.stderr)
         content = source.content(made, form, arguments.spelling or "0/1")
         if arguments.record is not None:
             outputs.write(arguments.record, json.dumps(made.record, indent=2, ensure_ascii=False) + "\n")
@@ -123,7 +140,8 @@ def _ledger(arguments: argparse.Namespace, record: Record) -> Ledger | None:
             raise ValueError(f"{arguments.ledger}: no ledger yet: add --budget E to make it")
         Account(positive(arguments.budget, "budget")).after(record)
     ledger = Ledger(arguments.ledger, arguments.budget)
-    ledger.read().after(record)
+    if arguments.checkpoint is None:  # else it may have been paid before
+        ledger.read().after(record)
     return ledger
 
 

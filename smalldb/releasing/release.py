@@ -1,6 +1,7 @@
 """The data's whole way: from a table to a synthetic table and its record."""
 
 from collections.abc import Mapping
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Unpack, assert_never, final, overload
@@ -12,9 +13,12 @@ from queries.domain import Bits
 from queries.frames import as_frame, rows_of, universe_of
 from smalldb.counting import Census
 from smalldb.exact.bits import BitSource, bit_source
-from smalldb.mechanisms import MAX_N, Neighbours
+from smalldb.files.checkpoints import Folder
+from smalldb.mechanisms import MAX_N, Lasting, Neighbours
 from smalldb.planning import Plan, Settings, plan
 from smalldb.releasing.evaluation import evaluate
+from smalldb.releasing.lasting import running_of
+from smalldb.releasing.ledger import Ledger
 from smalldb.releasing.record import Record, make_record
 
 EMPTY = "the table has no rows: nothing to release (under add-remove it may be empty)"
@@ -123,7 +127,15 @@ class Release:
 
 @overload
 def release(
-    plan: Plan, data: pd.DataFrame | Rows, /, *, rng: int | BitSource | None = None, progress: bool = False
+    plan: Plan,
+    data: pd.DataFrame | Rows,
+    /,
+    *,
+    rng: int | BitSource | None = None,
+    progress: bool = False,
+    executor: Executor | None = None,
+    checkpoint: Folder | None = None,
+    ledger: Ledger | None = None,
 ) -> Release: ...
 
 
@@ -135,6 +147,9 @@ def release(
     domain: Domain | None = None,
     rng: int | BitSource | None = None,
     progress: bool = False,
+    executor: Executor | None = None,
+    checkpoint: Folder | None = None,
+    ledger: Ledger | None = None,
     **settings: Unpack[Settings],
 ) -> Release: ...
 
@@ -146,6 +161,9 @@ def release(
     domain: Domain | None = None,
     rng: int | BitSource | None = None,
     progress: bool = False,
+    executor: Executor | None = None,
+    checkpoint: Folder | None = None,
+    ledger: Ledger | None = None,
     **settings: Any,
 ) -> Release:
     """Release a synthetic table, with its record.
@@ -203,6 +221,16 @@ def release(
         that the release is not private. Or a `BitSource`.
     progress
         Show a bar on stderr.
+    executor
+        Of rounds: any `concurrent.futures.Executor`, to count tables in pieces of the data: the same integers
+        (`docs/scale.md`); by default threads. Its workers see the data.
+    checkpoint
+        Of rounds: a private folder of this release alone, in which released integers are kept. Killed and
+        started again with the same data and arguments, the release goes on, and nothing is drawn twice
+        (`docs/decisions/0013-checkpoints.md`). The folder is the caller's to remove.
+    ledger
+        The data's privacy budget, a `smalldb.releasing.ledger.Ledger`: spent from before the first draw. What a
+        checkpoint that goes on was paid is not paid again.
 
     Returns
     -------
@@ -229,28 +257,50 @@ def release(
     if isinstance(data, Plan):
         if domain is not None or settings:
             raise TypeError("a plan has its domain and settings: release(plan, data, rng=..., progress=...)")
-        return _carry_out(data, _table(queries), source, progress)
+        return _carry_out(data, _table(queries), source, progress, executor, checkpoint, ledger)
     table = _table(data)
     universe = universe_of(table, domain)
     public = settings.get("neighbours", Neighbours.REPLACE_ONE) == Neighbours.REPLACE_ONE
     n = (table.n if isinstance(table, Rows) else len(table)) if public else None
     if n == 0:
         raise ValueError(EMPTY)
-    return _carry_out(plan(universe, queries, n=n, **settings), table, source, progress)
+    planned = plan(universe, queries, n=n, **settings)
+    return _carry_out(planned, table, source, progress, executor, checkpoint, ledger)
 
 
 def _table(data: object) -> pd.DataFrame | Rows:
     return data if isinstance(data, Rows) else as_frame(data)
 
 
-def _carry_out(plan: Plan, data: pd.DataFrame | Rows, source: BitSource, progress: bool) -> Release:
+def _carry_out(
+    plan: Plan,
+    data: pd.DataFrame | Rows,
+    source: BitSource,
+    progress: bool,
+    executor: Executor | None,
+    checkpoint: Folder | None,
+    ledger: Ledger | None,
+) -> Release:
     """Release by a plan: the plan was made from public numbers, and here the data come in."""
+    running = running_of(
+        plan,
+        private=source.private,
+        progress=progress,
+        executor=executor,
+        checkpoint=checkpoint,
+        ledger=ledger,
+    )
     universe = universe_of(data, plan.workload.domain)
     table = rows_of(data, universe)
     check_size(table, plan.neighbours)
     if plan.n not in (None, table.n):
         raise ValueError("the plan was made for another n")
-    drawn = plan.chosen.draw(table, source, progress)
+    if isinstance(plan.chosen, Lasting):
+        drawn = plan.chosen.draw_lasting(table, source, running)
+    else:
+        if running.payment is not None:
+            running.payment.made()
+        drawn = plan.chosen.draw(table, source, progress)
     synthetic = universe.decode(drawn.places, like=data if isinstance(data, pd.DataFrame) else None)
     made = Rows.from_bits(universe, drawn.places)
     confidential = Confidential(drawn.confidential, plan.workload, table, made)

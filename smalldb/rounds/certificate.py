@@ -9,6 +9,8 @@ import numpy as np
 from queries import Rows, Workload
 from queries.domain import Integers
 from smalldb.exact.bits import BitSource
+from smalldb.files.checkpoints import identity
+from smalldb.rounds.journal import LOST, Journal
 from smalldb.rounds.measuring import LIMIT, Law
 from smalldb.selection import select
 
@@ -108,6 +110,35 @@ def certify(
     chosen = select(np.abs(distances), epsilon=law.selecting(half), sensitivity=denominator, rng=source).index
     noisy = int(distances[chosen]) + law.single(half, denominator, source)
     return Certificate(chosen, max(-LIMIT, min(LIMIT, noisy)), total, workload, law, half)
+
+
+def certified(
+    workload: Workload,
+    rows: Rows,
+    finished: Rows,
+    total: int,
+    law: Law,
+    cost: Fraction,
+    journal: Journal,
+) -> Certificate:
+    """
+    Certify as `certify` does, or read what was certified before of the same finished rows.
+
+    Raises
+    ------
+    ValueError
+        It was certified of other rows: what makes rows of released integers has changed.
+    """
+    about = identity(finished.words, finished.counts)
+
+    def draw(coins: BitSource) -> tuple[str, int, int]:
+        found = certify(workload, rows, finished, total, law, cost, coins)
+        return about, found.query, found.distance
+
+    known, query, distance = journal.step(draw)
+    if known != about:
+        raise ValueError(f"checkpoint: its certificate is of other rows: {LOST}")
+    return Certificate(query, distance, total, workload, law, cost / 2)
 
 
 def expected(answers: Integers, rows: int, total: int) -> Integers:

@@ -1,6 +1,6 @@
 """Tables measured in rounds, a model fitted to them, and rows drawn from it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
@@ -13,9 +13,10 @@ from queries.rows import MAX_TOTAL
 from smalldb.exact.bits import BitSource
 from smalldb.exact.numbers import as_text, float_above
 from smalldb.exact.writing import promised
-from smalldb.mechanisms import Drawn, Guarantee, Neighbours, Request
-from smalldb.rounds.certificate import certify
+from smalldb.mechanisms import Drawn, Guarantee, Neighbours, Request, Running
+from smalldb.rounds.certificate import certified
 from smalldb.rounds.counting import MOST, checked
+from smalldb.rounds.journal import Journal, opened
 from smalldb.rounds.modelling import cells_of_rules
 from smalldb.rounds.parities import Parities, plan_parities, release_parities
 from smalldb.rounds.plan import CERTIFICATE, MAX_ENTRIES, RoundsPlan, plan_rounds
@@ -190,21 +191,37 @@ class ByRounds:
 
     def draw(self, table: Rows, source: BitSource, progress: bool) -> Drawn:
         """Measure in rounds or at once, make rows, and bound or certify how far they are off."""
+        return self.draw_lasting(table, source, Running(progress=progress))
+
+    @property
+    def public(self) -> Sequence[object]:
+        """What decides its steps, and the rows that are asked for."""
+        request = self.request
+        return (request.n, request.n_max, request.rows, request.certificate, *self.steps.public)
+
+    def draw_lasting(self, table: Rows, source: BitSource, running: Running) -> Drawn:
+        """Draw a release, or go on with one: what was drawn before is read."""
+        with opened(source, running) as journal:
+            return self._drawn(table, journal, running)
+
+    def _drawn(self, table: Rows, journal: Journal, running: Running) -> Drawn:
         steps, beta = self.steps, self.request.beta
         if isinstance(steps, Parities):
             most = max(1, MAX_ENTRIES // len(table.domain.sizes))
-            found = release_parities(steps, table, source, most=most, count=self.request.rows)
+            found = release_parities(steps, table, journal, most=most, count=self.request.rows)
             places, total = found.places, found.total
             bound = found.bound(steps, beta) if steps.measures_all else None
         else:
             private = checked(table.places().astype(np.int64), table.counts, table.domain.sizes)
-            with _bar(progress) as tick:
-                made = release_rounds(steps, private, source, count=self.request.rows, progress=tick)
+            wanted, executor = self.request.rows, running.executor
+            with _bar(running.progress) as tick:
+                made = release_rounds(steps, private, journal, count=wanted, progress=tick, executor=executor)
             places, total, bound = made.places, made.total, None
         if steps.certifying:
             finished = Rows.from_places(table.domain, places)
-            workload = self.request.workload
-            certificate = certify(workload, table, finished, total, steps.law, steps.certifying, source)
+            certificate = certified(
+                self.request.workload, table, finished, total, steps.law, steps.certifying, journal
+            )
             bound = float_above(certificate.share(beta))
         return Drawn(places, bound=bound, covers=self._covers)
 
