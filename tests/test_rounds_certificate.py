@@ -114,3 +114,44 @@ def test_without_a_certificate_the_record_says_that_nothing_is_bounded():
 def test_a_certificate_is_a_share(share):
     with pytest.raises(ValueError, match="certificate must be at least 0 and below 1"):
         smalldb.plan(DOMAIN, n=100, epsilon=1, certificate=share)
+
+
+def coupled(sizes, n, seed):
+    """Rows whose columns hang together by a hidden place."""
+    rng = np.random.default_rng(seed)
+    hidden = rng.integers(0, 4, n)
+    columns = [(hidden * (1 + c % 3) + rng.integers(0, max(2, k // 2), n)) % k for c, k in enumerate(sizes)]
+    domain = Domain([Column(f"x{c}", k) if k > 2 else f"x{c}" for c, k in enumerate(sizes)])
+    return Rows.from_places(domain, np.stack(columns, axis=1))
+
+
+MANY = {  # sizes, rows, releases, settings
+    "all cells": ((4, 3, 2), 1_000, 70, {}),
+    "rounds": ((12, 30, 2, 9, 40), 1_500, 60, {"epsilon": "1/2"}),
+    "100,000 queries": ((60,) * 8, 2_000, 10, {"epsilon": "1/2"}),
+    "at once": ((2,) * 21, 1_000, 60, {"epsilon": "0.1"}),
+}
+
+
+@pytest.mark.long
+def test_the_certificates_of_200_releases_of_4_tables():
+    """Run by hand (some CPU minutes): -s shows the figures."""
+    exceeded = releases = 0
+    for number, (name, (sizes, n, count, given)) in enumerate(MANY.items()):
+        rows, errors, bounds = coupled(sizes, n, number), [], []
+        for seed in range(count):
+            public = {"neighbours": "add-remove", "n_max": n} if seed % 2 else {}
+            delta = {"delta": "1e-9"} if seed % 4 > 1 else {}
+            settings = {"epsilon": 1, "mechanism": "rounds", **given, **public, **delta}
+            made = smalldb.release(rows, "marginals:2", rng=seed, **settings)
+            errors.append(made.confidential.max_error)
+            bounds.append(made.record["bounds"]["released"])
+        missed = sum(error > bound for error, bound in zip(errors, bounds, strict=True))
+        workload = made.plan.workload
+        print(
+            f"{name}: {workload.size} queries, {count} releases, {missed} exceeded, "
+            f"mean error {np.mean(errors):.4f}, mean bound {np.mean(bounds):.4f}"
+        )
+        assert name != "100,000 queries" or workload.size >= 10**5
+        exceeded, releases = exceeded + missed, releases + count
+    assert releases == 200 and exceeded <= 10

@@ -229,8 +229,8 @@ def release(
         started again with the same data and arguments, the release goes on, and nothing is drawn twice
         (`docs/decisions/0013-checkpoints.md`). The folder is the caller's to remove.
     ledger
-        The data's privacy budget, a `smalldb.releasing.ledger.Ledger`: spent from before the first draw. What a
-        checkpoint that goes on was paid is not paid again.
+        The data's privacy budget, a `smalldb.releasing.ledger.Ledger`. The release pays before the first draw,
+        and not again where a checkpoint goes on.
 
     Returns
     -------
