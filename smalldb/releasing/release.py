@@ -229,7 +229,7 @@ def release(
         started again with the same data and arguments, the release goes on, and nothing is drawn twice
         (`docs/decisions/0013-checkpoints.md`). The folder is the caller's to remove.
     ledger
-        The data's privacy budget, a `smalldb.releasing.ledger.Ledger`. The release pays before the first draw,
+        The data's privacy budget, a `smalldb.releasing.ledger.Ledger`. It is paid from before the first draw,
         and not again where a checkpoint goes on.
 
     Returns

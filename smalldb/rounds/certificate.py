@@ -152,6 +152,13 @@ def expected(answers: Integers, rows: int, total: int) -> Integers:
     return rounded
 
 
+def least_margin(workload: Workload, law: Law, cost: Fraction, beta: Fraction) -> float:
+    """Return by how many rows a certificate at that cost exceeds the distance that it released: public."""
+    half = float(beta / 2)
+    both = missed(workload, law, cost / 2, half) + tail(law, cost / 2, workload.denominator, half)
+    return both / workload.denominator
+
+
 def missed(workload: Workload, law: Law, cost: Fraction, beta: float) -> int:
     """Return by how much less the selected query is off than the worst, but with probability beta."""
     epsilon = float(law.selecting(cost))

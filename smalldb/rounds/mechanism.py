@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -14,8 +15,10 @@ from smalldb.exact.bits import BitSource
 from smalldb.exact.numbers import as_text, float_above
 from smalldb.exact.writing import promised
 from smalldb.mechanisms import Drawn, Guarantee, Neighbours, Request, Running
-from smalldb.rounds.certificate import certified
+from smalldb.rounds.certificate import certified, least_margin
 from smalldb.rounds.counting import MOST, checked
+from smalldb.rounds.direct import MOST_CELLS as MOST_MARGINS
+from smalldb.rounds.direct import direct_bound, margins
 from smalldb.rounds.journal import Journal, opened
 from smalldb.rounds.modelling import cells_of_rules
 from smalldb.rounds.parities import Parities, plan_parities, release_parities
@@ -91,7 +94,14 @@ class ByRounds:
             neighbours=request.neighbours.value,
             certificate=certificate,
         )
-        return cls(request, steps if parities is None else parities)
+        if parities is not None:
+            return cls(request, parities)
+        if steps.cells and steps.certifying and universe.cells <= MOST_MARGINS:
+            least = least_margin(workload, steps.law, steps.certifying, request.beta)
+            saved = replace(steps, cells=steps.cells + steps.certifying, certifying=Fraction(0))
+            if max(margins(workload, saved.law.spread(saved.cells), request.beta)) <= least:
+                return cls(request, saved)
+        return cls(request, steps)
 
     @classmethod
     def remedy(cls, request: Request) -> str:
@@ -217,6 +227,10 @@ class ByRounds:
             with _bar(running.progress) as tick:
                 made = release_rounds(steps, private, journal, count=wanted, progress=tick, executor=executor)
             places, total, bound = made.places, made.total, None
+            if self._direct:
+                cells, rate = made.history.tables[0].counts, steps.law.spread(steps.cells)
+                rows = Rows.from_places(table.domain, places)
+                bound = direct_bound(self.request.workload, cells, rate, self.request.n, rows, beta)
         if steps.certifying:
             finished = Rows.from_places(table.domain, places)
             certificate = certified(
@@ -229,9 +243,17 @@ class ByRounds:
     def _covers(self) -> tuple[str, ...]:
         if self.steps.certifying:
             return (f"every query of {self.request.workload.text}, measured or not",)
-        if isinstance(self.steps, Parities) and self.steps.measures_all:
+        if self._direct or (isinstance(self.steps, Parities) and self.steps.measures_all):
             return (f"every query of {self.request.workload.text}",)
         return ()
+
+    @property
+    def _direct(self) -> bool:
+        """Whether all cells are measured, and a bound follows from their noise alone."""
+        steps = self.steps
+        if isinstance(steps, Parities) or steps.certifying or not steps.cells:
+            return False
+        return steps.universe.cells <= MOST_MARGINS
 
     @property
     def _at_once(self) -> bool:
