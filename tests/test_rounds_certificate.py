@@ -128,9 +128,9 @@ def coupled(sizes, n, seed):
 
 MANY = {  # sizes, rows, releases, settings
     "all cells": ((4, 3, 2), 1_000, 70, {}),
-    "rounds": ((12, 30, 2, 9, 40), 1_500, 60, {"epsilon": "1/2"}),
-    "100,000 queries": ((60,) * 8, 2_000, 10, {"epsilon": "1/2"}),
-    "at once": ((2,) * 21, 1_000, 60, {"epsilon": "0.1"}),
+    "rounds": ((12, 30, 2, 9, 40), 10_000, 60, {}),
+    "100,000 queries": ((60,) * 8, 10_000, 10, {}),
+    "at once": ((2,) * 21, 5_000, 60, {}),
 }
 
 
