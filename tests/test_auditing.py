@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from queries import Conjunctions, Domain, Linear, Marginals, Parities
+from queries import Column, Conjunctions, Domain, Linear, Marginals, Parities
 from smalldb.auditing import audit, census
 from smalldb.selection import selection_law
 
@@ -79,6 +79,8 @@ CASES = [
     (Domain(["a", "b"], valid="a | ~b"), Marginals(2), 2, 2, 4),
     (AB, Linear([[0, "1/3", "1/2", 1], ["1/4", 1, 0, "3/4"]]), 2, 3, 3),
     (Domain(["a", "b", "c"]), Conjunctions(2), 1, 2, 2),
+    (Domain(["a", Column("b", 3), Column("c", 5)]), Marginals(2), 1, 2, 1),
+    (Domain(["a", Column("b", 3)], "~(a & `b=2`)"), Marginals(2), 2, 1, 2),
 ]
 
 

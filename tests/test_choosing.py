@@ -37,7 +37,7 @@ def table(attributes, n, seed=1):
         (12, 20, {"mechanism": "rejection"}, "rejection", "tuples"),
         (12, 20, {"candidates": "tuples", "n": 400}, "rejection", "tuples"),
         (12, 200, {}, "answers", None),  # more rows than rejection draws
-        (100, 20, {}, "answers", None),
+        (100, 20, {}, "rounds", None),  # a wide table, all parities at once
         (100, 20, {"queries": Conjunctions(1)}, "rejection", "tuples"),  # no rejection at all
         (12, None, {"alpha": "0.1"}, "answers", None),
     ],

@@ -142,7 +142,7 @@ def test_fifty_columns():
     real = latent(50, 10_000, 6)
     rows = Rows.from_places(domain_of(50), real)
     made = smalldb.release(rows, Conjunctions(2), epsilon=20, rng=1)
-    assert made.confidential.max_error < 0.01 < made.record["bounds"]["released"] < 0.1
+    assert made.confidential.max_error <= made.record["bounds"]["released"] < 0.02
 
 
 @pytest.mark.parametrize("certificate", [Fraction(0), Fraction(1, 20)])

@@ -77,6 +77,12 @@ def add(commands: Commands) -> None:
     command.add_argument("--table", metavar="TEXT", help="the name of the data, for the report")
     command.add_argument("--ledger", metavar="FILE", help="the data's privacy budget: spend from it first")
     command.add_argument("--budget", metavar="E", help="make the ledger, if there is none, with this budget")
+    command.add_argument(
+        "--checkpoint",
+        metavar="DIR",
+        help="of rounds: keep what was drawn in a private folder of this release alone; killed and started "
+        "again, it goes on and pays no second time",
+    )
     command.add_argument("--seed", type=integer, metavar="S", help="for experiments: repeatable, NOT private")
     command.add_argument("--json", action="store_true", help="with -o: the public record on stdout")
     command.add_argument("--quiet", action="store_true", help="no account on stderr")
@@ -111,6 +117,8 @@ def run_generate(arguments: argparse.Namespace) -> None:
     source = source_of(arguments, learning=True)
     if source.open is not None:
         check_persons(arguments.rows_per_person)
+        if arguments.checkpoint is not None:
+            raise ValueError("--checkpoint: a release whose places are learned keeps none; list them instead")
     if arguments.target is not None:
         column_named(source.domain, arguments.target)
     choices = {name: getattr(arguments, name) for name in Settings.__annotations__}
@@ -133,10 +141,23 @@ def run_generate(arguments: argparse.Namespace) -> None:
         # n is public, or no part of a plan
         planned = foreseen if foreseen.n is None else plan(source.domain, **choices, n=table.n)
         planned = replace(planned, learned=learned)
-        account = _spend(ledger, make_record(planned, private=True), arguments) or account
+        kept = arguments.checkpoint
+        if kept is None:
+            account = _spend(ledger, make_record(planned, private=True), arguments) or account
         made = release(
-            planned, table, schema=source.schema, middle=arguments.middle, rng=bits, progress=progress
+            planned,
+            table,
+            schema=source.schema,
+            middle=arguments.middle,
+            rng=bits,
+            progress=progress,
+            checkpoint=kept,
+            ledger=None if kept is None else ledger,
         )
+        if ledger is not None and kept is not None:
+            account = ledger.read()
+            if not arguments.quiet:
+                print(f"ledger:    {brief(account.spent)} of {brief(account.budget)} spent", file=sys.stderr)
         content = source.content(made, form, arguments.spelling or "0/1")
         if arguments.record is not None:
             outputs.write(arguments.record, json.dumps(made.record, indent=2, ensure_ascii=False) + "\n")
@@ -171,7 +192,8 @@ def _ledger(arguments: argparse.Namespace, record: Record) -> Ledger | None:
             raise ValueError(f"{arguments.ledger}: no ledger yet: add --budget E to make it")
         Account(positive(arguments.budget, "budget")).after(record)
     ledger = Ledger(arguments.ledger, arguments.budget)
-    ledger.read().after(record)
+    if arguments.checkpoint is None:  # else it may have been paid before
+        ledger.read().after(record)
     return ledger
 
 

@@ -48,12 +48,15 @@ class Checkpoint(Generic[R]):
         What tells this work from any other: see `identity`.
     pack, unpack
         Turn a result into what JSON can hold, and back, exactly.
+    remedy
+        What is to be done about a part that is damaged.
     """
 
     folder: Folder
     run: str
     pack: Callable[[R], Any] = lambda result: result
     unpack: Callable[[Any], R] = lambda packed: packed
+    remedy: str = "remove it, and its part is done again"
 
     @contextmanager
     def opened(self) -> Iterator[None]:
@@ -106,7 +109,7 @@ class Checkpoint(Generic[R]):
             The file is damaged, of another run, or no regular file.
         """
         path = self._path(place, "shard")
-        damaged = ValueError(f"checkpoint: {path} is damaged: remove it, and its part is done again")
+        damaged = ValueError(f"checkpoint: {path} is damaged: {self.remedy}")
         with open(path, "rb", opener=_private) as file:
             *lines, last = file.read().split(b"\n")
         if last or len(lines) != 5 or lines.pop() != _checksum(lines):

@@ -1,6 +1,6 @@
 """What a mechanism is to the rest of the house: what it is asked, what it tells, and what it draws."""
 
-from smalldb.mechanisms.protocol import Drawn, Guarantee, Mechanism, Promise
+from smalldb.mechanisms.protocol import Drawn, Guarantee, Lasting, Mechanism, Payment, Promise, Running
 from smalldb.mechanisms.relations import MAX_N, Neighbours, relation_of
 from smalldb.mechanisms.request import UNPLANNED, Request, workload_of
 
@@ -9,10 +9,13 @@ __all__ = [
     "UNPLANNED",
     "Drawn",
     "Guarantee",
+    "Lasting",
     "Mechanism",
     "Neighbours",
+    "Payment",
     "Promise",
     "Request",
+    "Running",
     "relation_of",
     "workload_of",
 ]

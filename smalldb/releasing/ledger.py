@@ -34,11 +34,15 @@ class Account:
     torn
         Whether the file ends in an unfinished line: a run was killed before it had spent, so it released
         nothing, and nothing is counted for it. The next spending removes that line.
+    marks
+        Of each release, the checksum that its line begins with: it stands for that payment. Only of what was
+        read from the file.
     """
 
     budget: Fraction
     records: tuple[Mapping[str, Any], ...] = ()
     torn: bool = False
+    marks: tuple[str, ...] = ()
 
     @property
     def spent(self) -> Fraction:
@@ -180,6 +184,17 @@ class Ledger:
                 raise
         return made
 
+    def pay(self, record: Mapping[str, Any]) -> str:
+        """Spend, as `spend` does, and return the mark of the payment."""
+        number = len(self.spend(record).records)
+        return self.read().marks[number - 1]
+
+    def paid(self, mark: str, record: Mapping[str, Any]) -> bool:
+        """Tell whether a mark is of a payment in this ledger that was made for such a record."""
+        account = self.read()
+        made = dict(zip(account.marks, account.records, strict=True)).get(mark)
+        return made is not None and made == _record(_entry(record))
+
     @contextmanager
     def _locked(self, mode: Literal["r", "r+"]) -> Iterator[int]:
         """Open the file and wait for its lock, shared to read; processes and threads exclude each other."""
@@ -216,7 +231,7 @@ def _parsed(raw: bytes, path: str) -> _Parsed:
     if b"}" in tail:
         lines.append(tail)
         tail = b""
-    last, read = "", []
+    last, read, marks = "", [], list[str]()
     try:
         for line in lines:
             text = line.decode("ascii")
@@ -224,10 +239,13 @@ def _parsed(raw: bytes, path: str) -> _Parsed:
             if text[:65] != f"{last} ":
                 raise ValueError("a checksum is wrong")
             read.append(json.loads(text[65:]))
+            marks.append(last)
         head, *entries = read
         if head["ledger"] != FORMAT:
             raise ValueError("another format")
-        account = Account(positive(head["budget"], "budget"), tuple(map(_record, entries)), bool(tail))
+        account = Account(
+            positive(head["budget"], "budget"), tuple(map(_record, entries)), bool(tail), tuple(marks[1:])
+        )
         if list(map(_entry, account.records)) != entries:
             raise ValueError("a line is not spelled as it would be written")
     except (ValueError, KeyError, TypeError, RecursionError) as error:

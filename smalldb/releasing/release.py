@@ -1,6 +1,7 @@
 """The data's whole way: from a table to a synthetic table and its record."""
 
 from collections.abc import Mapping
+from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, TypeAlias, Unpack, assert_never, final, overload
@@ -16,10 +17,13 @@ from smalldb.counting import Census
 from smalldb.exact.bits import BitSource, bit_source
 from smalldb.exact.integers import uniform_permutation
 from smalldb.exact.numbers import positive
-from smalldb.mechanisms import MAX_N, Neighbours, relation_of
+from smalldb.files.checkpoints import Folder
+from smalldb.mechanisms import MAX_N, Lasting, Neighbours, relation_of
 from smalldb.planning import Plan, Settings, plan
 from smalldb.releasing.evaluation import evaluate
+from smalldb.releasing.lasting import running_of
 from smalldb.releasing.learning import check_persons, learn, rest
+from smalldb.releasing.ledger import Ledger
 from smalldb.releasing.record import Record, make_record
 from smalldb.schema import Schema
 from smalldb.schema.arguments import SchemaLike, counted, open_or_none
@@ -168,6 +172,9 @@ def release(
     rng: int | BitSource | None = None,
     seed: int | None = None,
     progress: bool = False,
+    executor: Executor | None = None,
+    checkpoint: Folder | None = None,
+    ledger: Ledger | None = None,
 ) -> Release: ...
 
 
@@ -182,6 +189,9 @@ def release(
     rng: int | BitSource | None = None,
     seed: int | None = None,
     progress: bool = False,
+    executor: Executor | None = None,
+    checkpoint: Folder | None = None,
+    ledger: Ledger | None = None,
     **settings: Unpack[Settings],
 ) -> Release: ...
 
@@ -196,6 +206,9 @@ def release(
     rng: int | BitSource | None = None,
     seed: int | None = None,
     progress: bool = False,
+    executor: Executor | None = None,
+    checkpoint: Folder | None = None,
+    ledger: Ledger | None = None,
     **settings: Any,
 ) -> Release:
     """Release a synthetic table, with its record.
@@ -261,6 +274,16 @@ def release(
         For experiments: makes the release repeatable, and the record says that it is not private.
     progress
         Show a bar on stderr.
+    executor
+        Of rounds: any `concurrent.futures.Executor`, to count tables in pieces of the data: the same integers
+        (`docs/scale.md`); by default threads. Its workers see the data.
+    checkpoint
+        Of rounds: a private folder of this release alone, in which released integers are kept. Killed and
+        started again with the same data and arguments, the release goes on, and nothing is drawn twice
+        (`docs/decisions/0013-checkpoints.md`). The folder is the caller's to remove.
+    ledger
+        The data's privacy budget, a `smalldb.releasing.ledger.Ledger`. It is paid from before the first draw,
+        and not again where a checkpoint goes on.
 
     Returns
     -------
@@ -284,20 +307,21 @@ def release(
     ((3, 2), ['int64', 'bool'], False)
     """
     source = bit_source(rng, seed)
+    how = {"progress": progress, "executor": executor, "checkpoint": checkpoint, "ledger": ledger}
     wished = open_or_none(schema, domain)
     if isinstance(wished, OpenSchema):
         if isinstance(data, Plan):
             raise TypeError(
                 "a plan cannot know places that are learned: release(data, schema=..., epsilon=...)"
             )
-        return _learning(data, queries, wished, middle, source, progress, settings)
+        return _learning(data, queries, wished, middle, source, how, settings)
     known = wished
     if middle and known is None:
         raise ValueError("middle is for tables with a schema: without one, a bin is its label")
     if isinstance(data, Plan):
         if domain is not None or settings:
             raise TypeError("a plan has its domain and settings: release(plan, data, seed=..., progress=...)")
-        return _carry_out(data, queries, known, middle, source, progress)
+        return _carry_out(data, queries, known, middle, source, how)
     table = _table(data)
     universe = universe_of(table, domain) if known is None else known.domain
     public = settings.get("neighbours", Neighbours.REPLACE_ONE) == Neighbours.REPLACE_ONE
@@ -306,7 +330,7 @@ def release(
         raise ValueError(EMPTY)
     if queries is None and known is not None:
         queries = known.queries
-    return _carry_out(plan(universe, queries, n=n, **settings), data, known, middle, source, progress)
+    return _carry_out(plan(universe, queries, n=n, **settings), data, known, middle, source, how)
 
 
 def _learning(
@@ -315,12 +339,14 @@ def _learning(
     schema: OpenSchema,
     middle: bool,
     source: BitSource,
-    progress: bool,
+    how: dict[str, Any],
     settings: dict[str, Any],
 ) -> Release:
     """Learn the places that the schema asks for, then release with what is left of the privacy."""
     if isinstance(data, Rows):
         raise TypeError("places are learned from a table: give the table, not its counted rows")
+    if how["checkpoint"] is not None:
+        raise ValueError("checkpoint: a release whose places are learned keeps none; list the places instead")
     check_persons(settings.get("rows_per_person", 1))
     table, relation = as_frame(data), relation_of(settings.get("neighbours", Neighbours.REPLACE_ONE))
     n = len(table) if relation is Neighbours.REPLACE_ONE else None
@@ -328,14 +354,19 @@ def _learning(
         raise ValueError(EMPTY)
     outline = schema.outline
     queries = outline.queries if queries is None else queries
-    plan(outline.domain, queries, n=n, **settings)  # what can be refused without the data is refused here
+    # what can be refused without the data is refused here, and all of it is paid before anything is learned
+    payment = running_of(
+        plan(outline.domain, queries, n=n, **settings), private=source.private, **how
+    ).payment
+    if payment is not None:
+        payment.made()
     epsilon, delta = positive(settings["epsilon"], "epsilon"), read_delta(settings.get("delta"))
     made, learned = learn(
         schema, outline.pieces(table), epsilon=epsilon, delta=delta, neighbours=relation, source=source
     )
     left = dict(zip(("epsilon", "delta"), rest(schema, epsilon, delta), strict=True))
     planned = replace(plan(made.domain, queries, n=n, **(settings | left)), learned=learned)
-    return _carry_out(planned, data, made, middle, source, progress)
+    return _carry_out(planned, data, made, middle, source, how | {"ledger": None})
 
 
 def _table(data: object) -> pd.DataFrame | Rows:
@@ -343,9 +374,10 @@ def _table(data: object) -> pd.DataFrame | Rows:
 
 
 def _carry_out(
-    plan: Plan, data: object, schema: Schema | None, middle: bool, source: BitSource, progress: bool
+    plan: Plan, data: object, schema: Schema | None, middle: bool, source: BitSource, how: dict[str, Any]
 ) -> Release:
     """Release by a plan: the plan was made from public numbers, and here the data come in."""
+    running = running_of(plan, private=source.private, **how)
     universe, table = plan.workload.domain, _table(data)
     if schema is not None and schema.domain != universe:
         raise ValueError("the plan was made for another schema")
@@ -353,7 +385,12 @@ def _carry_out(
     check_size(rows, plan.neighbours)
     if plan.n not in (None, rows.n):
         raise ValueError("the plan was made for another n")
-    drawn = plan.chosen.draw(rows, source, progress)
+    if isinstance(plan.chosen, Lasting):
+        drawn = plan.chosen.draw_lasting(rows, source, running)
+    else:
+        if running.payment is not None:
+            running.payment.made()
+        drawn = plan.chosen.draw(rows, source, running.progress)
     places = drawn.places
     if schema is not None and not middle:
         places = places[uniform_permutation(len(places), source)]

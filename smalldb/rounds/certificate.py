@@ -9,6 +9,8 @@ import numpy as np
 from queries import Rows, Workload
 from queries.domain import Integers
 from smalldb.exact.bits import BitSource
+from smalldb.files.checkpoints import identity
+from smalldb.rounds.journal import LOST, Journal
 from smalldb.rounds.measuring import LIMIT, Law
 from smalldb.selection import select
 
@@ -110,6 +112,35 @@ def certify(
     return Certificate(chosen, max(-LIMIT, min(LIMIT, noisy)), total, workload, law, half)
 
 
+def certified(
+    workload: Workload,
+    rows: Rows,
+    finished: Rows,
+    total: int,
+    law: Law,
+    cost: Fraction,
+    journal: Journal,
+) -> Certificate:
+    """
+    Certify as `certify` does, or read what was certified before of the same finished rows.
+
+    Raises
+    ------
+    ValueError
+        It was certified of other rows: what makes rows of released integers has changed.
+    """
+    about = identity(finished.words, finished.counts)
+
+    def draw(coins: BitSource) -> tuple[str, int, int]:
+        found = certify(workload, rows, finished, total, law, cost, coins)
+        return about, found.query, found.distance
+
+    known, query, distance = journal.step(draw)
+    if known != about:
+        raise ValueError(f"checkpoint: its certificate is of other rows: {LOST}")
+    return Certificate(query, distance, total, workload, law, cost / 2)
+
+
 def expected(answers: Integers, rows: int, total: int) -> Integers:
     """Return the sums over `rows` rows as they would be over `total` of them, rounded to integers."""
     if rows in (0, total):
@@ -119,6 +150,13 @@ def expected(answers: Integers, rows: int, total: int) -> Integers:
         return np.array([(2 * a * total + rows) // (2 * rows) for a in answers.tolist()], dtype=np.int64)
     rounded: Integers = whole * total + (2 * rest * total + rows) // (2 * rows)
     return rounded
+
+
+def least_margin(workload: Workload, law: Law, cost: Fraction, beta: Fraction) -> float:
+    """Return by how many rows a certificate at that cost exceeds the distance that it released: public."""
+    half = float(beta / 2)
+    both = missed(workload, law, cost / 2, half) + tail(law, cost / 2, workload.denominator, half)
+    return both / workload.denominator
 
 
 def missed(workload: Workload, law: Law, cost: Fraction, beta: float) -> int:

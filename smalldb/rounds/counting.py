@@ -1,14 +1,18 @@
 """Tables of private rows, counted on demand: over places, or over groups of places."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from math import prod
 
 import numpy as np
 
 from queries.domain import Integers
+from smalldb.files.checkpoints import finished
 
 MOST = 1 << 53  # rows: sums of counts are exact in floats up to there
+PIECE = 1 << 20  # distinct rows that are counted together, at least
+PIECES = 16  # at most: each may bring tables of some 100 MB
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,6 +49,12 @@ class PrivateRows:
             codes += self.places[:, column]
         return self._sums(codes, prod(sizes)).reshape(tuple(sizes))
 
+    def pieces(self) -> "list[PrivateRows]":
+        """Return the same rows in parts of at least `PIECE` distinct rows, at most `PIECES` of them."""
+        size = max(1, PIECE, -(-len(self.counts) // PIECES))
+        starts = range(0, max(1, len(self.counts)), size)
+        return [PrivateRows(self.places[s : s + size], self.counts[s : s + size]) for s in starts]
+
     def grouped(self, groups: Sequence[Integers]) -> "PrivateRows":
         """Return the same rows with each place replaced by its group, one array for each column."""
         found = np.empty(self.places.shape, dtype=np.int64, order="F")
@@ -55,6 +65,28 @@ class PrivateRows:
     def _sums(self, codes: Integers, size: int) -> Integers:
         # float sums of integers are exact below 2^53
         return np.bincount(codes, weights=self.counts, minlength=size).astype(np.int64)
+
+
+def counted(
+    rows: PrivateRows, count: Callable[[PrivateRows], list[Integers]], executor: Executor | None = None
+) -> list[Integers]:
+    """
+    Count tables piece by piece and add the pieces up: the same integers as in one piece.
+
+    Parameters
+    ----------
+    count
+        Counts the tables of some rows; picklable where the executor needs it.
+    executor
+        Counts the pieces; None: threads, one a processor. Whoever runs it sees the data.
+    """
+    pieces = rows.pieces()
+    if len(pieces) == 1 and executor is None:
+        return count(rows)
+    found: list[Integers] | None = None
+    for _, tables in finished(count, pieces, executor=executor):
+        found = tables if found is None else [a + b for a, b in zip(found, tables, strict=True)]
+    return found or []
 
 
 def checked(places: Integers, counts: Integers, sizes: Sequence[int]) -> PrivateRows:

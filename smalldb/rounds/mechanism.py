@@ -1,8 +1,9 @@
 """Tables measured in rounds, a model fitted to them, and rows drawn from it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,9 +14,12 @@ from queries.rows import MAX_TOTAL
 from smalldb.exact.bits import BitSource
 from smalldb.exact.numbers import as_text, float_above
 from smalldb.exact.writing import promised
-from smalldb.mechanisms import Drawn, Guarantee, Neighbours, Request
-from smalldb.rounds.certificate import certify
+from smalldb.mechanisms import Drawn, Guarantee, Neighbours, Request, Running
+from smalldb.rounds.certificate import certified, least_margin
 from smalldb.rounds.counting import MOST, checked
+from smalldb.rounds.direct import MOST_CELLS as MOST_MARGINS
+from smalldb.rounds.direct import direct_bound, margins
+from smalldb.rounds.journal import Journal, opened
 from smalldb.rounds.modelling import cells_of_rules
 from smalldb.rounds.parities import Parities, plan_parities, release_parities
 from smalldb.rounds.plan import CERTIFICATE, MAX_ENTRIES, RoundsPlan, plan_rounds
@@ -90,7 +94,14 @@ class ByRounds:
             neighbours=request.neighbours.value,
             certificate=certificate,
         )
-        return cls(request, steps if parities is None else parities)
+        if parities is not None:
+            return cls(request, parities)
+        if steps.cells and steps.certifying and universe.cells <= MOST_MARGINS:
+            least = least_margin(workload, steps.law, steps.certifying, request.beta)
+            saved = replace(steps, cells=steps.cells + steps.certifying, certifying=Fraction(0))
+            if max(margins(workload, saved.law.spread(saved.cells), request.beta)) <= least:
+                return cls(request, saved)
+        return cls(request, steps)
 
     @classmethod
     def remedy(cls, request: Request) -> str:
@@ -190,21 +201,41 @@ class ByRounds:
 
     def draw(self, table: Rows, source: BitSource, progress: bool) -> Drawn:
         """Measure in rounds or at once, make rows, and bound or certify how far they are off."""
+        return self.draw_lasting(table, source, Running(progress=progress))
+
+    @property
+    def public(self) -> Sequence[object]:
+        """What decides its steps, and the rows that are asked for."""
+        request = self.request
+        return (request.n, request.n_max, request.rows, request.certificate, *self.steps.public)
+
+    def draw_lasting(self, table: Rows, source: BitSource, running: Running) -> Drawn:
+        """Draw a release, or go on with one: what was drawn before is read."""
+        with opened(source, running) as journal:
+            return self._drawn(table, journal, running)
+
+    def _drawn(self, table: Rows, journal: Journal, running: Running) -> Drawn:
         steps, beta = self.steps, self.request.beta
         if isinstance(steps, Parities):
             most = max(1, MAX_ENTRIES // len(table.domain.sizes))
-            found = release_parities(steps, table, source, most=most, count=self.request.rows)
+            found = release_parities(steps, table, journal, most=most, count=self.request.rows)
             places, total = found.places, found.total
             bound = found.bound(steps, beta) if steps.measures_all else None
         else:
             private = checked(table.places().astype(np.int64), table.counts, table.domain.sizes)
-            with _bar(progress) as tick:
-                made = release_rounds(steps, private, source, count=self.request.rows, progress=tick)
+            wanted, executor = self.request.rows, running.executor
+            with _bar(running.progress) as tick:
+                made = release_rounds(steps, private, journal, count=wanted, progress=tick, executor=executor)
             places, total, bound = made.places, made.total, None
+            if self._direct:
+                cells, rate = made.history.tables[0].counts, steps.law.spread(steps.cells)
+                rows = Rows.from_places(table.domain, places)
+                bound = direct_bound(self.request.workload, cells, rate, self.request.n, rows, beta)
         if steps.certifying:
             finished = Rows.from_places(table.domain, places)
-            workload = self.request.workload
-            certificate = certify(workload, table, finished, total, steps.law, steps.certifying, source)
+            certificate = certified(
+                self.request.workload, table, finished, total, steps.law, steps.certifying, journal
+            )
             bound = float_above(certificate.share(beta))
         return Drawn(places, bound=bound, covers=self._covers)
 
@@ -212,9 +243,17 @@ class ByRounds:
     def _covers(self) -> tuple[str, ...]:
         if self.steps.certifying:
             return (f"every query of {self.request.workload.text}, measured or not",)
-        if isinstance(self.steps, Parities) and self.steps.measures_all:
+        if self._direct or (isinstance(self.steps, Parities) and self.steps.measures_all):
             return (f"every query of {self.request.workload.text}",)
         return ()
+
+    @property
+    def _direct(self) -> bool:
+        """Whether all cells are measured, and a bound follows from their noise alone."""
+        steps = self.steps
+        if isinstance(steps, Parities) or steps.certifying or not steps.cells:
+            return False
+        return steps.universe.cells <= MOST_MARGINS
 
     @property
     def _at_once(self) -> bool:

@@ -19,6 +19,7 @@ from smalldb.answers.shares import alternatives
 from smalldb.answers.shrinking import frequencies, shrunk
 from smalldb.exact.bits import BitSource
 from smalldb.rounds.grouping import Floats
+from smalldb.rounds.journal import Journal
 from smalldb.rounds.measuring import Law
 from smalldb.rounds.rows import uniform_order
 
@@ -54,6 +55,14 @@ class Parities:
     def law(self) -> Law:
         """Of the certificate: pure, so that its epsilon is added to that of the answers."""
         return Law(concentrated=False, replaced=self.answers.replaced)
+
+    @property
+    def public(self) -> tuple[object, ...]:
+        """What decides what is done: numbers, texts and arrays."""
+        answers, series = self.answers, self.answers.spectrum
+        decided = (answers.n, answers.epsilon, answers.neighbours, answers.delta, self.certifying)
+        numbers = (series.constants, series.starts, series.members, series.coefficients)
+        return (*decided, answers.parts, series.sets, *numbers)
 
     @property
     def measures_all(self) -> bool:
@@ -143,29 +152,37 @@ class Released:
 
 
 def release_parities(
-    plan: Parities, rows: Rows, source: BitSource, *, most: int, count: int | None = None
+    plan: Parities, rows: Rows, source: BitSource | Journal, *, most: int, count: int | None = None
 ) -> Released:
     """
     Measure the parities, and make rows that are near to them; all but the measuring is post-processing.
 
     Parameters
     ----------
+    source
+        Where random bits come from; or a journal that has a source, and what was released before.
     most
         How many rows are made at most where their number is read from what was released.
     count
         How many rows are wanted; None: as many as there are, or are read from what was released.
     """
-    measured = measure(plan.answers, rows, source)
+    journal = source if isinstance(source, Journal) else Journal(source)
+    measured = journal.step(
+        lambda coins: measure(plan.answers, rows, coins),
+        lambda released: released.values.tolist(),
+        lambda flat: Measured(np.array(flat, dtype=np.int64)),
+    )
     total = max(1, released_total(plan.answers, measured))
     wanted = min(total, most) if count is None else count
     found = estimates(plan.answers, measured)
     means = 1 - 2 * frequencies(plan.answers, found)
     near = shrunk(plan.answers, found, means)
-    signs = turned(plan.answers, found, near, scattered(means, wanted, source.bits(64)))
+    seed = journal.step(lambda coins: coins.bits(64))
+    signs = turned(plan.answers, found, near, scattered(means, wanted, seed))
     made: Bits = (signs < 0).astype(np.uint8)
     if plan.answers.spectrum.orders[-1] > 2:
         made = search(plan.answers.workload, made, plan.answers.spectrum.answers(near))
-    return Released(measured, total, made[uniform_order(wanted, source)].astype(np.int64))
+    return Released(measured, total, made[uniform_order(wanted, journal.source)].astype(np.int64))
 
 
 def scattered(means: Floats, rows: int, seed: int) -> Signs:

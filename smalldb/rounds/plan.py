@@ -77,6 +77,15 @@ class RoundsPlan:
         return self.measuring * min(Fraction(4), max(Fraction(1, 4), Fraction(isqrt(cells << 8), 128)))
 
     @property
+    def public(self) -> tuple[object, ...]:
+        """What decides what is done: numbers, texts and arrays."""
+        where = self.universe
+        rules = [part for columns, allowed in where.rules for part in (columns, allowed)]
+        fields = (where.sizes, where.ordered, where.tables, where.weights, *rules)
+        costs = (self.columns, self.cells, self.rounds, self.selecting, self.measuring, self.certifying)
+        return (*fields, self.epsilon, self.delta, self.law, self.rows, *costs, self.memory)
+
+    @property
     def budget(self) -> Fraction:
         """The sum that all costs must not exceed: epsilon, or the rho that proves (epsilon, delta)."""
         return self.epsilon if self.delta is None else rho_of(self.epsilon, self.delta)

@@ -1,8 +1,11 @@
 """Release in rounds: measure every column, then select, measure and fit; rows and a certificate."""
 
 from collections.abc import Callable
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache, partial
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
@@ -10,9 +13,10 @@ import numpy as np
 from queries.domain import Integers
 from smalldb.exact.bits import BitSource
 from smalldb.rounds.cells import read_cells
-from smalldb.rounds.counting import PrivateRows
+from smalldb.rounds.counting import PrivateRows, counted
 from smalldb.rounds.grouping import Floats
-from smalldb.rounds.junction import cells
+from smalldb.rounds.journal import Journal
+from smalldb.rounds.junction import Scope, cells
 from smalldb.rounds.measuring import Measured, measure
 from smalldb.rounds.modelling import Model
 from smalldb.rounds.plan import RoundsPlan
@@ -20,6 +24,7 @@ from smalldb.rounds.reader import Reader
 from smalldb.rounds.reading import bounded_total
 from smalldb.rounds.room import Room, selected
 from smalldb.rounds.rows import uniform_order
+from smalldb.rounds.selecting import Candidates
 
 ITERATIONS = 15  # of a fit between rounds, from the coefficients of the one before
 LAST_ITERATIONS = 300
@@ -79,10 +84,11 @@ class Outcome:
 def release_rounds(
     plan: RoundsPlan,
     rows: PrivateRows,
-    source: BitSource,
+    source: BitSource | Journal,
     *,
     count: int | None = None,
     progress: Progress | None = None,
+    executor: Executor | None = None,
 ) -> Outcome:
     """
     Release a synthetic table under the guarantee of a plan.
@@ -94,20 +100,28 @@ def release_rounds(
     ----------
     rows
         The private rows; under replace-one as many as the plan says.
+    source
+        Where random bits come from; or a journal that has a source, and what was released before.
     count
         How many rows are wanted; None: as many as there are, or are read from what was released (then up to
         `RoundsPlan.most_rows`).
     progress
         Called after each round with how much of the rounds' budget is spent, and how much there is.
+    executor
+        Counts the candidates in pieces of the rows; None: threads.
     """
-    found = (_in_cells if plan.cells else _in_rounds)(plan, rows, source, progress)
+    journal = source if isinstance(source, Journal) else Journal(source)
+    if plan.cells:
+        found = _in_cells(plan, rows, journal, progress)
+    else:
+        found = _in_rounds(plan, rows, journal, progress, executor)
     wanted = min(found.total, plan.most_rows) if count is None else count
-    made = found.rows(wanted, source.bits(64))
+    made = found.rows(wanted, journal.step(lambda coins: coins.bits(64)))
     steps = found.history
     selections = 0 if plan.cells else len(steps.tables) + len(steps.beside)
     measured = (*steps.columns, *steps.tables, *steps.beside)
     paid = sum((part.cost for part in measured), Fraction(0)) + selections * plan.selecting
-    places = made[:, uniform_order(wanted, source)].T
+    places = made[:, uniform_order(wanted, journal.source)].T
     return Outcome(steps, found.total, found.model, places, paid)
 
 
@@ -120,12 +134,30 @@ class Found(NamedTuple):
     rows: Callable[[int, int], Integers]
 
 
-def _in_cells(plan: RoundsPlan, rows: PrivateRows, source: BitSource, progress: Progress | None) -> Found:
+def _measured(
+    plan: RoundsPlan,
+    journal: Journal,
+    scope: Scope,
+    shape: tuple[int, ...],
+    cost: Fraction,
+    count: Callable[[], Integers],
+) -> Measured:
+    """Release a table, unless it was released before: then nothing is counted."""
+    return journal.step(
+        lambda coins: measure(count(), scope, plan.law, cost, coins),
+        lambda table: table.counts.ravel().tolist(),
+        lambda flat: Measured(
+            scope, np.array(flat, dtype=np.int64).reshape(shape), cost, plan.law.variance(cost)
+        ),
+    )
+
+
+def _in_cells(plan: RoundsPlan, rows: PrivateRows, journal: Journal, progress: Progress | None) -> Found:
     """Measure all cells at once; they are read by empirical Bayes."""
     everything = tuple(range(len(plan.universe.sizes)))
     scope = tuple((c, 0) for c in everything)
-    counts = rows.table(everything, plan.universe.sizes)
-    measured = measure(counts, scope, plan.law, plan.cells, source)
+    sizes = plan.universe.sizes
+    measured = _measured(plan, journal, scope, sizes, plan.cells, lambda: rows.table(everything, sizes))
     total = plan.rows if plan.law.replaced else bounded_total(measured.counts.sum(dtype=float))
     model = read_cells(plan.universe, measured, float(plan.law.spread(plan.cells)), total)
     if progress is not None:
@@ -133,50 +165,83 @@ def _in_cells(plan: RoundsPlan, rows: PrivateRows, source: BitSource, progress: 
     return Found(History((), (measured,)), total, model, model.rows)
 
 
-def _in_rounds(plan: RoundsPlan, rows: PrivateRows, source: BitSource, progress: Progress | None) -> Found:
+def _in_rounds(
+    plan: RoundsPlan,
+    rows: PrivateRows,
+    journal: Journal,
+    progress: Progress | None,
+    executor: Executor | None,
+) -> Found:
     """Measure every column; then select a table and measure it, round by round."""
     columns = tuple(
-        measure(rows.table((c,), (size,)), ((c, 0),), plan.law, cost, source)
+        _measured(plan, journal, ((c, 0),), (size,), cost, partial(rows.table, (c,), (size,)))
         for c, (size, cost) in enumerate(zip(plan.universe.sizes, plan.columns, strict=True))
     )
     reader = Reader.of(plan, columns)
-    counted = reader.candidates.count(rows)
-    tables: list[Measured] = []
-    beside: list[Measured] = []
-    names, weight = reader.candidates.scopes(), max(reader.candidates.weights, default=1)
-    model = reader.fit(tables, (), ITERATIONS)
-    predicted = reader.predicted(model, 0)
+    candidates = reader.candidates
+    count = cache(lambda: counted(rows, candidates.count, executor))  # not where all was released before
+    model, tables, beside = reader.fit([], (), ITERATIONS), list[Measured](), list[Measured]()
+    predicted = cache(partial(reader.predicted, model, 0))
     budget = left = plan.rounds * (plan.selecting + plan.measuring)
-    sizes = [cells(name, reader.groupings) for name in names]
-    costs = {size: plan.cost_of(size) for size in set(sizes)}
-    noise = {size: PENALTY * plan.law.size(cost) for size, cost in costs.items() if cost}
     while plan.rounds:
-        payable = np.array([costs[size] + plan.selecting <= left for size in sizes])
-        expected = [whole(table, reader.total) for table in reader.moved(predicted, beside)]
-        scores = reader.candidates.scores(counted, expected, noise.__getitem__)
         room = Room(reader, tables)
-        chosen = selected(plan, room, names, weight, scores, payable, source)
+        select = partial(_selected, plan, reader, room, predicted, beside, left, count)
+        chosen = journal.step(select, list_of, scope_of)
         if chosen is None:
             break
-        where = reader.candidates.tables.index(tuple(c for c, _ in chosen))
-        there = reader.candidates.coarse(counted[where], chosen)
-        cost = costs[there.size]
-        released = measure(there, chosen, plan.law, cost, source)
+        counts = partial(_coarse, candidates, chosen, count)
+        shape = candidates.shape(chosen)
+        cost = plan.cost_of(prod(shape))
+        released = _measured(plan, journal, chosen, shape, cost, counts)
         left -= plan.selecting + cost
         if room.lacking(chosen) is None:
             tables.append(released)
             model = reader.fit(tables, model.coefficients, ITERATIONS)
-            predicted = reader.predicted(model, len(tables))
+            predicted = cache(partial(reader.predicted, model, len(tables)))
         else:
             beside.append(released)
         if progress is not None:
             progress(int((1 - left / budget) * PROGRESS), PROGRESS)
     model = reader.fit(tables, model.coefficients, LAST_ITERATIONS)
+    history = History(columns, tuple(tables), tuple(beside))
+    return Found(history, reader.total, model, partial(reader.rows, model, beside))
 
-    def draw(count: int, seed: int) -> Integers:
-        return reader.rows(model, beside, count, seed)
 
-    return Found(History(columns, tuple(tables), tuple(beside)), reader.total, model, draw)
+def _selected(
+    plan: RoundsPlan,
+    reader: Reader,
+    room: Room,
+    predicted: Callable[[], list[Floats]],
+    beside: list[Measured],
+    left: Fraction,
+    count: Callable[[], list[Integers]],
+    coins: BitSource,
+) -> Scope | None:
+    """Select the next table; None: what is left of the budget pays for none."""
+    candidates = reader.candidates
+    names, weight = candidates.scopes(), max(candidates.weights, default=1)
+    sizes = [cells(name, reader.groupings) for name in names]
+    costs = {size: plan.cost_of(size) for size in set(sizes)}
+    noise = {size: PENALTY * plan.law.size(cost) for size, cost in costs.items() if cost}
+    payable = np.array([costs[size] + plan.selecting <= left for size in sizes])
+    expected = [whole(table, reader.total) for table in reader.moved(predicted(), beside)]
+    scores = candidates.scores(count(), expected, noise.__getitem__)
+    return selected(plan, room, names, weight, scores, payable, coins)
+
+
+def _coarse(candidates: Candidates, scope: Scope, count: Callable[[], list[Integers]]) -> Integers:
+    """Return the counts of a selected table."""
+    return candidates.coarse(count()[candidates.tables.index(tuple(c for c, _ in scope))], scope)
+
+
+def list_of(scope: Scope | None) -> list[list[int]] | None:
+    """Return a selected table as JSON can hold it."""
+    return None if scope is None else [list(part) for part in scope]
+
+
+def scope_of(packed: list[list[int]] | None) -> Scope | None:
+    """Return a selected table as it was before `list_of`."""
+    return None if packed is None else tuple((column, level) for column, level in packed)
 
 
 def whole(predicted: Floats, total: int) -> Integers:

@@ -1,0 +1,74 @@
+"""What is proved of the error where all cells were measured: every query is a sum of what was released."""
+
+from fractions import Fraction
+
+import numpy as np
+
+from queries import Rows, Workload
+from queries.domain import Integers
+from queries.rows import MAX_TOTAL
+from smalldb.answers.tails import noise_quantile
+
+MOST_CELLS = 1 << 16  # that are looked at, one by one, in a plan
+_SLACK = 1e-12  # more than what rounding takes from a sum of a few floats
+
+
+def margins(workload: Workload, rate: Fraction, beta: Fraction) -> tuple[float, float]:
+    """
+    Return by how many rows no query's released sum is off, nor the released number of rows.
+
+    But for a probability of beta in all, shared evenly (union bound). The noise of a query is a sum over
+    cells, each with a weight from 0 to 1; the largest sum of weights stands for all. From public numbers.
+
+    Parameters
+    ----------
+    rate
+        Of two-sided geometric noise on every cell.
+    """
+    domain, each = workload.domain, beta / (workload.size + 1)
+    every = Rows.from_places(domain, domain.table())
+    most = int(workload.answers(every).max(initial=0))
+    return (
+        noise_quantile(rate, -(-most // workload.denominator), each),
+        noise_quantile(rate, every.n, each),
+    )
+
+
+def direct_bound(
+    workload: Workload, counts: Integers, rate: Fraction, n: int | None, finished: Rows, beta: Fraction
+) -> float:
+    """
+    Return an error that no query's answer exceeds, with probability 1 - beta or more over the noise.
+
+    With A the sum of a query over the data, A is within its margin of the released sum, and n is n, or within
+    its own margin of the released number. |A / n - a| is at most max(A - a n, a n - A) / n at the ends.
+
+    Parameters
+    ----------
+    counts
+        The released counts of all cells, shaped by the columns' places.
+    n
+        The rows of the data where they are public, else None.
+    finished
+        The finished rows, at least one.
+    """
+    domain, scale = workload.domain, workload.denominator
+    places = domain.table()
+    released = counts[tuple(places.T)]
+    if int(np.abs(released.astype(np.float64)).sum()) * scale >= MAX_TOTAL // 2:
+        return 1.0
+    of_query, of_rows = margins(workload, rate, beta)
+    sums = np.zeros(workload.size)
+    for sign in (1, -1):
+        some = np.maximum(sign * released, 0)
+        present = some > 0
+        sums += sign * workload.answers(Rows.from_places(domain, places[present], some[present])) / scale
+    total = int(released.sum())
+    fewest, most = (n, n) if n is not None else (total - of_rows, total + of_rows)
+    if fewest <= 0:
+        return 1.0
+    answers = workload.answers(finished) / (scale * finished.n)
+    gaps = np.maximum(sums + of_query - answers * fewest, answers * most - sums + of_query)
+    gaps += _SLACK * (np.abs(sums) + most)
+    gaps = np.minimum(gaps / fewest, np.maximum(answers, 1 - answers))
+    return min(1.0, float(gaps.max(initial=0.0)) * (1 + _SLACK))

@@ -1,0 +1,121 @@
+"""What a release in rounds has released so far, kept in a folder: a killed release goes on from there."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar, final
+
+from smalldb.exact.bits import BitSource
+from smalldb.files.checkpoints import Checkpoint
+from smalldb.mechanisms import Running
+
+R = TypeVar("R")
+
+LOST = "it cannot be done again, for it was drawn: name a new folder, and pay for a new release"
+
+
+@final
+class Counted:
+    """A source that counts the bits it hands out."""
+
+    def __init__(self, source: BitSource) -> None:
+        self._source, self.drawn = source, 0
+
+    @property
+    def private(self) -> bool:
+        """As the source says."""
+        return self._source.private
+
+    def bits(self, count: int) -> int:
+        """Draw from the source."""
+        self.drawn += count
+        return self._source.bits(count)
+
+
+@final
+class Journal:
+    """
+    The steps of a release in their order: each is drawn once, saved, and read ever after.
+
+    A step is saved before the next one begins, so whatever was told of it is in the folder. It holds released
+    integers, and no coins: of a source that is not private, also how many bits a step took, so that the same
+    seed goes on where it was.
+
+    Parameters
+    ----------
+    source
+        Where random bits come from.
+    checkpoint
+        Opened, and with no part that is not of this release; None: nothing is kept.
+    """
+
+    def __init__(self, source: BitSource, checkpoint: Checkpoint[Any] | None = None) -> None:
+        self._checkpoint, self._place = checkpoint, 0
+        self._known = 0 if checkpoint is None else len(saved := checkpoint.saved())
+        if self._known and saved[-1] != self._known - 1:
+            raise ValueError(f"checkpoint: a part is missing: {LOST}")
+        self.source = Counted(source)
+
+    @property
+    def begun(self) -> bool:
+        """Whether the next step was drawn before."""
+        return self._place < self._known
+
+    def step(
+        self,
+        draw: Callable[[BitSource], R],
+        pack: Callable[[R], Any] = lambda found: found,
+        unpack: Callable[[Any], R] = lambda packed: packed,
+    ) -> R:
+        """
+        Return what a step released: read, or drawn now and saved.
+
+        Parameters
+        ----------
+        draw
+            Draws it.
+        pack, unpack
+            Turn it into what JSON can hold, and back, exactly.
+        """
+        place, self._place = self._place, self._place + 1
+        if self._checkpoint is None:
+            return draw(self.source)
+        if place < self._known:
+            taken, packed = self._checkpoint.load(place)
+            if not self.source.private:
+                self.source.bits(taken)
+            return unpack(packed)
+        before = self.source.drawn
+        found = draw(self.source)
+        taken = 0 if self.source.private else self.source.drawn - before
+        self._checkpoint.save(place, [taken, pack(found)])
+        return found
+
+
+@contextmanager
+def opened(source: BitSource, running: Running) -> Iterator[Journal]:
+    """
+    Pay for a release and open its journal; one that was paid before goes on.
+
+    A kill between the payment and the first file costs the payment, and no privacy.
+
+    Raises
+    ------
+    ValueError
+        The folder is of another release, damaged, open to others, or paid from elsewhere.
+    """
+    payment = running.payment
+    if running.checkpoint is None:
+        if payment is not None:
+            payment.made()
+        yield Journal(source)
+        return
+    checkpoint: Checkpoint[Any] = Checkpoint(running.checkpoint, running.run, remedy=LOST)
+    with checkpoint.opened():
+        journal = Journal(source, checkpoint)
+        begun = journal.begun
+        mark = journal.step(lambda _: "" if payment is None else payment.made())
+        if begun and (payment is None) != (mark == ""):
+            raise ValueError("checkpoint: the release was begun with another ledger, or without one")
+        if begun and payment is not None:
+            payment.check(mark)
+        yield journal

@@ -1,0 +1,254 @@
+"""A release in rounds that was killed goes on: nothing is drawn or paid twice, and the result is the same."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing import get_context
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import smalldb
+from queries import Column, Domain, Rows
+from smalldb.exact.bits import SeededBits, SystemBits
+from smalldb.files.checkpoints import Checkpoint
+from smalldb.mechanisms import Running
+from smalldb.releasing.ledger import Ledger, OutOfBudget
+from smalldb.rounds import counting
+from smalldb.rounds.counting import PrivateRows, checked, counted
+from smalldb.rounds.journal import Counted, Journal, opened
+
+WIDE = Domain([Column("a", 6), Column("b", 30), "c", Column("d", 40), Column("e", 90)])
+CASES = {
+    "rounds": (WIDE, {}),
+    "cells": (Domain([Column("a", 3), Column("b", 5), "c"]), {}),
+    "at once": (Domain([f"a{i}" for i in range(21)]), {}),
+    "gaussian": (WIDE, {"delta": "1e-9"}),
+    "add-remove": (WIDE, {"neighbours": "add-remove", "n_max": 900}),
+    "certified at once": (Domain([f"a{i}" for i in range(24)]), {"epsilon": "0.1"}),
+}
+
+
+def rows_of(domain, n=800, seed=1):
+    rng = np.random.default_rng(seed)
+    hidden = rng.integers(0, 3, n)
+    noise = [rng.integers(0, max(2, size // 2), n) for size in domain.sizes]
+    places = [(hidden + x) % size for x, size in zip(noise, domain.sizes, strict=True)]
+    return Rows.from_places(domain, np.stack(places, axis=1))
+
+
+class Killed(Exception):
+    pass
+
+
+def stop_after(monkeypatch, parts):
+    """Have the release die as soon as so many parts are saved."""
+    save = Checkpoint.save
+
+    def dying(self, place, result):
+        save(self, place, result)
+        if place + 1 == parts:
+            raise Killed
+
+    monkeypatch.setattr(Checkpoint, "save", dying)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CASES)
+def test_a_release_that_goes_on_is_the_one_that_was_not_killed(name, tmp_path, monkeypatch):
+    domain, given = CASES[name]
+    given = {"epsilon": 2, "mechanism": "rounds", **given}
+    rows = rows_of(domain)
+    whole = smalldb.release(rows, rng=7, **given)
+    full = tmp_path / "full"
+    kept = smalldb.release(rows, rng=7, checkpoint=full, **given)
+    assert (kept.places == whole.places).all() and kept.record == whole.record
+    parts = sum(file.endswith(".shard") for file in os.listdir(full))
+    stops = {1, 2, parts // 2, parts - 1, parts} if name in ("cells", "rounds") else {parts // 2}
+    for stop in sorted(stops):
+        folder = tmp_path / str(stop)
+        with monkeypatch.context() as patched:
+            stop_after(patched, stop)
+            with pytest.raises(Killed):
+                smalldb.release(rows, rng=7, checkpoint=folder, **given)
+        resumed = smalldb.release(rows, rng=7, checkpoint=folder, **given)
+        assert (resumed.places == whole.places).all() and resumed.record == whole.record
+
+
+def test_what_was_released_is_not_drawn_again(tmp_path, monkeypatch):
+    """Of a private source, too: every number in the folder stays, and a finished release is told again."""
+    rows = rows_of(WIDE)
+    with monkeypatch.context() as patched:
+        stop_after(patched, 12)
+        with pytest.raises(Killed):
+            smalldb.release(rows, epsilon=2, checkpoint=tmp_path / "x")
+    before = {name: (tmp_path / "x" / name).read_bytes() for name in os.listdir(tmp_path / "x")}
+    made = smalldb.release(rows, epsilon=2, checkpoint=tmp_path / "x")
+    for name, content in before.items():
+        assert (tmp_path / "x" / name).read_bytes() == content
+    monkeypatch.setattr(Checkpoint, "save", None)
+    again = smalldb.release(rows, epsilon=2, checkpoint=tmp_path / "x")
+    assert again.record == made.record
+    for one, other in zip(again.places[:, :].T, made.places.T, strict=True):
+        assert (np.bincount(one) == np.bincount(other)).all()  # in another order
+    for path in (tmp_path / "x").glob("*.shard"):
+        taken, _ = json.loads(path.read_bytes().split(b"\n")[3])
+        assert taken == 0  # nothing of private coins
+
+
+def test_it_is_paid_once_and_bound_to_that_payment(tmp_path, monkeypatch):
+    rows, ledger = rows_of(WIDE), Ledger(tmp_path / "ledger", budget=3)
+    given = {"epsilon": 2, "mechanism": "rounds", "checkpoint": tmp_path / "x"}
+    with monkeypatch.context() as patched:
+        stop_after(patched, 9)
+        with pytest.raises(Killed):
+            smalldb.release(rows, ledger=ledger, **given)
+    assert ledger.read().spent == 2
+    other = Ledger(tmp_path / "other", budget=9)
+    with pytest.raises(ValueError, match="not paid from this ledger"):
+        smalldb.release(rows, ledger=other, **given)
+    with pytest.raises(ValueError, match="with another ledger, or without one"):
+        smalldb.release(rows, **given)
+    assert other.read().spent == 0
+    smalldb.release(rows, ledger=ledger, **given)
+    assert ledger.read().spent == 2  # and another 2 would be out of budget
+    with pytest.raises(OutOfBudget):
+        smalldb.release(rows, ledger=ledger, epsilon=2, mechanism="rounds", checkpoint=tmp_path / "y")
+    with pytest.raises(OutOfBudget):
+        smalldb.release(rows, ledger=ledger, epsilon=2, mechanism="rounds")
+
+
+def test_a_payment_for_another_release_does_not_count(tmp_path):
+    ledger = Ledger(tmp_path / "ledger", budget=9)
+    record = smalldb.release(rows_of(WIDE), epsilon=1, mechanism="rounds").record
+    mark = ledger.pay(record)
+    assert ledger.paid(mark, record)
+    assert not ledger.paid(mark, {**record, "privacy": {"epsilon": "2", "bounded_range": None}})
+    assert not ledger.paid("0" * 64, record)
+    assert ledger.pay(record) != mark
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"epsilon": 3},
+        {"rows": 10},
+        {"certificate": 0},
+        {"queries": "marginals:1"},
+        {"neighbours": "add-remove", "n_max": 800},
+        {"delta": "1e-9"},
+        {"data": rows_of(WIDE, n=801)},
+    ],
+    ids=str,
+)
+def test_a_folder_of_another_release_is_refused(change, tmp_path):
+    given = {"data": rows_of(WIDE), "epsilon": 2, "mechanism": "rounds", "checkpoint": tmp_path / "x"}
+    smalldb.release(**given)
+    with pytest.raises(ValueError, match="is of another run"):
+        smalldb.release(**{**given, **change})
+
+
+@pytest.mark.parametrize("place", ["000003", "000000"])
+def test_a_part_that_is_missing_or_damaged_is_not_drawn_again(place, tmp_path):
+    given = {"data": rows_of(WIDE), "epsilon": 2, "checkpoint": tmp_path}
+    smalldb.release(**given)
+    path = tmp_path / f"{place}.shard"
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(ValueError, match="damaged: it cannot be done again"):
+        smalldb.release(**given)
+    path.unlink()
+    with pytest.raises(ValueError, match="a part is missing: it cannot be done again"):
+        smalldb.release(**given)
+
+
+def test_a_checkpoint_holds_released_integers_and_no_rows(tmp_path):
+    """The same bytes whatever the data, but for what is released."""
+    rows = rows_of(WIDE)
+    smalldb.release(rows, epsilon=2, checkpoint=tmp_path, rng=1)
+    parts = [json.loads(p.read_bytes().split(b"\n")[3])[1] for p in sorted(tmp_path.glob("*.shard"))]
+    assert parts[0] == ""  # paid from no ledger
+    columns, rest = parts[1 : 1 + len(WIDE.sizes)], parts[1 + len(WIDE.sizes) :]
+    assert [len(part) for part in columns] == list(WIDE.sizes)
+    assert all(type(part) in (int, list, type(None)) for part in rest)
+    assert len(rest[-1][0]) == 64 and len(rest[-1]) == 3  # of which rows, the query, and its distance
+
+
+def test_only_rounds_take_them(tmp_path):
+    frame = pd.DataFrame({"a": [0, 1, 1], "b": [0, 0, 1]})
+    with pytest.raises(ValueError, match="checkpoint is for rounds: census take none"):
+        smalldb.release(frame, epsilon=1, rows=2, checkpoint=tmp_path)
+    with ThreadPoolExecutor(1) as pool, pytest.raises(ValueError, match="executor is for rounds"):
+        smalldb.release(frame, epsilon=1, rows=2, executor=pool)
+    with pytest.raises(TypeError, match="executor must be"):
+        smalldb.release(frame, epsilon=1, rows=2, executor=3)
+    ledger = Ledger(tmp_path / "ledger", budget=1)
+    with pytest.raises(ValueError, match="a ledger is for private releases"):
+        smalldb.release(frame, epsilon=1, rows=2, ledger=ledger, rng=1)
+    smalldb.release(frame, epsilon=1, rows=2, ledger=ledger)
+    assert ledger.read().left == 0
+
+
+@pytest.mark.slow
+def test_the_command_goes_on_after_a_kill(tmp_path):
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame(rng.integers(0, 2, (400, 22)), columns=[f"c{i}" for i in range(22)])
+    frame.to_csv(tmp_path / "data.csv", index=False)
+    command = f"generate {tmp_path}/data.csv --epsilon 1 --ledger {tmp_path}/l --budget 1 --checkpoint"
+    command = [sys.executable, "-m", "smalldb", *command.split(), str(tmp_path / "x")]
+    output = ["-o", str(tmp_path / "out.csv")]
+    child = subprocess.Popen([*command, *output], stderr=subprocess.DEVNULL)
+    while child.poll() is None and not (tmp_path / "x" / "000000.shard").exists():
+        time.sleep(0.001)
+    child.send_signal(signal.SIGKILL)
+    killed = child.wait() == -signal.SIGKILL
+    assert killed and not (tmp_path / "out.csv").exists()
+    done = subprocess.run([*command, *output], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "ledger:    1 of 1 spent" in done.stderr
+    assert len(pd.read_csv(tmp_path / "out.csv")) == 400
+
+
+def test_bits_are_counted_and_steps_are_not_drawn_again(tmp_path):
+    source = Counted(SeededBits(1))
+    assert source.bits(5) == SeededBits(1).bits(5)
+    assert source.drawn == 5 and not source.private and Counted(SystemBits()).private
+    for _ in range(2):
+        with opened(SeededBits(1), Running(checkpoint=tmp_path, run="x")) as journal:
+            assert journal.step(lambda coins: coins.bits(9)) == SeededBits(1).bits(9)
+            assert journal.source.drawn == 9
+    journal = Journal(SeededBits(1))
+    assert journal.step(lambda coins: (coins.bits(9),)) == (SeededBits(1).bits(9),)
+    assert not journal.begun
+
+
+def tables_of(rows):
+    return [rows.table((0,), (6,)), rows.table((1, 3), (30, 40))]
+
+
+@pytest.mark.parametrize("pieces", [1, 3, 7])
+def test_pieces_add_up_to_the_same_integers(pieces, monkeypatch):
+    rows = rows_of(WIDE, n=500)
+    private = checked(rows.places().astype(np.int64), rows.counts << 40, WIDE.sizes)
+    monkeypatch.setattr(counting, "PIECE", 1)
+    monkeypatch.setattr(counting, "PIECES", pieces)
+    assert len(private.pieces()) == pieces
+    for executor in (None, ThreadPoolExecutor(2)):
+        found = counted(private, tables_of, executor)
+        assert all((a == b).all() for a, b in zip(found, tables_of(private), strict=True))
+    none = PrivateRows(private.places[:0], private.counts[:0])
+    assert all((table == 0).all() for table in counted(none, tables_of))
+
+
+@pytest.mark.slow
+def test_processes_count_the_same_release(monkeypatch):
+    monkeypatch.setattr(counting, "PIECE", 100)
+    rows = rows_of(WIDE)
+    alone = smalldb.release(rows, epsilon=2, rng=3, mechanism="rounds")
+    with ProcessPoolExecutor(2, get_context("spawn")) as pool:
+        made = smalldb.release(rows, epsilon=2, rng=3, mechanism="rounds", executor=pool)
+    assert (made.places == alone.places).all() and made.record == alone.record
