@@ -50,7 +50,7 @@ class ByRounds:
         """Return what each step costs, or why the release cannot be made."""
         workload, n = request.workload, request.rows_hint
         domain, replaced = workload.domain, request.neighbours is Neighbours.REPLACE_ONE
-        if domain.binary and not request.named:
+        if domain.binary and not request.named and not workload.cells:
             return "rounds are for columns of several places: answers do yes/no columns"
         if isinstance(domain.valid, tuple) and domain.valid and isinstance(domain.valid[0], int):
             return "rounds need valid as rules, not as a list of cells"
