@@ -40,6 +40,10 @@ class Conjunctions(QueryClass):
         """Return how many conjunctions there are."""
         return count_subsets(domain, self.width, self.exactly, 2 if self.negations else 1)
 
+    def stated_weights(self, domain: Domain) -> int:
+        """Return how many cells the tables of all queries have."""
+        return count_weights(domain, self.width, self.exactly, 2 if self.negations else 1)
+
     def vc_bounds(self, domain: Domain) -> tuple[int, int]:
         """Return those of `vc_of_subsets`; with negations, also log2 of the literals as a lower bound.
 
@@ -56,10 +60,11 @@ class Conjunctions(QueryClass):
 
     def queries(self, domain: Domain) -> Iterator[Query]:
         """Yield them by width, then in the order of the attributes."""
+        names = [quote(name) for name in domain.attributes]
         for chosen in subsets(domain, self.width, self.exactly):
             patterns = product((1, 0), repeat=len(chosen)) if self.negations else [(1,) * len(chosen)]
             for pattern in patterns:
-                yield _cell(domain, chosen, pattern)
+                yield _cell(names, chosen, pattern)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,15 +90,20 @@ class Disjunctions(QueryClass):
         """Return how many disjunctions there are."""
         return count_subsets(domain, self.width, self.exactly, 1)
 
+    def stated_weights(self, domain: Domain) -> int:
+        """Return how many cells the tables of all queries have."""
+        return count_weights(domain, self.width, self.exactly, 1)
+
     def vc_bounds(self, domain: Domain) -> tuple[int, int]:
         """Return those of conjunctions: a disjunction is one with cells and values negated."""
         return Conjunctions(self.width, exactly=self.exactly).vc_bounds(domain)
 
     def queries(self, domain: Domain) -> Iterator[Query]:
         """Yield them by width, then in the order of the attributes."""
+        names = [quote(name) for name in domain.attributes]
         for chosen in subsets(domain, self.width, self.exactly):
-            names = [quote(domain.attributes[i]) for i in chosen]
-            yield Query(" | ".join(names) or "FALSE", chosen, _any_table(len(chosen)))
+            label = " | ".join([names[i] for i in chosen])
+            yield Query(label or "FALSE", chosen, _any_table(len(chosen)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +144,10 @@ class Marginals(QueryClass):
             for w in range(self.width, 0, -1):
                 cells[w] += cells[w - 1] * k
         return cells[-1] if self.exactly else sum(cells)
+
+    def stated_weights(self, domain: Domain) -> int:
+        """Return those of the conjunctions with negations."""
+        return self._conjunctions.stated_weights(domain)
 
     def vc_bounds(self, domain: Domain) -> tuple[int, int]:
         """Return those of the conjunctions with negations; of other columns log2 of the number stated."""
@@ -187,7 +201,23 @@ def count_subsets(
         raise ValueError(f"width {width} is more than the {d} attributes of the domain")
     if width > largest:
         raise ValueError(f"width {width} is too large: queries are tables over at most {largest} attributes")
-    return sum(math.comb(d, i) * base**i for i in range(width if exactly else 0, width + 1))
+    each, found = 1, []  # so wide parities are counted quickly, too
+    for i in range(width + 1):
+        found.append(each)
+        each = each * (d - i) * base // (i + 1)
+    return found[-1] if exactly else sum(found)
+
+
+def count_weights(domain: Domain, width: int, exactly: bool, base: int) -> int:
+    """Return how many cells the tables of the columns of those queries have together."""
+    found = [1] + [0] * width  # of all queries over 0, 1, ... attributes
+    for column in domain.columns:
+        alone = [math.comb(len(column.attributes), j) * base**j * column.size for j in range(width + 1)]
+        found = [
+            found[w] + sum(alone[j] * found[w - j] for j in range(1, w + 1) if alone[j])
+            for w in range(width + 1)
+        ]
+    return found[-1] if exactly else sum(found)
 
 
 def vc_of_subsets(domain: Domain, width: int, exactly: bool, stated: int) -> tuple[int, int]:
@@ -208,11 +238,8 @@ def vc_of_subsets(domain: Domain, width: int, exactly: bool, stated: int) -> tup
     return (low if domain.free else 0), min(d, stated.bit_length() - 1)
 
 
-def _cell(domain: Domain, chosen: tuple[int, ...], pattern: tuple[int, ...]) -> Query:
-    literals = [
-        quote(domain.attributes[i]) if wanted else "~" + quote(domain.attributes[i])
-        for i, wanted in zip(chosen, pattern, strict=True)
-    ]
+def _cell(names: list[str], chosen: tuple[int, ...], pattern: tuple[int, ...]) -> Query:
+    literals = [names[i] if wanted else "~" + names[i] for i, wanted in zip(chosen, pattern, strict=True)]
     return Query(" & ".join(literals) or "TRUE", chosen, _one_cell_table(pattern))
 
 

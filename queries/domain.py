@@ -64,6 +64,7 @@ class Domain:
     attributes: tuple[str, ...] = field(init=False, compare=False, repr=False)
     sizes: tuple[int, ...] = field(init=False, compare=False, repr=False)
     binary: bool = field(init=False, compare=False, repr=False)
+    _owners: tuple[tuple[int, int], ...] = field(init=False, compare=False, repr=False)
 
     def __init__(
         self, columns: Iterable[Column | str] | int, valid: str | Iterable[str] | Iterable[int] | None = None
@@ -85,6 +86,7 @@ class Domain:
         object.__setattr__(self, "attributes", tuple(a for c in made for a in c.attributes))
         object.__setattr__(self, "sizes", tuple(c.size for c in made))
         object.__setattr__(self, "binary", all(c.yes_no for c in made))
+        object.__setattr__(self, "_owners", owners(made))
         object.__setattr__(self, "valid", None)
         wrong = repeated(made)
         if isinstance(valid, str):
@@ -168,6 +170,13 @@ class Domain:
         return _rules(self)
 
     @property
+    def ruled(self) -> frozenset[int]:
+        """The columns that `valid` looks at."""
+        if _by_codes(self):
+            return frozenset(range(len(self.sizes)))
+        return frozenset(c for rule in self.rules for c in rule.columns)
+
+    @property
     def closure(self) -> tuple[Rule, ...]:
         """What all rules together say of each column and of each pair of columns, where that is anything.
 
@@ -218,7 +227,7 @@ class Domain:
 
     def column_of(self, attribute: int) -> tuple[int, int]:
         """Return the column that an attribute (by its position) belongs to, and its position there."""
-        return owners(self.columns)[attribute] if not self.binary else (attribute, 0)
+        return self._owners[attribute] if not self.binary else (attribute, 0)
 
     def find(self, name: str) -> Truth | None:
         """Return the column that a name speaks of, and at which of its places it holds; None: unknown.

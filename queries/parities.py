@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from queries.conjunctions import check_width, count_subsets, subsets, vc_of_subsets, width_text
+from queries.conjunctions import check_width, count_subsets, count_weights, subsets, vc_of_subsets, width_text
 from queries.domain import Domain
 from queries.expressions import quote
 from queries.query import Query
@@ -33,6 +33,10 @@ class Parities(QueryClass):
         """Return how many parities there are (no table is kept, so any width is possible)."""
         return count_subsets(domain, self.width, self.exactly, 1, largest=len(domain.attributes))
 
+    def stated_weights(self, domain: Domain) -> int:
+        """Return how many cells the tables of all queries have: of yes/no columns none is kept."""
+        return 0 if domain.binary else count_weights(domain, self.width, self.exactly, 1)
+
     def vc_bounds(self, domain: Domain) -> tuple[int, int]:
         """Return those of `vc_of_subsets`; at most d, the dimension over GF(2).
 
@@ -42,6 +46,7 @@ class Parities(QueryClass):
 
     def queries(self, domain: Domain) -> Iterator[Query]:
         """Yield them by width, then in the order of the attributes."""
+        names = [quote(name) for name in domain.attributes]
         for chosen in subsets(domain, self.width, self.exactly):
-            names = [quote(domain.attributes[i]) for i in chosen]
-            yield Query(" ^ ".join(names) or "FALSE", chosen, None)
+            label = " ^ ".join([names[i] for i in chosen])
+            yield Query(label or "FALSE", chosen, None)

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
 
@@ -9,34 +10,47 @@ import numpy as np
 import numpy.typing as npt
 
 from queries.cells import Cells
+from queries.columns import Booleans
 from queries.domain import MAX_CELLS, Domain
-from queries.packing import Integers, Words
+from queries.packing import Integers, Places, Words
 from queries.query import Query
 
 Key = Callable[[Query], Hashable | None]
 Drop = Callable[[Query], bool]
+MAX_MARKED = 1 << 26  # cells of the universe x sets of columns that queries are compared on
 
 
-def key_of(domain: Domain) -> Key:
+def marks_for(domain: Domain, sets: Iterable[tuple[int, ...]]) -> "Marks | None":
+    """Return the marks by which queries over sets of columns are compared; None: they are not.
+
+    They are where rules are over few cells and few sets of columns look at these.
+    """
+    if domain.valid is None or not domain.listable or len({*sets}) * domain.size > MAX_MARKED:
+        return None
+    return Marks.of(domain)
+
+
+def key_of(domain: Domain, marks: "Marks | None") -> Key:
     """Return what two queries share exactly where they are equal up to sign and constant; None: constant.
 
-    Equal means equal on the cells that can exist. Where rules are over a universe of more than 2^20 cells
-    and meet in wide tables, some queries that the rules make equal are told apart.
+    Equal means equal on the cells that can exist. Without marks, some queries that rules make equal are told
+    apart.
     """
     if domain.free:
         return _key
-    if domain.valid is not None and domain.listable:
-        return _key_on_cells(domain)
-    return _key_on_columns(domain)
+    return _key_on_columns(domain) if marks is None else marks.key
 
 
-def reduced_cells(domain: Domain, tables: Iterable[tuple[int, ...]]) -> tuple[Cells, ...]:
+def reduced_cells(
+    domain: Domain, tables: Iterable[tuple[int, ...]], marks: "Marks | None"
+) -> tuple[Cells, ...]:
     """Keep one of each group of equal cells of tables, the first, and no constant."""
     found = []
+    ruled = domain.ruled
     for columns in dict.fromkeys(tables):
         block = Cells.of(domain, columns)
         kept = None
-        if domain.valid is not None:
+        if not ruled.isdisjoint(columns):
             axes = tuple(i for i, c in enumerate(columns) if domain.columns[c].yes_no)
             kept = np.flip(domain.allowed(columns), axes).reshape(-1).copy()
         existing = block.cells if kept is None else int(kept.sum())
@@ -45,23 +59,14 @@ def reduced_cells(domain: Domain, tables: Iterable[tuple[int, ...]]) -> tuple[Ce
             kept[np.flatnonzero(kept)[existing - 1 :]] = False
         if existing > 1:
             found.append(block if kept is None else Cells.of(domain, columns, kept))
-    if domain.valid is None or not domain.listable:
-        return tuple(found)
-    return _distinct(domain, found)
+    return tuple(found) if marks is None else _distinct(domain, found, marks)
 
 
-def in_cells(domain: Domain, blocks: tuple[Cells, ...]) -> Drop:
+def in_cells(domain: Domain, blocks: tuple[Cells, ...], marks: "Marks | None") -> Drop:
     """Return what tells whether a query is equal to a cell of these tables, up to sign and constant."""
-    if domain.valid is not None and domain.listable:
-        marks = _marks(domain)
-        places = domain.table()
-        known = {tuple(row) for block in blocks for row in _fingerprints(domain, block, marks).tolist()}
-
-        def drop_marked(query: Query) -> bool:
-            values, scale = _unsigned(query.on(domain, places), query.denominator)
-            return scale == 1 and tuple((values.astype(np.uint64) @ marks).tolist()) in known
-
-        return drop_marked
+    if marks is not None:
+        known = {(tuple(row), 1) for block in blocks for row in marks.of_cells(block).tolist()}
+        return lambda query: marks.key(query) in known
     tables = {block.columns for block in blocks}
 
     def drop(query: Query) -> bool:
@@ -75,12 +80,11 @@ def in_cells(domain: Domain, blocks: tuple[Cells, ...]) -> Drop:
     return drop
 
 
-def _distinct(domain: Domain, blocks: list[Cells]) -> tuple[Cells, ...]:
+def _distinct(domain: Domain, blocks: list[Cells], marks: "Marks") -> tuple[Cells, ...]:
     """Drop cells that are equal, on the cells of the universe, to one before or to its complement."""
     if not blocks:
         return ()
-    marks = _marks(domain)
-    prints = np.concatenate([_fingerprints(domain, block, marks) for block in blocks])
+    prints = np.concatenate([marks.of_cells(block) for block in blocks])
     order = np.lexsort((np.arange(len(prints)), prints[:, 1], prints[:, 0]))
     first = np.ones(len(prints), dtype=bool)
     first[order[1:]] = (prints[order[1:]] != prints[order[:-1]]).any(axis=1)
@@ -94,27 +98,83 @@ def _distinct(domain: Domain, blocks: list[Cells]) -> tuple[Cells, ...]:
     return tuple(found)
 
 
-def _marks(domain: Domain) -> Words:
-    """Return two random-looking words for each cell of the universe (splitmix64), shape (N, 2).
+@dataclass(frozen=True, slots=True, eq=False)
+class Marks:
+    """Two random-looking words for each cell of a universe (splitmix64), by which functions are known.
 
-    A set of cells is known by the sum of its marks. That two of 10^7 different sets share 128 bits has a
-    chance of about 10^-24.
+    A function is known by the sum of its values times the marks, modulo 2^64. That two of 10^7 different ones
+    share 128 bits has a chance of about 10^-24.
+
+    Attributes
+    ----------
+    domain
+        The universe: at most 2^20 cells.
+    places
+        Its cells, shape (N, C).
+    words
+        Shape (N, 2).
     """
-    with np.errstate(over="ignore"):
-        z = np.arange(1, 2 * domain.size + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-        z = (z ^ z >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
-        z = (z ^ z >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
-    return (z ^ z >> np.uint64(31)).reshape(2, -1).T
+
+    domain: Domain
+    places: Places
+    words: Words
+
+    @classmethod
+    def of(cls, domain: Domain) -> "Marks":
+        """Mark the cells of a universe."""
+        with np.errstate(over="ignore"):
+            z = np.arange(1, 2 * domain.size + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+            z = (z ^ z >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
+            z = (z ^ z >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
+        return cls(domain, domain.table(), (z ^ z >> np.uint64(31)).reshape(2, -1).T)
+
+    def added(self, codes: Integers, cells: int) -> Words:
+        """Add up the marks by codes (N,) below `cells`, shape (cells, 2)."""
+        sums = np.zeros((cells, 2), dtype=np.uint64)
+        for half, words in enumerate(self.words.T):
+            for shift in (0, 32):  # sums of 2^20 numbers of 32 bits are exact in doubles
+                part = (words >> np.uint64(shift) & np.uint64(0xFFFFFFFF)).astype(np.float64)
+                sums[:, half] += np.bincount(codes, part, cells).astype(np.uint64) << np.uint64(shift)
+        return sums
+
+    def of_cells(self, block: Cells) -> Words:
+        """Return by what the queries of a block are known, shape (size, 2)."""
+        codes = block.codes(self.domain, self.places)
+        sums = self.added(codes, block.cells)
+        sums[codes[0]] -= self.words.sum(axis=0)  # each is 0 on the first cell
+        return _least_of_signs(sums[block.kept])
+
+    def key(self, query: Query) -> Hashable | None:
+        """Return by what a query is known, up to sign and constant; None: it is constant."""
+        columns = query.columns(self.domain)
+        if math.prod(self.domain.sizes[c] for c in columns) <= self.domain.size:
+            first, existing, sums = _table_of(self, columns)
+            values = query.over_columns(self.domain).reshape(-1)
+        else:
+            first, existing, sums = 0, np.ones(len(self.places), dtype=bool), self.words
+            values = query.on(self.domain, self.places)
+        values = (values - values[first]) * existing
+        nonzero = values[values != 0]
+        if len(nonzero) == 0:
+            return None
+        common = math.gcd(int(np.gcd.reduce(nonzero)), query.denominator)
+        words = ((values // common).astype(np.uint64)[:, None] * sums).sum(axis=0)
+        return tuple(_least_of_signs(words[None])[0].tolist()), query.denominator // common
 
 
-def _fingerprints(domain: Domain, block: Cells, marks: Words) -> Words:
-    """Return those of the queries of a block, each or its complement: the one that is 0 on the first cell."""
-    codes = block.codes(domain, domain.table())
-    sums = np.zeros((block.cells, 2), dtype=np.uint64)
-    for half in range(2):
-        np.add.at(sums[:, half], codes, marks[:, half])
-    sums[codes[0]] = marks.sum(axis=0) - sums[codes[0]]
-    return sums[block.kept]
+@lru_cache(maxsize=8)
+def _table_of(marks: Marks, columns: tuple[int, ...]) -> tuple[int, Booleans, Words]:
+    """Return the setting of columns in the first cell, which settings exist, and the sums of their marks."""
+    codes = marks.domain.codes_of(marks.places, columns)
+    cells = math.prod(marks.domain.sizes[c] for c in columns)
+    return int(codes[0]), np.bincount(codes, minlength=cells) > 0, marks.added(codes, cells)
+
+
+def _least_of_signs(words: Words) -> Words:
+    """Return each row (r, 2), or its negative modulo 2^64: the lesser, of which both have the same."""
+    negative = np.uint64(0) - words
+    swap = (negative[:, 0] < words[:, 0]) | ((negative[:, 0] == words[:, 0]) & (negative[:, 1] < words[:, 1]))
+    return np.where(swap[:, None], negative, words)
 
 
 def _key(query: Query) -> Hashable | None:
@@ -158,17 +218,6 @@ def _unsigned(values: Integers, denominator: int) -> tuple[Integers, int]:
 @lru_cache(maxsize=32)
 def _parity_table(width: int) -> tuple[int, ...]:
     return tuple(setting.bit_count() & 1 for setting in range(1 << width))
-
-
-def _key_on_cells(domain: Domain) -> Key:
-    """Return the same for a universe with structural zeros: a function is its values on the cells."""
-    cells = domain.table()
-
-    def key(query: Query) -> Hashable | None:
-        values, scale = _unsigned(query.on(domain, cells), query.denominator)
-        return (values.tobytes(), scale) if values.any() else None
-
-    return key
 
 
 def _key_on_columns(domain: Domain) -> Key:

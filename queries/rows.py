@@ -97,6 +97,13 @@ class Rows:
             raise DataError("a row is outside the domain's valid cells")
         return cls._made(domain, *merge(pack_places(places, domain.sizes), counts))
 
+    def plus(self, other: "Rows") -> "Rows":
+        """Add the rows of another table over the same domain: two sorted runs are merged."""
+        if other.domain != self.domain:
+            raise ValueError("the rows are over different domains")
+        words = np.concatenate([self.words, other.words])
+        return self._made(self.domain, *merge(words, np.concatenate([self.counts, other.counts])))
+
     @classmethod
     def from_bits(cls, domain: Domain, bits: Bits) -> "Rows":
         """Count rows of a domain of yes/no columns, 0/1, shape (r, d), uint8: `from_places`."""

@@ -5,9 +5,10 @@ from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
-from itertools import accumulate
+from itertools import accumulate, islice
+from typing import NoReturn
 
 import numpy as np
 
@@ -15,11 +16,14 @@ from queries.cells import Cells
 from queries.domain import MAX_CELLS, MAX_TABLE_ATTRIBUTES, Domain
 from queries.packing import Integers, Places, places_dtype
 from queries.query import Query, odd, settings
-from queries.reduction import in_cells, key_of, reduced_cells
+from queries.reduction import in_cells, key_of, marks_for, reduced_cells
 from queries.rows import MAX_TOTAL, Rows, bincounted
 from queries.vc import VCDimension, search
 
-MAX_QUERIES = 1 << 20  # of one workload that is listed, before reduction
+MAX_QUERIES = 1 << 18  # of one workload that is listed, before reduction
+MAX_ON_COLUMNS = 1 << 14  # of these where columns have more places, or rules are over them
+MAX_WEIGHTS = 1 << 24  # of the queries that are listed; on columns four times as many, which are not held
+MAX_TABLES = 1 << 18  # of one workload
 MAX_CELLS_STATED = 1 << 27  # of the tables of one workload
 MAX_MATRIX = 1 << 27  # entries of the table queries x cells, 1 GiB
 MAX_SEARCH = 1 << 11  # queries, and
@@ -50,6 +54,10 @@ class Workload:
         Those kept that are held one by one.
     cells
         Those kept that are cells of tables, and are never held one by one.
+    size
+        |Q|: the number of queries kept.
+    denominator
+        D: the least common denominator of the weights of the queries kept.
     """
 
     domain: Domain
@@ -57,6 +65,12 @@ class Workload:
     stated: int
     listed: tuple[Query, ...]
     cells: tuple[Cells, ...] = ()
+    size: int = field(init=False, compare=False, repr=False)
+    denominator: int = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "size", sum(block.size for block in self.cells) + len(self.listed))
+        object.__setattr__(self, "denominator", math.lcm(*{query.denominator for query in self.listed}))
 
     @classmethod
     def reduced(
@@ -70,12 +84,14 @@ class Workload:
 
         `tables` are sets of columns, of whose tables every cell is a query.
         """
-        blocks = reduced_cells(domain, sets := list(tables))
-        stated = sum(math.prod(domain.sizes[c] for c in columns) for columns in sets)
-        key, dropped = key_of(domain), in_cells(domain, blocks) if blocks else None
+        sets, given = list(tables), list(queries)
+        looked_at = () if domain.valid is None else (query.columns(domain) for query in given)
+        marks = marks_for(domain, [*sets, *looked_at])
+        blocks = reduced_cells(domain, sets, marks)
+        stated = sum(math.prod(domain.sizes[c] for c in columns) for columns in sets) + len(given)
+        key, dropped = key_of(domain, marks), in_cells(domain, blocks, marks) if blocks else None
         kept: dict[Hashable, Query] = {}
-        for query in queries:
-            stated += 1
+        for query in given:
             found = key(query)
             if found is None or (dropped is not None and dropped(query)):
                 continue
@@ -88,11 +104,6 @@ class Workload:
         return workload
 
     @property
-    def size(self) -> int:
-        """|Q|: the number of queries kept."""
-        return sum(block.size for block in self.cells) + len(self.listed)
-
-    @property
     def queries(self) -> tuple[Query, ...]:
         """The queries kept, one by one; ValueError where they are too many to list."""
         if not self.cells:
@@ -101,11 +112,6 @@ class Workload:
         if sum(block.size * block.cells for block in self.cells) > MAX_MATRIX:
             raise ValueError(f"{self.text}: the queries have too many weights to list: take them by tables")
         return (*(query for block in self.cells for query in block.queries(self.domain)), *self.listed)
-
-    @property
-    def denominator(self) -> int:
-        """D: the least common denominator of the weights of the queries kept."""
-        return math.lcm(*(query.denominator for query in self.listed))
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -248,24 +254,30 @@ class QueryClass(ABC):
 
         Classes of tables (`tables`) are kept so, but where all columns are yes/no and few queries are stated.
         """
-        stated = self.stated(domain)
-        if domain.binary and stated <= MAX_QUERIES:
+        stated, listable = self.stated(domain), MAX_QUERIES if domain.free else MAX_ON_COLUMNS
+        if domain.binary and stated <= listable and self.stated_weights(domain) <= MAX_WEIGHTS:
             return Workload.reduced(domain, self.text, self.queries(domain))
         parts = [(part, part.tables(domain)) for part in _parts(self)]
-        listed = sum(part.stated(domain) for part, tables in parts if tables is None)
-        most = MAX_QUERIES if listed > MAX_QUERIES or listed == stated else MAX_CELLS_STATED
-        if stated > most:
-            many = str(stated) if stated < 10**20 else "more than 10^20"
-            word, number = (
-                ("attributes", len(domain.attributes)) if domain.binary else ("columns", len(domain.columns))
-            )
-            raise ValueError(
-                f"{self.text} states {many} queries over {number} {word}, more than "
-                f"{most}: use fewer {word}, or a smaller width where the class has one"
-            )
-        tables = [columns for _, sets in parts if sets is not None for columns in sets]
-        others = (query for part, sets in parts if sets is None for query in part.queries(domain))
-        return Workload.reduced(domain, self.text, others, tables)
+        others = [part for part, sets in parts if sets is None]
+        listed = sum(part.stated(domain) for part in others)
+        if listed > listable or stated > MAX_CELLS_STATED:
+            self._refuse(domain, "queries", stated, listable if listed > listable else MAX_CELLS_STATED)
+        weights = sum(part.stated_weights(domain) for part in others)
+        most = MAX_WEIGHTS if domain.free else 4 * MAX_WEIGHTS
+        if weights > most:
+            self._refuse(domain, "queries with weights", weights, most)
+        tables = list(islice((columns for _, sets in parts for columns in sets or ()), MAX_TABLES + 1))
+        if len(tables) > MAX_TABLES:
+            self._refuse(domain, "tables", len(tables), MAX_TABLES)
+        queries = (query for part in others for query in part.queries(domain))
+        return Workload.reduced(domain, self.text, queries, tables)
+
+    def stated_weights(self, domain: Domain) -> int:
+        """Return how many weights all queries have together; 0 where the class bounds them itself.
+
+        On columns of several places: how many cells the tables of their columns have. Nothing is built.
+        """
+        return 0
 
     def tables(self, domain: Domain) -> Iterator[tuple[int, ...]] | None:
         """Yield the sets of columns of whose tables the class states all cells; None: it is no such class."""
@@ -302,6 +314,16 @@ class QueryClass(ABC):
                 return search(table, low, high)
         return VCDimension(low, high, "closed form")
 
+    def _refuse(self, domain: Domain, what: str, stated: int, most: int) -> NoReturn:
+        many = str(stated) if stated < 10**20 else "more than 10^20"
+        word, number = (
+            ("attributes", len(domain.attributes)) if domain.binary else ("columns", len(domain.columns))
+        )
+        raise ValueError(
+            f"{self.text} states {many} {what} over {number} {word}, more than "
+            f"{most}: use fewer {word}, or a smaller width where the class has one"
+        )
+
     def __add__(self, other: "QueryClass") -> "Union":
         if not isinstance(other, QueryClass):
             return NotImplemented
@@ -322,6 +344,10 @@ class Union(QueryClass):
     def stated(self, domain: Domain) -> int:
         """Return the sum over the parts."""
         return sum(part.stated(domain) for part in self.parts)
+
+    def stated_weights(self, domain: Domain) -> int:
+        """Return the sum over the parts."""
+        return sum(part.stated_weights(domain) for part in self.parts)
 
     def vc_bounds(self, domain: Domain) -> tuple[int, int]:
         """Return the largest of the parts, and the lesser of log2 of the size and VC(a) + VC(b) + 1."""

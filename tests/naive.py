@@ -73,3 +73,12 @@ def exp_minus(r):
     for _ in range(halvings):
         total = Fraction(int(total * total * (1 << 400)), 1 << 400)
     return total
+
+
+def split(block, width, longest):
+    """The fields of plain lines (see `kernels.splitting`), line by line; None where a line is not plain."""
+    lines = [line for line in block.split(b"\n")[:-1] if line]
+    if {*b'"\r\x00'} & {*block} or any(len(line) > longest for line in lines):
+        return None
+    fields = [line.split(b",") for line in lines]
+    return fields if all(len(line) == width for line in fields) else None

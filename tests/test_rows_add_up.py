@@ -19,7 +19,7 @@ import pandas as pd
 import pytest
 
 from queries import DataError, Domain, Rows
-from smalldb.schema import mapping, parse_schema, sources, tables
+from smalldb.schema import mapping, parse_schema, plain, sources, tables
 from smalldb.schema.tables import read_by_duckdb, read_csv, read_table
 
 COLUMNS_TEXT = """
@@ -299,6 +299,19 @@ def csv_file(rows, chance, folder):
     return read
 
 
+def large_csv_file(rows, chance, folder):
+    """A CSV file that is read in blocks, as large ones are."""
+    read, block = csv_file(rows, chance, folder), chance.randint(1, 60)
+
+    def in_blocks(places):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(plain, "LEAST", 0)
+            patch.setattr(plain, "BLOCK", block)
+            return read(places)
+
+    return in_blocks
+
+
 def csv_counts(rows, chance, folder):
     pool, schema, path = texts_of(rows, chance), schema_of(chance), folder / "data.csv"
 
@@ -457,7 +470,8 @@ READERS = {  # what each needs, and how many tables of the ten thousand are its 
     partitions: ((), 600),
     counts: ((), 1000),
     yes_no_frames: ((), 1500),
-    csv_file: ((), 700),
+    csv_file: ((), 400),
+    large_csv_file: ((), 300),
     csv_counts: ((), 500),
     yes_no_file: ((), 600),
     json_lines: ((), 700),

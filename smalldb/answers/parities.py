@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from queries import Domain, Query, Rows, Workload
 from queries.domain import Integers
+from queries.packing import pack_places
 from queries.rows import MAX_TOTAL
 
 Places: TypeAlias = tuple[int, ...]
@@ -25,6 +26,31 @@ MAX_PARITIES = 1 << 18
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Kinds:
+    """One query of each kind: queries of a kind have the same coefficients at sets of the same orders.
+
+    What a query's noise adds up to, order by order, is known from its kind; there are few.
+
+    Attributes
+    ----------
+    starts
+        Shape (k + 1,): the terms of each.
+    orders
+        For each term, how many attributes its parity has.
+    squares
+        For each term, its squared coefficient.
+    """
+
+    starts: Integers
+    orders: Integers
+    squares: Floats
+
+    def worst(self, weights: Floats) -> float:
+        """Return the largest sum of a query's squares, each times the weight (d + 1,) of its order."""
+        return float(np.add.reduceat(self.squares * weights[self.orders], self.starts[:-1]).max())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Spectrum:
     """The queries of a workload as sums of parities.
 
@@ -33,6 +59,8 @@ class Spectrum:
     sets
         The K parities that some query needs, by order (how many attributes), then by places; without
         the empty one.
+    orders
+        Shape (K,): the order of each parity.
     constants
         Shape (J,): the coefficient of the empty parity in each query.
     starts
@@ -41,18 +69,17 @@ class Spectrum:
         For each term, the place of its parity in `sets`.
     coefficients
         For each term, its coefficient, rounded to nearest.
+    kinds
+        One query of each kind.
     """
 
     sets: tuple[Places, ...]
+    orders: Integers
     constants: Floats
     starts: Integers
     members: Integers
     coefficients: Floats
-
-    @property
-    def orders(self) -> Integers:
-        """The order of each parity, shape (K,)."""
-        return np.array([len(places) for places in self.sets], dtype=np.int64)
+    kinds: Kinds
 
     def over_queries(self, terms: Floats) -> Floats:
         """Add up one number a term for each query, shape (J,)."""
@@ -68,49 +95,63 @@ def spectrum(workload: Workload) -> Spectrum:
     """
     Write the queries of a workload as sums of parities.
 
+    Queries with the same table are written together: cost as that of sorting the terms.
+
     Raises
     ------
     ValueError
         No query, or queries too wide or too many.
     """
-    if not workload.queries:
+    queries = workload.queries
+    if not queries:
         raise ValueError("the workload holds no query that differs between tables: nothing is to be released")
-    widest = max((len(q.attributes) for q in workload.queries if q.weights is not None), default=0)
+    widest = max((len(q.attributes) for q in queries if q.weights is not None), default=0)
     if widest > MAX_WIDTH:
         raise ValueError(
             f"a query looks at {widest} attributes; answers are released for queries over at most "
             f"{MAX_WIDTH} (parities apart): use a smaller width"
         )
-    terms = sum(1 if q.weights is None else len(q.weights) for q in workload.queries)
+    terms = sum(1 if q.weights is None else len(q.weights) for q in queries)
     if terms > MAX_TERMS:
         raise ValueError(
             f"the queries have up to {terms} Fourier coefficients, more than {MAX_TERMS}: "
             "use a smaller width, fewer attributes or fewer queries"
         )
-    found: dict[Places, int] = {}
-    constants, lengths = np.empty(workload.size), np.empty(workload.size, dtype=np.int64)
-    members, coefficients = [], []
-    for j, query in enumerate(workload.queries):
-        nonzero, values, constants[j] = _transform(query)
-        places = [query.attributes] if query.weights is None else _subsets(query.attributes)
-        members.append([found.setdefault(places[i], len(found)) for i in nonzero])
-        coefficients.append(values)
-        lengths[j] = len(values)
-    if len(found) > MAX_PARITIES:
-        raise ValueError(
-            f"the queries need {len(found)} parities, more than {MAX_PARITIES}: "
-            "use a smaller width or fewer attributes"
-        )
-    sets = sorted(found, key=lambda places: (len(places), places))
-    ranks = np.empty(len(sets), dtype=np.int64)
-    ranks[[found[places] for places in sets]] = np.arange(len(sets))
-    return Spectrum(
-        tuple(sets),
-        constants,
-        np.concatenate([[0], np.cumsum(lengths)]),
-        ranks[np.concatenate(members)],
-        np.concatenate(coefficients),
-    )
+    alike: dict[tuple[object, ...], list[int]] = {}
+    for j, query in enumerate(queries):
+        alike.setdefault((query.weights, query.denominator, len(query.attributes)), []).append(j)
+    transforms = [_transform(queries[members[0]]) for members in alike.values()]
+    constants, lengths = np.empty(len(queries)), np.zeros(len(queries), dtype=np.int64)
+    for members, (_, values, constant) in zip(alike.values(), transforms, strict=True):
+        constants[members], lengths[members] = constant, len(values)
+    starts = np.concatenate([[0], np.cumsum(lengths)])
+    coefficients, orders = np.empty(starts[-1]), np.empty(starts[-1], dtype=np.int64)
+    # of each order the terms, and their parities
+    found: dict[int, list[tuple[Integers, npt.NDArray[np.int16]]]] = {}
+    for members, (chosen, values, _) in zip(alike.values(), transforms, strict=True):
+        attributes = np.array([queries[j].attributes for j in members], dtype=np.int16)
+        for order, (within, places) in chosen.items():
+            at = starts[members][:, None] + within
+            coefficients[at], orders[at] = values[within], order
+            found.setdefault(order, []).append((at.reshape(-1), attributes[:, places].reshape(-1, order)))
+    sets: list[Places] = []
+    ranks = np.empty(starts[-1], dtype=np.int64)
+    for order in sorted(found):
+        at_terms, of_terms = zip(*found.pop(order), strict=True)
+        distinct, inverse = _numbered(np.concatenate(of_terms), len(workload.domain.attributes))
+        ranks[np.concatenate(at_terms)] = inverse + len(sets)
+        sets += map(tuple, distinct.tolist())
+        if len(sets) > MAX_PARITIES:
+            raise ValueError(
+                f"the queries need {len(sets)} parities or more, more than {MAX_PARITIES}: "
+                "use a smaller width or fewer attributes"
+            )
+    each = np.array([members[0] for members in alike.values()])
+    ends = np.concatenate([[0], np.cumsum(lengths[each])])
+    some = np.repeat(starts[each] - ends[:-1], lengths[each]) + np.arange(ends[-1])
+    kinds = Kinds(ends, orders[some], coefficients[some] ** 2)
+    of_sets = np.array([len(places) for places in sets], dtype=np.int64)
+    return Spectrum(tuple(sets), of_sets, constants, starts, ranks, coefficients, kinds)
 
 
 def odd_counts(rows: Rows, sets: tuple[Places, ...]) -> Integers:
@@ -159,15 +200,23 @@ def _packed(bits: npt.NDArray[np.integer]) -> npt.NDArray[np.uint64]:
     return np.packbits(padded, axis=1).view(np.uint64)
 
 
-def _transform(query: Query) -> tuple[list[int], Floats, float]:
-    """Return the places of the coefficients that are not 0, these, and that of the empty parity."""
+Chosen = dict[int, tuple[Integers, Integers]]
+
+
+def _transform(query: Query) -> tuple[Chosen, Floats, float]:
+    """Return the coefficients that are not 0, that of the empty parity, and where they stand.
+
+    For each order: the terms (t,) of that order, and for each the places (t, order) of its parity among the
+    query's attributes.
+    """
     if query.weights is None:  # (1 - chi) / 2
-        return [0], np.array([-0.5]), 0.5
+        order = len(query.attributes)
+        return {order: (np.zeros(1, dtype=np.int64), np.arange(order)[None])}, np.array([-0.5]), 0.5
     return _table_transform(query.weights, query.denominator)
 
 
 @lru_cache(maxsize=64)
-def _table_transform(weights: tuple[int, ...], denominator: int) -> tuple[list[int], Floats, float]:
+def _table_transform(weights: tuple[int, ...], denominator: int) -> tuple[Chosen, Floats, float]:
     unit = denominator * len(weights)
     values = np.array(weights, dtype=np.int64 if unit < MAX_TOTAL else object)
     half = 1
@@ -176,15 +225,22 @@ def _table_transform(weights: tuple[int, ...], denominator: int) -> tuple[list[i
         left, right = pairs[:, 0], pairs[:, 1]
         values = np.stack([left + right, left - right], axis=1).reshape(-1)
         half *= 2
-    nonzero = (np.flatnonzero(values[1:]) + 1).tolist()
-    return nonzero, (values[nonzero] / unit).astype(np.float64), float(values[0] / unit)
+    nonzero = np.flatnonzero(values[1:]) + 1
+    width = len(weights).bit_length() - 1
+    bits = (nonzero[:, None] >> np.arange(width)[::-1] & 1).astype(bool)
+    orders, chosen = bits.sum(axis=1), {}
+    for order in np.unique(orders).tolist():
+        within = np.flatnonzero(orders == order)
+        chosen[order] = within, np.nonzero(bits[within])[1].reshape(-1, order)
+    return chosen, (values[nonzero] / unit).astype(np.float64), float(values[0] / unit)
 
 
-@lru_cache(maxsize=1024)
-def _subsets(attributes: Places) -> list[Places]:
-    """Return the subset of each setting, in product order: entry i holds the attributes whose bit is set."""
-    return [
-        tuple(chosen)
-        for setting in range(1 << len(attributes))
-        for chosen in [[a for t, a in enumerate(reversed(attributes)) if setting >> t & 1][::-1]]
-    ]
+def _numbered(rows: npt.NDArray[np.int16], d: int) -> tuple[npt.NDArray[np.int16], Integers]:
+    """Return the distinct rows of numbers below d, ascending, and which of them each row is."""
+    words = pack_places(rows, [max(2, d)] * rows.shape[1])
+    order = np.argsort(words[:, 0]) if words.shape[1] == 1 else np.lexsort(words.T[::-1])
+    new = np.ones(len(rows), dtype=bool)
+    new[1:] = (words[order[1:]] != words[order[:-1]]).any(axis=1)
+    inverse = np.empty(len(rows), dtype=np.int64)
+    inverse[order] = np.cumsum(new) - 1
+    return rows[order[new]], inverse

@@ -139,8 +139,7 @@ def heaviest_constant(series: Spectrum) -> float:
 
 def worst(series: Spectrum, weights: Mapping[int, float]) -> float:
     """Return the largest sum over a query's parities of its squared coefficient times its order's weight."""
-    each = np.array([weights.get(order, 0.0) for order in series.orders.tolist()])
-    return float(series.over_queries(series.coefficients**2 * each[series.members]).max())
+    return series.kinds.worst(np.array([weights.get(o, 0.0) for o in range(series.orders[-1] + 1)]))
 
 
 def shares_of(weights: list[float]) -> list[Fraction]:

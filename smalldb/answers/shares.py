@@ -7,7 +7,7 @@ from math import inf, log, sqrt
 import numpy as np
 
 from queries import Workload
-from queries.domain import MAX_TABLE_ATTRIBUTES
+from queries.domain import MAX_TABLE_ATTRIBUTES, Integers
 from smalldb.answers.laws import LAWS, Cells, Safeguard
 from smalldb.answers.parities import Floats, Spectrum, spectrum
 from smalldb.answers.parts import Part
@@ -84,10 +84,9 @@ class AnswersPlan:
         The fit leaves of the noise of a parity what a prior of its size lets through. The worst query is
         taken for all J of them, and the largest of 2 J normal numbers for the mean of the largest error.
         """
-        size = prior(self.spectrum.orders)
-        left = 1 / (self._precision(read=True) + size**-2)
-        terms = self.spectrum.coefficients**2 * left[self.spectrum.members]
-        worst = self.spectrum.over_queries(terms).max()
+        orders = np.arange(1, self.spectrum.orders[-1] + 1)
+        left = 1 / (self._precision(orders, read=True) + prior(orders) ** -2)
+        worst = self.spectrum.kinds.worst(np.concatenate([[0.0], left]))
         return min(1.0, sqrt(2 * log(2 * self.workload.size) * worst))
 
     @property
@@ -98,11 +97,11 @@ class AnswersPlan:
     @property
     def deviations(self) -> Floats:
         """The public noise of the mean of each parity of the spectrum, shape (K,); infinite: not measured."""
-        precision = self._precision(read=False)
+        precision = self._precision(self.spectrum.orders, read=False)
         return np.where(precision > 0, 1 / np.sqrt(np.where(precision > 0, precision, 1.0)), inf)
 
-    def _precision(self, *, read: bool) -> Floats:
-        """Return 1 / variance of the mean of each parity: as released, or as it is expected to be read."""
+    def _precision(self, orders: Integers, *, read: bool) -> Floats:
+        """Return 1 / variance of the means of parities: as released, or as it is expected to be read."""
         domain, cells = self.workload.domain, self.cells
         d = len(domain.attributes)
 
@@ -112,12 +111,12 @@ class AnswersPlan:
             return precision
 
         if read and cells is not None:
-            beside, modelled = released(self.parts[:-1]), max(self.spectrum.orders.tolist(), default=0)
+            beside, modelled = released(self.parts[:-1]), int(self.spectrum.orders[-1])
             sd = read_deviation(domain.size, self.n, float(self.rate(cells)), beside, modelled)
             precision = np.maximum(released(self.parts), beside + max(sd, 1e-100) ** -2.0)
         else:
             precision = released(self.unguarded)  # of one set that is chosen later nothing is expected
-        found: Floats = precision[self.spectrum.orders - 1]
+        found: Floats = precision[orders - 1]
         return found
 
     def rate(self, part: Part) -> Fraction:

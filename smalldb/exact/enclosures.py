@@ -197,7 +197,7 @@ def root(rising: Callable[["Real"], "Real"], low: "Real", high: "Real") -> "Real
 
 
 def round_up(x: "Real") -> float:
-    """Return the least float that is not below the upper end."""
+    """Return the least float that is not below the upper end; infinity beyond the largest."""
     nearest = float(x.high)
     return nearest if Decimal(nearest) >= x.high else nextafter(nearest, inf)
 

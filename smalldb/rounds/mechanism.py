@@ -57,7 +57,8 @@ class ByRounds:
         """Return what each step costs, or why the release cannot be made."""
         workload, n = request.workload, request.rows_hint
         domain, replaced = workload.domain, request.neighbours is Neighbours.REPLACE_ONE
-        if domain.binary and len(domain.attributes) <= MAX_TABLE_ATTRIBUTES and not request.named:
+        narrow = domain.binary and len(domain.attributes) <= MAX_TABLE_ATTRIBUTES
+        if narrow and not workload.cells and not request.named:
             return "rounds are for columns of several places: answers do up to 20 yes/no columns"
         if isinstance(domain.valid, tuple) and domain.valid and isinstance(domain.valid[0], int):
             return "rounds need valid as rules, not as a list of cells"

@@ -138,10 +138,11 @@ def plan_rounds(
         plans.append(_in_rounds(universe, law, epsilon, delta, rho, rows, memory, certificate))
     plan = min(plans, key=lambda one: one.expected)
     left = epsilon * (1 - certificate)
+    if universe.cells > MOST_CELLS or universe.cells > READING * pure.spread(left):
+        return plan
     # one noise for all cells is geometric, with a delta, too: its tail is lighter
     error = all_cells(universe, pure, left, rows)
-    slow = universe.cells > MOST_CELLS or universe.cells > READING * pure.spread(left)
-    if slow or error >= plan.expected:
+    if error >= plan.expected:
         return plan
     return replace(
         plan,

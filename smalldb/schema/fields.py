@@ -40,7 +40,9 @@ def spelled(fields: Fields, decimal: str = ".") -> tuple[npt.NDArray[np.intp], l
         if found is None:
             return None
         places, texts = found
-        used, codes = np.unique(column.codes, return_inverse=True)
+        shifted = column.codes.astype(np.intp) + 1
+        occurs = np.bincount(shifted) > 0
+        used, codes = np.flatnonzero(occurs) - 1, (np.cumsum(occurs) - 1)[shifted]
         listed = np.append(places, -1)  # code -1 is a gap
         return codes, ["" if place < 0 else texts[place] for place in listed[used]]
     # of one type, so equal values have one text; True == 1 == Decimal("1.00") have three

@@ -29,26 +29,19 @@ def tally(domain: Domain, pieces: Iterable[tuple[Places, Sequence[int] | Integer
     DataError
         A row outside the domain's valid cells, or counts that add up to 2^62 or more.
     """
-    total = Rows.from_places(domain, np.zeros((0, len(domain.sizes)), dtype=np.uint8))
-    waiting: list[Places] = []
-    times: list[Integers] = []
-    n, held = 0, 0
-
-    def added() -> Rows:
-        places = np.vstack([total.places(), *waiting])
-        return Rows.from_places(domain, places, np.concatenate([total.counts, *times]))
-
+    runs = [Rows.from_places(domain, np.zeros((0, len(domain.sizes)), dtype=np.uint8))]
+    n = 0
     for places, counts in pieces:
         n += int(counts.sum()) if isinstance(counts, np.ndarray) else sum(counts)
         if n >= MAX_TOTAL:
             raise DataError("counts add up to 2^62 or more")
-        waiting.append(places)
-        times.append(np.asarray(counts, dtype=np.int64))
-        held += len(places)
-        if held > max(CHUNK, len(total.counts)):  # so each row is moved a few times, not once a piece
-            total, held = added(), 0
-            waiting, times = [], []
-    return added()
+        runs.append(Rows.from_places(domain, places, np.asarray(counts, dtype=np.int64)))
+        # a run is merged with those that are no longer, so each row is moved a few times, not once a piece
+        while len(runs) > 1 and len(runs[-2].counts) <= 2 * len(runs[-1].counts):
+            runs.append(runs.pop().plus(runs.pop()))
+    while len(runs) > 1:
+        runs.append(runs.pop().plus(runs.pop()))
+    return runs[0]
 
 
 def distinct(places: Places, sizes: Sequence[int]) -> tuple[Places, Integers]:

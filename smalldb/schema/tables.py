@@ -19,7 +19,7 @@ from queries.domain import Bits
 from queries.expressions import suggestion
 from queries.packing import Integers
 from smalldb.files.outputs import unchanged
-from smalldb.schema import Schema
+from smalldb.schema import Schema, plain
 from smalldb.schema.pieces import Piece, distinct, tally
 from smalldb.schema.sources import declared_dtypes, duckdb_dtypes, duckdb_pieces, parquet_pieces
 
@@ -282,26 +282,37 @@ def _header(records: Iterator[list[str] | None], path: str) -> list[str]:
 
 
 def _pieces(path: str, choose: Callable[[list[str]], list[int]], progress: bool = False) -> Iterator[Piece]:
-    """Yield the chosen columns of a CSV file."""
+    """Yield the chosen columns of a CSV file; of a large one by `plain`, while its lines are so."""
     from tqdm import tqdm
 
-    shown = progress and os.path.isfile(path)
-    with (
-        _open(path) as file,
-        tqdm(total=os.path.getsize(path), unit="B", unit_scale=True, disable=not shown) as bar,
-    ):
-        records = _records(file)
-        header = _header(records, path)
-        places, width = choose(header), len(header)
-        while piece := list(islice(records, CHUNK)):
-            fields = [record for record in piece if record is not None]
-            if len(fields) < len(piece) or {*map(len, fields)} != {width}:
-                raise DataError(f"{path} is not a CSV file with as many fields in every line")
-            columns = list(zip(*fields, strict=True))
-            if not all(_is_text("".join(columns[i])) for i in places):
-                raise DataError(f"{path} is not a CSV file in UTF-8")
-            yield [np.array(columns[i], dtype=object) for i in places], None
-            if shown:
+    regular = os.path.isfile(path)
+    size, read = os.path.getsize(path) if regular else 0, 0
+    with tqdm(total=size, unit="B", unit_scale=True, disable=not (progress and regular)) as bar:
+        if regular and size >= plain.LEAST:
+            with _open(path) as file:
+                header = _header(_records(file), path)
+            with Path(path).open("rb") as raw:
+                places = choose(header)
+                if plain.begin(raw):
+                    for piece in plain.plain_pieces(raw, len(header), places, path):
+                        yield piece
+                        bar.update(raw.tell() - bar.n)
+                    read = raw.tell()
+        with _open(path) as file:
+            file.seek(read)
+            records = _records(file)
+            if not read:
+                header = _header(records, path)
+                places = choose(header)
+            width = len(header)
+            while piece_of_records := list(islice(records, CHUNK)):
+                fields = [record for record in piece_of_records if record is not None]
+                if len(fields) < len(piece_of_records) or {*map(len, fields)} != {width}:
+                    raise DataError(f"{path} is not a CSV file with as many fields in every line")
+                columns = list(zip(*fields, strict=True))
+                if not all(_is_text("".join(columns[i])) for i in places):
+                    raise DataError(f"{path} is not a CSV file in UTF-8")
+                yield [np.array(columns[i], dtype=object) for i in places], None
                 bar.update(file.buffer.tell() - bar.n)
 
 

@@ -1,0 +1,100 @@
+"""Large CSV files: as long as lines are plain, each is split at its commas, and equal fields are one.
+
+A line is plain without quotes, lone carriage returns and zero bytes: its fields are then what stands between
+its commas. Where a line is not, all from its block on is left to the reader of any CSV. Both read a row the
+same, so what one row holds does not change what another is read as.
+"""
+
+import csv
+from collections.abc import Iterator, Sequence
+from typing import Any, BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from queries import DataError
+from smalldb.schema.pieces import Piece
+
+BLOCK = 1 << 22  # bytes
+LEAST = 1 << 20  # bytes of a file for which the kernel is worth loading
+
+_MARK = b"\xef\xbb\xbf"
+
+
+def begin(file: BinaryIO) -> bool:
+    """Go behind the first line of a file that is not blank; False: that line is not plain."""
+    first = file.readline()
+    line = first.removeprefix(_MARK)
+    while line in (b"\n", b"\r\n"):
+        line = file.readline()
+    body = line.removesuffix(b"\n").removesuffix(b"\r")
+    return line.endswith(b"\n") and not {*b'"\r\x00'} & {*body} and len(body) <= csv.field_size_limit()
+
+
+def plain_pieces(file: BinaryIO, width: int, chosen: Sequence[int], path: str) -> Iterator[Piece]:
+    """Yield the chosen columns, in this order, of the lines from here on, while they are plain.
+
+    The file is left where the first block begins that is not plain, or at its end.
+
+    Raises
+    ------
+    DataError
+        A field that is not UTF-8.
+    """
+    columns = sorted({*chosen})
+    slots = np.full(width, -1, dtype=np.int64)
+    slots[columns] = np.arange(len(columns))
+    while True:
+        here = file.tell()
+        block = file.read(BLOCK)
+        if not block:
+            return
+        if len(block) == BLOCK and not block.endswith(b"\n"):
+            block += file.readline(csv.field_size_limit() + 1)
+        raw = len(block)
+        if b"\r" in block:
+            block = block.replace(b"\r\n", b"\n")
+        if not block.endswith(b"\n"):
+            if file.read(1):  # a line without an end in sight
+                file.seek(here)
+                return
+            block += b"\n"
+        found = _split(block, width, slots, len(columns))
+        if found is None:
+            file.seek(here)
+            return
+        file.seek(here + raw)
+        try:
+            texts = [_column(block, *found[slots[c]]) for c in chosen]
+        except UnicodeDecodeError:
+            texts = []
+        if not texts:  # not chained: nothing of the data may travel in an error
+            raise DataError(f"{path} is not a CSV file in UTF-8")
+        yield texts, None
+
+
+Split = tuple[npt.NDArray[np.int32], npt.NDArray[np.int64], npt.NDArray[np.int64]]
+
+
+def _split(block: bytes, width: int, slots: npt.NDArray[np.int64], columns: int) -> list[Split] | None:
+    """Return, for each column, the number of each line's field, and where the distinct ones begin and end."""
+    from smalldb.kernels.splitting import split
+
+    most = block.count(b"\n")
+    seen = np.full((columns, 1 << (2 * most).bit_length()), -1, dtype=np.int32)
+    codes = np.empty((columns, most), dtype=np.int32)
+    starts, ends = np.empty((2, columns, most), dtype=np.int64)
+    distinct = np.zeros(columns, dtype=np.int64)
+    text = np.frombuffer(block, dtype=np.uint8)
+    lines = split(text, width, csv.field_size_limit(), slots, seen, codes, starts, ends, distinct)
+    if lines < 0:
+        return None
+    return [(codes[s, :lines], starts[s, :k], ends[s, :k]) for s, k in enumerate(distinct.tolist())]
+
+
+def _column(
+    block: bytes, codes: npt.NDArray[np.int32], starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]
+) -> "pd.Series[Any]":
+    texts = [block[a:b].decode() for a, b in zip(starts.tolist(), ends.tolist(), strict=True)]
+    return pd.Series(pd.Categorical.from_codes(codes, pd.Index(texts, dtype=object), validate=False))
