@@ -61,13 +61,17 @@ def assumed(plan: Plan, record: Record) -> str:
     made = "public, fixed before the data were read"
     if plan.rows is None:
         made = "read from what was released; the guarantee covers it"
+    columns = "their names and what each can hold, written down without a look at the data"
+    if plan.learned:
+        names = ", ".join(each.column for each in plan.learned)
+        columns += f"; the places of {names} were learned from the data, for a share of epsilon that is counted"
     return section(
         "What was assumed to be public",
         "assumed",
         paragraph("The guarantee protects what people's rows say. It does not protect what stands here:"),
         facts(
             [
-                ("Columns", "their names and what each can hold, written down without a look at the data"),
+                ("Columns", columns),
                 ("Rules", said or "none: every combination of places can exist"),
                 ("Queries", f"{record['queries']['text']}: what the table was made to answer"),
                 ("Parameters", "epsilon" if plan.delta is None else "epsilon and delta"),
