@@ -12,7 +12,8 @@ from queries.expressions import quote
 from queries.query import Query
 from queries.workload import QueryClass
 
-LARGEST_WEIGHT = (1, 1, 2, 3)  # |w_i| up to this give every halfspace of 1, 2, 3, 4 attributes (Muroga 1971)
+# |w_i| up to this give every halfspace of 1, 2, 3, 4 attributes (Muroga 1971), also of those against the last
+LARGEST_WEIGHT = (1, 1, 2, 3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,12 @@ class Halfspaces(QueryClass):
     Every attribute is an input; where one is a label z to be predicted, ``h(x) = z`` is no halfspace,
     but the sum of two: of ``h(x) and z`` and ``not h(x) and not z``.
 
+    Parameters
+    ----------
+    last
+        Only ``w_1 x_1 + ... + w_(d-1) x_(d-1) >= x_d``, the last attribute as right side: the halfspaces of
+        the encyclopaedia's article on the exponential mechanism; 1, 3, 16, 185 for d = 1..4.
+
     Each is labelled by whole weights with the least sum of absolute values, a negated query by those of
     its complement.
 
@@ -29,23 +36,30 @@ class Halfspaces(QueryClass):
     ('a >= 1', 'b >= 1', 'a + b >= 1', 'a + b >= 2', 'a - b >= 0', 'a - b >= 1')
     """
 
+    last: bool = False
+
     @property
     def text(self) -> str:
-        """``halfspaces``."""
-        return "halfspaces"
+        """``halfspaces``, or ``halfspaces:last``."""
+        return "halfspaces:last" if self.last else "halfspaces"
 
     def stated(self, domain: Domain) -> int:
         """Return how many there are on the whole cube; ValueError beyond 4 attributes."""
-        return len(_halfspaces(len(domain.attributes)))
+        return len(_halfspaces(len(domain.attributes), self.last))
 
     def vc_bounds(self, domain: Domain) -> tuple[int, int]:
-        """Return d + 1 twice (Radon), or as the upper bound where some settings cannot exist."""
-        dimension = len(domain.attributes) + 1
-        return (dimension if domain.free else 0), dimension
+        """
+        Return d + 1 twice (Radon), or as the upper bound where some settings cannot exist.
+
+        Against the last attribute: d - 1, by the rows of one attribute besides the last, and d, because the
+        threshold is 0.
+        """
+        dimension = len(domain.attributes) + 1 - self.last
+        return (dimension - self.last if domain.free else 0), dimension
 
     def queries(self, domain: Domain) -> Iterator[Query]:
         """Yield them by the sum of their absolute weights, each over the attributes of weight not 0."""
-        for weights, threshold in _halfspaces(len(domain.attributes)):
+        for weights, threshold in _halfspaces(len(domain.attributes), self.last):
             chosen = tuple(i for i, w in enumerate(weights) if w)
             table = tuple(
                 int(sum(weights[i] for i, bit in zip(chosen, setting, strict=True) if bit) >= threshold)
@@ -54,8 +68,8 @@ class Halfspaces(QueryClass):
             yield Query(_label(domain, weights, threshold), chosen, table)
 
 
-@lru_cache(maxsize=len(LARGEST_WEIGHT))
-def _halfspaces(d: int) -> tuple[tuple[tuple[int, ...], int], ...]:
+@lru_cache(maxsize=2 * len(LARGEST_WEIGHT))
+def _halfspaces(d: int, last: bool = False) -> tuple[tuple[tuple[int, ...], int], ...]:
     """Return weights and threshold of each halfspace, plainest first: few and positive weights."""
     if d > len(LARGEST_WEIGHT):
         raise ValueError(f"halfspaces: at most {len(LARGEST_WEIGHT)} attributes, not {d}")
@@ -67,8 +81,10 @@ def _halfspaces(d: int) -> tuple[tuple[tuple[int, ...], int], ...]:
 
     found: dict[bytes, tuple[tuple[int, ...], int]] = {}
     for weights in sorted(product(range(-largest, largest + 1), repeat=d), key=plainness):
+        if last and weights[-1] >= 0:
+            continue
         sums = cells @ weights
-        for threshold in (*np.unique(sums).tolist(), int(sums.max()) + 1):
+        for threshold in (0,) if last else (*np.unique(sums).tolist(), int(sums.max()) + 1):
             found.setdefault((sums >= threshold).tobytes(), (weights, threshold))
     return tuple(found.values())
 

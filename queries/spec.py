@@ -27,16 +27,17 @@ _PLAIN: dict[str, Callable[[], QueryClass]] = {
     "thresholds": Thresholds,
     "intervals": Intervals,
     "halfspaces": Halfspaces,
+    "halfspaces:last": lambda: Halfspaces(last=True),
 }
-NAMES = (*_WIDTHS, *_PLAIN, "predicates")
+NAMES = (*_WIDTHS, "thresholds", "intervals", "halfspaces", "predicates")
 
 
 def parse(text: str) -> QueryClass:
     """Read a union of query classes.
 
     ``NAME:WIDTH`` is all widths up to WIDTH, ``NAME:=WIDTH`` that width alone; `conjunctions` takes
-    ``:negations``; `thresholds`, `intervals` and `halfspaces` stand alone; ``predicates:P; Q`` lists
-    predicates. ``+`` joins classes.
+    ``:negations``; `thresholds`, `intervals`, `halfspaces` and ``halfspaces:last`` stand alone;
+    ``predicates:P; Q`` lists predicates. ``+`` joins classes.
 
     >>> parse("conjunctions:2:negations + parities:=3")
     Union(parts=(Conjunctions(width=2, negations=True, exactly=False), Parities(width=3, exactly=True)))
@@ -76,6 +77,9 @@ def _part(part: str) -> QueryClass:
     name = name.strip().lower()
     if name == "predicates":
         return Predicates([predicate.strip() for predicate in _split(rest, ";")])
+    whole = re.sub(r"\s*:\s*", ":", part.strip().lower())
+    if whole in _PLAIN:
+        return _PLAIN[whole]()
     if name in _PLAIN:
         if colon:
             raise ValueError(f"queries {shorten(part)!r}: {name} takes no width and no option")

@@ -28,6 +28,7 @@ from queries import (
     Rows,
     Thresholds,
     VCDimension,
+    spec,
 )
 from queries.vc import search
 
@@ -489,3 +490,49 @@ def test_a_halfspace_is_learnt_from_the_synthetic_table(examples, tmp_path):
     assert loss == pytest.approx(float(learnt[0][2]) - float(learnt[1][2]), abs=1e-3)
     assert "not private" in done.stdout
     assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def above_the_last(table, d):
+    """Whether real weights make w x' >= x_d exactly where the table is 1, by a linear program."""
+    rows, sides = [], []
+    for cell, holds in zip(cells_of(d), table, strict=True):
+        sign = -1 if holds else 1
+        rows.append([*(sign * x for x in cell[:-1]), 0 if holds else 1])
+        sides.append(sign * cell[-1])
+    found = linprog(
+        [0] * (d - 1) + [-1], A_ub=rows, b_ub=sides, bounds=[(None, None)] * (d - 1) + [(None, 1)]
+    )
+    return found.status == 0 and found.x[-1] > 1e-7
+
+
+@pytest.mark.parametrize("d, count", [(1, 1), (2, 3), (3, 16), pytest.param(4, 185, marks=pytest.mark.slow)])
+def test_halfspaces_against_the_last_are_what_real_weights_do(d, count):
+    """Of all halfspaces, those that a linear program finds weights for."""
+    against = Halfspaces(last=True)
+    expected = {tuple(row) for row in stated_table(Halfspaces(), domain_of(d)) if above_the_last(row, d)}
+    listed = [tuple(row) for row in stated_table(against, domain_of(d))]
+    assert set(listed) == expected
+    assert len(listed) == against.stated(domain_of(d)) == count
+
+
+@pytest.mark.parametrize("d", [2, 3, 4])
+def test_the_dimension_of_halfspaces_against_the_last(d):
+    low, high = Halfspaces(last=True).vc_bounds(domain_of(d))
+    assert (low, high) == (d - 1, d)
+    table = np.array([list(row) for row in stated_table(Halfspaces(last=True), domain_of(d))])
+    shattered = max(
+        size
+        for size in range(d + 2)
+        for cells in combinations(range(2**d), size)
+        if len({tuple(row) for row in table[:, list(cells)].tolist()}) == 2**size
+    )
+    assert low <= shattered <= high
+
+
+def test_halfspaces_against_the_last_as_text():
+    assert spec.parse("halfspaces : last + marginals:1").parts[0] == Halfspaces(last=True)
+    assert spec.parse(Halfspaces(last=True).text) == Halfspaces(last=True)
+    assert "a + b - c >= 0" in [q.label for q in Halfspaces(last=True).queries(Domain(["a", "b", "c"]))]
+    for bad in ("halfspaces:", "halfspaces:first", "halfspaces:2"):
+        with pytest.raises(ValueError, match="takes no width and no option"):
+            spec.parse(bad)
