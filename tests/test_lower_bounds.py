@@ -3,6 +3,7 @@
 import math
 from decimal import Decimal
 from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ CASES = [
     (A, Conjunctions(1), 10, 1, 3),
     (AB, Thresholds(), 4, 2, 2),
     (AB, Intervals(), 3, "0.1", 2),
-    (Domain(["a", "b"], valid="a | ~b"), Marginals(2), 5, 20, 2),
+    (Domain(["a", "b"], valid="a | ~b"), Marginals(2), 5, 10, 2),
 ]
 
 
@@ -144,8 +145,14 @@ def test_any_dual_solution_is_a_bound_and_a_wrong_growth_is_not():
 
 @pytest.mark.parametrize(
     "change, said",
-    [({"n": 30}, "constraints is too large"), ({"epsilon": 41}, "to 40"), ({"rows": 0}, "rows must be")],
+    [({"n": 30}, "constraints is too large"), ({"epsilon": 11}, "to 10"), ({"rows": 0}, "rows must be")],
 )
 def test_what_is_refused(change, said):
     with pytest.raises(ValueError, match=said):
         minimax(AB, "conjunctions:2", **{"n": 4, "epsilon": 1, "rows": 2} | change)
+
+
+def test_a_program_that_is_not_solved_is_no_bound(monkeypatch):
+    monkeypatch.setattr("scipy.optimize.linprog", lambda *given, **named: SimpleNamespace(success=False))
+    with pytest.raises(ValueError, match="was not solved"):
+        minimax(A, "conjunctions:1", n=2, epsilon=1, rows=1)

@@ -8,6 +8,7 @@ not taken: its dual variables are rounded to fractions, and every dual solution 
 
 from dataclasses import dataclass
 from fractions import Fraction
+from math import inf
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +24,7 @@ from smalldb.planning import Neighbours, workload_of
 
 MOST_CONSTRAINTS = 200_000  # pairs of neighbours x small databases, both ways: about a minute
 BITS = 60  # of a dual variable
-LARGEST_EPSILON = 40  # beyond, floats do not hold the program
+LARGEST_EPSILON = 10  # beyond, exp(-epsilon) nears the solver's tolerance
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -54,8 +55,8 @@ class Minimax:
 
     @property
     def ratio(self) -> float:
-        """How many times as much as `lower` SmallDB errs, at most."""
-        return self.smalldb / float(self.lower)
+        """How many times as much as `lower` SmallDB errs, at most; infinite where `lower` is 0."""
+        return self.smalldb / float(self.lower) if self.lower else inf
 
 
 def minimax(
@@ -81,7 +82,7 @@ def minimax(
     Raises
     ------
     ValueError
-        A larger instance, or an epsilon above 40.
+        A larger instance, an epsilon above 10, or a program that the solver gives up.
 
     Examples
     --------
@@ -166,17 +167,20 @@ def solve(costs: Integers, pairs: Integers, epsilon: float) -> tuple[float, Floa
     columns = np.concatenate([each, np.full(tables, last), here, there])
     above = coo_array((entries, (lines, columns)), shape=(tables + len(here), last + 1)).tocsr()
     sums = coo_array((np.ones(last), (each // outcomes, each)), shape=(tables, last + 1)).tocsr()
-    found = linprog(
-        np.eye(1, last + 1, last)[0],
-        A_ub=above,
-        b_ub=np.zeros(tables + len(here)),
-        A_eq=sums,
-        b_eq=np.ones(tables),
-        bounds=(0, None),
-        method="highs",
-    )
-    if not found.success:
-        raise ArithmeticError(f"the linear program was not solved: {found.message}")
+    for method in ("highs", "highs-ipm"):
+        found = linprog(
+            np.eye(1, last + 1, last)[0],
+            A_ub=above,
+            b_ub=np.zeros(tables + len(here)),
+            A_eq=sums,
+            b_eq=np.ones(tables),
+            bounds=(0, None),
+            method=method,
+        )
+        if found.success:
+            break
+    else:
+        raise ValueError("the linear program was not solved: use a smaller instance or another epsilon")
     duals = np.maximum(-found.ineqlin.marginals, 0)
     flows = duals[tables:].reshape(len(pairs), outcomes) * np.exp(-epsilon) * scale
     return float(found.fun) * scale, duals[:tables], flows
