@@ -52,7 +52,8 @@ def cases() -> Iterator[tuple[str, pd.DataFrame, dict[str, Any]]]:
             yield f"{name}, {relation}", table(4, 60), {**arguments, "neighbours": relation}
         for name, (attributes, rows, arguments) in ANSWERS.items():
             public = {"rows": rows, "n_max": rows} if relation == "add-remove" else {}
-            chosen = {**arguments, **public, "mechanism": "answers", "neighbours": relation}
+            mechanism = "answers" if attributes <= 20 else "rounds"  # of a wide table all parities at once
+            chosen = {**arguments, **public, "mechanism": mechanism, "neighbours": relation}
             yield f"answers, {name}, {relation}", table(attributes, rows), chosen
     yield "rejection tuples, wide", table(12, 200), {"epsilon": "1/2", "rows": 12, "mechanism": "rejection"}
     yield "auto", table(4, 500), {"epsilon": 1}

@@ -254,7 +254,7 @@ def test_many_attributes_are_shown_in_part():
     frame = pd.DataFrame(
         np.random.default_rng(1).integers(0, 2, (50, 70)), columns=[f"x{i}" for i in range(70)]
     )
-    made = smalldb.release(frame, "conjunctions:1", epsilon=1, rows=5, mechanism="answers")
+    made = smalldb.release(frame, "conjunctions:1", epsilon=1, rows=5, mechanism="rounds")
     real = Rows.from_frame(made.plan.workload.domain, frame)
     text = page(made, comparison=compare(real, made))
     assert "are drawn" not in text

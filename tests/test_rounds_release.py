@@ -275,3 +275,41 @@ def test_room_does_not_depend_on_what_was_looked_at():
     for name, fits in zip(names, alone, strict=True):
         finer = [here for other, here in zip(names, alone, strict=True) if as_fine(other, name)]
         assert fits or not any(finer)
+
+
+def test_counts_cost_no_work(monkeypatch):
+    """10^8 rows by counts are counted as 10^4 are: the same distinct rows, as often."""
+    looked = []
+    sums = PrivateRows._sums
+
+    def counting(self, codes, size):
+        looked.append(len(codes))
+        return sums(self, codes, size)
+
+    monkeypatch.setattr(PrivateRows, "_sums", counting)
+    places, sizes = latent(1_000, (30, 40, 50, 60))
+    universe = wide(sizes)
+    work, plans = [], []
+    for times in (10, 100_000):
+        plan = plan_rounds(universe, Fraction(10, times), None, True, 1_000 * times)
+        counts = np.full(1_000, times, dtype=np.int64)
+        made = release_rounds(plan, checked(places, counts, universe.sizes), SeededBits(1), count=500)
+        plans.append((plan.rounds, plan.cells > 0))
+        real = [size for size in looked if size == 1_000]
+        work.append((len(real), sum(real)))
+        looked.clear()
+        assert made.places.shape == (500, 4)
+    assert plans[0] == plans[1] and work[0] == work[1]
+    assert plans[0][0] > 1
+
+
+@pytest.mark.parametrize("columns", [3, pytest.param(300, marks=pytest.mark.long)])
+def test_few_and_many_columns(columns):
+    """300 columns: some minutes."""
+    sizes = (3,) * columns
+    z = np.random.default_rng(1).integers(0, 3, (1_000, columns))
+    z[:, 1::2] = z[:, ::2][:, : columns // 2]
+    plan = plan_rounds(wide(sizes), Fraction(4), None, True, 1_000)
+    made = release_rounds(plan, checked(z, np.ones(1_000, dtype=np.int64), sizes), SeededBits(1))
+    assert made.places.shape == (1_000, columns)
+    assert made.spent <= plan.cost - plan.certifying

@@ -43,10 +43,11 @@ def told(places, made, sizes):
     return [one.mean(), two.mean(), two.max(), three.mean()]
 
 
-def ours(places, universe, epsilon, delta, replaced, seed):
-    plan = plan_rounds(universe, epsilon, delta, replaced, len(places))
-    rows = checked(places, np.ones(len(places), dtype=np.int64), universe.sizes)
-    return release_rounds(plan, rows, SeededBits(seed)).places, plan.expected
+def ours(places, universe, epsilon, delta, replaced, seed, times=1):
+    """The release; each row stands there so many times, and as many rows are made as there are lines."""
+    plan = plan_rounds(universe, epsilon, delta, replaced, len(places) * times)
+    rows = checked(places, np.full(len(places), times, dtype=np.int64), universe.sizes)
+    return release_rounds(plan, rows, SeededBits(seed), count=len(places)).places, plan.expected
 
 
 def independent(places, universe, epsilon, replaced, seed):
@@ -71,6 +72,19 @@ def every_cell(places, universe, epsilon, replaced, seed):
     return np.stack(np.unravel_index(drawn, universe.sizes), axis=1)
 
 
+def by_counts(places, universe, given):
+    """The same table by larger and larger counts, at an epsilon that falls as they grow: the same plan."""
+    for times in given.times:
+        for epsilon in given.epsilon:
+            start = time.process_time()
+            for seed in range(given.releases):
+                ours(places, universe, epsilon / times, None, given.replace_one, seed, times)
+            seconds = (time.process_time() - start) / given.releases
+            print(
+                f"{len(places) * times:13,d} rows, epsilon {float(epsilon / times):g}: {seconds:6.1f} CPU s"
+            )
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("places")
@@ -83,6 +97,7 @@ def main():
     parser.add_argument("--delta", type=Fraction, default=Fraction(1, 10**9))
     parser.add_argument("--replace-one", action="store_true")
     parser.add_argument("--releases", type=int, default=3)
+    parser.add_argument("--times", type=int, nargs="*", help="count each line so often: CPU seconds alone")
     given = parser.parse_args()
     frame = pd.read_csv(given.places)
     names = given.columns or list(frame.columns)
@@ -93,6 +108,9 @@ def main():
     ordered = tuple(name in given.ordered for name in names)
     universe = Universe(sizes, ordered, tables, (1,) * len(tables))
     replaced = given.replace_one
+    if given.times:
+        by_counts(places, universe, given)
+        return
     print(f"{'epsilon':>8} {'way':20} 1-way   2-way   largest 3-way   expected  CPU s")
     for epsilon in given.epsilon:
         ways = {

@@ -64,7 +64,7 @@ def assumed(plan: Plan, record: Record) -> str:
     columns = "their names and what each can hold, written down without a look at the data"
     if plan.learned:
         names = ", ".join(each.column for each in plan.learned)
-        columns += f"; the places of {names} were learned from the data, for a share of epsilon that is counted"
+        columns += f"; the places of {names} were learned from the data, for a counted share of epsilon"
     return section(
         "What was assumed to be public",
         "assumed",
