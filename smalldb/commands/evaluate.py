@@ -12,8 +12,8 @@ from smalldb.exact.numbers import as_fraction, positive, whole
 from smalldb.files.outputs import Outputs
 from smalldb.mechanisms import Neighbours, relation_of
 from smalldb.planning import workload_of
+from smalldb.releasing.classifying import check_learning, column_named
 from smalldb.releasing.evaluation import evaluate
-from smalldb.releasing.learning import check_learning, column_named
 from smalldb.reporting.evaluated import evaluation_account, evaluation_json
 from smalldb.reporting.plots import check_plotting, plot_evaluation
 from smalldb.reporting.words import as_json, brief

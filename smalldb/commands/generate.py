@@ -11,8 +11,8 @@ from smalldb.commands.sources import Source, add_schema, form_of, source_of
 from smalldb.exact.numbers import positive
 from smalldb.files.outputs import Outputs
 from smalldb.planning import Settings, plan
+from smalldb.releasing.classifying import check_learning, column_named
 from smalldb.releasing.evaluation import evaluate
-from smalldb.releasing.learning import check_learning, column_named
 from smalldb.releasing.ledger import Account, Ledger
 from smalldb.releasing.record import Record, make_record
 from smalldb.releasing.release import Release, check_size, release

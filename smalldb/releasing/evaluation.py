@@ -15,8 +15,8 @@ from smalldb.exact.numbers import Number, positive
 from smalldb.mechanisms import Neighbours, relation_of
 from smalldb.planning import workload_of
 from smalldb.releasing.baselines import baselines
+from smalldb.releasing.classifying import check_learning, column_named
 from smalldb.releasing.distances import Distances, distances
-from smalldb.releasing.learning import check_learning, column_named
 from smalldb.releasing.overview import feasible, overview, summary
 from smalldb.showing import drawn, in_notebook
 

@@ -9,9 +9,9 @@ import pandas as pd
 
 from queries import Domain, Rows, Workload
 from queries.packing import Integers
+from smalldb.releasing.classifying import Learned, learned
 from smalldb.releasing.correlations import Floats, ordered_columns, rank_correlations
 from smalldb.releasing.distances import MAX_VISITS, Distances, distances, visits
-from smalldb.releasing.learning import Learned, learned
 
 WIDTHS = (1, 2, 3)  # columns of the tables that are compared
 MOST_TABLES = 5_000  # of a width, for each of the tables beside one another: all triples of 30 columns
