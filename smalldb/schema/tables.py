@@ -138,14 +138,11 @@ def table_pieces(
     if is_parquet(path):
         return parquet_pieces(path, choose)
     if is_json_lines(path):
-        wanted = [*schema.names, *([] if counts is None else [counts])]
-        choose(wanted)
-        for column in schema.columns:
-            if not column.numbers.plain:  # a number of JSON and its text are the same by then
-                raise ValueError(
-                    f"{path}: JSON lines write numbers plainly: leave decimal and thousands out of "
-                    f"column {column.name!r}"
-                )
+        choose(wanted := [*schema.names, *([] if counts is None else [counts])])
+        odd = [column.name for column in schema.columns if not column.numbers.plain]
+        if odd:  # a number of JSON and its text are the same by then
+            said = f"leave decimal and thousands out of column {odd[0]!r}"
+            raise ValueError(f"{path}: JSON lines write numbers plainly: {said}")
         return _json_pieces(path, wanted, None if "*" in schema.ignored else schema.ignored)
     return _pieces(path, choose, progress)
 
