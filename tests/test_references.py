@@ -139,6 +139,14 @@ def test_one_shot_noise_is_that_of_the_essay(k, d, epsilon, delta):
     assert Fraction(tight.parameter) ** 2 / 4 <= concentrated.rho_of(Fraction(epsilon), Fraction(delta))
 
 
+@pytest.mark.parametrize("epsilon, delta", [("1e-20", "1e-6"), (1 << 21, "1e-6"), (1, "1e-301")])
+def test_where_the_tight_conversion_is_not_searched(epsilon, delta):
+    given = {"k": 2, "candidates": 9, "epsilon": epsilon, "delta": delta}
+    assert one_shot_top_k(**given).parameter > 0
+    with pytest.raises(ValueError, match="for 'tight'"):
+        one_shot_top_k(**given, conversion="tight")
+
+
 def test_where_the_theorem_on_laplace_noise_is_silent():
     assert one_shot_top_k(k=2, candidates=9, epsilon="0.2", delta="1e-6").laplace is None
     assert one_shot_top_k(k=2, candidates=9, epsilon="0.1", delta="0.05").laplace is None

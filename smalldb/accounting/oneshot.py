@@ -7,11 +7,14 @@ from math import nextafter
 
 from smalldb.accounting.arguments import checked_delta
 from smalldb.accounting.concentrated import rho_of
+from smalldb.accounting.methods import LEAST_DELTA
 from smalldb.exact.enclosures import Log, Real, round_up
 from smalldb.exact.numbers import Number, positive, whole
 
 PI_ABOVE = Fraction(3141592653589793238462643383279503, 10**33)
 MOST_EPSILON, MOST_DELTA = Fraction(1, 5), Fraction(1, 20)  # where the theorem on Laplace noise holds
+
+LEAST_TIGHT, MOST_TIGHT = Fraction(1, 1 << 40), Fraction(1 << 20)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +60,8 @@ def one_shot_top_k(
     conversion : {"printed", "tight"}
         epsilon' = 2 sqrt(ln(1/delta)) (sqrt(1 + epsilon / ln(1/delta)) - 1), from rho + 2 sqrt(rho
         ln(1/delta)) <= epsilon (Bun and Steinke 2016); at least epsilon / (2 sqrt(ln(1/delta))) for epsilon
-        below ln(1/delta). Or from the conversion of Canonne, Kamath and Steinke (2020): less noise, for the
-        same guarantee.
+        below ln(1/delta). Or from the conversion of Canonne, Kamath and Steinke (2020), for epsilon from
+        2^-40 to 2^20 and delta from 1e-300: less noise, for the same guarantee.
 
     Examples
     --------
@@ -78,6 +81,8 @@ def one_shot_top_k(
         # 2 (sqrt(tail + epsilon) - sqrt(tail)), without the difference of near numbers
         prime = Real.of(2 * exact, ln.digits) / ((tail + exact).sqrt() + tail.sqrt())
     else:
+        if not LEAST_TIGHT <= exact <= MOST_TIGHT or allowed < LEAST_DELTA:
+            raise ValueError("epsilon must lie in [2^-40, 2^20] and delta be at least 1e-300 for 'tight'")
         prime = 2 * Real.of(rho_of(exact, allowed), ln.digits).sqrt()
     root_k = Real.of(k, ln.digits).sqrt()
     known = exact < MOST_EPSILON and allowed < MOST_DELTA
