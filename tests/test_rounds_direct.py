@@ -9,7 +9,7 @@ import smalldb
 from queries import Column, Domain, Marginals, Predicates, Rows
 from smalldb.exact.bits import SeededBits
 from smalldb.exact.integers import two_sided_geometric
-from smalldb.rounds.certificate import certify, least_margin
+from smalldb.rounds.certificate import beyond, certify
 from smalldb.rounds.direct import direct_bound, margins
 from smalldb.rounds.measuring import Law
 
@@ -85,7 +85,7 @@ def test_the_smaller_margin_is_taken_from_public_numbers():
     steps = smalldb.plan(domain, "marginals:1", n=10**7, epsilon=1, mechanism="rounds").chosen.steps
     workload, beta = Marginals(1).workload(domain), Fraction(1, 20)
     law = Law(False, True)
-    least = least_margin(workload, law, Fraction(1, 20), beta)
+    least = beyond(workload, law, Fraction(1, 40), beta) / workload.denominator
     direct = max(margins(workload, law.spread(Fraction(1)), beta))
     assert direct > least
     assert not steps.cells or steps.certifying

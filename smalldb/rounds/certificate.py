@@ -55,10 +55,7 @@ class Certificate:
         Half of beta is for the selection: it takes a query that is less off than the worst one by more than t
         with probability at most (|Q| + 1) exp(-epsilon t / (2 D)). The other half is for the noise.
         """
-        half = float(beta / 2)
-        margin = missed(self.workload, self.law, self.cost, half) + tail(
-            self.law, self.cost, self.workload.denominator, half
-        )
+        margin = beyond(self.workload, self.law, self.cost, beta)
         return Fraction(abs(self.distance) + margin, self.workload.denominator)
 
     def share(self, beta: Fraction) -> Fraction:
@@ -152,11 +149,16 @@ def expected(answers: Integers, rows: int, total: int) -> Integers:
     return rounded
 
 
-def least_margin(workload: Workload, law: Law, cost: Fraction, beta: Fraction) -> float:
-    """Return by how many rows a certificate at that cost exceeds the distance that it released: public."""
+def beyond(workload: Workload, law: Law, cost: Fraction, beta: Fraction) -> int:
+    """Return by how much a certificate exceeds the distance that it released, in units of 1 / D of a row.
+
+    Parameters
+    ----------
+    cost
+        Of the selection, and again of the noise.
+    """
     half = float(beta / 2)
-    both = missed(workload, law, cost / 2, half) + tail(law, cost / 2, workload.denominator, half)
-    return both / workload.denominator
+    return missed(workload, law, cost, half) + tail(law, cost, workload.denominator, half)
 
 
 def missed(workload: Workload, law: Law, cost: Fraction, beta: float) -> int:

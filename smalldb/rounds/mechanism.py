@@ -15,7 +15,7 @@ from smalldb.exact.bits import BitSource
 from smalldb.exact.numbers import as_text, float_above
 from smalldb.exact.writing import promised
 from smalldb.mechanisms import Drawn, Guarantee, Neighbours, Request, Running
-from smalldb.rounds.certificate import certified, least_margin
+from smalldb.rounds.certificate import beyond, certified
 from smalldb.rounds.counting import MOST, checked
 from smalldb.rounds.direct import MOST_CELLS as MOST_MARGINS
 from smalldb.rounds.direct import direct_bound, margins
@@ -98,7 +98,7 @@ class ByRounds:
         if parities is not None:
             return cls(request, parities)
         if steps.cells and steps.certifying and universe.cells <= MOST_MARGINS:
-            least = least_margin(workload, steps.law, steps.certifying, request.beta)
+            least = beyond(workload, steps.law, steps.certifying / 2, request.beta) / workload.denominator
             saved = replace(steps, cells=steps.cells + steps.certifying, certifying=Fraction(0))
             if max(margins(workload, saved.law.spread(saved.cells), request.beta)) <= least:
                 return cls(request, saved)
