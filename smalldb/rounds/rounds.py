@@ -21,8 +21,6 @@ from smalldb.rounds.reading import bounded_total
 from smalldb.rounds.room import Room, selected
 from smalldb.rounds.rows import uniform_order
 
-ITERATIONS = 15  # of a fit between rounds, from the coefficients of the one before
-LAST_ITERATIONS = 300
 PENALTY = 0.8  # of the noise that a table would get, what its score is reduced by
 
 PROGRESS = 1000
@@ -144,7 +142,7 @@ def _in_rounds(plan: RoundsPlan, rows: PrivateRows, source: BitSource, progress:
     tables: list[Measured] = []
     beside: list[Measured] = []
     names, weight = reader.candidates.scopes(), max(reader.candidates.weights, default=1)
-    model = reader.fit(tables, (), ITERATIONS)
+    model = reader.fit(tables, ())
     predicted = reader.predicted(model, 0)
     budget = left = plan.rounds * (plan.selecting + plan.measuring)
     sizes = [cells(name, reader.groupings) for name in names]
@@ -165,13 +163,13 @@ def _in_rounds(plan: RoundsPlan, rows: PrivateRows, source: BitSource, progress:
         left -= plan.selecting + cost
         if room.lacking(chosen) is None:
             tables.append(released)
-            model = reader.fit(tables, model.coefficients, ITERATIONS)
+            model = reader.fit(tables, model.coefficients)
             predicted = reader.predicted(model, len(tables))
         else:
             beside.append(released)
         if progress is not None:
             progress(int((1 - left / budget) * PROGRESS), PROGRESS)
-    model = reader.fit(tables, model.coefficients, LAST_ITERATIONS)
+    model = reader.fit(tables, model.coefficients, last=True)
 
     def draw(count: int, seed: int) -> Integers:
         return reader.rows(model, beside, count, seed)
