@@ -88,7 +88,7 @@ def test_each_round_loses_its_share_and_no_more(replaced, monkeypatch):
     reader = Reader.of(plan, made.history.columns)
     monkeypatch.setattr(rounds_module, "selected", lambda _, room, names, *given: (room, names, *given))
     counted = [reader.candidates.count(rows_of(counts)) for counts in tables]
-    model, left = reader.fit([], (), 15), plan.rounds * (plan.selecting + plan.measuring)
+    model, left = reader.fit([], ()), plan.rounds * (plan.selecting + plan.measuring)
     for number, released in enumerate(made.history.tables):
         before = list(made.history.tables[:number])
         room, predicted = Room(reader, before), reader.predicted(model, number)
@@ -113,7 +113,7 @@ def test_each_round_loses_its_share_and_no_more(replaced, monkeypatch):
             assert together.max() <= float(plan.selecting + cost) + 1e-12
             assert moved.max() == plan.law.moved
         left -= plan.selecting + released.cost
-        model = reader.fit([*before, released], model.coefficients, 15)
+        model = reader.fit([*before, released], model.coefficients)
     assert left >= 0
     assert made.spent <= plan.cost - plan.certifying
 

@@ -15,7 +15,7 @@ from smalldb.rounds.universe import Universe
 
 MOST_CELLS = 1 << 20
 SHAPES = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 100.0, 1000.0)  # of the negative binomial
-ITERATIONS = 60
+SWEEPS, ITERATIONS = 10, 60
 _CLEAR = 40.0  # a rate beyond which there is no noise to speak of
 
 
@@ -63,7 +63,7 @@ def read_cells(universe: Universe, measured: Measured, rate: float, total: int) 
     ]
     whole = tuple((c, groupings[c].finest) for c in everything)
     zeros = np.where(possible, 0.0, -np.inf)
-    first = fitted(groupings, lifted, pairs, [(whole, zeros)], total, (), ITERATIONS, alike=True)
+    first = fitted(groupings, lifted, pairs, [(whole, zeros)], total, (), SWEEPS, ITERATIONS, alike=True)
     expected = np.maximum(_cells(first), 1e-300)[possible] * total
     counts, bounded = np.ascontiguousarray(seen[possible]), min(rate, _CLEAR)
     best, means = -np.inf, expected
@@ -78,7 +78,16 @@ def read_cells(universe: Universe, measured: Measured, rate: float, total: int) 
     base = np.full(universe.sizes, -np.inf)
     base[possible] = np.log(np.maximum(means, 1e-12) / total)
     return fitted(
-        groupings, lifted, pairs, [(whole, base)], total, (), ITERATIONS, independent=False, alike=True
+        groupings,
+        lifted,
+        pairs,
+        [(whole, base)],
+        total,
+        (),
+        SWEEPS,
+        ITERATIONS,
+        independent=False,
+        alike=True,
     )
 
 

@@ -76,6 +76,7 @@ def fitted(
     fixed: Sequence[Fixed],
     total: int,
     start: Sequence[Floats],
+    sweeps: int,
     iterations: int,
     independent: bool = True,
     alike: bool = False,
@@ -91,6 +92,8 @@ def fitted(
         Logarithms of weights that are kept as they are: structural zeros.
     start
         Coefficients of an earlier model of the same columns and the first of the tables.
+    sweeps, iterations
+        See `fitting.fit`.
     independent
         Whether the model without coefficients has the columns' counts, independent of each other; else it
         has only the weights of `fixed`.
@@ -103,7 +106,7 @@ def fitted(
     factors += [factor_of(table, ranked, groupings, total, alike) for table in tables]
     factors += [Factor(weights, None) for _, weights in fixed]
     known = [*start, *[None] * (len(columns) + len(tables) - len(start))]
-    found = fit(tree, factors, total, known, iterations)
+    found = fit(tree, factors, total, known, sweeps, iterations)
     weights = [f.base + t for f, t in zip(factors, found, strict=False)]
     weights += [factor.base for factor in factors[len(found) :]]
     probabilities, _ = beliefs(tree, weights)
@@ -130,4 +133,5 @@ def factor_of(
     noise = max(table.variance, 1e-9)
     floor = np.maximum(independent, 1.0)
     ridge = floor * noise / signal(beyond, floor, noise, alike)
-    return Factor(np.zeros(beyond.shape), (independent + beyond, ridge))
+    # below 0 nothing can be met: coefficients would only run away
+    return Factor(np.zeros(beyond.shape), (np.maximum(independent + beyond, 0.0), ridge))

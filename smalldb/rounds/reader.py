@@ -19,6 +19,8 @@ from smalldb.rounds.targets import groups_at, moved
 
 PREDICTING = 1 << 15  # rows of a model from which predictions are made; their seeds are public numbers
 SAMPLE = 1 << 19  # rows of a model from which the last tables are read, at most
+SWEEPS = 8  # of a fit between rounds, from the coefficients of the one before
+LAST_SWEEPS = 300
 LARGE = 1 << 16  # cells of a table that rows are not searched for
 
 
@@ -49,10 +51,11 @@ class Reader:
         fixed, chosen = zeros_of(plan.universe, groupings), candidates(plan.universe, groupings)
         return Reader(plan, columns, total, read, groupings, fixed, chosen)
 
-    def fit(self, tables: list[Measured], start: tuple[Floats, ...], iterations: int) -> Model:
-        """Fit the model to all that was released."""
+    def fit(self, tables: list[Measured], start: tuple[Floats, ...], last: bool = False) -> Model:
+        """Fit the model to all that was released; the last one of a release to the end."""
         masses = reconciled(self.read, self.columns, self.groupings, tables, self.total)
-        return fitted(self.groupings, masses, tables, self.fixed, self.total, start, iterations)
+        sweeps = LAST_SWEEPS if last else SWEEPS
+        return fitted(self.groupings, masses, tables, self.fixed, self.total, start, sweeps, 0)
 
     def predicted(self, model: Model, number: int) -> list[Floats]:
         """Return what a model expects of every candidate table at its finest levels, from rows of it."""

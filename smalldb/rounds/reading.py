@@ -81,7 +81,6 @@ def reconciled(
     groupings: Sequence[Grouping],
     tables: Sequence[Measured],
     total: int,
-    levels: int = 3,
 ) -> list[Floats]:
     """
     Return expected counts of each column's places, with what wider tables say of its coarse groups.
@@ -94,7 +93,7 @@ def reconciled(
         values = mass[grouping.order]
         width = grouping.groups(grouping.finest)
         with_it = [t for t in tables if any(column == c for column, _ in t.scope)]
-        for level in range(1, min(levels + 1, grouping.finest)):
+        for level in range(1, grouping.finest + 1):
             here = np.add.reduceat(values, grouping.starts[level])
             variance = np.diff(np.append(grouping.starts[level], width)) * max(own.variance, 1e-9) / 2
             weight, weighted = 1 / variance, here / variance

@@ -26,8 +26,6 @@ from smalldb.rounds.room import Room, selected
 from smalldb.rounds.rows import uniform_order
 from smalldb.rounds.selecting import Candidates
 
-ITERATIONS = 15  # of a fit between rounds, from the coefficients of the one before
-LAST_ITERATIONS = 300
 PENALTY = 0.8  # of the noise that a table would get, what its score is reduced by
 
 PROGRESS = 1000
@@ -180,7 +178,7 @@ def _in_rounds(
     reader = Reader.of(plan, columns)
     candidates = reader.candidates
     count = cache(lambda: counted(rows, candidates.count, executor))  # not where all was released before
-    model, tables, beside = reader.fit([], (), ITERATIONS), list[Measured](), list[Measured]()
+    model, tables, beside = reader.fit([], ()), list[Measured](), list[Measured]()
     predicted = cache(partial(reader.predicted, model, 0))
     budget = left = plan.rounds * (plan.selecting + plan.measuring)
     while plan.rounds:
@@ -196,13 +194,13 @@ def _in_rounds(
         left -= plan.selecting + cost
         if room.lacking(chosen) is None:
             tables.append(released)
-            model = reader.fit(tables, model.coefficients, ITERATIONS)
+            model = reader.fit(tables, model.coefficients)
             predicted = cache(partial(reader.predicted, model, len(tables)))
         else:
             beside.append(released)
         if progress is not None:
             progress(int((1 - left / budget) * PROGRESS), PROGRESS)
-    model = reader.fit(tables, model.coefficients, LAST_ITERATIONS)
+    model = reader.fit(tables, model.coefficients, last=True)
     history = History(columns, tuple(tables), tuple(beside))
     return Found(history, reader.total, model, partial(reader.rows, model, beside))
 
