@@ -4,7 +4,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from hashlib import sha256
 from typing import Any, Literal, NamedTuple, final
@@ -42,7 +42,7 @@ class Account:
     budget: Fraction
     records: tuple[Mapping[str, Any], ...] = ()
     torn: bool = False
-    marks: tuple[str, ...] = ()
+    marks: tuple[str, ...] = field(default=(), compare=False, repr=False)
 
     @property
     def spent(self) -> Fraction:
