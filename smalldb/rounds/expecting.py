@@ -10,7 +10,9 @@ from smalldb.rounds.universe import Universe
 _DEPENDENT = 0.15  # about how far tables are from independent columns: shrinking errs by no more
 _WIDTHS = {1: 0.3, 2: 1.0, 3: 1.9}  # the same, as multiples of what tables of two columns are off
 _MANY = 0.8  # under rho, many tables lose less than the columns alone tell
-_LEVEL, _BLUR, _POWER = 0.038, 0.0041, 0.36  # fitted to tables of 5 to 14 columns
+_LEVEL, _BLUR, _POWER = 0.053, 0.0041, 0.36  # fitted to tables of 8 to 21 columns
+_UNSEEN = 0.12  # about what tables are off of which rounds say nothing
+_TOLD = 15  # tables of two columns of which a round says something
 
 
 def columns_alone(universe: Universe, law: Law, costs: Sequence[Fraction], rows: int) -> float:
@@ -20,7 +22,7 @@ def columns_alone(universe: Universe, law: Law, costs: Sequence[Fraction], rows:
     return noise / (2 * rows * len(sizes))
 
 
-def in_rounds(universe: Universe, blur: float, concentrated: bool) -> float:
+def in_rounds(universe: Universe, blur: float, concentrated: bool, told: float) -> float:
     """
     Return the mean distance of the workload's tables after rounds.
 
@@ -30,8 +32,11 @@ def in_rounds(universe: Universe, blur: float, concentrated: bool) -> float:
         The mean distance that columns would have if everything were spent on them.
     concentrated
         Whether costs are parts of a rho.
+    told
+        The number of rounds for each table of two columns.
     """
     pairs = _LEVEL * (blur / _BLUR) ** _POWER * (_MANY if concentrated else 1)
+    pairs += _UNSEEN * max(0.0, 1 - _TOLD * told)
     widths = zip(map(len, universe.tables), universe.weights, strict=True)
     mean: float = sum(weight * _WIDTHS.get(width, 2.5) for width, weight in widths) / sum(universe.weights)
     return float(min(1.0, pairs * mean))

@@ -133,5 +133,7 @@ def factor_of(
     noise = max(table.variance, 1e-9)
     floor = np.maximum(independent, 1.0)
     ridge = floor * noise / signal(beyond, floor, noise, alike)
-    # below 0 nothing can be met: coefficients would only run away
-    return Factor(np.zeros(beyond.shape), (np.maximum(independent + beyond, 0.0), ridge))
+    held = independent + beyond
+    if not alike:  # below 0 nothing can be met: coefficients would only run away where ridges are small
+        held = np.maximum(held, 0.0)
+    return Factor(np.zeros(beyond.shape), (held, ridge))

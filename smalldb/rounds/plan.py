@@ -187,7 +187,7 @@ def _in_rounds(
         measuring=each * (1 - SELECTING),
         certifying=budget * certificate,
         memory=memory,
-        expected=in_rounds(universe, blur, law.concentrated) if pairs else blur,
+        expected=in_rounds(universe, blur, law.concentrated, rounds / pairs) if pairs else blur,
     )
 
 
