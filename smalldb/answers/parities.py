@@ -22,7 +22,7 @@ Values = TypeVar("Values", Floats, Integers)
 
 MAX_WIDTH = 16  # attributes of one query, parities apart
 MAX_TERMS = 1 << 23  # coefficients of all queries
-MAX_PARITIES = 1 << 18
+MAX_PARITIES = 1 << 17
 
 
 @dataclass(frozen=True, slots=True, eq=False)
