@@ -15,7 +15,7 @@ from smalldb.rounds.universe import Universe
 
 MOST_CELLS = 1 << 20
 SHAPES = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 100.0, 1000.0)  # of the negative binomial
-SWEEPS, ITERATIONS = 10, 60
+SWEEPS, ITERATIONS = 0, 60
 _CLEAR = 40.0  # a rate beyond which there is no noise to speak of
 
 
