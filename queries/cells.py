@@ -6,10 +6,10 @@ from math import prod
 
 import numpy as np
 
-from queries.columns import Booleans
+from queries.arrays import Booleans, Integers
 from queries.domain import Domain
 from queries.expressions import quote
-from queries.packing import Integers, Places
+from queries.packing import Places
 from queries.query import Query
 
 

@@ -14,8 +14,9 @@ from typing import SupportsFloat
 import numpy as np
 import numpy.typing as npt
 
+from queries.arrays import Booleans
+
 Bits = npt.NDArray[np.integer]  # uint8 where they are made
-Booleans = npt.NDArray[np.bool_]
 
 MAX_PLACES = 1 << 20  # of one column: more could never be tabulated
 MAX_ENTRIES = 1 << 27  # of the table of one column

@@ -8,11 +8,12 @@ from math import prod
 import numpy as np
 import pandas as pd
 
-from queries.columns import Bits, Booleans, Column
+from queries.arrays import Booleans, Integers
+from queries.columns import Bits, Column
 from queries.encoding import DataError, check_columns, read_column, write_column
 from queries.expressions import Expression, parse, shorten
 from queries.names import find, nearest, owners, repeated
-from queries.packing import Integers, Places, places_dtype
+from queries.packing import Places, places_dtype
 from queries.rules import Rule, Truth, closure, compiled, count, listed, projected
 
 MAX_TABLE_ATTRIBUTES = 20  # a table of all cells is made up to 2^20

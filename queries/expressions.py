@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 
 import numpy as np
-import numpy.typing as npt
 
-Booleans = npt.NDArray[np.bool_]
+from queries.arrays import Booleans
 
 MAX_LENGTH = 10_000  # characters of one expression
 

@@ -5,11 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from queries.arrays import Integers, Words
 from queries.columns import Bits
 
-Words = npt.NDArray[np.uint64]
 Places = npt.NDArray[np.integer]
-Integers = npt.NDArray[np.int64]
 
 
 def places_dtype(sizes: Sequence[int]) -> np.dtype[np.unsignedinteger]:

@@ -7,9 +7,10 @@ from operator import ge
 
 import numpy as np
 
-from queries.columns import Bits, Booleans
+from queries.arrays import Booleans, Integers
+from queries.columns import Bits
 from queries.domain import MAX_CELLS, Domain
-from queries.packing import Integers, Places
+from queries.packing import Places
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,10 @@ from hashlib import sha256
 import numpy as np
 import numpy.typing as npt
 
+from queries.arrays import Booleans, Integers, Words
 from queries.cells import Cells
-from queries.columns import Booleans
 from queries.domain import MAX_CELLS, Domain
-from queries.packing import Integers, Places, Words
+from queries.packing import Places
 from queries.query import Query
 
 Key = Callable[[Query], Hashable | None]

@@ -8,9 +8,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from queries.arrays import Integers, Words
 from queries.columns import Bits
 from queries.domain import DataError, Domain
-from queries.packing import Integers, Places, Words, merge, pack, pack_places, unpack, unpack_places, width
+from queries.packing import Places, merge, pack, pack_places, unpack, unpack_places, width
 
 MAX_TOTAL = 1 << 62  # counts and their sums are int64
 MAX_TABLE = 1 << 27  # cells of one table of counts, 1 GiB

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from queries.columns import Booleans
+from queries.arrays import Booleans
 from queries.expressions import Expression, shorten
 
 MAX_RULE_CELLS = 1 << 20  # of the columns that one rule looks at, and of each table on the way

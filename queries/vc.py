@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from queries.expressions import Booleans
+from queries.arrays import Booleans
 
 SPLITS = 1_000_000  # blocks of functions that a search may split: about a second
 

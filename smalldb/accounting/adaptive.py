@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from queries.arrays import Floats
 from smalldb.accounting.arguments import checked_number
-from smalldb.accounting.curves import Floats
 from smalldb.exact.numbers import Number, float_above, positive, whole
 
 MOST = 64  # releases

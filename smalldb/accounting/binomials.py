@@ -12,7 +12,8 @@ from math import ceil, sqrt
 
 import numpy as np
 
-from smalldb.accounting.curves import LARGE, ULPS, Floats, solved
+from queries.arrays import Floats
+from smalldb.accounting.curves import LARGE, ULPS, solved
 
 BLOCK = 1 << 18  # terms looked at together
 COARSE = 64  # stationary points that are looked at first

@@ -11,12 +11,11 @@ from collections.abc import Callable
 from math import exp, log, log1p, sqrt
 
 import numpy as np
-import numpy.typing as npt
+
+from queries.arrays import Floats
 
 LARGE = 300.0  # beyond, exponentials leave the range of floats, and plain addition is no worse anyway
 ULPS = 2.0**-50  # eight roundings
-
-Floats = npt.NDArray[np.float64]
 
 
 def drv(eps: Floats, counts: Floats, delta: float) -> float:

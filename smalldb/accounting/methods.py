@@ -8,8 +8,8 @@ from math import sqrt
 
 import numpy as np
 
+from queries.arrays import Floats
 from smalldb.accounting import binomials, curves, mixtures
-from smalldb.accounting.curves import Floats
 from smalldb.exact.numbers import float_above
 
 MOST_FIXED = 10_000  # releases: the optimal non-adaptive bound takes their power 3/2

@@ -5,7 +5,8 @@ from math import ceil
 
 import numpy as np
 
-from smalldb.accounting.curves import ULPS, Floats
+from queries.arrays import Floats
+from smalldb.accounting.curves import ULPS
 
 GRID = 1 << 15  # places that a loss can have, but for rounding
 MOST_STEPS = 1_000  # releases: each takes a step over the grid

@@ -5,8 +5,8 @@ from fractions import Fraction
 import numpy as np
 
 from queries import Rows
+from queries.arrays import Floats
 from queries.domain import Bits
-from smalldb.answers.parities import Floats
 from smalldb.answers.released import Measured, pieces, released_counts
 from smalldb.answers.shares import AnswersPlan
 from smalldb.exact.numbers import Number, between_0_and_1

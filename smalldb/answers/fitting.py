@@ -6,9 +6,10 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
+from queries.arrays import Floats
 from queries.domain import Integers
 from smalldb.answers.newton import Point, newton
-from smalldb.answers.parities import Floats, Places, mask
+from smalldb.answers.parities import Places, mask
 from smalldb.answers.priors import prior
 from smalldb.answers.released import Estimates, Measured, estimates, masks, released_total
 from smalldb.answers.shares import AnswersPlan

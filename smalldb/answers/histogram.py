@@ -7,10 +7,11 @@ from math import inf, log
 import numpy as np
 
 from queries import Domain
+from queries.arrays import Floats
 from queries.domain import Integers
 from smalldb.answers.fitting import NEWTON, fit, sizes_of
 from smalldb.answers.newton import Point, newton
-from smalldb.answers.parities import Floats, transformed
+from smalldb.answers.parities import transformed
 from smalldb.answers.released import (
     Measured,
     estimates,

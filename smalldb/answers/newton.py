@@ -6,7 +6,7 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from smalldb.answers.parities import Floats
+from queries.arrays import Floats
 
 _STEPS = 100
 _SHORTEST = 1e-6

@@ -12,12 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from queries import Domain, Query, Rows, Workload
+from queries.arrays import Floats
 from queries.domain import Integers
 from queries.packing import pack_places
 from queries.rows import MAX_TOTAL
 
 Places: TypeAlias = tuple[int, ...]
-Floats: TypeAlias = npt.NDArray[np.float64]
 Values = TypeVar("Values", Floats, Integers)
 
 MAX_WIDTH = 16  # attributes of one query, parities apart

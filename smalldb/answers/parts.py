@@ -8,8 +8,9 @@ from typing import ClassVar, Protocol, TypeAlias
 import numpy as np
 
 from queries import Rows
+from queries.arrays import Floats
 from queries.domain import Integers
-from smalldb.answers.parities import Floats, Places, Spectrum
+from smalldb.answers.parities import Places, Spectrum
 from smalldb.answers.setting import Setting
 from smalldb.exact.bits import BitSource
 

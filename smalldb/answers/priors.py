@@ -5,8 +5,8 @@ from statistics import NormalDist
 
 import numpy as np
 
+from queries.arrays import Floats
 from queries.domain import Integers
-from smalldb.answers.parities import Floats
 
 UNEVEN = 1.7  # deviation of a parity that was read from cells, in the worst query, over that of all cells
 _QUANTILES, _MOST, _ROUNDS = 64, 100.0, 10

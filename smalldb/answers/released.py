@@ -6,8 +6,9 @@ from math import inf
 
 import numpy as np
 
+from queries.arrays import Floats
 from queries.domain import Integers
-from smalldb.answers.parities import Floats, codes_of
+from smalldb.answers.parities import codes_of
 from smalldb.answers.parts import Part
 from smalldb.answers.shares import AnswersPlan
 

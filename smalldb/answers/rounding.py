@@ -3,8 +3,8 @@
 import numpy as np
 
 from queries import Domain
+from queries.arrays import Floats
 from queries.domain import Bits
-from smalldb.answers.parities import Floats
 
 
 def rounded(domain: Domain, distribution: Floats, rows: int) -> Bits:

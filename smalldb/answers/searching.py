@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from queries import Workload
+from queries.arrays import Floats
 from queries.domain import Bits, Integers
 from queries.rows import MAX_TOTAL
-from smalldb.answers.parities import Floats
 
 if TYPE_CHECKING:
     from smalldb.kernels.flipping import Tables

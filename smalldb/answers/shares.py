@@ -7,9 +7,10 @@ from math import inf, log, sqrt
 import numpy as np
 
 from queries import Workload
+from queries.arrays import Floats
 from queries.domain import MAX_TABLE_ATTRIBUTES, Integers
 from smalldb.answers.laws import LAWS, Cells, Safeguard
-from smalldb.answers.parities import Floats, Spectrum, spectrum
+from smalldb.answers.parities import Spectrum, spectrum
 from smalldb.answers.parts import Part
 from smalldb.answers.priors import prior, read_deviation
 from smalldb.answers.setting import Setting

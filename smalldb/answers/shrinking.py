@@ -4,8 +4,8 @@ from itertools import combinations, product
 
 import numpy as np
 
+from queries.arrays import Floats
 from smalldb.answers.fitting import sizes_of
-from smalldb.answers.parities import Floats
 from smalldb.answers.released import Estimates
 from smalldb.answers.shares import AnswersPlan
 

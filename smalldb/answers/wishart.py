@@ -11,17 +11,15 @@ from collections.abc import Sequence
 from fractions import Fraction
 from itertools import islice
 from math import comb, isqrt
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from queries.arrays import Objects
 from queries.domain import Integers
 from smalldb.exact.bits import BitSource
 from smalldb.exact.integers import clipped
 from smalldb.exact.normals import Normal, normals
-
-Objects: TypeAlias = npt.NDArray[np.object_]
 
 _BITS = 64  # of each normal number that are looked at first
 

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from queries import Domain, QueryClass, Workload
+from queries.arrays import Integers
 from smalldb.auditing.answers import audit_answers
 from smalldb.auditing.census import audit_census
 from smalldb.auditing.databases import MOST_DEEP, Counts
 from smalldb.auditing.laws import CustomMechanism, audit_laws
 from smalldb.auditing.loss import Audit
-from smalldb.counting.scores import Integers
 from smalldb.exact.numbers import Number, positive, whole
 from smalldb.files.checkpoints import Folder, check_running, identity
 from smalldb.planning import Neighbours, relation_of, workload_of

@@ -8,12 +8,12 @@ from fractions import Fraction
 from functools import lru_cache, partial
 from math import factorial, log, prod
 from threading import Lock
-from typing import Any, NamedTuple, TypeAlias, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
-import numpy.typing as npt
 
 from queries import Workload
+from queries.arrays import Floats, Integers
 from smalldb.auditing.databases import (
     MOST_DEEP,
     Counts,
@@ -26,12 +26,10 @@ from smalldb.auditing.databases import (
 )
 from smalldb.auditing.loss import Audit
 from smalldb.counting import multisets
-from smalldb.counting.scores import MAX_SCORE, Candidates, Integers, base_measure, count, rate_of, too_large
+from smalldb.counting.scores import MAX_SCORE, Candidates, base_measure, count, rate_of, too_large
 from smalldb.exact.enclosures import Real
 from smalldb.files.checkpoints import Checkpoint, Folder, finished, identity
 from smalldb.planning import Neighbours
-
-Floats: TypeAlias = npt.NDArray[np.float64]
 
 DIGITS = 60
 MOST_SCORES = 1 << 25  # databases x candidates: 256 MiB

@@ -11,9 +11,9 @@ from fractions import Fraction
 from math import inf
 
 import numpy as np
-import numpy.typing as npt
 
 from queries import Domain, QueryClass, Workload
+from queries.arrays import Floats, Integers
 from smalldb.auditing.audit import EPSILONS
 from smalldb.auditing.census import Instance, Tables, instance_of, tabulated
 from smalldb.auditing.databases import Counts, count_pairs, neighbours_of
@@ -25,9 +25,6 @@ from smalldb.planning import Neighbours, workload_of
 MOST_CONSTRAINTS = 200_000  # pairs of neighbours x small databases, both ways: about a minute
 BITS = 60  # of a dual variable
 LARGEST_EPSILON = 10  # beyond, exp(-epsilon) nears the solver's tolerance
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,10 @@ from itertools import combinations, combinations_with_replacement
 from math import comb
 
 import numpy as np
-import numpy.typing as npt
 
 from queries import Workload
+from queries.arrays import Floats
 from smalldb.exact.numbers import Number, positive, whole
-
-Floats = npt.NDArray[np.float64]
 
 MOST_TABLES = 1 << 20  # of m rows, and of n rows
 MOST_GAPS = 1 << 33  # tables x small databases x queries

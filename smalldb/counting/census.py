@@ -11,13 +11,14 @@ import numpy as np
 import pandas as pd
 
 from queries import Domain, QueryClass, Rows, Workload
+from queries.arrays import Integers
 from smalldb import bounds
 from smalldb.counting import multisets
 from smalldb.counting.cost import work
 from smalldb.counting.dynamic import count_scores
 from smalldb.counting.enumeration import enumerate_scores
 from smalldb.counting.law import Law
-from smalldb.counting.scores import MAX_SCORE, Candidates, Integers, Scores, base_measure, rate_of, too_large
+from smalldb.counting.scores import MAX_SCORE, Candidates, Scores, base_measure, rate_of, too_large
 from smalldb.exact.numbers import Number, positive, whole
 from smalldb.files.checkpoints import Folder, check_running
 from smalldb.mechanisms import workload_of

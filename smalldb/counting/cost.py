@@ -16,12 +16,13 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from queries import Workload
+from queries.arrays import Integers
 from queries.workload import MAX_MATRIX
 from smalldb.counting import multisets
 from smalldb.counting.dynamic import count_scores
 from smalldb.counting.enumeration import TABLE_BYTES, TALLIES
 from smalldb.counting.recursion import MAX_KEY_BITS, key_bits, state_bytes
-from smalldb.counting.scores import MAX_RANKS, Candidates, Integers, Scores, rank_count
+from smalldb.counting.scores import MAX_RANKS, Candidates, Scores, rank_count
 
 VISITS = 5 * 10**10  # budget of an enumeration: candidates x queries, some seconds
 OPERATIONS = 10**9  # budget of a dynamic program: states touched

@@ -8,8 +8,9 @@ from functools import partial
 from math import comb
 from typing import TYPE_CHECKING, Any
 
+from queries.arrays import Integers
 from smalldb.counting.recursion import Cost, History, Layer, Limit, Prefix, Recursion
-from smalldb.counting.scores import Candidates, Integers, Scores
+from smalldb.counting.scores import Candidates, Scores
 from smalldb.files.checkpoints import Checkpoint, Folder, finished, identity
 
 if TYPE_CHECKING:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from queries.arrays import Integers
 from smalldb.counting import multisets
-from smalldb.counting.scores import Integers, Scores
+from smalldb.counting.scores import Scores
 from smalldb.files.checkpoints import Checkpoint, Folder, finished, identity
 
 if TYPE_CHECKING:

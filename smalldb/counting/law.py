@@ -9,14 +9,11 @@ from itertools import accumulate
 from operator import itemgetter, mul
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
-from smalldb.counting.scores import Integers
+from queries.arrays import Floats, Integers
 from smalldb.exact.levels import exp_enclosure
 from smalldb.exact.numbers import Number, as_fraction
-
-Floats = npt.NDArray[np.float64]
 
 _FIRST_PRECISION = 192
 _DIGITS = Context(prec=60)

@@ -7,11 +7,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from queries import Rows
+from queries.arrays import Integers
 from queries.domain import MAX_TABLE_ATTRIBUTES
 from queries.workload import MAX_MATRIX
 from smalldb.counting.census import count_candidates
 from smalldb.counting.cost import MEMORY, OPERATIONS, VISITS, Work, work
-from smalldb.counting.scores import MAX_RANKS, Candidates, Integers, base_measure, rank_count
+from smalldb.counting.scores import MAX_RANKS, Candidates, base_measure, rank_count
 from smalldb.counting.small import SmallDatabases, best_rows, largest_told
 from smalldb.exact.bits import BitSource
 from smalldb.exact.integers import uniform_below

@@ -14,14 +14,13 @@ from math import comb, prod
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from smalldb.counting.scores import Candidates, Integers, Scores, base_measure, count
+from queries.arrays import Integers, Words
+from smalldb.counting.scores import Candidates, Scores, base_measure, count
 
 if TYPE_CHECKING:
     from smalldb.kernels.dynamic import Program, Step
 
-Words = npt.NDArray[np.uint64]
 Layer = tuple[Words, Words]  # keys and counts of the states with the same number of rows used
 History = list[list[Layer]]
 Prefix = tuple[int, ...]

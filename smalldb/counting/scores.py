@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from queries import Workload
+from queries.arrays import Integers
 from smalldb.counting import multisets
 
-Integers = npt.NDArray[np.int64]
 Ranks = npt.NDArray[np.uint16] | npt.NDArray[np.uint32]
 
 Candidates = Literal["multisets", "tuples"]

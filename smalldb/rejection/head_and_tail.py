@@ -12,33 +12,22 @@ from math import inf
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from queries import Conjunctions, Marginals, QueryClass, Workload
+from queries.arrays import Booleans, Integers, Words
 from queries.workload import MAX_MATRIX
 from smalldb.counting import multisets
 from smalldb.counting.cost import MAX_CELLS, MEMORY, OPERATIONS, overhead
 from smalldb.counting.dynamic import Dynamic, count_scores
 from smalldb.counting.law import Law
 from smalldb.counting.recursion import MAX_KEY_BITS, BeyondLimit, Cost, Limit, key_bits
-from smalldb.counting.scores import (
-    MAX_RANKS,
-    Integers,
-    Scores,
-    largest_score,
-    rank_count,
-    rate_of,
-    too_large,
-)
+from smalldb.counting.scores import MAX_RANKS, Scores, largest_score, rank_count, rate_of, too_large
 from smalldb.exact.bits import BitSource, SeededBits
 from smalldb.exact.coins import Uniform, bernoulli_exp
 from smalldb.exact.integers import uniform_below
 from smalldb.exact.levels import draw_level
 from smalldb.exact.numbers import Number, positive
 from smalldb.rejection.clock import clock
-
-Booleans = npt.NDArray[np.bool_]
-Words = npt.NDArray[np.uint64]
 
 TRIAL = 20  # operations of the dynamic program: as long takes a trial
 PILOT = 1 << 14  # trials that foretell how many the tail will need,

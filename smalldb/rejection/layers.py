@@ -16,10 +16,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from queries.arrays import Integers
 from smalldb.exact.levels import exp_enclosure
 from smalldb.kernels import ktree
 from smalldb.rejection.relaxation import Relaxation
-from smalldb.rejection.target import Integers
 
 _T = TypeVar("_T", ktree.Nodes, ktree.States, ktree.Checks)
 _BITS = 64

@@ -18,8 +18,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from queries.arrays import Integers, Words
 from smalldb.kernels import ktree
-from smalldb.rejection.target import Integers, Target, Words
+from smalldb.rejection.target import Target
 from smalldb.rejection.tree import Tree
 
 _WORD = (1 << 64) - 1

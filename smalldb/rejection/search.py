@@ -8,14 +8,12 @@ from itertools import combinations
 from math import inf
 
 import numpy as np
-import numpy.typing as npt
 
+from queries.arrays import Floats
 from smalldb.exact.bits import BitSource, SeededBits
 from smalldb.exact.integers import uniform_below
 from smalldb.rejection.relaxation import Relaxer
 from smalldb.rejection.tree import Tree, scattered
-
-Floats = npt.NDArray[np.float64]
 
 
 def pair_gains(relaxer: Relaxer, threshold: int) -> Floats:

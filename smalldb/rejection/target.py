@@ -9,13 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from queries import Workload
+from queries.arrays import Integers, Words
 from queries.workload import Query
 from smalldb.counting.scores import largest_score
 from smalldb.exact.bits import BitSource
 from smalldb.kernels import ktree
 
-Integers = npt.NDArray[np.int64]
-Words = npt.NDArray[np.uint64]
 Bits = npt.NDArray[np.uint8]
 
 ALL_ONES = (1 << 64) - 1

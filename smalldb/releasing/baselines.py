@@ -6,7 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from queries import Rows
-from queries.packing import Integers, Places
+from queries.arrays import Integers
+from queries.packing import Places
 from smalldb.exact.bits import BitSource, SeededBits
 from smalldb.exact.integers import two_sided_geometric
 from smalldb.mechanisms import Neighbours

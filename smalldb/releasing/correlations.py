@@ -1,12 +1,10 @@
 """How strongly ordered columns go together: rank correlations; for the curator."""
 
 import numpy as np
-import numpy.typing as npt
 
 from queries import Domain, Rows
+from queries.arrays import Floats
 from queries.rows import bincounted
-
-Floats = npt.NDArray[np.float64]
 
 
 def ordered_columns(domain: Domain) -> list[int]:

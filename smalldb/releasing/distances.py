@@ -8,13 +8,11 @@ from math import comb, prod
 from typing import final
 
 import numpy as np
-import numpy.typing as npt
 
 from queries import DataError, Domain, Rows
-from queries.packing import Integers
+from queries.arrays import Floats, Integers
 from queries.rows import tabulated
 
-Floats = npt.NDArray[np.float64]
 Columns = tuple[int, ...]
 
 MAX_CELLS = 10_000  # of a table that is compared

@@ -5,11 +5,10 @@ from fractions import Fraction
 from typing import Any, final
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from queries import DataError, Domain, QueryClass, Rows, Workload
-from queries.packing import Integers
+from queries.arrays import Floats, Integers
 from smalldb.exact.numbers import Number, positive
 from smalldb.mechanisms import Neighbours, relation_of
 from smalldb.planning import workload_of
@@ -19,8 +18,6 @@ from smalldb.releasing.distances import Distances, distances
 from smalldb.releasing.overview import feasible, overview, summary
 from smalldb.schema.arguments import SchemaLike, counted, schema_or_none
 from smalldb.showing import drawn, in_notebook
-
-Floats = npt.NDArray[np.float64]
 
 SYNTHETIC = "synthetic"
 

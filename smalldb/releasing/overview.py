@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 
 from queries import Domain, Rows, Workload
-from queries.packing import Integers
+from queries.arrays import Floats, Integers
 from smalldb.releasing.classifying import Learned, learned
-from smalldb.releasing.correlations import Floats, ordered_columns, rank_correlations
+from smalldb.releasing.correlations import ordered_columns, rank_correlations
 from smalldb.releasing.distances import MAX_VISITS, Distances, distances, visits
 
 WIDTHS = (1, 2, 3)  # columns of the tables that are compared

@@ -6,7 +6,8 @@ from typing import Any
 
 import pandas as pd
 
-from smalldb.releasing.distances import Distances, Floats
+from queries.arrays import Floats
+from smalldb.releasing.distances import Distances
 from smalldb.releasing.evaluation import Evaluation
 from smalldb.releasing.overview import MEASURES, summary
 from smalldb.reporting.words import rounded_up

@@ -6,9 +6,9 @@ from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 
 from queries import Rows
+from queries.arrays import Floats
 from smalldb.counting import Census, Law
 from smalldb.counting.small import SmallDatabases
 from smalldb.exact.numbers import as_text
@@ -16,8 +16,6 @@ from smalldb.releasing.distances import pair_distances
 from smalldb.releasing.evaluation import joint_shares
 from smalldb.reporting.page.shares import Marginal, marginals
 from smalldb.reporting.plots_base import COLOURS, canvas, rendered
-
-Floats = npt.NDArray[np.float64]
 
 LEAST = 1e-6  # probability at the foot of the picture
 BOUNDS = (  # property of the candidates, line, name

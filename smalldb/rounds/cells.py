@@ -6,8 +6,9 @@ from math import log
 
 import numpy as np
 
+from queries.arrays import Floats
 from queries.domain import Integers
-from smalldb.rounds.grouping import Floats, halved
+from smalldb.rounds.grouping import halved
 from smalldb.rounds.measuring import Measured
 from smalldb.rounds.modelling import Model, fitted
 from smalldb.rounds.reading import read_column

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import minimize
 
-from smalldb.rounds.grouping import Floats
+from queries.arrays import Floats
 from smalldb.rounds.passing import Tree, beliefs, marginals
 from smalldb.rounds.scaling import scaled
 

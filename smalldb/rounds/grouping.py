@@ -4,11 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from queries.arrays import Floats
 from queries.domain import Integers
-
-Floats = npt.NDArray[np.float64]
 
 LEVELS = 6  # halvings; a last level has all places
 _LIGHT = 0.25  # of an equal share of the mass: a lighter group is not split before the last level

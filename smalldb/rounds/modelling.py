@@ -7,9 +7,10 @@ from typing import TypeAlias
 
 import numpy as np
 
+from queries.arrays import Floats
 from queries.domain import Integers
 from smalldb.rounds.fitting import Factor, fit
-from smalldb.rounds.grouping import Floats, Grouping, halved
+from smalldb.rounds.grouping import Grouping, halved
 from smalldb.rounds.junction import Scope, cells, junction_tree
 from smalldb.rounds.measuring import Measured
 from smalldb.rounds.passing import Tree, beliefs, build

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from queries import Rows, Workload
+from queries.arrays import Floats
 from queries.domain import MAX_TABLE_ATTRIBUTES, Bits, Integers
 from smalldb.answers import AnswersPlan, Measured, bound, measure
 from smalldb.answers.fitting import sizes_of
@@ -18,7 +19,6 @@ from smalldb.answers.searching import search
 from smalldb.answers.shares import alternatives
 from smalldb.answers.shrinking import frequencies, shrunk
 from smalldb.exact.bits import BitSource
-from smalldb.rounds.grouping import Floats
 from smalldb.rounds.journal import Journal
 from smalldb.rounds.measuring import Law
 from smalldb.rounds.rows import uniform_order

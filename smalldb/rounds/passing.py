@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from queries.arrays import Floats
 from queries.domain import Integers
-from smalldb.rounds.grouping import Floats, Grouping
+from smalldb.rounds.grouping import Grouping
 from smalldb.rounds.junction import Bucket, Scope, home, junction_tree
 
 Step = tuple[int, Integers | None]  # an axis and where its groups start, or None: summed over

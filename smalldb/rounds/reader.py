@@ -5,9 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from queries.arrays import Floats
 from queries.domain import Integers
 from smalldb.rounds.counting import PrivateRows
-from smalldb.rounds.grouping import Floats, Grouping, halved
+from smalldb.rounds.grouping import Grouping, halved
 from smalldb.rounds.junction import Scope, cells, junction_tree
 from smalldb.rounds.measuring import Measured
 from smalldb.rounds.modelling import Fixed, Model, fitted, scopes_of, zeros_of

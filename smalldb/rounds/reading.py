@@ -5,8 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.ndimage import gaussian_filter1d
 
+from queries.arrays import Floats
 from queries.domain import Integers
-from smalldb.rounds.grouping import Floats, Grouping
+from smalldb.rounds.grouping import Grouping
 from smalldb.rounds.measuring import Measured
 
 WIDTHS = (0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)  # of the kernel that smooths

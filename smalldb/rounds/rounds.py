@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from queries.arrays import Floats
 from queries.domain import Integers
 from smalldb.exact.bits import BitSource
 from smalldb.rounds.cells import read_cells
 from smalldb.rounds.counting import PrivateRows, counted
-from smalldb.rounds.grouping import Floats
 from smalldb.rounds.journal import Journal
 from smalldb.rounds.junction import Scope, cells
 from smalldb.rounds.measuring import Measured, measure

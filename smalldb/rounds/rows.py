@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from queries.arrays import Floats
 from queries.domain import Integers
 from smalldb.exact.bits import BitSource
-from smalldb.rounds.grouping import Floats
 from smalldb.rounds.passing import Tree
 
 

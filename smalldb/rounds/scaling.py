@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.special import wrightomega
 
-from smalldb.rounds.grouping import Floats
+from queries.arrays import Floats
 from smalldb.rounds.passing import Tree, steps_between, summed
 
 CLOSE = 1e-9  # of the total: the largest change of a cell in a sweep at which sweeps end

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from queries.arrays import Floats
 from queries.domain import Integers
 from smalldb.rounds.counting import PrivateRows
-from smalldb.rounds.grouping import Floats
 
 SWEEPS = 8
 WORK = 1 << 30  # cells that are looked at, at most

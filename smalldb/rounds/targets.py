@@ -4,8 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from queries.arrays import Floats
 from queries.domain import Integers
-from smalldb.rounds.grouping import Floats, Grouping
+from smalldb.rounds.grouping import Grouping
 from smalldb.rounds.measuring import Measured
 from smalldb.rounds.reading import signal
 

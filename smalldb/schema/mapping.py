@@ -9,9 +9,10 @@ import numpy as np
 import pandas as pd
 
 from queries import DataError, Domain, Rows, spec
+from queries.arrays import Integers
 from queries.expressions import parse, suggestion
 from queries.frames import as_frame
-from queries.packing import Integers, Places, places_dtype
+from queries.packing import Places, places_dtype
 from smalldb.exact.bits import BitSource, bit_source
 from smalldb.schema.columns import Column
 from smalldb.schema.pieces import CHUNK, Fields, Piece, distinct, read_counts, tally

@@ -9,7 +9,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from queries import DataError, Domain, Rows
-from queries.packing import Integers, Places, merge, pack_places, unpack_places
+from queries.arrays import Integers
+from queries.packing import Places, merge, pack_places, unpack_places
 from queries.rows import MAX_TOTAL
 
 Fields: TypeAlias = "pd.Series[Any] | npt.NDArray[Any]"

@@ -15,9 +15,9 @@ import numpy as np
 import pandas as pd
 
 from queries import DataError, Domain, Rows
+from queries.arrays import Integers
 from queries.domain import Bits
 from queries.expressions import suggestion
-from queries.packing import Integers
 from smalldb.files.outputs import unchanged
 from smalldb.schema import Schema, plain
 from smalldb.schema.pieces import Piece, distinct, tally

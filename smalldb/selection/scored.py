@@ -10,10 +10,10 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
+from queries.arrays import Integers
 from smalldb.exact.bits import BitSource
 from smalldb.exact.integers import uniform_below
 
-Integers = npt.NDArray[np.int64]
 Chunk = npt.NDArray[Any]
 
 OCTAVES = 1024  # the last one takes all that lies further below

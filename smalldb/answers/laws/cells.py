@@ -9,10 +9,11 @@ from typing import ClassVar
 import numpy as np
 
 from queries import Rows
+from queries.arrays import Floats
 from queries.domain import Integers
 from smalldb.answers.laws.safeguard import NOTICED, Safeguard
 from smalldb.answers.laws.wishart import Wishart
-from smalldb.answers.parities import Floats, Places, codes_of, transformed
+from smalldb.answers.parities import Places, codes_of, transformed
 from smalldb.answers.parts import Part, Predict, geometric_deviation
 from smalldb.answers.setting import Setting
 from smalldb.answers.tails import noise_quantile

@@ -4,11 +4,9 @@ from collections.abc import Sequence
 from math import ceil, floor, isnan
 
 import numpy as np
-import numpy.typing as npt
 
+from queries.arrays import Floats
 from smalldb.reporting.page.markup import element, folded, paragraph, scrolling, table, text
-
-Floats = npt.NDArray[np.float64]
 
 WIDTH, STEP, LABEL = 300, 40, 27  # of bars: units of the picture; characters of a label
 SHORTER = 7  # characters that whiskers take from it

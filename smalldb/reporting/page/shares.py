@@ -3,13 +3,11 @@
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from queries import Rows, Workload
-from queries.packing import Integers, Places
+from queries.arrays import Floats, Integers
+from queries.packing import Places
 from queries.rows import tabulated
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
