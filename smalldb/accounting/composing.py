@@ -101,16 +101,16 @@ def compose_records(
     """
     Bound what releases from one table lose together, from their records.
 
+    A release with a delta of its own behaves, but for an event of that probability, as one of pure epsilon
+    (Kairouz, Oh and Viswanath 2015: for any two neighbours, it can be simulated from randomised response that
+    fails so often). So it counts as that, and its delta is added.
+
     Parameters
     ----------
     records
         As `smalldb.release` writes them; all of one neighbouring relation, none of them seeded.
     delta, adaptive
         As for `compose`; the deltas of the records are added to it.
-
-    A release with a delta of its own behaves, but for an event of that probability, as one of pure epsilon
-    (Kairouz, Oh and Viswanath 2015: for any two neighbours, it can be simulated from randomised response that
-    fails so often). So it counts as that, and its delta is added.
 
     Raises
     ------
