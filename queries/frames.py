@@ -102,14 +102,16 @@ def _as_arrow(frame: pd.DataFrame, like: Any) -> Any:
 
 
 def _as_polars(frame: pd.DataFrame, like: Any) -> Any:
-    from polars import DataFrame, Series
+    from polars import Categorical, DataFrame, Series
     from polars.exceptions import PolarsError
 
     columns = []
     for name, column in frame.items():
         made = Series(str(name), column.astype(object).where(column.notna(), None).tolist())
         with suppress(PolarsError, KeyError):
-            cast = made.cast(like.schema[name])
+            wanted = like.schema[name]
+            # the codes of a Categorical follow the order in which the data's values were first seen
+            cast = made if wanted == Categorical else made.cast(wanted)
             made = cast if cast.cast(made.dtype).equals(made) else made
         columns.append(made)
     return DataFrame(columns)

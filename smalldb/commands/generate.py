@@ -5,26 +5,25 @@ import json
 import os
 import sys
 from dataclasses import replace
-from typing import Any
 
 from queries import Rows
 from smalldb.answers import read_delta
 from smalldb.commands.options import Commands, add_beta, add_delta, add_size, add_table, integer, keep_inputs
 from smalldb.commands.sources import Source, add_schema, form_of, source_of
-from smalldb.exact.bits import BitSource, bit_source
+from smalldb.exact.bits import bit_source
 from smalldb.exact.numbers import positive
 from smalldb.files import unfinished
 from smalldb.files.outputs import Outputs
-from smalldb.planning import Neighbours, Settings, plan
+from smalldb.planning import Settings, plan
 from smalldb.releasing.classifying import check_learning, column_named
 from smalldb.releasing.evaluation import evaluate
-from smalldb.releasing.learning import check_persons, learn, rest
+from smalldb.releasing.learning import check_persons, learn, priced, rest
 from smalldb.releasing.ledger import Account, Ledger
 from smalldb.releasing.record import Record, make_record
 from smalldb.releasing.release import Release, check_size, release
 from smalldb.reporting.page import About, Comparison, page
 from smalldb.reporting.words import as_json, brief, tell
-from smalldb.schema.learned import Learned, OpenSchema
+from smalldb.schema.learned import Learned
 
 
 def add(commands: Commands) -> None:
@@ -125,7 +124,13 @@ def run_generate(arguments: argparse.Namespace) -> None:
     choices["queries"] = source.stated if arguments.queries is None else arguments.queries
     with Outputs(targets, confidential=[arguments.report] if arguments.confidential else []) as outputs:
         # whatever can be refused without the data is refused before they are read; n is one of them
-        foreseen = plan(source.domain, **choices, n=1 if arguments.neighbours == "replace-one" else None)
+        one = 1 if arguments.neighbours == "replace-one" else None
+        costs: tuple[Learned, ...] = ()
+        if source.open is not None:
+            epsilon, delta = positive(choices["epsilon"], "epsilon"), read_delta(choices["delta"])
+            costs = priced(source.open, epsilon, delta)
+            choices |= dict(zip(("epsilon", "delta"), rest(source.open, epsilon, delta), strict=True))
+        foreseen = replace(plan(source.domain, **choices, n=one), learned=costs)
         ledger = _ledger(arguments, make_record(foreseen, private=True))
         bits = bit_source(arguments.seed)
         learned: tuple[Learned, ...] = ()
@@ -133,8 +138,16 @@ def run_generate(arguments: argparse.Namespace) -> None:
         if source.open is not None:
             account = _spend(ledger, make_record(foreseen, private=True), arguments)  # before all learning
             ledger = None
-            source, choices, learned = _learned(source, source.open, choices, foreseen.neighbours, bits)
-            foreseen = plan(source.domain, **choices, n=1 if foreseen.n is not None else None)
+            made_schema, learned = learn(
+                source.open,
+                source.pieces(),
+                epsilon=epsilon,
+                delta=delta,
+                neighbours=foreseen.neighbours,
+                source=bits,
+            )
+            source = source.learned(made_schema)
+            foreseen = plan(source.domain, **choices, n=one)
         choices["queries"] = foreseen.workload
         table = source.read(progress)
         check_size(table, foreseen.neighbours)
@@ -206,18 +219,6 @@ def _spend(ledger: Ledger | None, record: Record, arguments: argparse.Namespace)
     if not arguments.quiet:
         print(_told(account), file=sys.stderr)
     return account
-
-
-def _learned(
-    source: Source, schema: OpenSchema, choices: dict[str, Any], neighbours: Neighbours, bits: BitSource
-) -> tuple[Source, dict[str, Any], tuple[Learned, ...]]:
-    """Learn what the schema asks for; return the source with it, and the choices with what is left."""
-    epsilon, delta = positive(choices["epsilon"], "epsilon"), read_delta(choices["delta"])
-    made, learned = learn(
-        schema, source.pieces(), epsilon=epsilon, delta=delta, neighbours=neighbours, source=bits
-    )
-    left = dict(zip(("epsilon", "delta"), rest(schema, epsilon, delta), strict=True))
-    return source.learned(made), choices | left, learned
 
 
 def _told(account: Account) -> str:

@@ -13,8 +13,10 @@ add-remove r = epsilon and p = delta. Replacing a row is two such steps: r = eps
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from decimal import Decimal
 from fractions import Fraction
 from itertools import accumulate, pairwise
+from math import ceil, floor
 
 from queries import DataError
 from queries.expressions import parse
@@ -35,6 +37,27 @@ def check_persons(rows_per_person: int) -> None:
     """Refuse to learn for persons of several rows: a threshold hides one row of a rare text, not several."""
     if rows_per_person != 1:
         raise ValueError("rows_per_person: learned places protect one row each; list the places instead")
+
+
+def priced(schema: OpenSchema, epsilon: Fraction, delta: Fraction | None) -> tuple[Learned, ...]:
+    """Return what learning will cost: public, so that it can be refused and paid before the data are read.
+
+    Raises
+    ------
+    ValueError
+        Categories without a delta.
+    """
+    if delta is None and any(each.what == "values" for each in schema.asked):
+        raise ValueError('values = "learn" needs a delta: a rare text may be seen with that probability')
+    return tuple(
+        Learned(
+            each.column,
+            each.what,
+            each.share * epsilon,
+            each.share * delta if each.what == "values" and delta is not None else None,
+        )
+        for each in schema.asked
+    )
 
 
 def learn(
@@ -63,27 +86,22 @@ def learn(
     DataError
         A field that is no single value.
     """
-    if delta is None and any(each.what == "values" for each in schema.asked):
-        raise ValueError('values = "learn" needs a delta: a rare text may be seen with that probability')
+    told = priced(schema, epsilon, delta)
     counts = _counted(schema, pieces)
     places: dict[str, list[str]] = {}
-    told = []
-    for asked in schema.asked:
-        spent, found = asked.share * epsilon, counts[asked.column]
+    for asked, cost in zip(schema.asked, told, strict=True):
+        found = counts[asked.column]
         if asked.what == "cuts":
             kind = bins_of(asked, schema.outline)
-            places[asked.column] = quantiles(found, kind, asked.bins, spent, source)
-            told.append(Learned(asked.column, "cuts", spent))
+            places[asked.column] = quantiles(found, kind, asked.bins, cost.epsilon, source)
         else:
-            chance = asked.share * (delta or Fraction(0))
-            kept = frequent(found, spent, chance, neighbours, source)
+            kept = frequent(found, cost.epsilon, cost.delta or Fraction(0), neighbours, source)
             if not kept:
                 raise ValueError(
                     f"column {asked.column!r}: no value is frequent enough for its share of epsilon and delta"
                 )
             places[asked.column] = kept
-            told.append(Learned(asked.column, "values", spent, chance))
-    return schema.learned(places), tuple(told)
+    return schema.learned(places), told
 
 
 def quantiles(
@@ -91,15 +109,13 @@ def quantiles(
 ) -> list[str]:
     """Draw cuts near the quantiles, by the exponential mechanism: ascending texts, at most bins - 1."""
     scale = 10**kind.decimals
-    low, high = ((Fraction(end) * scale).__floor__() for end in (kind.low, kind.high))
+    low, high = ceil(Fraction(kind.low) * scale), floor(Fraction(kind.high) * scale)
     at: Counter[int] = Counter()
     for text, times in counts.items():
         number = kind.numbers.read(text)
-        if (
-            number is not None
-        ):  # beyond the range they count as its ends; a huge exponent is never written out
-            inside = min(max(number, kind.low), kind.high)
-            at[(Fraction(inside) * scale).__floor__()] += times
+        if number is not None:  # beyond the range they count as its ends
+            place = _floor(min(max(number, kind.low), kind.high), kind.decimals)
+            at[min(max(place, low), high)] += times
     values = sorted({low, high, *at})
     below = list(accumulate(at[value] for value in values))
     total = below[-1]
@@ -186,6 +202,14 @@ def _can_stand(text: str, asked: Asked) -> bool:
     except ValueError:
         return False
     return "`" not in text
+
+
+def _floor(number: Decimal, decimals: int) -> int:
+    """Return the floor of a number in units of 10^-decimals; an exponent far below is never written out."""
+    if abs(number) < Decimal(1).scaleb(-decimals):
+        return -1 if number < 0 else 0
+    whole: int = floor(Fraction(number) * 10**decimals)
+    return whole
 
 
 def _plain(number: Fraction, decimals: int) -> str:

@@ -22,7 +22,7 @@ from smalldb.mechanisms import MAX_N, Lasting, Neighbours, relation_of
 from smalldb.planning import Plan, Settings, plan
 from smalldb.releasing.evaluation import evaluate
 from smalldb.releasing.lasting import running_of
-from smalldb.releasing.learning import check_persons, learn, rest
+from smalldb.releasing.learning import check_persons, learn, priced, rest
 from smalldb.releasing.ledger import Ledger
 from smalldb.releasing.record import Record, make_record
 from smalldb.schema import Schema
@@ -354,18 +354,19 @@ def _learning(
         raise ValueError(EMPTY)
     outline = schema.outline
     queries = outline.queries if queries is None else queries
+    epsilon, delta = positive(settings["epsilon"], "epsilon"), read_delta(settings.get("delta"))
+    if how["ledger"] is not None and delta is not None:
+        raise ValueError("a ledger counts pure privacy: leave out delta")
+    left = settings | dict(zip(("epsilon", "delta"), rest(schema, epsilon, delta), strict=True))
     # what can be refused without the data is refused here, and all of it is paid before anything is learned
-    payment = running_of(
-        plan(outline.domain, queries, n=n, **settings), private=source.private, **how
-    ).payment
+    foreseen = replace(plan(outline.domain, queries, n=n, **left), learned=priced(schema, epsilon, delta))
+    payment = running_of(foreseen, private=source.private, **how).payment
     if payment is not None:
         payment.made()
-    epsilon, delta = positive(settings["epsilon"], "epsilon"), read_delta(settings.get("delta"))
     made, learned = learn(
         schema, outline.pieces(table), epsilon=epsilon, delta=delta, neighbours=relation, source=source
     )
-    left = dict(zip(("epsilon", "delta"), rest(schema, epsilon, delta), strict=True))
-    planned = replace(plan(made.domain, queries, n=n, **(settings | left)), learned=learned)
+    planned = replace(plan(made.domain, queries, n=n, **left), learned=learned)
     return _carry_out(planned, data, made, middle, source, how | {"ledger": None})
 
 

@@ -71,7 +71,7 @@ def schema_or_none(given: SchemaLike | None, domain: object = None) -> Schema | 
 
 
 def counted(data: object, domain: Domain | None, schema: Schema | None) -> Rows:
-    """Count the rows of a table of any library, by the schema if there is one; `Rows` as they are.
+    """Count the rows of a table of any library, by the schema if there is one; `Rows` are checked.
 
     Raises
     ------
@@ -80,7 +80,7 @@ def counted(data: object, domain: Domain | None, schema: Schema | None) -> Rows:
     """
     if isinstance(data, Rows):
         universe_of(data, domain if schema is None else schema.domain)
-        return data
+        return data.checked()
     if schema is not None:
         return schema.encode(as_frame(data))
     table = as_frame(data)

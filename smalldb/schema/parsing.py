@@ -193,6 +193,8 @@ def _asked(name: str, given: Mapping[str, Any], what: str) -> Asked:
         raise _Wrong(
             _Fault('values = "learn" needs unknown = "other" (or "missing"), for those not learned', what)
         )
+    if what == "values" and "groups" in given:
+        raise _Wrong(_Fault('values = "learn" and groups do not go together: list the values', "groups"))
     bins = given.get("bins", 0)
     if what == "cuts" and (
         not isinstance(bins, int) or isinstance(bins, bool) or not 2 <= bins <= MAX_LEARNED
