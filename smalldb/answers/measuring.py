@@ -26,7 +26,7 @@ def measure(plan: AnswersPlan, rows: Rows, source: BitSource) -> Measured:
     by at most exp(epsilon share), and all of it by at most exp(epsilon). (Cells: the sum of all moves is at
     most 2 under replace-one, at most 1 under add-remove.) The normaliser does not depend on the data, hence
     no factor 1/2; but the mechanism is not epsilon-bounded-range. Gaussian noise is (epsilon, delta)-DP: see
-    `gaussian.least_variances` and `accounting.concentrated`. A Wishart difference: the decision record.
+    `gaussian.least_variances` and `accounting.concentrated`. A Wishart difference: `docs/proofs/wishart.md`.
 
     Parts are released in order, and one may look at what those before it released: see `laws.Safeguard`.
 

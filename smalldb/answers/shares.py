@@ -137,8 +137,8 @@ def plan_answers(
     Candidates: the parities of all orders up to some order that the workload needs, with noise from a cube
     for each order; those of order 1 and 2 with a Wishart difference, and a safeguard if the workload has
     order 3; up to 20 attributes, the cells, or both. If `delta` is given, also the parities up to each such
-    order with Gaussian noise; what is chosen may be pure all the same. The decision records derive the
-    estimate of the error.
+    order with Gaussian noise; what is chosen may be pure all the same. `docs/decisions/0009-answers.md` and
+    `0011-wishart.md` describe the estimate of the error.
 
     Raises
     ------

@@ -2,7 +2,7 @@
 
 The census up to a level costs far less than all of it, and the few candidates there hold most of the mass.
 All others are proposed uniformly, as if they stood at the next level, and kept with what their true score
-leaves of that weight (`docs/decisions/0010-head-and-tail.md`).
+leaves of that weight (`docs/proofs/head-and-tail.md`).
 """
 
 from dataclasses import dataclass, field
@@ -150,7 +150,7 @@ def capable(workload: Workload, n: int, rows: int, epsilon: Number) -> bool:
     Either a uniform candidate is kept with probability e^-`SURE` at least, whatever the data (no score
     exceeds n m D, so none has less than ``exp(-epsilon n / 2)``; under add-remove n is n_max, and scores are
     cut off there); or the workload and the rows lie within
-    `ROWS`, which was measured, with a margin (`docs/decisions/0010-head-and-tail.md`).
+    `ROWS`, which was measured, with a margin (`docs/performance.md`).
     """
     privacy = positive(epsilon, "epsilon")
     if too_large(n, rows, workload.denominator) or not possible(workload, rows):

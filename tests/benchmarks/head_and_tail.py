@@ -4,7 +4,7 @@ python tests/benchmarks/head_and_tail.py [--data FILE.csv ...]
 
 For each instance the worst and the median over all tables: the work, operations of the dynamic program and
 trials together; seconds to prepare and to draw once, in one thread, after compilation; and states met. How
-`smalldb.rejection.head_and_tail.ROWS` was made: docs/decisions/0010-head-and-tail.md. An instance
+`smalldb.rejection.head_and_tail.ROWS` was made: docs/performance.md. An instance
 is let in where the worst stays below a fourth of the budget.
 """
 

@@ -32,7 +32,7 @@ TILTS = tuple(Fraction(part, 32) for part in range(1, 32))
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Wishart:
-    """Counts with noise of a Wishart difference (`answers.wishart`; the decision record); a `parts.Part`.
+    """Counts with noise of a Wishart difference (`docs/proofs/wishart.md`); a `parts.Part`.
 
     Attributes
     ----------
