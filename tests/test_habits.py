@@ -136,11 +136,13 @@ def test_bounds_are_a_table(folder, capfd):
     given = "bounds", "--attributes", "4", "--n", "1000", "--epsilon", "1", "--error", "0.1"
     found = rows(called(capfd, *given, "--csv")[1])
     said = json.loads(called(capfd, *given, "--json")[1])
-    assert [row["name"] for row in found] == [row["name"] for row in [*said["promises"], *said["needs"]]]
-    assert [float(row["error"]) for row in found if row["error"]] == [
-        row["error"] for row in said["promises"]
+    parts = (("promises", "error"), ("besides", "error"), ("needs", "value"))
+    wanted = [(row["name"].strip(), row[value]) for part, value in parts for row in said[part]]
+    assert [(row["name"], float(row["value"])) for row in found] == wanted
+    assert [row["kind"] for row in found if row["kind"] in ("promise", "need")] == [
+        *["promise"] * len(said["promises"]),
+        *["need"] * len(said["needs"]),
     ]
-    assert [float(row["value"]) for row in found if row["value"]] == [row["value"] for row in said["needs"]]
 
 
 def test_generate_tells_its_record(folder, capfd):
