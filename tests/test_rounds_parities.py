@@ -9,9 +9,11 @@ import pytest
 
 import smalldb
 from queries import Conjunctions, Domain, Marginals, Predicates, Rows
+from smalldb.answers import Measured
 from smalldb.exact.bits import SeededBits
 from smalldb.kernels.turning import turn
 from smalldb.releasing.evaluation import evaluate
+from smalldb.rounds import parities
 from smalldb.rounds.mechanism import ByRounds
 from smalldb.rounds.parities import Parities, plan_parities, release_parities, scattered
 
@@ -136,6 +138,19 @@ def test_answers_of_three_columns_follow_the_pairs():
     made = smalldb.release(rows, workload, epsilon=20, rows=1_000, rng=1)
     assert max(evaluate(rows, made.rows, workload).errors) < 0.04
     assert made.confidential.max_error <= made.record["bounds"]["released"]
+
+
+def test_the_number_of_rows_is_read_as_no_more_than_a_table_can_have(monkeypatch):
+    """So that no expected sum of a certificate passes 2^60, whatever the noise."""
+    plan = smalldb.plan(domain_of(24), epsilon=1, neighbours="add-remove", n_max=50).chosen.steps
+    sets = sum(len(part.sets) for part in plan.answers.parts)
+    for noisy, total in ((1 << 60, 1 << 40), (-(1 << 60), 1), (77, 77)):
+        released = Measured(np.full(sets, noisy, dtype=np.int64))
+        monkeypatch.setattr(parities, "measure", lambda *_, released=released: released)
+        found = release_parities(
+            plan, Rows.from_places(domain_of(24), latent(24, 50, 1)), SeededBits(1), most=9
+        )
+        assert found.total == total
 
 
 def test_fifty_columns():

@@ -106,6 +106,9 @@ def fit(plan: AnswersPlan, found: Estimates, sizes: Floats | None = None) -> Fit
     known = np.isfinite(found.deviations)
     codes, z, noise = masks(plan)[known], found.chi[known], found.deviations[known]
     sizes = sizes_of(plan, found) if sizes is None else sizes
+    # The less a parity is known, beside how large it may be, the less it is followed. One yes/no column, seen
+    # at 0.5 with noise 0.1 under a prior of 0.25: the ridge is 0.16, tanh(theta) + 0.16 theta = 0.5, and the
+    # fitted mean is 0.427, nearer to 0 by 0.16 theta = 0.073.
     ridge = (noise / sizes[known]) ** 2
     exists = np.zeros(1 << len(domain.attributes), dtype=bool)
     exists[domain.cells()] = True

@@ -106,6 +106,9 @@ def count_scores(
 
     Cost: depends on the data; about m^5.6 for all 1- and 2-way conjunctions of four attributes.
     """
+    # A maximum needs the order of the scores, not their sizes, so keys hold ranks among all that can occur.
+    # With n = 4, m = 2 and b = 1 and 3, the answers 0, 1, 2 score 2, 2, 6 and 6, 2, 2: two levels, hence one
+    # bit for the running maximum, and as many for scores a million times as large.
     recursion = Recursion.build(scores, candidates)
     parts = prefixes(scores, shards)
     tallies: list[list[int]] = []

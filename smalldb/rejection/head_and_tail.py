@@ -89,6 +89,9 @@ class HeadAndTail:
             return kept
         if self._counted is None:
             raise ArithmeticError("a head without candidates has no weight")
+        # A level is drawn by the weight of all its candidates, then one of them uniformly, so each has its
+        # own weight. With one candidate of score 0, three of score 2 and rate 1, score 2 has probability
+        # 3 e^-2 / (1 + 3 e^-2) = 0.289, and each of its three a third of that, 0.096.
         level = draw_level(self.head, self.rate, source)
         rank = int(np.searchsorted(self.scores.levels, level))
         return self._counted.candidate(rank, uniform_below(self.head[level], source)), level

@@ -114,6 +114,9 @@ class Mixture:
         """Weigh the layers; `candidates` is the size of the last one, `room` the entries of all tables."""
         sizes = [*(relaxation.size for relaxation in relaxations), Fraction(candidates)]
         drops = envelope.drops()
+        # The layers add up to the envelope. One candidate of score 0, ten of score 3, rate 1, threshold 2:
+        # masses are 1 - e^-3 (one candidate) and 11 e^-3 (everything). Score 0 is proposed with density
+        # (1 - e^-3) + e^-3 = 1, score 3 with e^-3: nothing is rejected. Without layers 86% would be.
         masses = [size * drop for size, drop in zip(sizes, drops, strict=True)]
         total = sum(masses)
         shares = tuple(ceil(mass * _SHARE / total) for mass in masses)

@@ -150,6 +150,8 @@ def threshold(rate: Fraction, chance: Fraction) -> int:
     >>> threshold(Fraction(1), Fraction(1, 1000))  # ln 1000 = 6.9...
     8
     """
+    # A text of one row is seen only if its noise reaches T - 1. At rate 1 and chance 1/1000 that is 7:
+    # exp(-6) = 0.0025 is too much, exp(-7) = 0.0009 is not (noise is above 6 with probability 0.0007).
     precision = 64 + chance.denominator.bit_length()
 
     def enough(steps: int) -> bool:

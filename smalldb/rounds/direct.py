@@ -68,6 +68,8 @@ def direct_bound(
     if fewest <= 0:
         return 1.0
     answers = workload.answers(finished) / (scale * finished.n)
+    # n = 10, a released sum of 4 with margin 2, a = 1/2: A lies between 2 and 6, so A - 5 and 5 - A are at
+    # most 1 and 3, and the bound is 0.3. No share can be off by more than max(a, 1 - a) = 1/2.
     gaps = np.maximum(sums + of_query - answers * fewest, answers * most - sums + of_query)
     gaps += _SLACK * (np.abs(sums) + most)
     gaps = np.minimum(gaps / fewest, np.maximum(answers, 1 - answers))

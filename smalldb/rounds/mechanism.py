@@ -73,6 +73,8 @@ class ByRounds:
             return "rounds are for less than 2^53 rows"
         if request.largest_n * workload.denominator >= MAX_TOTAL // 4:
             return f"rounds would reach 2^60: {request.cap} x the common denominator of the queries"
+        if (request.rows or 0) * workload.denominator >= MAX_TOTAL:
+            return "rounds would reach 2^62: rows x the common denominator of the queries"
         tables = workload.tables
         universe = Universe(
             domain.sizes,

@@ -21,6 +21,7 @@ from smalldb.answers.shrinking import frequencies, shrunk
 from smalldb.exact.bits import BitSource
 from smalldb.rounds.journal import Journal
 from smalldb.rounds.measuring import Law
+from smalldb.rounds.reading import bounded_total
 from smalldb.rounds.rows import uniform_order
 
 Signs: TypeAlias = npt.NDArray[np.int8]
@@ -172,7 +173,8 @@ def release_parities(
         lambda released: released.values.tolist(),
         lambda flat: Measured(np.array(flat, dtype=np.int64)),
     )
-    total = max(1, released_total(plan.answers, measured))
+    read = released_total(plan.answers, measured)
+    total = read if plan.answers.replaced else bounded_total(read)
     wanted = min(total, most) if count is None else count
     found = estimates(plan.answers, measured)
     means = 1 - 2 * frequencies(plan.answers, found)

@@ -55,6 +55,8 @@ def scaled(
                     continue
                 table = beliefs[place]
                 here = summed(table, tree.sums[i]) * (total / table.sum())
+                # x + ridge ln x = wanted + ridge ln here has one solution above 0, by the function omega of
+                # Wright. One cell of 1 row, held at 3 with ridge 1: x + ln x = 3, x = 2.208 = 3 - ln x.
                 counts, ridge = pair
                 wanted = counts - ridge * theta[number]
                 with np.errstate(divide="ignore"):

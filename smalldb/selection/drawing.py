@@ -55,6 +55,10 @@ def noisy_max(scored: Scored, source: BitSource) -> int:
     exp(-(r_i - m)) each, and then by amounts of one law, so a uniform one of them wins; if none does, the
     dead one, which is a uniform one of those passed.
     """
+    # Two candidates, r = 0 and 1: the second wins with probability 3/4 e^-1 = 0.276. Of that, e^-1/8 falls
+    # where the best has positive noise, e^-1/4 where it dies before depth 1 (the second's coin then shows
+    # heads with e^-(1 - m) / 2), and 3/8 e^-1 where it lives so far: then the second has positive noise, or
+    # both are alike.
     passed, last, depth = 0, scored.best, Fraction(0)
     for score, count in scored.levels():
         m = _death(depth, scored.depth(score), passed, source)

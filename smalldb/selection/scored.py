@@ -170,6 +170,8 @@ class Scored:
         if block.dtype == object:
             octaves = [self.depth(score) * EXACT_LOG2_E // 1 for score in block]
             return np.array([min(octave, OCTAVES - 1) for octave in octaves], dtype=np.int64)
+        # Rounding down leaves 2^j exp(-r) a probability, about 1/2 at least: r = 2 lies in octave 2, and the
+        # last coin shows heads with 4 e^-2 = 0.54. One octave too high would ask for 8 e^-2 = 1.08.
         with np.errstate(over="ignore"):
             if block.dtype.kind == "f":
                 gaps = float(self.best) - block.astype(np.float64)
