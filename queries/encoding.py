@@ -11,7 +11,7 @@ import pandas as pd
 from queries.columns import Bits, Column
 from queries.expressions import suggestion
 
-_OTHERS = " (others: domain=Domain([Column(name, places), ...]))"
+_OTHERS = " (others: schema=..., or domain=Domain([Column(name, places), ...]))"
 _NULLABLE = (
     *(pd.BooleanDtype, pd.Int8Dtype, pd.Int16Dtype, pd.Int32Dtype, pd.Int64Dtype),
     *(pd.UInt8Dtype, pd.UInt16Dtype, pd.UInt32Dtype, pd.UInt64Dtype),

@@ -14,6 +14,7 @@ MAX_LENGTH = 10_000  # characters of one expression
 _COMPARISON = r"(?P<compared>\s*(?:>=|<=|<|>|=)\s*[-\w.]+)?"  # `age >= 40` is the name `age>=40`
 _TOKEN = re.compile(rf"(?P<name>[^\W\d]\w*){_COMPARISON}|`(?P<quoted>[^`]+)`|(?P<sign>[&|^~()])")
 _BINDING = {"~": 4, "&": 3, "^": 2, "|": 1}
+_WORDS = re.compile(r"\b(and|or|not)\b")
 _COMBINE: dict[str, Callable[[Booleans, Booleans], Booleans]] = {
     "&": np.logical_and,
     "^": np.logical_xor,
@@ -111,7 +112,9 @@ def parse(text: str) -> Expression:
     want_operand, at, end = True, 0, len(text.rstrip())
 
     def fail(expected: str) -> ValueError:
-        return ValueError(f"predicate {shorten(text)!r}: expected {expected} at character {min(at, end) + 1}")
+        hint = " (and, or, not are written &, |, ~)" if _WORDS.search(text) else ""
+        said = f"expected {expected} at character {min(at, end) + 1}{hint}"
+        return ValueError(f"predicate {shorten(text)!r}: {said}")
 
     while at < end:
         if text[at].isspace():

@@ -1,6 +1,7 @@
 """Tables of pandas and its kin, and the universe and rows that they stand for."""
 
 from contextlib import suppress
+from os import PathLike
 from typing import Any
 
 import pandas as pd
@@ -24,7 +25,8 @@ def as_frame(table: object) -> pd.DataFrame:
                 found = table.to_pandas()
     if not isinstance(found, pd.DataFrame):
         expected = "a pandas DataFrame, a table with to_pandas(), or queries.Rows"
-        raise TypeError(f"expected {expected}, not {type(table).__name__}")
+        read = ": read the file first" if isinstance(table, str | PathLike) else ""
+        raise TypeError(f"expected {expected}, not {type(table).__name__}{read}")
     return found
 
 

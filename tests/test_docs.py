@@ -1,5 +1,6 @@
 """What the README says is so, and its snippets run."""
 
+import csv
 import importlib.util
 import math
 import os
@@ -86,11 +87,19 @@ def test_the_commands_of_the_readme_are_ones():
 
 def test_the_commands_for_real_tables_run_as_printed(folder):
     (session,) = re.findall(r"^```sh-session\n(\$ python .*?)^```", README, re.M | re.S)
-    for line in session.splitlines():
-        subprocess.run(["bash", "-c", line.removeprefix("$ ")], check=True, capture_output=True)
-    header = (folder / "synthetic.csv").read_text().split("\n")[0]
-    assert header == "age,sex,region,employment,smoker,joined,income"
-    assert (folder / "report.html").read_text().startswith("<!doctype html>")
+    steps = [step.partition("\n") for step in re.split(r"^\$ ", session, flags=re.M)[1:]]
+    runs = [
+        subprocess.run(["bash", "-c", command], check=True, capture_output=True, text=True)
+        for command, _, _ in steps
+    ]
+    printed = [shown for _, _, shown in steps]
+    assert [bool(shown) for shown in printed] == [False, False, True, True, False]
+    accounts = [re.sub(r"at most \S+", "", " ".join(text.split())) for text in (runs[2].stderr, printed[2])]
+    assert accounts[0] == accounts[1]
+    drawn, shown = (list(csv.reader(text.splitlines())) for text in (runs[3].stdout, printed[3]))
+    assert (shown[0], len(shown)) == (drawn[0], len(drawn))
+    assert {len(row) for row in shown} == {13}
+    assert (folder / "new.html").read_text().startswith("<!doctype html>")
     with pytest.raises(ValueError, match="fill in the draft"):
         read_schema("draft.toml")
 
@@ -113,17 +122,18 @@ def test_the_picture_is_drawn_and_its_figures_are_as_stated(tmp_path):
     law, plan = laws["0.1"], release.plan
     assert plan.epsilon == Fraction("0.1")
     figures = [law.mean(), law.quantile(0.95), plan.bound, plan.theorem_4_5]
+    gallery = page("gallery.md")
     stated = re.search(
-        r"([\d,]+) tables of\s+12 rows is counted.*?its mean is (\S+), and with probability\s+0.95 it is "
-        r"at most (\S+), where (\S+) is provable for any data and Theorem 4.5 promises (0\.\d+)",
-        README,
+        r"one of the ([\d,]+)\s+tables of 12 rows.*?its mean is (\S+), and it is at most (\S+)\s+with "
+        r"probability 0.95. For any data (\S+) is provable, and Theorem 4.5 promises (0\.\d+)",
+        gallery,
         re.S,
     ).groups()
     assert stated[0] == f"{plan.candidate_count:,}"
     assert [float(text) for text in stated[1:]] == pytest.approx(figures, abs=1e-3)
     overview.draw(tmp_path / "drawn.svg")
     assert (tmp_path / "drawn.svg").read_text().count("<path") > 20
-    assert "](docs/pictures/overview.svg)" in README
+    assert "](pictures/overview.svg)" in gallery
     assert (ROOT / "docs" / "pictures" / "overview.svg").exists()
 
 

@@ -1,4 +1,4 @@
-"""The notebook runs, and prints what is stored in it."""
+"""The notebooks run, and print what is stored in them."""
 
 import json
 
@@ -6,12 +6,13 @@ import pytest
 
 
 @pytest.mark.slow
-def test_the_cells_print_what_they_printed(examples, monkeypatch, capsys):
+@pytest.mark.parametrize("notebook", ["small_database", "steward"])
+def test_the_cells_print_what_they_printed(notebook, examples, monkeypatch, capsys):
     pyplot = pytest.importorskip("matplotlib.pyplot")
     shown = []
     monkeypatch.setattr(pyplot, "show", lambda: shown.append(pyplot.gcf()))
     monkeypatch.chdir(examples)
-    cells = json.loads((examples / "small_database.ipynb").read_text(encoding="utf-8"))["cells"]
+    cells = json.loads((examples / f"{notebook}.ipynb").read_text(encoding="utf-8"))["cells"]
     names = {}
     for cell in (cell for cell in cells if cell["cell_type"] == "code"):
         exec("".join(cell["source"]), names)

@@ -334,7 +334,7 @@ def test_values_without_a_place_are_refused_or_count_as_gaps(kind, values):
         assert str(caught.value).startswith(
             f"column 'x' has values that its schema gives no place: {kind.spelling}; unknown = "
         )
-        assert ("no spaces or commas between digits" in str(caught.value)) == isinstance(kind, Cuts)
+        assert ("no percent sign or unit" in str(caught.value)) == isinstance(kind, Cuts)
         assert caught.value.__context__ is None
         assert Column("x", kind, missing=True, unknown=True).places(column).tolist() == [kind.size]
 

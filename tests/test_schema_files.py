@@ -124,6 +124,9 @@ values = ["a", "a"]
     assert re.findall(r"\(line (\d+)\)", str(caught.value)) == [str(line) for line in lines]
     assert [part.startswith(start) for part, start in zip(told, starts, strict=False)] == [True] * len(starts)
     assert "predicate" in told[-1] or "expected" in told[-1]
+    with pytest.raises(ValueError) as caught:
+        parse_schema('columns.x = { kind = "bool", mising = true }')
+    assert str(caught.value).count("unknown key") == 1
     plain = 'columns.x.kind = "bool"\ncolumns.y.kind = "bool"\n'
     with pytest.raises(ValueError, match=r"unknown attribute 'z'.*; valid names an unknown attribute 'v'"):
         parse_schema('valid = ["x | z", "v"]\n' + plain)

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import smalldb
-from queries import Domain, Marginals, Rows
+from queries import Column, Domain, Marginals, Rows
 from smalldb.reporting.notebook import Picture, record_facts
 from smalldb.reporting.page import page
 
@@ -69,6 +69,13 @@ def test_the_table_of_a_release_is_its_record_and_its_first_rows():
     facts = dict(record_facts(private.record))
     assert (facts["Rows of the data"], facts["Error of every query"]) == ("private", "no bound")
     assert facts["Warning"].startswith("epsilon is above 10")
+
+
+def test_a_plan_tells_of_the_bound_that_its_release_will_state():
+    domain = Domain([Column("a", 3), Column("b", 4), Column("c", 3)])
+    plan = smalldb.plan(domain, n=500, epsilon=1, mechanism="rounds")
+    assert "a bound is released with the rows" in shown(plan)
+    assert "no bound" not in shown(plan)
 
 
 def test_tables_of_confidential_values_do_not_depend_on_the_data():

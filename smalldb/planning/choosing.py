@@ -116,6 +116,10 @@ def plan(
         takers = " and ".join(each.name for each in named("auto") if each.takes_delta)
         raise ValueError(f"delta is for {takers}: SmallDB itself is purely epsilon-private; leave it out")
     if relation is Neighbours.REPLACE_ONE:
+        if n is None:
+            raise TypeError(
+                "n must be a whole number, the number of people, which replace-one takes for public"
+            )
         n = whole(n, "n")
         if n_max is not None:
             raise ValueError("n_max is for add-remove: under replace-one n itself is public")

@@ -106,9 +106,12 @@ def record_facts(record: Record) -> Facts:
 
 def plan_facts(plan: Plan) -> Facts:
     """Return what a plan says, in words."""
-    told = record_facts(make_record(plan, private=True))
+    record = make_record(plan, private=True)
+    told = dict(record_facts(record))
+    if bound_of(record) is None and (record["bounds"] or {}).get("covers"):
+        told["Error of every query"] = "a bound is released with the rows"
     expected = "unknown" if plan.expected_error is None else f"{plan.expected_error:.3g}"
-    return [*told, ("Expected error", expected), *([] if plan.why is None else [("Why", plan.why)])]
+    return [*told.items(), ("Expected error", expected), *([] if plan.why is None else [("Why", plan.why)])]
 
 
 def audit_facts(audit: Audit) -> Facts:

@@ -224,15 +224,17 @@ def _column(name: str, given: object) -> Column:
     if not isinstance(given, dict):
         raise _Wrong(_Fault("expected a table of what it can hold"))
     every = _SHARED | {key: form for keys in _KEYS.values() for key, form in keys.items()}
-    wrong, kind = [*_faults(given, every, ())], given.get("kind")
+    kind = given.get("kind")
     if not isinstance(kind, str) or kind not in _KEYS:
         draft = "fill in the draft: " if kind == "" else ""
         near = suggestion(kind, _KEYS) if isinstance(kind, str) else ""
-        raise _Wrong(*wrong, _Fault(f"{draft}kind must be one of {', '.join(_KEYS)}{near}", "kind"))
-    keys = _KEYS[kind]
+        others = _faults(given, every, ())
+        raise _Wrong(*others, _Fault(f"{draft}kind must be one of {', '.join(_KEYS)}{near}", "kind"))
+    keys = _SHARED | _KEYS[kind]
+    wrong = [*_faults(given, keys, ())]
     empty = [key for key in ("values", "cuts", "range") if key in keys and given.get(key) == []]
     wrong += [_Fault(f"fill in the draft: {key} is empty", key) for key in empty]
-    wrong += [fault for fault in _faults(given, _SHARED | keys, _NEEDED[kind]) if fault not in wrong]
+    wrong += [fault for fault in _faults(given, keys, _NEEDED[kind]) if fault not in wrong]
     if "cuts" in given and "bins" in given and "bins" in keys:
         wrong.append(_Fault("give cuts or bins, not both", "bins"))
     choices, unknown = _UNKNOWN.get(kind, ("missing",)), given.get("unknown")

@@ -50,8 +50,8 @@ class Cuts:
 
     codings: ClassVar[tuple[str, ...]] = BINS
     spelling: ClassVar[str] = (
-        "a number is written plainly, as 1234.5: no spaces or commas between digits, but for the signs "
-        "of decimal and thousands"
+        "a number is written plainly, as 1234.5: no percent sign or unit, and no spaces or commas between "
+        "digits, but for the signs of decimal and thousands"
     )
     labels: ClassVar[None] = None
     ordered: ClassVar[bool] = True
