@@ -124,7 +124,7 @@ def test_the_picture_is_drawn_and_its_figures_are_as_stated(tmp_path):
     figures = [law.mean(), law.quantile(0.95), plan.bound, plan.theorem_4_5]
     gallery = page("gallery.md")
     stated = re.search(
-        r"one of the ([\d,]+)\s+tables of 12 rows.*?its mean is (\S+), and it is at most (\S+)\s+with "
+        r"one of the ([\d,]+)\s+tables of 12 rows.*?its mean is (\S+),\s+and it is at most (\S+)\s+with "
         r"probability 0.95. For any data (\S+) is provable, and Theorem 4.5 promises (0\.\d+)",
         gallery,
         re.S,

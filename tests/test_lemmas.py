@@ -175,6 +175,7 @@ def proposals(made, bits):
             yield layer, np.array(shares), np.array(ways)
 
 
+@pytest.mark.slow
 def test_every_candidate_ends_a_trial_by_its_weight():
     """Over all layers: the probability to be proposed times the coin, but for its exponential, is one."""
     rows, n = 2, 20

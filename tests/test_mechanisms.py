@@ -173,7 +173,7 @@ def test_a_plan_is_for_one_table_and_has_its_settings():
 def test_settings_are_the_keywords_of_plan():
     keywords = inspect.signature(smalldb.plan).parameters
     assert list(get_type_hints(Settings)) == [
-        name for name in keywords if name not in ("domain", "queries", "n")
+        name for name in keywords if name not in ("domain", "queries", "schema", "n")
     ]
     assert Settings.__required_keys__ == {"epsilon"}
 

@@ -97,7 +97,7 @@ def test_neighbouring_frames_that_release_the_same_show_the_same(relation, mecha
         monkeypatch.setattr(smalldb.rounds.mechanism, name, same)
 
     first("release_rounds")
-    first("certify")
+    first("certified")
     alike = 0
     for number in range(3):
         before = None

@@ -10,7 +10,7 @@ import pytest
 
 from queries import Conjunctions, Domain, Linear, Marginals, Parities, Thresholds
 from smalldb.accounting import compose
-from smalldb.accounting.curves import range_delta
+from smalldb.accounting.binomials import range_delta
 from smalldb.auditing import audit, profile
 from smalldb.auditing.convolving import BITS, power
 

@@ -427,7 +427,10 @@ def test_refusals_in_one_line(capfd, arguments):
         ("plan --attributes 12345 --n 100 --epsilon 1", "from 1 to 9999"),
         ("plan --attributes 4 --n 1e9 --epsilon 1", "in up to 18 digits"),
         ("plan --attributes 4 --n 1000000000000000000 --epsilon 1", "in up to 18 digits"),
-        ("plan --attributes 10 --n 9 --epsilon 1 --queries intervals", "use up to 8 attributes"),
+        (
+            "plan --attributes 10 --n 9 --epsilon 1 --queries intervals",
+            "more than 262144: use fewer attributes",
+        ),
         ("plan --attributes 13 --n 9 --epsilon 1 --queries thresholds", "use up to 12 attributes"),
         ("plan --attributes 21 --n 9 --epsilon 1 --queries intervals", "use fewer attributes, or"),
         ("plan --attributes 9999 --n 9 --epsilon 1 --queries intervals", "states more than 10^20 queries"),

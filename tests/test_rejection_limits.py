@@ -191,8 +191,10 @@ KINDS = {
 EXTREME = [[0, "1/997", 1, "996/997"] * 4, ["1/997"] * 15 + [1]]  # weights on the cells of four attributes
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind",
+    [pytest.param(kind, marks=pytest.mark.slow if kind == "zeros" else pytest.mark.long) for kind in KINDS],
+)
 def test_no_release_runs_for_ever(kind):
     """Unasked, every release of a search over hostile tables and guesses ends within seconds."""
     draws = np.random.default_rng(4)

@@ -48,7 +48,14 @@ def line_of(lines: Mapping[Path, int], path: Path) -> int | None:
 
 
 def _paths(table: Mapping[str, Any]) -> Iterator[Path]:
-    for key, value in table.items():
-        yield (key,)
-        if isinstance(value, dict):
-            yield from ((key, *rest) for rest in _paths(value))
+    """Yield the path of every key, a table before its keys; tables may be as deep as they like."""
+    open_tables: list[tuple[Path, Iterator[tuple[str, Any]]]] = [((), iter(table.items()))]
+    while open_tables:
+        above, items = open_tables[-1]
+        for key, value in items:
+            yield (*above, key)
+            if isinstance(value, dict):
+                open_tables.append(((*above, key), iter(value.items())))
+                break
+        else:
+            open_tables.pop()
