@@ -7,7 +7,6 @@ import sys
 from dataclasses import replace
 
 from queries import Rows
-from smalldb.answers import read_delta
 from smalldb.commands.options import Commands, add_beta, add_delta, add_size, add_table, integer, keep_inputs
 from smalldb.commands.sources import Source, add_schema, form_of, source_of
 from smalldb.exact.bits import bit_source
@@ -17,7 +16,7 @@ from smalldb.files.outputs import Outputs
 from smalldb.planning import Settings, plan
 from smalldb.releasing.classifying import check_learning, column_named
 from smalldb.releasing.evaluation import evaluate
-from smalldb.releasing.learning import check_persons, learn, priced, rest
+from smalldb.releasing.learning import learn, shared
 from smalldb.releasing.ledger import Account, Ledger
 from smalldb.releasing.record import Record, make_record
 from smalldb.releasing.release import Release, check_size, release
@@ -114,10 +113,8 @@ def run_generate(arguments: argparse.Namespace) -> None:
     targets = [path for path in named if path is not None]
     keep_inputs([arguments.data, arguments.schema, arguments.ledger], targets)
     source = source_of(arguments, learning=True)
-    if source.open is not None:
-        check_persons(arguments.rows_per_person)
-        if arguments.checkpoint is not None:
-            raise ValueError("--checkpoint: a release whose places are learned keeps none; list them instead")
+    if source.open is not None and arguments.checkpoint is not None:
+        raise ValueError("--checkpoint: a release whose places are learned keeps none; list them instead")
     if arguments.target is not None:
         column_named(source.domain, arguments.target)
     choices = {name: getattr(arguments, name) for name in Settings.__annotations__}
@@ -125,28 +122,19 @@ def run_generate(arguments: argparse.Namespace) -> None:
     with Outputs(targets, confidential=[arguments.report] if arguments.confidential else []) as outputs:
         # whatever can be refused without the data is refused before they are read; n is one of them
         one = 1 if arguments.neighbours == "replace-one" else None
-        costs: tuple[Learned, ...] = ()
+        learned: tuple[Learned, ...] = ()
         if source.open is not None:
-            epsilon, delta = positive(choices["epsilon"], "epsilon"), read_delta(choices["delta"])
-            costs = priced(source.open, epsilon, delta)
-            choices |= dict(zip(("epsilon", "delta"), rest(source.open, epsilon, delta), strict=True))
-        foreseen = replace(plan(source.domain, **choices, n=one), learned=costs)
+            learned, left = shared(source.open, choices)
+            choices |= left
+        foreseen = replace(plan(source.domain, **choices, n=one), learned=learned)
         ledger = _ledger(arguments, make_record(foreseen, private=True))
         bits = bit_source(arguments.seed)
-        learned: tuple[Learned, ...] = ()
         account = None
         if source.open is not None:
             account = _spend(ledger, make_record(foreseen, private=True), arguments)  # before all learning
             ledger = None
-            made_schema, learned = learn(
-                source.open,
-                source.pieces(),
-                epsilon=epsilon,
-                delta=delta,
-                neighbours=foreseen.neighbours,
-                source=bits,
-            )
-            source = source.learned(made_schema)
+            found = learn(source.open, source.pieces(), learned, neighbours=foreseen.neighbours, source=bits)
+            source = source.learned(found)
             foreseen = plan(source.domain, **choices, n=one)
         choices["queries"] = foreseen.workload
         table = source.read(progress)

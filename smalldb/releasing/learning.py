@@ -12,17 +12,22 @@ add-remove r = epsilon and p = delta. Replacing a row is two such steps: r = eps
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from itertools import accumulate, pairwise
 from math import ceil, floor
+from typing import Any
+
+import numpy as np
 
 from queries import DataError
 from queries.expressions import parse
+from smalldb.answers import read_delta
 from smalldb.exact.bits import BitSource
 from smalldb.exact.integers import two_sided_geometric, uniform_below
 from smalldb.exact.levels import exp_enclosure
+from smalldb.exact.numbers import positive
 from smalldb.mechanisms import Neighbours
 from smalldb.schema.fields import spelled
 from smalldb.schema.kinds import MAX_PLACES, Cuts
@@ -33,63 +38,68 @@ from smalldb.schema.pieces import Piece
 from smalldb.selection import select
 
 
-def check_persons(rows_per_person: int) -> None:
-    """Refuse to learn for persons of several rows: a threshold hides one row of a rare text, not several."""
-    if rows_per_person != 1:
-        raise ValueError("rows_per_person: learned places protect one row each; list the places instead")
+def shared(
+    schema: OpenSchema, settings: Mapping[str, Any]
+) -> tuple[tuple[Learned, ...], dict[str, Fraction | None]]:
+    """Share out the privacy of a release: what learning costs, and the epsilon and delta that it leaves.
 
+    Both are public, so that they can be refused and paid before the data are read.
 
-def priced(schema: OpenSchema, epsilon: Fraction, delta: Fraction | None) -> tuple[Learned, ...]:
-    """Return what learning will cost: public, so that it can be refused and paid before the data are read.
+    Parameters
+    ----------
+    settings
+        Of the whole release, as for `smalldb.plan`.
 
     Raises
     ------
     ValueError
-        Categories without a delta.
+        Categories without a delta; more than one row of a person: a threshold hides one row of a rare text.
     """
-    if delta is None and any(each.what == "values" for each in schema.asked):
-        raise ValueError('values = "learn" needs a delta: a rare text may be seen with that probability')
-    return tuple(
-        Learned(
-            each.column,
-            each.what,
-            each.share * epsilon,
-            each.share * delta if each.what == "values" and delta is not None else None,
-        )
-        for each in schema.asked
-    )
+    if settings.get("rows_per_person", 1) != 1:
+        raise ValueError("rows_per_person: learned places protect one row each; list the places instead")
+    epsilon, delta = positive(settings["epsilon"], "epsilon"), read_delta(settings.get("delta"))
+    costs, spent, gone = [], Fraction(0), Fraction(0)
+    for asked in schema.asked:
+        chance = None
+        if asked.what == "values":
+            if delta is None:
+                raise ValueError(
+                    'values = "learn" needs a delta: a rare text may be seen with that probability'
+                )
+            chance = asked.share * delta
+            gone += chance
+        spent += asked.share * epsilon
+        costs.append(Learned(asked.column, asked.what, asked.share * epsilon, chance))
+    return tuple(costs), {"epsilon": epsilon - spent, "delta": None if delta is None else delta - gone}
 
 
 def learn(
     schema: OpenSchema,
     pieces: Iterable[Piece],
+    costs: Sequence[Learned],
     *,
-    epsilon: Fraction,
-    delta: Fraction | None,
     neighbours: Neighbours,
     source: BitSource,
-) -> tuple[Schema, tuple[Learned, ...]]:
+) -> Schema:
     """Learn the places that a schema asks for.
 
     Parameters
     ----------
     pieces
         Of the schema's columns, in its order.
-    epsilon, delta
-        Of the whole release: each column spends its share of them.
+    costs
+        What each column spends, in the order of `schema.asked`: see `shared`.
 
     Raises
     ------
     ValueError
-        Categories without a delta (decided before the data are read); none that is frequent enough, which
-        is post-processing of what was released.
+        No text is frequent enough, which is post-processing of what was released.
     DataError
         A field that is no single value.
     """
-    told = priced(schema, epsilon, delta)
     counts = _counted(schema, pieces)
     places: dict[str, list[str]] = {}
-    for asked, cost in zip(schema.asked, told, strict=True):
+    for asked, cost in zip(schema.asked, costs, strict=True):
         found = counts[asked.column]
         if asked.what == "cuts":
             kind = bins_of(asked, schema.outline)
@@ -101,7 +111,7 @@ def learn(
                     f"column {asked.column!r}: no value is frequent enough for its share of epsilon and delta"
                 )
             places[asked.column] = kept
-    return schema.learned(places), told
+    return schema.learned(places)
 
 
 def quantiles(
@@ -127,7 +137,7 @@ def quantiles(
             scores, epsilon=epsilon / (bins - 1), sensitivity=bins, base_measure=widths, rng=source
         ).index
         cuts.add(values[chosen] + 1 + uniform_below(widths[chosen], source))
-    return [_plain(Fraction(cut, scale), kind.decimals) for cut in sorted(cuts)]
+    return [_plain(cut, kind.decimals) for cut in sorted(cuts)]
 
 
 def frequent(
@@ -167,13 +177,6 @@ def threshold(rate: Fraction, chance: Fraction) -> int:
     return most + 1
 
 
-def rest(schema: OpenSchema, epsilon: Fraction, delta: Fraction | None) -> tuple[Fraction, Fraction | None]:
-    """Return the epsilon and the delta that learning leaves to the release."""
-    left = 1 - sum((each.share for each in schema.asked), Fraction(0))
-    kept = 1 - sum((each.share for each in schema.asked if each.what == "values"), Fraction(0))
-    return left * epsilon, None if delta is None else kept * delta
-
-
 def _counted(schema: OpenSchema, pieces: Iterable[Piece]) -> dict[str, Counter[str]]:
     """Count the texts of the columns that learn, without gaps and without what cannot be a category."""
     counts: dict[str, Counter[str]] = {asked.column: Counter() for asked in schema.asked}
@@ -185,11 +188,11 @@ def _counted(schema: OpenSchema, pieces: Iterable[Piece]) -> dict[str, Counter[s
             if found is None:
                 raise DataError(f"column {asked.column!r} holds what is no single value")
             codes, texts = found
-            weights = [1] * len(codes) if times is None else [int(n) for n in times]
-            for code, weight in zip(codes.tolist(), weights, strict=True):
-                text = texts[code]
-                if text not in ("", *column.gaps) and _can_stand(text, asked):
-                    counts[asked.column][text] += weight
+            each = np.zeros(len(texts), dtype=np.int64)
+            np.add.at(each, codes, 1 if times is None else np.asarray(times, dtype=np.int64))
+            for text, number in zip(texts, each.tolist(), strict=True):
+                if number and text not in ("", *column.gaps) and _can_stand(text, asked):
+                    counts[asked.column][text] += number
     return counts
 
 
@@ -214,9 +217,8 @@ def _floor(number: Decimal, decimals: int) -> int:
     return whole
 
 
-def _plain(number: Fraction, decimals: int) -> str:
-    """Write a number of the grid."""
-    scaled = int(number * 10**decimals)
+def _plain(scaled: int, decimals: int) -> str:
+    """Write a number of the grid, given in units of 10^-decimals."""
     if not decimals:
         return str(scaled)
     whole, rest = divmod(abs(scaled), 10**decimals)

@@ -12,17 +12,15 @@ import pandas as pd
 from queries import DataError, Domain, QueryClass, Rows, Workload
 from queries.domain import Bits
 from queries.frames import as_frame, as_given, universe_of
-from smalldb.answers import read_delta
 from smalldb.counting import Census
 from smalldb.exact.bits import BitSource, bit_source
 from smalldb.exact.integers import uniform_permutation
-from smalldb.exact.numbers import positive
 from smalldb.files.checkpoints import Folder
 from smalldb.mechanisms import MAX_N, Lasting, Neighbours, relation_of
 from smalldb.planning import Plan, Settings, plan
 from smalldb.releasing.evaluation import evaluate
 from smalldb.releasing.lasting import running_of
-from smalldb.releasing.learning import check_persons, learn, priced, rest
+from smalldb.releasing.learning import learn, shared
 from smalldb.releasing.ledger import Ledger
 from smalldb.releasing.record import Record, make_record
 from smalldb.schema import Schema
@@ -347,26 +345,23 @@ def _learning(
         raise TypeError("places are learned from a table: give the table, not its counted rows")
     if how["checkpoint"] is not None:
         raise ValueError("checkpoint: a release whose places are learned keeps none; list the places instead")
-    check_persons(settings.get("rows_per_person", 1))
     table, relation = as_frame(data), relation_of(settings.get("neighbours", Neighbours.REPLACE_ONE))
     n = len(table) if relation is Neighbours.REPLACE_ONE else None
     if n == 0:
         raise ValueError(EMPTY)
     outline = schema.outline
     queries = outline.queries if queries is None else queries
-    epsilon, delta = positive(settings["epsilon"], "epsilon"), read_delta(settings.get("delta"))
-    if how["ledger"] is not None and delta is not None:
+    costs, left = shared(schema, settings)
+    if how["ledger"] is not None and left["delta"] is not None:
         raise ValueError("a ledger counts pure privacy: leave out delta")
-    left = settings | dict(zip(("epsilon", "delta"), rest(schema, epsilon, delta), strict=True))
+    settings = settings | left
     # what can be refused without the data is refused here, and all of it is paid before anything is learned
-    foreseen = replace(plan(outline.domain, queries, n=n, **left), learned=priced(schema, epsilon, delta))
+    foreseen = replace(plan(outline.domain, queries, n=n, **settings), learned=costs)
     payment = running_of(foreseen, private=source.private, **how).payment
     if payment is not None:
         payment.made()
-    made, learned = learn(
-        schema, outline.pieces(table), epsilon=epsilon, delta=delta, neighbours=relation, source=source
-    )
-    planned = replace(plan(made.domain, queries, n=n, **left), learned=learned)
+    made = learn(schema, outline.pieces(table), costs, neighbours=relation, source=source)
+    planned = replace(plan(made.domain, queries, n=n, **settings), learned=costs)
     return _carry_out(planned, data, made, middle, source, how | {"ledger": None})
 
 
