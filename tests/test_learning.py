@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from decimal import Decimal
 from fractions import Fraction
 from itertools import product
 from math import ceil, exp, log
@@ -217,3 +218,58 @@ def test_the_command_learns_and_the_ledger_is_spent_first(tmp_path, monkeypatch,
     assert "secret" not in (tmp_path / "some.csv").read_text()
     code, _, err = called(capfd, "schema", "show", "s.toml")
     assert (code, "learns its places" in err) == (2, True)
+
+
+def test_the_ledger_books_what_the_record_says(tmp_path):
+    ledger = Ledger(str(tmp_path / "l"), 5)
+    made = smalldb.release(FRAME, schema=PAY + FLAG + 'ignore = "*"', epsilon=1, rows=2, ledger=ledger)
+    (booked,) = ledger.read().records
+    assert made.plan.mechanism == "census"  # whose draw alone would have a bounded range
+    assert booked["privacy"] == made.record["privacy"] | {"epsilon": "1", "bounded_range": None}
+
+
+@pytest.mark.parametrize(
+    ("text", "settings", "message"),
+    [
+        (TOWN, {}, "needs a delta"),
+        (TOWN, {"delta": "1e-6"}, "a ledger counts pure privacy"),
+        (PAY, {"delta": "1e-6"}, "a ledger counts pure privacy"),
+        (PAY, {"rows_per_person": 2}, "learned places protect one row each"),
+        (PAY, {"checkpoint": "folder"}, "a release whose places are learned keeps none"),
+        (TOWN.replace("share", 'groups = { a = ["Leeds"] }, share'), {}, "groups do not go together"),
+    ],
+)
+def test_what_the_schema_alone_refuses_is_not_paid(tmp_path, text, settings, message):
+    ledger = Ledger(str(tmp_path / "l"), 5)
+    with pytest.raises(ValueError, match=message):
+        smalldb.release(FRAME, schema=text + FLAG + 'ignore = "*"', epsilon=1, ledger=ledger, **settings)
+    assert ledger.read().records == ()
+
+
+def test_every_bin_of_a_learned_cut_holds_a_number():
+    kind = Cuts([2], "0.5", "9.5", 0)
+    for seed in range(40):  # few values: all candidates are nearly alike
+        cuts = quantiles(Counter(["0.5"]), kind, 3, Fraction(1, 100), SeededBits(seed))
+        assert {int(cut) for cut in cuts} <= {*range(2, 10)}  # 1 would leave nothing between 0.5 and itself
+
+
+def test_the_floor_of_a_tiny_number_is_found_without_writing_it_out(monkeypatch):
+    assert [learning._floor(Decimal(text), 1) for text in ("0.99", "-0.11", "0.1")] == [9, -2, 1]
+    monkeypatch.setattr(learning, "Fraction", lambda number: pytest.fail("written out"))
+    assert [learning._floor(Decimal(text), 1) for text in ("1e-999999", "-1e-999999", "0")] == [0, -1, 0]
+
+
+def test_texts_are_looked_at_once_however_often_they_occur(monkeypatch):
+    seen, stands = [], learning._can_stand
+
+    def spy(text, asked):
+        seen.append(text)
+        return stands(text, asked)
+
+    monkeypatch.setattr(learning, "_can_stand", spy)
+    schema = OpenSchema(TOWN + 'ignore = "*"')
+    counts = learning._counted(schema, schema.outline.pieces(FRAME))
+    assert counts == {"town": Counter(FRAME["town"])}
+    assert sorted(seen) == sorted(FRAME["town"].unique())
+    unused = FRAME.astype({"town": pd.CategoricalDtype([*FRAME["town"].unique(), "Bath"])})
+    assert learning._counted(schema, schema.outline.pieces(unused)) == counts

@@ -191,3 +191,11 @@ def test_an_empty_table_under_add_remove_is_released():
     with pytest.raises(DataError, match="valid cells"):
         smalldb.release(FRAME.assign(age=3), **ASKED)
     assert np.isfinite(made.plan.expected_error)
+
+
+def test_codes_of_a_released_category_do_not_follow_the_data():
+    polars = pytest.importorskip("polars")
+    schema = 'columns.city = { kind = "categories", values = ["x", "y"], unknown = "other" }'
+    column = polars.Series("city", ["first", "y", "x"] * 9, dtype=polars.Categorical)
+    made = smalldb.release(polars.DataFrame([column]), schema=schema, epsilon=9, rows=3)
+    assert made.data["city"].dtype == polars.String
