@@ -12,6 +12,7 @@ import numpy.typing as npt
 from queries.arrays import Booleans, Integers, Words
 from queries.cells import Cells
 from queries.domain import MAX_CELLS, Domain
+from queries.mixing import splitmix64
 from queries.packing import Places
 from queries.query import Query
 
@@ -122,11 +123,7 @@ class Marks:
     @classmethod
     def of(cls, domain: Domain) -> "Marks":
         """Mark the cells of a universe."""
-        with np.errstate(over="ignore"):
-            z = np.arange(1, 2 * domain.size + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-            z = (z ^ z >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
-            z = (z ^ z >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
-        return cls(domain, domain.table(), (z ^ z >> np.uint64(31)).reshape(2, -1).T)
+        return cls(domain, domain.table(), splitmix64(2 * domain.size).reshape(2, -1).T)
 
     def added(self, codes: Integers, cells: int) -> Words:
         """Add up the marks by codes (N,) below `cells`, shape (cells, 2)."""

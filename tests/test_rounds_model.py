@@ -9,6 +9,7 @@ import pytest
 from scipy.optimize import minimize
 
 from smalldb.exact.bits import SeededBits
+from smalldb.exact.integers import uniform_permutation
 from smalldb.kernels.refining import mixed, refine, word
 from smalldb.kernels.swapping import swap
 from smalldb.rounds.fitting import Factor, fit
@@ -16,7 +17,7 @@ from smalldb.rounds.grouping import halved
 from smalldb.rounds.junction import cells, junction_tree
 from smalldb.rounds.measuring import Measured
 from smalldb.rounds.passing import beliefs, build, marginals
-from smalldb.rounds.rows import model_rows, uniform_order
+from smalldb.rounds.rows import model_rows
 from smalldb.rounds.searching import exchanged
 from smalldb.rounds.targets import moved
 
@@ -218,8 +219,8 @@ def test_rounding_is_what_its_definition_says():
 def test_orders_are_permutations():
     for seed in range(5):
         assert sorted(mixed(100, np.uint64(seed))) == list(range(100))
-        assert sorted(uniform_order(100, SeededBits(seed))) == list(range(100))
-    firsts = [int(uniform_order(4, SeededBits(seed))[0]) for seed in range(400)]
+        assert sorted(uniform_permutation(100, SeededBits(seed))) == list(range(100))
+    firsts = [int(uniform_permutation(4, SeededBits(seed))[0]) for seed in range(400)]
     assert min(np.bincount(firsts)) > 60
 
 

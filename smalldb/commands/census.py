@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from queries import DataError
-from smalldb.commands.options import Commands, add_beta, add_table, keep_inputs, whole_number
+from smalldb.commands.options import Commands, add_beta, add_formats, add_table, keep_inputs, whole_number
 from smalldb.commands.sources import add_schema, source_of
 from smalldb.counting import Census, census
 from smalldb.counting.small import SmallDatabases
@@ -45,9 +45,7 @@ def add(commands: Commands) -> None:
         help="keep finished parts in a private folder of this run alone; killed and started again, "
         "it goes on",
     )
-    how = command.add_mutually_exclusive_group()
-    how.add_argument("--json", action="store_true", help="everything, for machines")
-    how.add_argument("--csv", action="store_true", help="the law as a table: a row for each level of error")
+    add_formats(command, "the law as a table: a row for each level of error")
     command.set_defaults(run=run_census)
 
 
@@ -125,7 +123,9 @@ def census_json(found: Census, drawn: Sequence[SmallDatabases]) -> dict[str, Any
 def census_rows(found: Census, drawn: Sequence[SmallDatabases]) -> list[dict[str, object]]:
     """Return a row for each level: its error, how many candidates stand there, and their probabilities."""
     laws = {
-        f"probability at epsilon {as_text(small.request.epsilon)}": found.law(small.request.epsilon)
+        f"probability at epsilon {as_text(small.request.epsilon)}": found.law(
+            small.request.epsilon
+        ).probabilities.tolist()
         for small in drawn
     }
     return [
@@ -133,7 +133,7 @@ def census_rows(found: Census, drawn: Sequence[SmallDatabases]) -> list[dict[str
             "level": int(level),
             "error": float(found.error(level)),
             "count": count,
-            **{name: float(law.probabilities[i]) for name, law in laws.items()},
+            **{name: probabilities[i] for name, probabilities in laws.items()},
         }
         for i, (level, count) in enumerate(zip(found.levels, found.counts, strict=True))
     ]

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from smalldb.commands.account import read_record
-from smalldb.commands.options import Commands, split_names
+from smalldb.commands.options import Commands, add_formats, split_names
 from smalldb.exact.numbers import as_fraction, positive, whole
 from smalldb.files.inputs import rereadable
 from smalldb.files.outputs import Outputs
@@ -56,9 +56,7 @@ def add(commands: Commands) -> None:
         help="train classifiers of this column on each table, and test them on real rows (scikit-learn)",
     )
     command.add_argument("--plot", metavar="COMPARED.png", help="draw both tables (png, svg, pdf)")
-    how = command.add_mutually_exclusive_group()
-    how.add_argument("--json", action="store_true", help="everything, for machines")
-    how.add_argument("--csv", action="store_true", help="every measure of every column, as a table")
+    add_formats(command, "every measure of every column, as a table")
     command.set_defaults(run=run_evaluate)
 
 

@@ -217,8 +217,8 @@ def integer(text: str) -> int:
     return int(text)
 
 
-def add_formats(command: Parser) -> None:
-    """Add the formats for machines."""
+def add_formats(command: Parser, table: str = "the table alone, as CSV") -> None:
+    """Add the formats for machines; `table` says what is written as CSV."""
     formats = command.add_mutually_exclusive_group()
     formats.add_argument("--json", action="store_true", help="everything, for machines")
-    formats.add_argument("--csv", action="store_true", help="the table alone, as CSV")
+    formats.add_argument("--csv", action="store_true", help=table)

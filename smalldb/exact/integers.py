@@ -61,11 +61,14 @@ def uniform_integers(bound: int, count: int, source: BitSource) -> Integers:
 
 
 def uniform_permutation(count: int, source: BitSource) -> Integers:
-    """Draw a uniform permutation of 0..count-1, exactly: the order of keys, drawn anew if two are equal."""
+    """Draw a uniform permutation of 0..count-1, exactly: the order of random keys of 64 bits."""
     while True:
-        keys = uniform_integers(1 << 62, count, source)
+        drawn = source.bits(64 * count).to_bytes(8 * count, "big")
+        keys = np.frombuffer(drawn, dtype=">u8").astype(np.uint64)
         order = np.argsort(keys)
-        if (np.diff(keys[order]) > 0).all():
+        ranked = keys[order]
+        # equal keys have no order of their own: all are drawn again
+        if not (ranked[1:] == ranked[:-1]).any():
             return order
 
 

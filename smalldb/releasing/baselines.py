@@ -9,10 +9,9 @@ from queries import Rows
 from queries.arrays import Integers
 from queries.packing import Places
 from smalldb.exact.bits import BitSource, SeededBits
-from smalldb.exact.integers import two_sided_geometric
+from smalldb.exact.integers import two_sided_geometric, uniform_permutation
 from smalldb.mechanisms import Neighbours
 from smalldb.rounds.reading import on_simplex
-from smalldb.rounds.rows import uniform_order
 
 MOST_ROWS = 1 << 18  # of a table that is taken apart row by row
 INDEPENDENT, CELLS = "independent columns", "noise on all cells"
@@ -45,7 +44,7 @@ def baselines(real: Rows, epsilon: Fraction, neighbours: Neighbours) -> dict[str
         noisy = real.table((c,)) + two_sided_geometric(rate / len(domain.sizes), size, source)
         counts = on_simplex(noisy.astype(np.float64), n) * (rows / n)
         column = np.repeat(np.arange(size), whole(counts, rows))
-        made[:, c] = column[uniform_order(rows, source)]
+        made[:, c] = column[uniform_permutation(rows, source)]
     kept = made[domain.contains(made)]
     found = {INDEPENDENT: Rows.from_places(domain, kept)} if len(kept) else {}
     if domain.listable:
@@ -62,7 +61,7 @@ def apart(rows: Rows, source: BitSource) -> Places:
     if rows.n > MOST_ROWS:
         counts = whole(counts * (MOST_ROWS / rows.n), MOST_ROWS)
     places = np.repeat(rows.places(), counts, axis=0)
-    return places[uniform_order(len(places), source)]
+    return places[uniform_permutation(len(places), source)]
 
 
 def whole(values: npt.NDArray[np.floating], total: int) -> Integers:

@@ -109,17 +109,13 @@ def plot_evaluation(real: Rows, synthetic: Rows, form: str) -> bytes:
     form
         One of `FORMATS`.
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     domain = real.domain
     binary = domain.binary
     labels = list(domain.attributes if binary else (p for c in domain.columns for p in c.place_names))[:DRAWN]
     shares, made = ([s for m in marginals(t, binary) for s in m.shares][:DRAWN] for t in (real, synthetic))
     names = list(domain.names)[:DRAWN]
     size = min(24.0, 3 + 0.35 * max(len(names), len(labels) / 2))
-    figure = Figure(figsize=(2 * size, size), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = canvas(2 * size, size)
     bars, heat = figure.subplots(1, 2)
     places = np.arange(len(labels))
     bars.barh(places - 0.2, shares, height=0.4, color=COLOURS[0], label="real")

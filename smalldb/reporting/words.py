@@ -3,11 +3,11 @@
 import csv
 import json
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from io import StringIO
 from math import isfinite
 from typing import Any
 
-from smalldb.exact.numbers import as_fraction
 from smalldb.exact.writing import brief as brief
 from smalldb.exact.writing import promised as promised
 from smalldb.exact.writing import rounded_up as rounded_up
@@ -31,7 +31,7 @@ def tell(record: Record, plan: Plan) -> str:
         lines.append(f"           for a person with up to {plan.rows_per_person} rows, all of them together")
     if plan.learned:
         names = ", ".join(each.column for each in plan.learned)
-        share = brief(sum((each.epsilon for each in plan.learned), as_fraction(0, "epsilon")))
+        share = brief(sum((each.epsilon for each in plan.learned), Fraction(0)))
         lines.append(f"           (of which {share} of epsilon was spent on learning the places of {names})")
     if "warning" in record:
         lines.append(f"warning:   {record['warning']}")

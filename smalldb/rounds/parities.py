@@ -11,6 +11,7 @@ import numpy.typing as npt
 from queries import Rows, Workload
 from queries.arrays import Floats
 from queries.domain import MAX_TABLE_ATTRIBUTES, Bits, Integers
+from queries.mixing import STEP, splitmix64
 from smalldb.answers import AnswersPlan, Measured, bound, measure
 from smalldb.answers.fitting import sizes_of
 from smalldb.answers.priors import prior
@@ -19,16 +20,15 @@ from smalldb.answers.searching import search
 from smalldb.answers.shares import alternatives
 from smalldb.answers.shrinking import frequencies, shrunk
 from smalldb.exact.bits import BitSource
+from smalldb.exact.integers import uniform_permutation
 from smalldb.rounds.journal import Journal
 from smalldb.rounds.measuring import Law
 from smalldb.rounds.reading import bounded_total
-from smalldb.rounds.rows import uniform_order
 
 Signs: TypeAlias = npt.NDArray[np.int8]
 
 THRESHOLDS = (0.5, 0.25, 0.12, 0.06, 0.03, 0.0, 0.0, 0.0)  # of a sweep: see `kernels.turning`
 _CERTAIN = 1e-9  # a deviation below which noise does not count
-_STEP = 0x9E3779B97F4A7C15  # of splitmix64
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -184,14 +184,14 @@ def release_parities(
     made: Bits = (signs < 0).astype(np.uint8)
     if plan.answers.spectrum.orders[-1] > 2:
         made = search(plan.answers.workload, made, plan.answers.spectrum.answers(near))
-    return Released(measured, total, made[uniform_order(wanted, journal.source)].astype(np.int64))
+    return Released(measured, total, made[uniform_permutation(wanted, journal.source)].astype(np.int64))
 
 
 def scattered(means: Floats, rows: int, seed: int) -> Signs:
     """Return signs, shape (rows, d), of these means to within one row, and as good as independent columns."""
     signs = np.empty((rows, len(means)), dtype=np.int8)
     for column, mean in enumerate(means):
-        ranks = np.argsort(np.argsort(_mixed(rows, (seed + column * rows * _STEP) % (1 << 64))))
+        ranks = np.argsort(np.argsort(splitmix64(rows, (seed + column * rows * STEP) % (1 << 64))))
         signs[:, column] = np.where(ranks + 0.5 < (1 - mean) / 2 * rows, -1, 1)
     return signs
 
@@ -238,12 +238,3 @@ def _products(signs: Signs) -> Floats:
         some = signs[start : start + (1 << 16)].astype(np.float64)
         found += some.T @ some
     return found
-
-
-def _mixed(count: int, seed: int) -> npt.NDArray[np.uint64]:
-    """Return scattered numbers of 64 bits: splitmix64 of so many steps from a seed."""
-    mixed = np.uint64(seed) + np.arange(1, count + 1, dtype=np.uint64) * np.uint64(_STEP)
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-        mixed = (mixed ^ mixed >> np.uint64(shift)) * np.uint64(factor)
-    mixed ^= mixed >> np.uint64(31)
-    return mixed

@@ -13,6 +13,7 @@ import numpy as np
 from queries.arrays import Floats
 from queries.domain import Integers
 from smalldb.exact.bits import BitSource
+from smalldb.exact.integers import uniform_permutation
 from smalldb.rounds.cells import read_cells
 from smalldb.rounds.counting import PrivateRows, counted
 from smalldb.rounds.journal import Journal
@@ -23,7 +24,6 @@ from smalldb.rounds.plan import RoundsPlan
 from smalldb.rounds.reader import Reader
 from smalldb.rounds.reading import bounded_total
 from smalldb.rounds.room import Room, selected
-from smalldb.rounds.rows import uniform_order
 from smalldb.rounds.selecting import Candidates
 
 PENALTY = 0.8  # of the noise that a table would get, what its score is reduced by
@@ -119,7 +119,7 @@ def release_rounds(
     selections = 0 if plan.cells else len(steps.tables) + len(steps.beside)
     measured = (*steps.columns, *steps.tables, *steps.beside)
     paid = sum((part.cost for part in measured), Fraction(0)) + selections * plan.selecting
-    places = made[:, uniform_order(wanted, journal.source)].T
+    places = made[:, uniform_permutation(wanted, journal.source)].T
     return Outcome(steps, found.total, found.model, places, paid)
 
 

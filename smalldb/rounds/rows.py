@@ -6,7 +6,6 @@ import numpy as np
 
 from queries.arrays import Floats
 from queries.domain import Integers
-from smalldb.exact.bits import BitSource
 from smalldb.rounds.passing import Tree
 
 
@@ -48,14 +47,3 @@ def model_rows(tree: Tree, tables: Sequence[Floats], rows: int, seed: int) -> In
     for c, grouping in enumerate(tree.groupings):
         groups[c] = grouping.order[groups[c]]
     return groups
-
-
-def uniform_order(rows: int, source: BitSource) -> Integers:
-    """Draw one of all orders of the rows, each as likely as any other, exactly: by random keys of 64 bits."""
-    while True:
-        keys = np.frombuffer(source.bits(64 * rows).to_bytes(8 * rows, "big"), dtype=">u8").astype(np.uint64)
-        order = np.argsort(keys)
-        ranked = keys[order]
-        # equal keys have no order of their own: all are drawn again
-        if not (ranked[1:] == ranked[:-1]).any():
-            return order
