@@ -13,7 +13,7 @@ from smalldb.files.inputs import rereadable
 from smalldb.files.outputs import Outputs
 from smalldb.mechanisms import Neighbours, relation_of
 from smalldb.planning import workload_of
-from smalldb.releasing.classifying import check_learning, column_named
+from smalldb.releasing.classifying import check_classifying, column_named
 from smalldb.releasing.evaluation import evaluate
 from smalldb.reporting.evaluated import evaluation_account, evaluation_json
 from smalldb.reporting.plots import plot_evaluation
@@ -73,7 +73,7 @@ def run_evaluate(arguments: argparse.Namespace) -> None:
     queries = next((text for text in stated if text is not None), None)
     epsilon, relation = _simple(arguments.epsilon, record)
     if arguments.target is not None:
-        check_learning()
+        check_classifying()
     plots = [] if arguments.plot is None else [arguments.plot]
     with Outputs(plots, confidential=plots) as outputs:
         domain = read_domain(arguments.real, columns) if schema is None else schema.domain

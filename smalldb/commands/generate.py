@@ -11,10 +11,9 @@ from smalldb.commands.options import Commands, add_beta, add_delta, add_size, ad
 from smalldb.commands.sources import Source, add_schema, form_of, source_of
 from smalldb.exact.bits import bit_source
 from smalldb.exact.numbers import positive
-from smalldb.files import unfinished
 from smalldb.files.outputs import Outputs
 from smalldb.planning import Settings, plan
-from smalldb.releasing.classifying import check_learning, column_named
+from smalldb.releasing.classifying import check_classifying, column_named
 from smalldb.releasing.evaluation import evaluate
 from smalldb.releasing.learning import learn, shared
 from smalldb.releasing.ledger import Account, Ledger
@@ -101,7 +100,7 @@ def run_generate(arguments: argparse.Namespace) -> None:
     if arguments.target is not None:
         if not arguments.confidential:
             raise ValueError("--target needs --confidential: it is computed from the data")
-        check_learning()
+        check_classifying()
     if arguments.report is not None and not arguments.report.lower().endswith((".html", ".htm")):
         raise ValueError(f"the report is a page: its name must end in .html, not {arguments.report!r}")
     if arguments.spelling is not None and arguments.schema is not None:
@@ -203,7 +202,6 @@ def _spend(ledger: Ledger | None, record: Record, arguments: argparse.Namespace)
     if ledger is None:
         return None
     account = ledger.spend(record)
-    unfinished.paid = True
     if not arguments.quiet:
         print(_told(account), file=sys.stderr)
     return account

@@ -16,7 +16,7 @@ _MOST_CATEGORIES = 255  # of a column that trees split by sets of places
 
 
 @dataclass(frozen=True, slots=True)
-class Learned:
+class Classified:
     """How well a classifier of the target does on real rows that it has not seen. Confidential.
 
     Attributes
@@ -40,7 +40,7 @@ def column_named(domain: Domain, target: str) -> int:
     return domain.names.index(target)
 
 
-def check_learning() -> None:
+def check_classifying() -> None:
     """Refuse where scikit-learn is missing: ValueError."""
     try:
         import sklearn.ensemble  # noqa: F401 - only whether it is there
@@ -48,7 +48,7 @@ def check_learning() -> None:
         raise ValueError("a target needs scikit-learn: pip install 'smalldb[learn]'") from error
 
 
-def learned(real: Rows, tables: Mapping[str, Rows], target: int) -> dict[str, Learned]:
+def classified(real: Rows, tables: Mapping[str, Rows], target: int) -> dict[str, Classified]:
     """Train a classifier of a column's places on each table, and on half of the real rows; test on the rest.
 
     Boosted trees (histogram gradient boosting of scikit-learn, as it comes, with a fixed seed) see the places
@@ -78,7 +78,7 @@ def learned(real: Rows, tables: Mapping[str, Rows], target: int) -> dict[str, Le
     for name, given in training.items():
         right = _told(real.domain, given, rows[:half], target) == truth
         by_place = [float(right[truth == place].mean()) for place in np.unique(truth)]
-        found[name] = Learned(float(right.mean()), float(np.mean(by_place)))
+        found[name] = Classified(float(right.mean()), float(np.mean(by_place)))
     return found
 
 

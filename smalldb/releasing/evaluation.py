@@ -13,7 +13,7 @@ from smalldb.exact.numbers import Number, positive
 from smalldb.mechanisms import Neighbours, relation_of
 from smalldb.planning import workload_of
 from smalldb.releasing.baselines import baselines
-from smalldb.releasing.classifying import check_learning, column_named
+from smalldb.releasing.classifying import check_classifying, column_named
 from smalldb.releasing.distances import Distances, distances
 from smalldb.releasing.overview import feasible, overview, summary
 from smalldb.schema.arguments import SchemaLike, counted, schema_or_none
@@ -132,7 +132,7 @@ class Evaluation:
         real, relation = self.real_rows, relation_of(neighbours)
         chosen = None if target is None else column_named(real.domain, target)
         if chosen is not None:
-            check_learning()
+            check_classifying()
         tables = {SYNTHETIC: self.synthetic_rows}
         if epsilon is not None:
             tables |= baselines(real, positive(epsilon, "epsilon"), relation)

@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple, final
 
 from smalldb.accounting import Composition, compose_records
 from smalldb.exact.numbers import Number, as_fraction, as_text, positive, whole
+from smalldb.files import unfinished
 from smalldb.files.outputs import create, sync_folder
 from smalldb.mechanisms import relation_of
 
@@ -182,6 +183,7 @@ class Ledger:
                 if isinstance(error, OSError):
                     raise OSError(error.errno, error.strerror, self._path) from error
                 raise
+        unfinished.paid = True
         return made
 
     def pay(self, record: Mapping[str, Any]) -> str:

@@ -9,7 +9,7 @@ import pandas as pd
 
 from queries import Domain, Rows, Workload
 from queries.arrays import Floats, Integers
-from smalldb.releasing.classifying import Learned, learned
+from smalldb.releasing.classifying import Classified, classified
 from smalldb.releasing.correlations import ordered_columns, rank_correlations
 from smalldb.releasing.distances import MAX_VISITS, Distances, distances, visits
 
@@ -76,7 +76,7 @@ def overview(
         lines += _of_queries(name, workload, answers, real.n, table)
         lines += _of_correlations(name, real.domain, correlated, table)
     if target is not None:
-        lines += _of_learning(learned(real, tables, target))
+        lines += _of_classifiers(classified(real, tables, target))
     return pd.DataFrame(lines, columns=list(FIELDS))
 
 
@@ -139,7 +139,7 @@ def _of_correlations(name: str, domain: Domain, correlated: Floats, table: Rows)
     return [*lines, (name, "correlation_largest", ALL, float(off.max()))]
 
 
-def _of_learning(found: Mapping[str, Learned]) -> list[Line]:
+def _of_classifiers(found: Mapping[str, Classified]) -> list[Line]:
     lines: list[Line] = []
     for name, each in found.items():
         lines.append((name, "accuracy", ALL, each.accuracy))
