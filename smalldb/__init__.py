@@ -47,7 +47,8 @@ if TYPE_CHECKING:
     from smalldb.planning import Neighbours, Plan, plan
     from smalldb.releasing.evaluation import Evaluation, evaluate
     from smalldb.releasing.ledger import Ledger
-    from smalldb.releasing.release import Release, generate, release
+    from smalldb.releasing.release import generate, release
+    from smalldb.releasing.released import Release
     from smalldb.selection import Selection, select, selection_law
 else:
     # numpy and pandas take a second: they are imported with what needs them, after Ctrl-C is taken care of
@@ -58,7 +59,8 @@ else:
         "releasing.ledger": ("Ledger",),
         "planning": ("Neighbours", "Plan", "plan"),
         "exact.bits": ("BitSource",),
-        "releasing.release": ("Release", "generate", "release"),
+        "releasing.release": ("generate", "release"),
+        "releasing.released": ("Release",),
         "selection": ("Selection", "select", "selection_law"),
     }
 

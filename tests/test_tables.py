@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from queries import DataError, Domain, Rows
 from smalldb.schema import parse_schema
-from smalldb.schema.tables import read_columns, read_csv, read_domain, read_table, to_csv
+from smalldb.schema.tables import read_columns, read_csv, read_domain, read_table
+from smalldb.schema.writing import to_csv
 
 
 def read(tmp_path, text, *arguments):

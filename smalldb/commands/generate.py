@@ -18,7 +18,8 @@ from smalldb.releasing.evaluation import evaluate
 from smalldb.releasing.learning import learn, shared
 from smalldb.releasing.ledger import Account, Ledger
 from smalldb.releasing.record import Record, make_record
-from smalldb.releasing.release import Release, check_size, release
+from smalldb.releasing.release import check_size, release
+from smalldb.releasing.released import Release
 from smalldb.reporting.page import About, Comparison, page
 from smalldb.reporting.words import as_json, brief, tell
 from smalldb.schema.learned import Learned

@@ -12,7 +12,7 @@ from queries import Domain, Rows
 from smalldb.commands.options import Parser, split_names
 from smalldb.files.inputs import rereadable
 from smalldb.files.outputs import unchanged
-from smalldb.releasing.release import Release
+from smalldb.releasing.released import Release
 from smalldb.schema import Schema, read_schema
 from smalldb.schema.arguments import open_or_none
 from smalldb.schema.learned import OpenSchema
@@ -25,9 +25,8 @@ from smalldb.schema.tables import (
     read_domain,
     read_table,
     table_pieces,
-    to_csv,
-    written,
 )
+from smalldb.schema.writing import to_csv, written
 
 SUFFIXES = {"": "csv", ".csv": "csv", ".jsonl": "jsonl", ".parquet": "parquet", ".pq": "parquet"}
 

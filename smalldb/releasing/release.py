@@ -1,162 +1,32 @@
 """The data's whole way: from a table to a synthetic table and its record."""
 
-from collections.abc import Mapping
 from concurrent.futures import Executor
-from dataclasses import dataclass, replace
-from fractions import Fraction
-from typing import Any, TypeAlias, Unpack, assert_never, final, overload
+from dataclasses import replace
+from typing import Any, TypeAlias, Unpack, assert_never, overload
 
 import numpy as np
 import pandas as pd
 
 from queries import DataError, Domain, QueryClass, Rows, Workload
-from queries.domain import Bits
 from queries.frames import as_frame, as_given, universe_of
-from smalldb.counting import Census
 from smalldb.exact.bits import BitSource, bit_source
 from smalldb.exact.integers import uniform_permutation
 from smalldb.files.checkpoints import Folder
 from smalldb.mechanisms import MAX_N, Lasting, Neighbours, relation_of
 from smalldb.planning import Plan, Settings, plan
-from smalldb.releasing.evaluation import evaluate
 from smalldb.releasing.lasting import running_of
 from smalldb.releasing.learning import learn, shared
 from smalldb.releasing.ledger import Ledger
-from smalldb.releasing.record import Record, make_record
+from smalldb.releasing.record import make_record
+from smalldb.releasing.released import Confidential, Release
 from smalldb.schema import Schema
 from smalldb.schema.arguments import SchemaLike, counted, open_or_none
 from smalldb.schema.learned import OpenSchema
-from smalldb.showing import drawn as picture_of
-from smalldb.showing import in_notebook, reported
 
 Table: TypeAlias = Any
 """A table of pandas, Polars or Arrow, or `queries.Rows`."""
 
 EMPTY = "the table has no rows: nothing to release (under add-remove it may be empty)"
-
-
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Confidential:
-    """What the curator may look at and must not publish: computed from the data, on access.
-
-    Attributes
-    ----------
-    parts
-        What the mechanism tells, by name.
-    """
-
-    parts: Mapping[str, Any]
-    _workload: Workload
-    _real: Rows
-    _synthetic: Rows
-
-    def __repr__(self) -> str:
-        return "<Confidential: computed from the data>"
-
-    @property
-    def census(self) -> Census | None:
-        """How many candidates stand at each score; None for other mechanisms."""
-        return self.parts.get("census")
-
-    @property
-    def trials(self) -> int | None:
-        """Trials that rejection took; None for other mechanisms."""
-        return self.parts.get("trials")
-
-    @property
-    def max_error(self) -> float:
-        """The error of the release: max over the queries of |f(x) - f(y)|."""
-        return float(max(self._errors(), default=Fraction(0)))
-
-    @property
-    def errors(self) -> "pd.Series[float]":
-        """|f(x) - f(y)| of each query kept, by its label (0 where n = 0)."""
-        return pd.Series(list(map(float, self._errors())), index=list(self._workload.labels), dtype=float)
-
-    def _errors(self) -> tuple[Fraction, ...]:
-        if self._real.n == 0:  # such a table answers nothing
-            return (Fraction(0),) * self._workload.size
-        return evaluate(self._real, self._synthetic, self._workload).errors
-
-
-@final
-class Release:
-    """A synthetic table with its public record.
-
-    Attributes
-    ----------
-    data
-        The synthetic table. May be published.
-    record
-        What was done, guaranteed and provable. May be published.
-    plan
-        What was decided before the data were read, from public numbers alone.
-    places
-        The rows of `data` as places of the universe's columns, shape (m, C).
-    schema
-        What `data` was written by; None: the places are their own labels.
-    """
-
-    __slots__ = ("__confidential", "data", "places", "plan", "record", "schema")
-
-    def __init__(
-        self,
-        data: Any,
-        record: Record,
-        plan: Plan,
-        places: Bits,
-        schema: Schema | None = None,
-        confidential: Confidential | None = None,
-    ) -> None:
-        self.data = data
-        self.record = record
-        self.plan = plan
-        self.places = places
-        self.schema = schema
-        self.__confidential = confidential
-
-    def __repr__(self) -> str:
-        public = ("mechanism", "rows", "epsilon", "neighbours", "private")
-        return (
-            f"<Release: {', '.join(f'{key} {value}' for key, value in self.record.items() if key in public)}>"
-        )
-
-    def _repr_html_(self) -> str:
-        return in_notebook(self)
-
-    def __reduce__(self) -> tuple[type["Release"], tuple[Any, ...]]:
-        # what is private does not travel
-        return Release, (self.data, self.record, self.plan, self.places, self.schema)
-
-    def __getstate__(self) -> None:
-        return None
-
-    def plot(self) -> Any:
-        """Draw the shares of the synthetic rows: a picture that a notebook shows. Extra ``plot``."""
-        return picture_of(self)
-
-    def report(self, **choices: Any) -> str:
-        """Write the page about the release: HTML, for publication.
-
-        Parameters
-        ----------
-        choices
-            `title`, `publisher` and `table`, texts; `schema`, what the places stand for; `account`, what a
-            ledger says (`smalldb.reporting.page.About`).
-        """
-        return reported(self, **choices)
-
-    @property
-    def rows(self) -> Rows:
-        """The synthetic table as counted rows."""
-        return Rows.from_bits(self.plan.workload.domain, self.places)
-
-    @property
-    def confidential(self) -> Confidential:
-        """Numbers computed from the data, for the curator's eyes only; not in pickles and copies."""
-        if self.__confidential is None:
-            raise ValueError("the confidential part stays with the original release: this one is a copy")
-        return self.__confidential
 
 
 @overload

@@ -17,7 +17,7 @@ from smalldb.mechanisms import Neighbours, Request
 from smalldb.planning import Plan
 from smalldb.releasing.evaluation import Evaluation
 from smalldb.releasing.record import Record, make_record
-from smalldb.releasing.release import Release
+from smalldb.releasing.released import Release
 from smalldb.reporting.page.contents import bound_of
 from smalldb.reporting.page.shares import marginals
 from smalldb.reporting.plots import plot_evaluation, plot_laws, plot_shares

@@ -1,7 +1,6 @@
-"""Reading tables, and writing them."""
+"""Reading tables; `writing` writes them."""
 
 import csv
-import io
 import json
 import os
 import re
@@ -22,8 +21,8 @@ from smalldb.files.outputs import unchanged
 from smalldb.schema import Schema, plain
 from smalldb.schema.pieces import Piece, distinct, tally
 from smalldb.schema.sources import declared_dtypes, duckdb_dtypes, duckdb_pieces, parquet_pieces
+from smalldb.schema.writing import written as written
 
-FORMATS = ("csv", "jsonl", "parquet")
 CHUNK = 1 << 13  # lines of a CSV file that are read at a time
 
 _FIELDS = {"0": 0, "1": 1, "false": 0, "true": 1}  # what a yes/no field can hold
@@ -204,42 +203,6 @@ def read_columns(path: str, table: str | None = None) -> list[str] | dict[str, o
         if is_json_lines(path):
             return _json_names(_json_records(file), path)
         return [name.strip() for name in _header(_records(file), path)]
-
-
-def written(frame: pd.DataFrame, form: str) -> bytes:
-    """Write a decoded table: the content of a file in the format "csv", "jsonl" (JSON lines) or "parquet".
-
-    Gaps are empty fields in CSV and null in JSON lines; truth is true/false in both, dates are in ISO 8601.
-
-    Raises
-    ------
-    ValueError
-        Another format, or Parquet without pyarrow (the extra ``parquet``).
-    """
-    if form == "parquet":
-        try:
-            return frame.to_parquet(engine="pyarrow", index=False)
-        except ImportError as error:
-            raise ValueError("Parquet files need pyarrow: pip install 'smalldb[parquet]'") from error
-    if form not in FORMATS:
-        raise ValueError(f"a table is written as {', '.join(FORMATS)}, not {form!r}")
-    plain = frame.copy()
-    for name, column in frame.items():
-        if isinstance(column.dtype, np.dtype | pd.DatetimeTZDtype) and column.dtype.kind == "M":
-            plain[name] = column.dt.strftime("%Y-%m-%d")
-        elif column.dtype in ("bool", "boolean") and form == "csv":
-            plain[name] = column.map({True: "true", False: "false"})
-    if form == "csv":
-        return plain.to_csv(index=False, lineterminator="\n").encode()
-    return plain.to_json(orient="records", lines=True, force_ascii=False).encode()
-
-
-def to_csv(frame: pd.DataFrame, spelling: str = "0/1") -> str:
-    """Write a table as CSV text, its fields spelled "0/1" or "true/false"."""
-    spelled = frame.astype(int) if spelling == "0/1" else frame.replace({0: "false", 1: "true"})
-    buffer = io.StringIO()
-    spelled.to_csv(buffer, index=False, lineterminator="\n")
-    return buffer.getvalue()
 
 
 def _open(path: str) -> TextIO:

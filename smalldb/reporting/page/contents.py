@@ -10,7 +10,7 @@ from queries.frames import as_frame
 from smalldb.exact.numbers import as_text
 from smalldb.releasing.evaluation import joint_shares
 from smalldb.releasing.record import Record
-from smalldb.releasing.release import Release
+from smalldb.releasing.released import Release
 from smalldb.reporting.page.markup import element, folded, paragraph, section, table, text
 from smalldb.reporting.page.pictures import MAX_COLUMNS, bars, pairs
 from smalldb.reporting.page.shares import Marginal, association, marginals, pairs_covered, uncovered

@@ -3,7 +3,7 @@
 from importlib.resources import files
 from re import findall
 
-from smalldb.releasing.release import Release
+from smalldb.releasing.released import Release
 from smalldb.reporting.page.about import About
 from smalldb.reporting.page.comparing import BANNER, Comparison, compared
 from smalldb.reporting.page.contents import contents
