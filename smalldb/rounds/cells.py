@@ -2,22 +2,29 @@
 
 from collections.abc import Sequence
 from itertools import combinations
-from math import log
+from math import log, prod
+from typing import TypeVar
 
 import numpy as np
 
 from queries.arrays import Floats
 from queries.domain import Integers
+from smalldb.rounds.fitting import Factor, fit
 from smalldb.rounds.grouping import halved
 from smalldb.rounds.measuring import Measured
 from smalldb.rounds.modelling import Model, fitted
+from smalldb.rounds.passing import beliefs, build
 from smalldb.rounds.reading import read_column
 from smalldb.rounds.universe import Universe
+
+Cells = TypeVar("Cells", Integers, Floats)
 
 MOST_CELLS = 1 << 20
 SHAPES = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 100.0, 1000.0)  # of the negative binomial
 SWEEPS, ITERATIONS = 0, 60
 _CLEAR = 40.0  # a rate beyond which there is no noise to speak of
+_CERTAIN = 1e-9  # a variance of which the same holds
+_TOLD = 0.02  # of the noise, what a prior is taken to miss at least
 
 
 def read_cells(universe: Universe, measured: Measured, rate: float, total: int) -> Model:
@@ -26,8 +33,8 @@ def read_cells(universe: Universe, measured: Measured, rate: float, total: int) 
 
     First a log-linear model of the tables of two columns is fitted to sums of the released counts. Counts are
     negative binomial around what it expects, with the likeliest shape, and were seen with two-sided geometric
-    noise: their posterior means are taken. The tables of two columns are then fitted once more, with those
-    means as the base, so that shrinking cells does not move what sums of cells tell.
+    noise: their posterior means are taken. Their sums over columns and pairs of columns are moved to released
+    ones as far as the two differ by more than noise (`moved_to_sums`).
 
     Parameters
     ----------
@@ -45,11 +52,9 @@ def read_cells(universe: Universe, measured: Measured, rate: float, total: int) 
     for columns, allowed in universe.rules:
         possible &= allowed.reshape([s if c in columns else 1 for c, s in enumerate(universe.sizes)])
     seen = np.where(possible, measured.counts, 0)
-    masses = [_margin(seen, (c,)) for c in everything]
-    variances = [measured.variance * universe.cells / size for size in universe.sizes]
     read = [
-        read_column(mass, variance, total, ordered)
-        for mass, variance, ordered in zip(masses, variances, universe.ordered, strict=True)
+        read_column(_margin(seen, (c,)), measured.variance * universe.cells / size, total, ordered)
+        for c, (size, ordered) in enumerate(zip(universe.sizes, universe.ordered, strict=True))
     ]
     lifted = [_lifted(mass, total) for mass in read]
     groupings = [halved(mass, True, levels=0) for mass in lifted]
@@ -67,7 +72,7 @@ def read_cells(universe: Universe, measured: Measured, rate: float, total: int) 
     first = fitted(groupings, lifted, pairs, [(whole, zeros)], total, (), SWEEPS, ITERATIONS, alike=True)
     expected = np.maximum(_cells(first), 1e-300)[possible] * total
     counts, bounded = np.ascontiguousarray(seen[possible]), min(rate, _CLEAR)
-    best, means = -np.inf, expected
+    best, means, variances = -np.inf, expected, np.zeros(len(counts))
     for shape in SHAPES:
         heights = np.logaddexp(np.log(expected), log(shape))
         found, spread = np.empty(len(counts)), np.empty(len(counts))
@@ -75,25 +80,60 @@ def read_cells(universe: Universe, measured: Measured, rate: float, total: int) 
         likelihood += shape * float((log(shape) - heights).sum())
         if likelihood <= best:
             break
-        best, means = likelihood, found
-    base = np.full(universe.sizes, -np.inf)
-    base[possible] = np.log(np.maximum(means, 1e-12) / total)
-    return fitted(
-        groupings,
-        lifted,
-        pairs,
-        [(whole, base)],
-        total,
-        (),
-        SWEEPS,
-        ITERATIONS,
-        independent=False,
-        alike=True,
-    )
+        best, means, variances = likelihood, found, spread
+    believed, doubt = np.zeros(universe.sizes), np.zeros(universe.sizes)
+    believed[possible] = np.maximum(means, 1e-12)
+    believed *= total / believed.sum()
+    doubt[possible] = variances
+    return moved_to_sums(believed, doubt, seen, measured.variance)
 
 
-def _margin(cells: Integers, columns: Sequence[int]) -> Integers:
-    sums: Integers = cells.sum(axis=tuple(a for a in range(cells.ndim) if a not in columns))
+def moved_to_sums(believed: Floats, doubt: Floats, seen: Integers, variance: float) -> Model:
+    """
+    Return the distribution of posterior means, with sums moved to released ones where those tell more.
+
+    Where the prior holds, a released sum and a sum of posterior means differ by noise alone, of the variance
+    of the noise less that of the posterior: then moving would bring the noise back. What they differ by
+    beyond that is what the prior missed. Each table of one or two columns is held as closely as that says.
+
+    Parameters
+    ----------
+    believed
+        Posterior means of all cells; 0 where no row can be.
+    doubt
+        Their posterior variances.
+    seen
+        The released counts.
+    variance
+        Of the noise of each.
+    """
+    everything, total = tuple(range(believed.ndim)), float(believed.sum())
+    groupings = [halved(np.ones(size), True, levels=0) for size in believed.shape]
+    whole = tuple((c, groupings[c].finest) for c in everything)
+    scopes, factors = [], []
+    for columns in (*combinations(everything, 1), *combinations(everything, 2)):
+        here, beyond = _margin(believed, columns), _margin(seen - believed, columns)
+        for axis in range(beyond.ndim):  # what the tables of fewer columns say is theirs
+            beyond = beyond - beyond.mean(axis=axis, keepdims=True)
+        noise = max(variance * believed.size / here.size, _CERTAIN)
+        freedom = prod(size - 1 for size in here.shape)
+        left = max(noise - float(_margin(doubt, columns).mean()), 0.0)
+        missed = max(float((beyond**2).sum()) - left * freedom, _TOLD * noise * freedom)
+        # as in `modelling.factor_of`, the ridge is mu noise / s where mu rows are believed; with a variance s
+        # of c mu for what was missed there, it is the same for all cells
+        ridge = noise * float(np.maximum(here, 1.0).sum()) / missed
+        scopes.append(tuple(whole[c] for c in columns))
+        factors.append(Factor(np.zeros(here.shape), (here + beyond, np.full(here.shape, ridge))))
+    with np.errstate(divide="ignore"):
+        factors.append(Factor(np.log(believed / total), None))
+    tree = build([*scopes, whole], groupings)
+    found = fit(tree, factors, total, [None] * len(scopes), SWEEPS, ITERATIONS)
+    probabilities, _ = beliefs(tree, [*found, factors[-1].base])
+    return Model(tree, tuple(probabilities), tuple(found))
+
+
+def _margin(cells: Cells, columns: Sequence[int]) -> Cells:
+    sums: Cells = cells.sum(axis=tuple(a for a in range(cells.ndim) if a not in columns))
     return sums
 
 

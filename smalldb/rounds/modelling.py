@@ -79,7 +79,6 @@ def fitted(
     start: Sequence[Floats],
     sweeps: int,
     iterations: int,
-    independent: bool = True,
     alike: bool = False,
 ) -> Model:
     """
@@ -95,15 +94,12 @@ def fitted(
         Coefficients of an earlier model of the same columns and the first of the tables.
     sweeps, iterations
         See `fitting.fit`.
-    independent
-        Whether the model without coefficients has the columns' counts, independent of each other; else it
-        has only the weights of `fixed`.
     alike
         See `reading.signal`.
     """
     tree = build(scopes_of(groupings, [t.scope for t in tables], fixed), groupings)
     ranked = [mass[g.order] for mass, g in zip(columns, groupings, strict=True)]
-    factors = [Factor(np.log(mass / total) * independent, (mass, np.full(len(mass), OWN))) for mass in ranked]
+    factors = [Factor(np.log(mass / total), (mass, np.full(len(mass), OWN))) for mass in ranked]
     factors += [factor_of(table, ranked, groupings, total, alike) for table in tables]
     factors += [Factor(weights, None) for _, weights in fixed]
     known = [*start, *[None] * (len(columns) + len(tables) - len(start))]
