@@ -15,32 +15,26 @@ import resource
 import time
 from fractions import Fraction
 from itertools import combinations
-from math import prod
 
 import numpy as np
 import pandas as pd
+from beside import MOST, distances
 
 from smalldb.exact.bits import SeededBits
 from smalldb.exact.integers import two_sided_geometric
 from smalldb.rounds import Universe, checked, plan_rounds, release_rounds
 from smalldb.rounds.reading import on_simplex
 
-MOST = {1: 10**6, 2: 10_000, 3: 100_000}
-
-
-def share(places, sizes, table):
-    codes = np.ravel_multi_index([places[:, c] for c in table], [sizes[c] for c in table])
-    return np.bincount(codes, minlength=prod(sizes[c] for c in table)) / len(places)
-
-
-def distances(one, other, sizes, width):
-    tables = [t for t in combinations(range(len(sizes)), width) if prod(sizes[c] for c in t) <= MOST[width]]
-    return np.array([np.abs(share(one, sizes, t) - share(other, sizes, t)).sum() / 2 for t in tables])
-
 
 def told(places, made, sizes):
     one, two, three = (distances(places, made, sizes, width) for width in (1, 2, 3))
     return [one.mean(), two.mean(), two.max(), three.mean()]
+
+
+def universe_of(sizes, ordered):
+    """The columns, some of which have an order; the workload is all tables of two of up to 10,000 cells."""
+    tables = tuple(t for t in combinations(range(len(sizes)), 2) if sizes[t[0]] * sizes[t[1]] <= MOST[2])
+    return Universe(tuple(sizes), tuple(c in ordered for c in range(len(sizes))), tables, (1,) * len(tables))
 
 
 def ours(places, universe, epsilon, delta, replaced, seed, times=1):
@@ -104,9 +98,7 @@ def main():
     with open(given.sizes, encoding="utf-8") as file:
         known = json.load(file)
     places, sizes = frame[names].to_numpy(), tuple(known[name] for name in names)
-    tables = tuple(t for t in combinations(range(len(sizes)), 2) if sizes[t[0]] * sizes[t[1]] <= MOST[2])
-    ordered = tuple(name in given.ordered for name in names)
-    universe = Universe(sizes, ordered, tables, (1,) * len(tables))
+    universe = universe_of(sizes, [c for c, name in enumerate(names) if name in given.ordered])
     replaced = given.replace_one
     if given.times:
         by_counts(places, universe, given)
