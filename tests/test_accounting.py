@@ -763,3 +763,66 @@ def test_nothing_overflows(epsilon, releases, bounded_range):
     made = compose(epsilon=epsilon, releases=releases, delta="1e-12", bounded_range=bounded_range)
     assert 0 <= made.epsilon <= float(Fraction(epsilon)) * releases
     assert not made.table["epsilon"].isna().any()
+
+
+# Top-k of an unknown domain
+
+
+def limited_domain(counts, k, known, epsilon, margin):
+    """The law of the ranked list, by peeling among the known elements and the sentinel (None)."""
+    order = sorted(range(len(counts)), key=lambda i: -counts[i])
+    weights = {i: math.exp(epsilon * counts[i]) for i in order[:known] if counts[i]}
+    weights[None] = math.exp(epsilon * (counts[order[known]] + margin))
+    law = {}
+
+    def peel(drawn, chance):
+        if len(drawn) == k or drawn[-1:] == (None,):
+            law[drawn] = law.get(drawn, 0) + chance
+            return
+        left = {i: weight for i, weight in weights.items() if i not in drawn}
+        for i, weight in left.items():
+            peel((*drawn, i), chance * weight / sum(left.values()))
+
+    peel((), 1)
+    return law
+
+
+def worst_excess(k, known, epsilon, margin, total):
+    """The largest sum of (P - e^total P')+ over neighbours of four elements with counts up to 3."""
+    worst = 0
+    laws = {
+        counts: limited_domain(counts, k, known, epsilon, margin) for counts in product(range(4), repeat=4)
+    }
+    for counts, law in laws.items():
+        for row in product((0, 1), repeat=4):
+            more = tuple(map(sum, zip(counts, row, strict=True)))
+            if more in laws:
+                for one, two in ((law, laws[more]), (laws[more], law)):
+                    worst = max(
+                        worst, sum(max(0, p - math.exp(total) * two.get(o, 0)) for o, p in one.items())
+                    )
+    return worst
+
+
+@pytest.mark.parametrize("k, known", [(1, 1), (1, 2), (2, 2), (2, 3)])
+@pytest.mark.parametrize("epsilon, delta", [("1/2", "0.2"), (2, "0.01")])
+def test_an_unknown_domain_loses_no_more(k, known, epsilon, delta):
+    found = accounting.unknown_domain_top_k(k=k, known=known, epsilon=epsilon, delta=delta)
+    each = float(Fraction(epsilon))
+    assert found.margin == pytest.approx(1 + math.log(2 * known / float(delta)) / each, rel=1e-12)
+    assert found.delta == Fraction(delta)
+    lost = worst_excess(k, known, each, found.margin, found.epsilon)
+    assert 0 < lost <= float(delta)
+    # without its margin the sentinel would not hide who is known
+    assert worst_excess(k, known, each, 0, found.epsilon) > float(delta)
+
+
+def test_an_unknown_domain_asks_for_a_delta_and_enough_counts():
+    given = {"k": 2, "known": 5, "epsilon": 1, "delta": "1e-6"}
+    with pytest.raises(ValueError, match="k must be at most"):
+        accounting.unknown_domain_top_k(**given | {"known": 1})
+    with pytest.raises(ValueError, match="delta must be"):
+        accounting.unknown_domain_top_k(**given | {"delta": 0})
+    loose, tight = (accounting.unknown_domain_top_k(**given | {"delta": d}) for d in ("1e-3", "1e-9"))
+    assert loose.margin < tight.margin
+    assert loose.epsilon < tight.epsilon or tight.epsilon == pytest.approx(2)

@@ -156,3 +156,16 @@ def test_a_program_that_is_not_solved_is_no_bound(monkeypatch):
     monkeypatch.setattr("scipy.optimize.linprog", lambda *given, **named: SimpleNamespace(success=False))
     with pytest.raises(ValueError, match="was not solved"):
         minimax(A, "conjunctions:1", n=2, epsilon=1, rows=1)
+
+
+@pytest.mark.parametrize("moves", [1, 10**40])
+@pytest.mark.parametrize("epsilon", ["1e-300", "1e-9", 50, 10**18, 10**40])
+@pytest.mark.parametrize("apart", [2, 10**9, 10**400])
+def test_extreme_numbers_have_means_too(apart, epsilon, moves):
+    """Quick, and never above h / (2 n) / (1 + e^(epsilon h) / (M - 1)) at its best h."""
+    for n in (1, 1000, 10**40):
+        found = bounds.packing_mean(n=n, apart=apart, epsilon=epsilon, moves=moves)
+        rate, most = float(Fraction(epsilon) * moves), math.log(apart - 1)
+        near = [1, n, *(min(n, max(1, round(most * step / 16 / rate))) for step in range(1, 18))]
+        tried = [h / (2 * n) / (1 + math.exp(min(rate * h - most, 700))) for h in near]
+        assert max(tried) * (1 - 1e-9) <= found <= 0.5 or max(tried) < 1e-300

@@ -32,6 +32,7 @@ SETTINGS = {
     "good": 1,
     "bad": 4,
     "gap": 0.2,
+    "apart": 16,
     "candidates": "multisets",
 }
 CLOSED = [name for name in CALCULATORS if not name.startswith(("sharp_", "best_rows", "vc_rows"))]

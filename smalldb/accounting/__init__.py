@@ -9,10 +9,12 @@ from smalldb.accounting.adaptive import adaptive_delta
 from smalldb.accounting.composing import Composition, compose, compose_records, most_releases, per_release
 from smalldb.accounting.deltas import delta, gaussian_limit
 from smalldb.accounting.oneshot import OneShot, one_shot_top_k
+from smalldb.accounting.unknown import UnknownDomain, unknown_domain_top_k
 
 __all__ = [
     "Composition",
     "OneShot",
+    "UnknownDomain",
     "adaptive_delta",
     "compose",
     "compose_records",
@@ -21,4 +23,5 @@ __all__ = [
     "most_releases",
     "one_shot_top_k",
     "per_release",
+    "unknown_domain_top_k",
 ]

@@ -25,6 +25,9 @@ DEFINITIONS = {
     "dimension": ("int", "V, the VC dimension of the queries, at least 1."),
     "attributes": ("int", "k, yes/no attributes of a row: N = 2^k."),
     "candidates": ('{"multisets", "tuples"}', "Which small databases are drawn from."),
+    "apart": ("int", "M, how many cells the queries tell apart (`cells_apart` counts them), at least 1."),
+    "distance": ("exact number", "By how much some query tells two of the cells apart: 1 for 0/1 queries."),
+    "moves": ("int", "Neighbours that a replacement takes: 1, or 2 for add-remove."),
     "method": ('{"least", "hoeffding", "rounding", "binomial"}', "How OPT is bounded, as for `opt`."),
 }
 """The settings by name: type and meaning, for the docstrings of all calculators."""

@@ -8,10 +8,10 @@ bound on OPT for every table, and a count of 1, are public.
 """
 
 from fractions import Fraction
-from math import exp, log
 
 from smalldb.bounds.arguments import numbers, share, sizes
 from smalldb.bounds.calculators import calculator
+from smalldb.bounds.search import lambert
 from smalldb.exact.enclosures import Log, Real, round_up
 from smalldb.exact.numbers import Number, as_fraction, positive, whole
 
@@ -149,11 +149,7 @@ def _at_most(total: int, count: int, name: str) -> None:
 
 def _above_root(level: Real) -> Real:
     """Return a number above the u with u + e^u = level, by some 30 digits of it."""
-    goal = float(level.high)
-    u = goal if goal < 1 else log(goal)
-    for _ in range(8):
-        u -= (u + exp(u) - goal) / (1 + exp(u))
     # u + e^u is convex: a tangent lies below it, and meets the level above the root
-    start = Real.of(Fraction(u), level.digits)
+    start = Real.of(Fraction(lambert(float(level.high))), level.digits)
     slope = start.exp() + 1
     return start - (start + start.exp() - level) / slope

@@ -8,37 +8,34 @@ below a" exclude each other, and each loses at most a factor exp(epsilon h) betw
 and Talwar, STOC 2010).
 """
 
+from decimal import Decimal
 from fractions import Fraction
-from math import inf, nextafter
+from math import exp, inf, nextafter
 
 import numpy as np
 
 from queries import Workload
 from smalldb.bounds.arguments import numbers, sizes
-from smalldb.bounds.search import valley
+from smalldb.bounds.calculators import calculator
+from smalldb.bounds.search import lambert
 from smalldb.exact.enclosures import Log, Real, ceiling
 from smalldb.exact.numbers import Number, as_fraction
 
 MOST_ENTRIES = 1 << 22
+NOTHING = 800  # e^-800 is below all floats
 
 
+@calculator
 def packing(
     *, n: int, apart: int, epsilon: Number, beta: Number, distance: Number = 1, moves: int = 1
 ) -> float:
     """
     Return an error that every epsilon-DP mechanism reaches on some table of n rows, with probability > beta.
 
+    Equation (29) of `docs/theory.md`.
+
     The tables all succeed with probability 1 - beta only if (1 - beta) (1 + (M - 1) exp(-epsilon h)) <= 1;
     the largest h <= n that this excludes. Rounded down; 0 where nothing is excluded.
-
-    Parameters
-    ----------
-    apart
-        M: how many cells the queries tell apart, as `cells_apart` counts them.
-    distance
-        By how much, in (0, 1]; 1 for 0/1 queries.
-    moves
-        Neighbours that a replacement takes: 1, or 2 for add-remove.
 
     Examples
     --------
@@ -52,12 +49,15 @@ def packing(
     return _down(_distance(distance) * min(n, moved) / (2 * n))
 
 
+@calculator
 def packing_mean(*, n: int, apart: int, epsilon: Number, distance: Number = 1, moves: int = 1) -> float:
     """
     Return a mean error that every epsilon-DP mechanism reaches on some table of n rows.
 
+    Equation (30) of `docs/theory.md`.
+
     The largest over h of a (1 - 1 / (1 + (M - 1) exp(-epsilon h))): the mean over the M tables of the
-    probability of an error below a is no more than that fraction. Rounded down. Parameters as for `packing`.
+    probability of an error below a is no more than that fraction. Rounded down.
 
     Examples
     --------
@@ -70,13 +70,18 @@ def packing_mean(*, n: int, apart: int, epsilon: Number, distance: Number = 1, m
     if apart == 1:
         return 0.0
 
-    def mean(moved: int) -> Real:
-        grown = Real.of(epsilon * moves * moved, Log().digits).exp() * Fraction(1, apart - 1) + 1
-        return Real.of(width * moved / (2 * n), Log().digits) / grown
+    ln, step = Log(), epsilon * moves
+    odds = ln(apart - 1)
+    if (odds - step).high < -NOTHING:
+        return 0.0
 
-    # h / (1 + c e^(epsilon h)) rises and then falls
-    best = valley(lambda moved: -mean(moved).low, 1, n)
-    return _down(Fraction(mean(best).low))
+    def mean(moved: int) -> Decimal:
+        weight = (step * moved - odds).exp() + 1
+        return (Real.of(width * moved / (2 * n), ln.digits) / weight).low
+
+    # h / (1 + e^(step h) / (M - 1)) is largest where step h = 1 + W((M - 1) / e)
+    best = int((1 + Fraction(exp(lambert(float(odds.low) - 1)))) / step)
+    return _down(Fraction(max(mean(min(max(1, moved), n)) for moved in (best, best + 1))))
 
 
 def cells_apart(workload: Workload) -> int:

@@ -11,20 +11,27 @@ falls by at least (g^2 - v^2) / 4, where g = q(b) - q(a) and v = m - q(b), since
 
 from collections.abc import Callable
 from fractions import Fraction
+from math import log, sqrt
+from typing import Any
 
 from smalldb.bounds.arguments import numbers, sizes
+from smalldb.bounds.calculators import calculator
 from smalldb.bounds.search import valley
 from smalldb.exact.enclosures import Log, Real, round_up
 from smalldb.exact.numbers import Number, positive
 
 MOST_ROUNDS = 10**6
+LARGE = Fraction(10**300)
 
 
+@calculator
 def mwem(
     *, n: int, cells: int, queries: int, epsilon: Number, beta: Number, rounds: int | None = None
 ) -> float:
     """
     Return the error of MWEM (Hardt, Ligett and McSherry 2012), exceeded with probability at most beta.
+
+    Equation (31) of `docs/theory.md`.
 
     Each of T rounds selects a query by the exponential mechanism and measures it with Laplace noise, at
     epsilon / (2 T) each. With probability 1 - beta all selected queries are within
@@ -46,19 +53,21 @@ def mwem(
     n, cells, queries = sizes(n=n, cells=cells, queries=queries)
     epsilon, beta = numbers(epsilon=epsilon, beta=beta)
 
-    def error(ln: Log, rounds: int) -> Real:
-        price = 2 * rounds / (epsilon * n)
+    def error(rounds: int, price: Any, ln: Any, root: Any) -> Any:
         selected = 2 * price * ln(2 * rounds * queries / beta)
-        return _learned(ln, cells, rounds, price * ln(2 * rounds / beta)) + selected
+        return root(_squared(ln, cells, rounds, price * ln(2 * rounds / beta))) + selected
 
-    return _best(error, cells, queries, rounds)
+    return _best(error, 2 / (epsilon * n), cells, queries, rounds)
 
 
+@calculator
 def private_multiplicative_weights(
     *, n: int, cells: int, queries: int, epsilon: Number, beta: Number, rounds: int | None = None
 ) -> float:
     """
     Return the error of private multiplicative weights (Hardt and Rothblum 2010); queries come one by one.
+
+    Equation (32) of `docs/theory.md`.
 
     Sparse vectors find the queries on which the present distribution errs by more than a threshold, up to T
     of them, and measure each with Laplace noise (Dwork and Roth 2014, algorithm 12), both at epsilon / (2 T).
@@ -74,17 +83,19 @@ def private_multiplicative_weights(
     n, cells, queries = sizes(n=n, cells=cells, queries=queries)
     epsilon, beta = numbers(epsilon=epsilon, beta=beta)
 
-    def error(ln: Log, rounds: int) -> Real:
-        price = 2 * rounds / (epsilon * n)
+    def error(rounds: int, price: Any, ln: Any, root: Any) -> Any:
         compared = 2 * price * ln(3 * rounds / beta) + 4 * price * ln(3 * (queries + rounds) / beta)
-        return _learned(ln, cells, rounds, price * ln(3 * rounds / beta)) + 2 * compared
+        return root(_squared(ln, cells, rounds, price * ln(3 * rounds / beta))) + 2 * compared
 
-    return _best(error, cells, queries, rounds)
+    return _best(error, 2 / (epsilon * n), cells, queries, rounds)
 
 
+@calculator
 def laplace_answers_tail(*, n: int, queries: int, epsilon: Number, beta: Number) -> float:
     """
     Return the error that Laplace noise on each of J answers exceeds with probability beta, exactly.
+
+    Equation (33) of `docs/theory.md`.
 
     -b ln(1 - (1 - beta)^(1/J)), b = J / (epsilon n): the largest of J exponentials. No queries: 0. Where the
     digits end, (1 - beta)^(1/J) is at most 1 - beta / J, so that b ln(J / beta) serves.
@@ -104,11 +115,14 @@ def laplace_answers_tail(*, n: int, queries: int, epsilon: Number, beta: Number)
     return round_up(-1 * least.ln() * scale)
 
 
+@calculator
 def laplace_histogram_tail(
     *, n: int, cells: int, queries: int, epsilon: Number, beta: Number, support: object = None
 ) -> float:
     """
     Bound the error where each cell's count gets Laplace noise, exceeded with probability at most beta.
+
+    Equation (33) of `docs/theory.md`.
 
     sqrt(4 b^2 S t) + b t, b = 2 / (epsilon n), t = ln(2 J / beta), S as in `laplace_histogram`: each sum of
     noises is sub-gamma, of which that is the tail exp(-t) (Boucheron, Lugosi and Massart 2013, section 2.4).
@@ -122,14 +136,28 @@ def laplace_histogram_tail(
     return round_up((4 * squares * tail).sqrt() * scale + scale * tail)
 
 
-def _learned(ln: Log, cells: int, rounds: int, noise: Real) -> Real:
-    """Enclose sqrt(4 ln N / T + v^2): T times an error of more would bring the distance below 0."""
-    return (4 * ln(cells) / rounds + noise * noise).sqrt()
+def _squared(ln: Any, cells: int, rounds: int, noise: Any) -> Any:
+    """Return 4 ln N / T + v^2: T times a larger error, squared, would bring the distance below 0."""
+    return 4 * ln(Fraction(cells)) / rounds + noise * noise
 
 
-def _best(error: Callable[[Log, int], Real], cells: int, queries: int, rounds: int | None) -> float:
-    ln = Log()
+def _best(
+    error: Callable[[int, Any, Any, Any], Any], unit: Fraction, cells: int, queries: int, rounds: int | None
+) -> float:
+    """
+    Round the error up; by default at its best rounds, which floats find.
+
+    `error` takes T, T units, a logarithm and a root.
+    """
+    if cells == 1 or not queries:
+        return 0.0
     if rounds is None:
-        rounds = valley(lambda rounds: error(ln, rounds).high, 1, MOST_ROUNDS) if queries else 1
+        about = float(min(unit, LARGE))
+        rounds = valley(lambda rounds: error(rounds, rounds * about, _ln, sqrt), 1, MOST_ROUNDS)
     (rounds,) = sizes(rounds=rounds)
-    return round_up(error(ln, rounds)) if queries and cells > 1 else 0.0
+    return round_up(error(rounds, rounds * unit, Log(), Real.sqrt))
+
+
+def _ln(x: Fraction) -> float:
+    """Return about ln x of a number of any size."""
+    return log(x.numerator) - log(x.denominator)

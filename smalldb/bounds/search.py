@@ -2,6 +2,10 @@
 
 from collections.abc import Callable
 from decimal import Decimal
+from math import exp, log
+from typing import TypeVar
+
+Height = TypeVar("Height", Decimal, float)
 
 
 def last_where(holds: Callable[[int], bool], last: int | None) -> int:
@@ -16,7 +20,7 @@ def last_where(holds: Callable[[int], bool], last: int | None) -> int:
     return below
 
 
-def valley(height: Callable[[int], Decimal], first: int, last: int | None) -> int:
+def valley(height: Callable[[int], Height], first: int, last: int | None) -> int:
     """Return the least m in first..last at the bottom of `height`, which falls and then rises."""
     low, step = first, 1
     while (last is None or low + step <= last) and height(low + step) < height(low + step - 1):
@@ -26,3 +30,11 @@ def valley(height: Callable[[int], Decimal], first: int, last: int | None) -> in
         middle = (low + high) // 2
         low, high = (middle + 1, high) if height(middle + 1) < height(middle) else (low, middle)
     return low
+
+
+def lambert(level: float) -> float:
+    """Return about the u with u + e^u = level: e^u is Lambert's W(e^level)."""
+    u = level if level < 1 else log(level)
+    for _ in range(8):
+        u -= (u + exp(u) - level) / (1 + exp(u))
+    return u
