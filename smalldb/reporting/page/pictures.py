@@ -67,9 +67,9 @@ def bars(
             spelled += " not covered" if ends is None else f" ({_outward(*ends)})"
         said.append(f"{label}: {spelled}")
         lines = _lines(label, whiskers is not None)
-        for line, part in enumerate(lines):
+        for place, part in enumerate(lines):
             if part:
-                marks.append(element("text", text(part), x=0, y=tops[i] + HIGH * line + 14))
+                marks.append(element("text", text(part), x=0, y=tops[i] + HIGH * place + 14))
         top = tops[i] + HIGH * (len(lines) - 1)
         marks.append(element("text", text(spelled), x=WIDTH, y=top + 14, class_="value"))
         marks.append(element("rect", x=0, y=top + 20, width=WIDTH, height=12, class_="ground"))
