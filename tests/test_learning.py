@@ -20,7 +20,7 @@ from smalldb.releasing.evaluation import evaluate
 from smalldb.releasing.learning import frequent, quantiles, threshold
 from smalldb.releasing.ledger import Ledger
 from smalldb.releasing.record import record_schema
-from smalldb.schema import Cuts, Schema, parse_schema
+from smalldb.schema import Cuts, Schema, parse_schema, read_schema
 from smalldb.schema.learned import OpenSchema
 
 TOWN = 'columns.town = { kind = "categories", values = "learn", share = "1/10", unknown = "other" }\n'
@@ -218,6 +218,28 @@ def test_the_command_learns_and_the_ledger_is_spent_first(tmp_path, monkeypatch,
     assert "secret" not in (tmp_path / "some.csv").read_text()
     code, _, err = called(capfd, "schema", "show", "s.toml")
     assert (code, "learns its places" in err) == (2, True)
+
+
+def test_the_places_that_were_learned_can_be_written_out_for_later_commands(tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    FRAME.to_csv("data.csv", index=False)
+    rule = 'valid = "flag | ~flag"\n'
+    (tmp_path / "s.toml").write_text(rule + TOWN + PAY + FLAG)
+    given = ["generate", "data.csv", "--schema", "s.toml", "--epsilon", "1", "--delta", "1e-6"]
+    given += ["-o", "out.csv"]
+    code, _, err = called(capfd, *given, "--schema-out", "closed.toml", "--record", "r.json", "--seed", "1")
+    assert code == 0, err
+    closed, record = read_schema("closed.toml"), json.loads((tmp_path / "r.json").read_text())
+    places = [{"name": c.name, "places": list(c.labels)} for c in closed.domain.columns]
+    assert places == record["universe"]["columns"]
+    assert closed.valid == "flag | ~flag"
+    assert "learn" not in (tmp_path / "closed.toml").read_text()
+    again = ("evaluate", "data.csv", "out.csv", "--schema", "closed.toml", "--record", "r.json")
+    assert called(capfd, *again)[0] == 0
+    code, _, err = called(capfd, *given[:3], "closed.toml", *given[4:], "--schema-out", "x.toml")
+    assert (code, "--schema-out is for a schema that learns places" in err) == (2, True)
+    code, _, err = called(capfd, *given, "--schema-out", "s.toml")
+    assert (code, "an output would replace an input" in err) == (2, True)
 
 
 def test_the_ledger_books_what_the_record_says(tmp_path):

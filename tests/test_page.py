@@ -471,3 +471,37 @@ def test_a_table_of_people_goes_to_a_page_that_a_browser_reads(examples, tmp_pat
         assert [label for label, _ in listed] == list(expected)
         told = [float(number.split()[0]) / 100 for _, number in listed]
         assert told == pytest.approx(list(expected.values()), abs=0.00051)
+
+
+def test_no_label_of_a_share_is_cut():
+    """Bins drop the name that stands above them; what is long is broken into lines, never cut."""
+    income = "Monthly net income of the household, self-reported"
+    answers = ["none of the above, or prefers not to say", "東京都特別区部東京都特別区部東京都", "x" * 60]
+    schema = parse_schema(
+        f'[columns."{income}"]\nkind = "cuts"\nrange = [0, 3000000]\nbins = 3\n'
+        f'[columns."<="]\nkind = "categories"\nvalues = {answers}\n'
+        '[columns.yes]\nkind = "bool"\n'
+    )
+    frame = pd.DataFrame({income: [1, 2000000], "<=": answers[:2], "yes": [True, False]})
+    text = page(smalldb.release(frame, schema=schema, epsilon=1, rows=40), schema)
+    drawn = [html.unescape(found) for found in re.findall(r"<text x=\"0\"[^>]*>([^<]*)</text>", text)]
+    for label in ("...<1000000", "1000000<=...<2000000", "...>=2000000", "no", "yes"):
+        assert label in drawn
+    together = "".join(drawn).replace(" ", "")
+    assert all(answer.replace(" ", "") in together for answer in answers)
+    listed = text[text.index('id="machine"') : text.index('id="record"')]
+    assert "<td>bool</td>" in listed and f"{income}&lt;1000000" not in listed
+
+
+def test_cards_of_long_labels_still_fit_on_a_sheet():
+    labels = [f"value {i} of those that are too long for a line" for i in range(30)]
+    short = [f"{i}" for i in range(30)]
+    for names, cards in ((short, 2), (labels, 3)):
+        schema = parse_schema(
+            f'[columns.a]\nkind = "categories"\nvalues = {names}\n[columns.b]\nkind = "bool"\n'
+        )
+        frame = pd.DataFrame({"a": names, "b": True})
+        text = page(smalldb.release(frame, schema=schema, epsilon=1, rows=40), schema)
+        boxes = [int(h) for h in re.findall(r'viewBox="0 0 300 (\d+)" role', text)]
+        assert len(boxes) == cards + 1
+        assert max(boxes) <= 800

@@ -3,9 +3,13 @@
 import re
 from fractions import Fraction
 
+import numpy as np
 import pytest
 from calling import called
 
+from queries import Column, Domain, Rows
+from smalldb.reporting.page.shares import marginals
+from smalldb.reporting.plots import plot_evaluation, plot_shares
 from smalldb.reporting.plots_base import number
 from smalldb.reporting.plots_bounds import Setting, plot_bounds
 
@@ -107,3 +111,14 @@ def test_the_audit_tells_the_error(capfd):
     assert code == 0
     assert "error over all 5 tables of 4 rows" in out
     assert '"error": {' in called(capfd, *COMMANDS["audit"], "--error", "--json")[1]
+
+
+def test_pictures_of_long_names_keep_their_room():
+    pytest.importorskip("matplotlib")
+    name = "the income of all people of the household, before taxes, in the currency of the country"
+    domain = Domain([Column(name, [f"{i} as somebody once said of {name}" for i in range(9)]), "a"])
+    rows = Rows.from_places(domain, np.arange(18).reshape(9, 2) % 2)
+    for drawn in (plot_shares(marginals(rows), "svg"), plot_evaluation(rows, rows, "svg")):  # no warning
+        labels = re.findall(r"<text[^>]*>([^<]*)</text>", drawn.decode())
+        assert max(map(len, labels)) <= 60
+        assert any("..." in label and label.endswith("the country") for label in labels)

@@ -2,16 +2,19 @@
 
 import io
 import json
+import tomllib
+from decimal import Decimal
 
 import pandas as pd
 import pytest
 from calling import called
 
-from smalldb.schema import parse_schema
+from smalldb.schema import as_schema, parse_schema, read_schema
+from smalldb.schema.arguments import open_or_none
 from smalldb.schema.asking import ask_schema
 from smalldb.schema.checking import check_table
 from smalldb.schema.codebook import read_codebook
-from smalldb.schema.drafting import HEAD, draft_schema
+from smalldb.schema.drafting import HEAD, draft_schema, schema_text
 from smalldb.schema.tables import table_pieces
 
 SCHEMA = """
@@ -210,3 +213,32 @@ def test_json_lines_with_a_number_format_are_refused(tmp_path):
     text = 'columns.x = { kind = "cuts", cuts = [100], range = [0, 999], decimal = ",", thousands = "." }'
     with pytest.raises(ValueError, match="JSON lines write numbers plainly: leave decimal and thousands out"):
         table_pieces(str(path), parse_schema(text))
+
+
+def test_a_schema_is_written_as_it_was_read():
+    given = {
+        "valid": ["a", "~b"],
+        "ignore": ['x "y"', "*"],
+        "columns": {
+            "over 40": {"kind": "bool", "missing": True, "true": [1], "false": [0]},
+            "town": {"kind": "categories", "values": ["ż\x7f"], "groups": {"a b": ["c"], "d": [1, 2]}},
+            "pay": {"kind": "cuts", "cuts": [Decimal("0.10"), Decimal("1E+5")], "unknown": "missing"},
+        },
+    }
+    assert tomllib.loads(schema_text(given), parse_float=Decimal) == given
+
+
+def test_a_fault_of_many_columns_is_said_once(tmp_path, capfd):
+    (tmp_path / "data.csv").write_text("a,b b,c\n1,2,3\n")
+    draft = tmp_path / "draft.toml"
+    called(capfd, "schema", "init", tmp_path / "data.csv", "-o", draft)
+    code, _, err = called(capfd, "schema", "show", draft)
+    assert (code, err.count("kind must be one of")) == (2, 1)
+    assert "columns 'a', 'b b', 'c': fill in the draft: " in err
+    assert err.endswith("or list the column in ignore, without a table (lines 15, 18, 21)\n")
+
+
+def test_a_schema_may_begin_with_a_byte_order_mark(tmp_path):
+    path = tmp_path / "s.toml"
+    path.write_text(SCHEMA, encoding="utf-8-sig")
+    assert read_schema(str(path)) == as_schema(path) == open_or_none(path) == parse_schema(SCHEMA)

@@ -125,6 +125,26 @@ def test_typed_numbers_are_themselves_whatever_the_format_of_texts():
         Column("x", Cuts([100], 0, 2000, numbers=COMMA), dtype="float64")
 
 
+def test_numbers_that_are_texts_have_all_their_digits():
+    kind = Cuts([1000], 0, 1001, decimals=2, numbers=COMMA)
+    assert kind.values() == ["500,00", "1000,50"]
+    (drawn,) = {len(text.partition(",")[2]) for text in kind.drawn(1, 400, SeededBits(3))}
+    assert drawn == 2
+    assert {"1000,00", "1000,10"} <= {*kind.drawn(1, 4000, SeededBits(4))}
+    assert Cuts(["0.01"], 0, "0.02", decimals=2, numbers=COMMA).values() == ["0,005", "0,015"]
+
+
+@pytest.mark.parametrize("cell", [float("nan"), float("inf"), float("-inf"), "NaN", "inf"])
+def test_what_is_no_number_is_a_gap_only_where_the_schema_says_so(cell):
+    gap = isinstance(cell, float) and cell != cell
+    fields, kind = pd.Series([1, cell, 3], dtype=object), Cuts([2], 0, 9)
+    with pytest.raises(DataError, match="missing values" if gap else r"no NaN or infinity.*missing = \["):
+        Column("x", kind).places(fields)
+    listed = Column("x", kind, missing=True, gaps=("NaN", "inf", "-inf"))
+    assert listed.places(fields).tolist() == [0, 2, 1]
+    assert Column("x", kind, missing=True, unknown=True).places(fields).tolist() == [0, 2, 1]
+
+
 @pytest.mark.parametrize(
     ("kind", "places"),
     [

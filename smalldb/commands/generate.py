@@ -58,6 +58,11 @@ def add(commands: Commands) -> None:
         action="store_true",
         help="with --schema: write each bin as its middle, not as a value drawn from it; do not shuffle rows",
     )
+    command.add_argument(
+        "--schema-out",
+        metavar="OUT.toml",
+        help="where a schema that learns places goes with these written out: public, for evaluate and others",
+    )
     command.add_argument("--record", metavar="OUT.json", help="where the public record goes")
     command.add_argument("--report", metavar="OUT.html", help="a page about the release, for publication")
     command.add_argument(
@@ -109,12 +114,14 @@ def run_generate(arguments: argparse.Namespace) -> None:
     if arguments.middle and arguments.schema is None:
         raise ValueError("--middle needs --schema: without one a yes/no field is as it is")
     form, progress = form_of(arguments.output), sys.stderr.isatty() and not arguments.quiet
-    named = (arguments.output, arguments.record, arguments.report)
+    named = (arguments.output, arguments.schema_out, arguments.record, arguments.report)
     targets = [path for path in named if path is not None]
     keep_inputs([arguments.data, arguments.schema, arguments.ledger], targets)
     source = source_of(arguments, learning=True)
     if source.open is not None and arguments.checkpoint is not None:
         raise ValueError("--checkpoint: a release whose places are learned keeps none; list them instead")
+    if source.open is None and arguments.schema_out is not None:
+        raise ValueError('--schema-out is for a schema that learns places (values = "learn"): none does')
     if arguments.target is not None:
         column_named(source.domain, arguments.target)
     choices = {name: getattr(arguments, name) for name in Settings.__annotations__}
@@ -123,6 +130,7 @@ def run_generate(arguments: argparse.Namespace) -> None:
         # whatever can be refused without the data is refused before they are read; n is one of them
         one = 1 if arguments.neighbours == "replace-one" else None
         learned: tuple[Learned, ...] = ()
+        written_out = ""
         if source.open is not None:
             learned, left = shared(source.open, choices)
             choices |= left
@@ -134,6 +142,7 @@ def run_generate(arguments: argparse.Namespace) -> None:
             account = _spend(ledger, make_record(foreseen, private=True), arguments)  # before all learning
             ledger = None
             found = learn(source.open, source.pieces(), learned, neighbours=foreseen.neighbours, source=bits)
+            written_out = source.open.written(found)
             source = source.learned(found)
             foreseen = plan(source.domain, **choices, n=one)
         choices["queries"] = foreseen.workload
@@ -160,6 +169,8 @@ def run_generate(arguments: argparse.Namespace) -> None:
             if not arguments.quiet:
                 print(f"ledger:    {brief(account.spent)} of {brief(account.budget)} spent", file=sys.stderr)
         content = source.content(made, form, arguments.spelling or "0/1")
+        if arguments.schema_out is not None:
+            outputs.write(arguments.schema_out, written_out)
         if arguments.record is not None:
             outputs.write(arguments.record, json.dumps(made.record, indent=2, ensure_ascii=False) + "\n")
         if arguments.report is not None:

@@ -56,7 +56,7 @@ class ByCensus:
         domain, d, queries = workload.domain, len(workload.domain.attributes), workload.size
         if not domain.listable:
             if not domain.binary:
-                return "a census needs a table of all cells, so at most 2^20 cells: use fewer columns"
+                return "a census needs at most 2^20 cells: use fewer columns"
             return (
                 f"a census needs a table of all cells, so at most {MAX_TABLE_ATTRIBUTES} attributes, not {d}"
             )

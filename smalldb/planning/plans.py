@@ -1,5 +1,6 @@
 """What a release will do and promise, as far as public numbers tell."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -95,7 +96,7 @@ class Plan:
             return f"expected error {ours}, against {theirs} by {self.runner_up.mechanism}"
         # without what would help: nothing is wrong
         reasons = dict.fromkeys(reason.partition(": ")[0] for reason in self.refused)
-        return f"passed over: {'; '.join(reasons)}" if reasons else None
+        return f"passed over: {'; '.join(_together(reasons))}" if reasons else None
 
     @property
     def candidates(self) -> str | None:
@@ -156,6 +157,21 @@ class Plan:
         answers added up; a bound.
         """
         return plain_noise(self.request)
+
+
+def _together(reasons: Iterable[str]) -> list[str]:
+    """Say once what several mechanisms need.
+
+    >>> _together(["a census needs luck", "rejection needs time", "answers need time"])
+    ['a census needs luck', 'rejection and answers need time']
+    """
+    alike: dict[str, list[str]] = {}
+    for reason in reasons:
+        alike.setdefault(reason.partition(" need")[2].removeprefix("s") or reason, []).append(reason)
+    return [
+        same[0] if len(same) == 1 else f"{' and '.join(r.partition(' need')[0] for r in same)} need{what}"
+        for what, same in alike.items()
+    ]
 
 
 def _figure(mechanism: Mechanism) -> str:

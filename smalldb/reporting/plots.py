@@ -15,7 +15,7 @@ from smalldb.exact.numbers import as_text
 from smalldb.releasing.distances import pair_distances
 from smalldb.releasing.evaluation import joint_shares
 from smalldb.reporting.page.shares import Marginal, marginals
-from smalldb.reporting.plots_base import COLOURS, canvas, rendered
+from smalldb.reporting.plots_base import COLOURS, canvas, rendered, short
 
 LEAST = 1e-6  # probability at the foot of the picture
 BOUNDS = (  # property of the candidates, line, name
@@ -90,7 +90,7 @@ def plot_shares(shown: Sequence[Marginal], form: str) -> bytes:
     figure = canvas(8, 1.2 + 0.25 * len(labels))
     axes, places = figure.subplots(), np.arange(len(labels))
     axes.barh(places, [s for m in shown for s in m.shares][:DRAWN], color=colours)
-    axes.set_yticks(places, labels)
+    axes.set_yticks(places, [*map(short, labels)])
     axes.invert_yaxis()
     axes.set_ylim(len(labels) - 0.4, -0.6)
     axes.set_xlabel("share of the synthetic rows")
@@ -113,14 +113,14 @@ def plot_evaluation(real: Rows, synthetic: Rows, form: str) -> bytes:
     binary = domain.binary
     labels = list(domain.attributes if binary else (p for c in domain.columns for p in c.place_names))[:DRAWN]
     shares, made = ([s for m in marginals(t, binary) for s in m.shares][:DRAWN] for t in (real, synthetic))
-    names = list(domain.names)[:DRAWN]
+    names = [short(name) for name in domain.names[:DRAWN]]
     size = min(24.0, 3 + 0.35 * max(len(names), len(labels) / 2))
     figure = canvas(2 * size, size)
     bars, heat = figure.subplots(1, 2)
     places = np.arange(len(labels))
     bars.barh(places - 0.2, shares, height=0.4, color=COLOURS[0], label="real")
     bars.barh(places + 0.2, made, height=0.4, color=COLOURS[4], label="synthetic")
-    bars.set_yticks(places, labels)
+    bars.set_yticks(places, [*map(short, labels)])
     bars.invert_yaxis()
     bars.set_xlim(0, 1)
     bars.set_xlabel("share of rows")

@@ -5,6 +5,7 @@ from typing import Any
 
 FORMATS = ("png", "svg", "pdf")
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")  # Okabe and Ito
+LABEL = 40  # characters
 UNDATED = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}  # the same picture, byte for byte
 
 
@@ -49,6 +50,18 @@ def readable(axis: Any) -> None:
     axis.set_major_locator(LogLocator(subs=(1, 2, 5) if decades < 3000 else (1,), numticks=30))
     axis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
     axis.set_minor_formatter(NullFormatter())
+
+
+def short(label: str) -> str:
+    """Return a label of at most `LABEL` characters: a long one without its middle.
+
+    >>> short("the income of all people in the household, before taxes<1000")
+    'the income of all p...before taxes<1000'
+    """
+    half = (LABEL - 3) // 2
+    return (
+        label if len(label) <= LABEL else f"{label[: LABEL - 3 - half].rstrip()}...{label[-half:].lstrip()}"
+    )
 
 
 def number(value: float) -> str:

@@ -41,7 +41,7 @@ def open_or_none(given: SchemaLike | None, domain: object = None) -> Schema | Op
     if isinstance(given, str | os.PathLike) and domain is None:
         path = os.fspath(given) if _is_path(given) else None
         try:
-            text = os.fspath(given) if path is None else Path(path).read_text(encoding="utf-8")
+            text = os.fspath(given) if path is None else Path(path).read_text(encoding="utf-8-sig")
         except UnicodeDecodeError:
             text = ""  # told below
         if re.search(r"=\s*[\"']learn[\"']", text):

@@ -105,7 +105,8 @@ class Column:
             others = '"other" or ' if isinstance(self.kind, Categories) else ""
             return (
                 f"column {self.name!r} has values that its schema gives no place: "
-                f'{self.kind.spelling}; unknown = {others}"missing" gives the rest a place'
+                f'{self.kind.spelling}; unknown = {others}"missing" gives the rest a place, '
+                'and missing = ["NA", "-"] lists what means a gap'
             )
         if not self.missing and (found == self.kind.size).any():
             return f"column {self.name!r} has missing values: missing = true gives them a place"

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import pandas as pd
 from pandas.api import types
@@ -67,6 +68,22 @@ def column_text(name: str, lines: str) -> str:
     return f"\n[columns.{_key(name)}]\n{lines}\n"
 
 
+def schema_text(given: Mapping[str, Any]) -> str:
+    """Write what the TOML text of a schema holds, as such a text.
+
+    >>> print(schema_text({"columns": {"b": {"kind": "bool"}}, "ignore": ["a"]}), end="")
+    ignore = ["a"]
+    <BLANKLINE>
+    [columns.b]
+    kind = "bool"
+    """
+    top = "".join(f"{key} = {toml(value)}\n" for key, value in given.items() if key != "columns")
+    return top + "".join(
+        column_text(name, "\n".join(f"{_key(key)} = {toml(value)}" for key, value in table.items()))
+        for name, table in given["columns"].items()
+    )
+
+
 def _said(dtype: object, described: Described | None) -> str:
     if described is None:
         return _of_dtype(dtype)
@@ -112,9 +129,17 @@ def _of_dtype(dtype: object) -> str:
 
 def toml(value: object) -> str:
     """Write a value of TOML: a text of JSON is one of TOML, but for DEL."""
-    if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    return str(value)
+    match value:
+        case str():
+            return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+        case bool():
+            return str(value).lower()
+        case list():
+            return f"[{', '.join(map(toml, value))}]"
+        case dict():
+            return f"{{ {', '.join(f'{_key(name)} = {toml(inner)}' for name, inner in value.items())} }}"
+        case _:
+            return str(value)
 
 
 def _key(name: str) -> str:

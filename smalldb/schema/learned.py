@@ -1,13 +1,16 @@
 """Columns whose places a release shall learn from the data, for a stated share of its privacy."""
 
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from fractions import Fraction
 from typing import final
 
-from smalldb.schema.kinds import Cuts
+from smalldb.schema.drafting import schema_text
+from smalldb.schema.kinds import Categories, Cuts
 from smalldb.schema.mapping import Schema
-from smalldb.schema.parsing import Asked, parsed
+from smalldb.schema.parsing import Asked, filled, parsed
 
 Places = Mapping[str, Sequence[str]]
 """By column, the values or the cuts that were learned, as texts."""
@@ -77,6 +80,15 @@ class OpenSchema:
     def learned(self, places: Places) -> Schema:
         """Return the schema with the places that were learned; errors as `smalldb.schema.parse_schema`."""
         return parsed(self.text, places)[0]
+
+    def written(self, found: Schema) -> str:
+        """Write the TOML text with the places of a schema that it has `learned`; as public as they are."""
+        given = tomllib.loads(self.text, parse_float=Decimal)
+        for asked in self.asked:
+            kind = found.columns[found.names.index(asked.column)].kind
+            places = kind.listed if isinstance(kind, Categories) else map(Decimal, kind.cuts_told)
+            given["columns"][asked.column] = filled(given["columns"][asked.column], asked.what, [*places])
+        return schema_text(given)
 
 
 def bins_of(asked: Asked, outline: Schema) -> Cuts:

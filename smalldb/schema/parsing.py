@@ -1,7 +1,7 @@
 """Schemas as TOML files."""
 
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -76,7 +76,7 @@ def read_schema(path: str) -> Schema:
         It is no TOML in UTF-8 or no schema: names the file, and each column, key and line that is wrong.
     """
     try:
-        return parse_schema(Path(path).read_text(encoding="utf-8"))
+        return parse_schema(Path(path).read_text(encoding="utf-8-sig"))
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} is not a text in UTF-8") from error
     except (ValueError, TypeError) as error:
@@ -138,11 +138,11 @@ def parsed(text: str, learned: Mapping[str, Sequence[str]] | None = None) -> tup
         try:
             if isinstance(described, dict) and (what := _what_learns(described)) is not None:
                 asked.append(_asked(name, described, what))
-                described = _filled(described, what, (learned or {}).get(name))
+                described = filled(described, what, (learned or {}).get(name))
             columns.append(_column(name, described))
         except _Wrong as error:
             for said, key in error.faults:
-                told = said if said.startswith("column ") else f"column {name!r}: {said}"
+                told = said.removeprefix(f"column {name!r}: ")
                 wrong.append((told, ("columns", name, key or "")))
     ignored, rules = _texts(given, "ignore"), _texts(given, "valid")
     wrong += [
@@ -162,9 +162,7 @@ def parsed(text: str, learned: Mapping[str, Sequence[str]] | None = None) -> tup
         if isinstance(queries, str):
             wrong += [(said, ("queries",)) for said in unreadable(queries, ())]
         wrong += [(said, ("valid",)) for said in unreadable(None, rules or ())]
-    lines = key_lines(text)
-    placed = ((said, line_of(lines, path)) for said, path in dict.fromkeys(wrong))
-    raise ValueError("; ".join(said if line is None else f"{said} (line {line})" for said, line in placed))
+    raise ValueError("; ".join(_told(wrong, key_lines(text))))
 
 
 class _Wrong(ValueError):
@@ -173,6 +171,22 @@ class _Wrong(ValueError):
     def __init__(self, *faults: _Fault) -> None:
         super().__init__(*faults)
         self.faults = faults
+
+
+def _told(wrong: Iterable[tuple[str, tuple[str, ...]]], lines: Mapping[tuple[str, ...], int]) -> list[str]:
+    """Tell what is wrong, each with its line; of several columns that have the same fault, once."""
+    alike: dict[str, list[tuple[str, ...]]] = {}
+    for said, path in dict.fromkeys(wrong):
+        alike.setdefault(said, []).append(path)
+    told = []
+    for said, paths in alike.items():
+        names = [repr(path[1]) for path in paths if path[0] == "columns" and len(path) == 3]
+        named = f"column{'s' if len(names) > 1 else ''} {', '.join(names)}: " if names else ""
+        own = "" if said.startswith("column ") else named
+        at = [str(line) for line in (line_of(lines, path) for path in paths) if line is not None]
+        placed = f" (line{'s' if len(at) > 1 else ''} {', '.join(at)})" if at else ""
+        told.append(f"{own}{said}{placed}")
+    return told
 
 
 def _what_learns(given: Mapping[str, Any]) -> str | None:
@@ -209,7 +223,7 @@ def _asked(name: str, given: Mapping[str, Any], what: str) -> Asked:
     return Asked(name, what, spent, bins)
 
 
-def _filled(given: Mapping[str, Any], what: str, places: Sequence[str] | None) -> dict[str, Any]:
+def filled(given: Mapping[str, Any], what: str, places: Sequence[object] | None) -> dict[str, Any]:
     """Return the table of a column with its places, learned or made up, in place of the wish for them."""
     filled = {key: value for key, value in given.items() if key not in ("share", what)}
     if what == "values":
@@ -226,10 +240,11 @@ def _column(name: str, given: object) -> Column:
     every = _SHARED | {key: form for keys in _KEYS.values() for key, form in keys.items()}
     kind = given.get("kind")
     if not isinstance(kind, str) or kind not in _KEYS:
-        draft = "fill in the draft: " if kind == "" else ""
         near = suggestion(kind, _KEYS) if isinstance(kind, str) else ""
-        others = _faults(given, every, ())
-        raise _Wrong(*others, _Fault(f"{draft}kind must be one of {', '.join(_KEYS)}{near}", "kind"))
+        said = f"kind must be one of {', '.join(_KEYS)}{near}"
+        if kind == "":
+            said = f"fill in the draft: {said}; or list the column in ignore, without a table"
+        raise _Wrong(*_faults(given, every, ()), _Fault(said, "kind"))
     keys = _SHARED | _KEYS[kind]
     wrong = [*_faults(given, keys, ())]
     empty = [key for key in ("values", "cuts", "range") if key in keys and given.get(key) == []]

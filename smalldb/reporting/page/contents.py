@@ -12,12 +12,12 @@ from smalldb.releasing.evaluation import joint_shares
 from smalldb.releasing.record import Record
 from smalldb.releasing.released import Release
 from smalldb.reporting.page.markup import element, folded, paragraph, section, table, text
-from smalldb.reporting.page.pictures import MAX_COLUMNS, bars, pairs
+from smalldb.reporting.page.pictures import MAX_COLUMNS, STEP, bars, heights, pairs
 from smalldb.reporting.page.shares import Marginal, association, marginals, pairs_covered, uncovered
 from smalldb.schema import Schema
 
 SHOWN_ROWS, SHOWN_PLACES, SHOWN_COLUMNS = 20, 60, 200
-TOGETHER = 20  # shares in one card: it fits on a sheet of paper
+TOGETHER = 20  # shares of short labels in one card, which fits on a sheet of paper
 FEW, TURNED = 6, 5  # columns that stand side by side; rows of wider tables, which are turned
 INDEXED = 9  # columns from which there is an index
 
@@ -83,11 +83,12 @@ def cards(
             break
         labels = columns[0].labels
         most = SHOWN_COLUMNS if len(found) == 1 else SHOWN_PLACES
-        for begin in range(0, min(len(labels), most), TOGETHER):
-            part = slice(begin, min(begin + TOGETHER, most))
+        parts = _parts(heights(labels[:most], covered is not None))
+        for part in parts:
+            begin = part.start
             title, anchor = columns[0].column, f"column{c + 1}-{begin + 1}"
-            if len(labels) > TOGETHER:
-                title += f" ({begin + 1} to {min(part.stop, len(labels))} of {len(labels)})"
+            if len(parts) > 1:
+                title += f" ({begin + 1} to {part.stop} of {len(labels)})"
             series = [(name, own.shares[part]) for (name, _), own in zip(tables, columns, strict=True)]
             whiskers = None if covered is None else covered[c][part]
             drawn.append(
@@ -103,6 +104,17 @@ def cards(
     more = [paragraph(f"Of more, {' and '.join(left)} are drawn.")] if left else []
     listed = [_index(index)] if anchored and len(index) >= INDEXED else []
     return "".join([*listed, element("div", *drawn, class_="cards"), *more])
+
+
+def _parts(high: Sequence[int]) -> list[slice]:
+    """Share out places of these heights among cards that are alike high."""
+    parts, begin, filled = [], 0, 0
+    for i, height in enumerate(high):
+        if filled + height > TOGETHER * STEP:
+            parts.append(slice(begin, i))
+            begin, filled = i, 0
+        filled += height
+    return [*parts, slice(begin, len(high))]
 
 
 def _index(anchors: Sequence[tuple[str, str]]) -> str:

@@ -8,8 +8,10 @@ from smalldb.planning import Plan
 from smalldb.releasing.record import Record
 from smalldb.reporting.page.about import About
 from smalldb.reporting.page.markup import element, facts, folded, paragraph, section, table, text
+from smalldb.reporting.page.shares import labels_of
 from smalldb.reporting.words import privacy, promised
-from smalldb.schema import Schema
+from smalldb.schema import Flag, Schema
+from smalldb.schema.kinds import Kind
 
 SHOWN_QUERIES, SHOWN_COLUMNS, SHOWN_PLACES = 200, 24, 60
 
@@ -97,10 +99,15 @@ def _schema(plan: Plan, schema: Schema | None) -> str:
     """List what each column can hold."""
     rows = []
     for c, column in enumerate(plan.workload.domain.columns):
-        kind = column.kind if schema is None else type(schema.columns[c].kind).__name__.lower()
-        rows.append((column.name, kind, _few(column.labels)))
+        kind = column.kind if schema is None else _kind(schema.columns[c].kind)
+        rows.append((column.name, kind, _few(labels_of(column))))
     head = ("column", "kind", "places")
     return element("div", table("Columns and their places", head, rows), class_="wrapping")
+
+
+def _kind(kind: Kind) -> str:
+    """Return the word for a kind of column that schemas have."""
+    return "bool" if isinstance(kind, Flag) else type(kind).__name__.lower()
 
 
 def _few(labels: Sequence[str]) -> str:

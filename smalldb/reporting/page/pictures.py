@@ -1,16 +1,24 @@
 """Pictures as inline SVG, in the colours of the page, so that they are readable in the dark too."""
 
 from collections.abc import Sequence
+from itertools import accumulate
 from math import ceil, floor, isnan
+from unicodedata import east_asian_width
 
 import numpy as np
 
 from queries.arrays import Floats
 from smalldb.reporting.page.markup import element, folded, paragraph, scrolling, table, text
 
-WIDTH, STEP, LABEL = 300, 40, 27  # of bars: units of the picture; characters of a label
-SHORTER = 7  # characters that whiskers take from it
-CELL, MARGIN, NAME = 40, 190, 24  # of a heat map: pixels, pixels, characters of a name
+WIDTH, STEP = 300, 40  # of bars: units of the picture
+LINE, BESIDE, SHORTER = 38, 27, 7  # characters of a line, of one beside a number, and less beside whiskers
+LINES, HIGH = 4, 16  # of a label at most, with the one that has the number; units of the picture
+CELL, SIGNED, MARGIN, NAME = (
+    28,
+    40,
+    190,
+    24,
+)  # of a heat map: pixels, with signs, pixels, characters of a name
 MAX_HEAT = 24  # attributes, and
 MAX_COLUMNS = 30  # columns of a heat map
 STRONGEST = 0.45  # opacity of a cell: what stands in it stays readable
@@ -48,6 +56,7 @@ def bars(
         What links to it name; none if empty.
     """
     said, marks = [], []
+    *tops, whole = accumulate(heights(labels, whiskers is not None), initial=0)
     for i, label in enumerate(labels):
         values = [shares[i] for _, shares in series]
         spelled = " / ".join(map(percent, values))
@@ -57,9 +66,11 @@ def bars(
             ends = None if bound is None else (max(0.0, values[0] - bound), min(1.0, values[0] + bound))
             spelled += " not covered" if ends is None else f" ({_outward(*ends)})"
         said.append(f"{label}: {spelled}")
-        top = i * STEP
-        short = _short(label, LABEL - (0 if whiskers is None else SHORTER))
-        marks.append(element("text", text(short), x=0, y=top + 14))
+        lines = _lines(label, whiskers is not None)
+        for place, part in enumerate(lines):
+            if part:
+                marks.append(element("text", text(part), x=0, y=tops[i] + HIGH * place + 14))
+        top = tops[i] + HIGH * (len(lines) - 1)
         marks.append(element("text", text(spelled), x=WIDTH, y=top + 14, class_="value"))
         marks.append(element("rect", x=0, y=top + 20, width=WIDTH, height=12, class_="ground"))
         for j, value in enumerate(values):
@@ -82,12 +93,39 @@ def bars(
     picture = element(
         "svg",
         *marks,
-        viewBox=f"0 0 {WIDTH} {STEP * len(labels)}",
+        viewBox=f"0 0 {WIDTH} {whole}",
         role="img",
         aria_label=f"{title}, share of rows ({names}): {'; '.join(said)}",
     )
     given = {"id": anchor} if anchor else {}
     return element("figure", element("figcaption", text(title)), picture, class_="bars", **given)
+
+
+def heights(labels: Sequence[str], whiskers: bool) -> list[int]:
+    """Return how high the bar of each label is, with the label: units of the picture."""
+    return [STEP + HIGH * (len(_lines(label, whiskers)) - 1) for label in labels]
+
+
+def _lines(label: str, whiskers: bool) -> list[str]:
+    """Break a label into lines; beside the last there is room for its number.
+
+    >>> _lines("none of these", False), _lines("employed at home, for somebody else", False)
+    (['none of these'], ['employed at home, for somebody else', ''])
+    """
+    lines, rest = [], label
+    while _columns(rest) > LINE:
+        end = max(i for i in range(1, LINE + 1) if _columns(rest[:i]) <= LINE)
+        space = rest.rfind(" ", 1, end + 1)
+        end = end if space < 0 else space
+        lines.append(rest[:end])
+        rest = rest[end:].lstrip()
+    lines += [rest] if _columns(rest) <= BESIDE - SHORTER * whiskers else [rest, ""]
+    return lines if len(lines) <= LINES else [*lines[: LINES - 2], lines[LINES - 2] + "...", ""]
+
+
+def _columns(line: str) -> int:
+    """Return the width of a text: most letters of East Asia are as wide as two others."""
+    return sum(2 if east_asian_width(letter) in "WF" else 1 for letter in line)
 
 
 def _outward(low: float, high: float) -> str:
@@ -114,28 +152,30 @@ def pairs(
 
 def _heat(title: str, names: Sequence[str], shares: Floats, signed: bool) -> str:
     reach = max(float(np.nanmax(np.abs(shares), initial=0)), 1e-9)
-    marks = []
+    marks, cell = [], SIGNED if signed else CELL
     for i, name in enumerate(names):
-        middle = CELL * i + CELL * 1.5
+        middle = cell * i + cell * 1.5
         marks.append(element("text", text(f"{i + 1} {_short(name, NAME)}"), x=0, y=middle + 4))
-        marks.append(element("text", text(i + 1), x=MARGIN + middle - CELL, y=CELL * 0.7, class_="middle"))
+        marks.append(element("text", text(i + 1), x=MARGIN + middle - cell, y=cell * 0.7, class_="middle"))
         for j, share in enumerate(shares[i].tolist()):
-            left = MARGIN + CELL * j
-            cell = {"x": left, "y": CELL * (i + 1), "width": CELL - 1, "height": CELL - 1}
+            left = MARGIN + cell * j
             marks.append(
                 element(
                     "rect",
-                    **cell,
+                    x=left,
+                    y=cell * (i + 1),
+                    width=cell - 1,
+                    height=cell - 1,
                     class_="bar1" if share < 0 else "bar0",
                     fill_opacity=f"{0 if isnan(share) else STRONGEST * abs(share) / reach:.3f}",
                 )
             )
             marks.append(
                 element(
-                    "text", text(_points(share, signed)), x=left + CELL / 2, y=middle + 4, class_="middle"
+                    "text", text(_points(share, signed)), x=left + cell / 2, y=middle + 4, class_="middle"
                 )
             )
-    width, height = MARGIN + CELL * len(names), CELL * (len(names) + 1)
+    width, height = MARGIN + cell * len(names), cell * (len(names) + 1)
     picture = element(
         "svg",
         *marks,

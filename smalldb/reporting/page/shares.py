@@ -1,13 +1,16 @@
 """How often each place of each column stands in a table, and which of these shares a bound covers."""
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
 
-from queries import Rows, Workload
+from queries import Column, Rows, Workload
 from queries.arrays import Floats, Integers
 from queries.packing import Places
 from queries.rows import tabulated
+
+SHORT = 20  # characters of a label that stands beside its share
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +37,21 @@ def marginals(rows: Rows, together: bool = False) -> list[Marginal]:
     if together and domain.binary:
         return [Marginal("Attributes", domain.attributes, tuple(int(yes) / n for _, yes in counts))]
     return [
-        Marginal(column.name, column.labels, tuple((found / n).tolist()))
+        Marginal(column.name, labels_of(column), tuple((found / n).tolist()))
         for column, found in zip(domain.columns, counts, strict=True)
     ]
+
+
+def labels_of(column: Column) -> tuple[str, ...]:
+    """Return the labels of a column's places; of bins, where they are long, without the column's name.
+
+    >>> labels_of(Column("income of the household", cuts=[100, 200]))
+    ('...<100', '100<=...<200', '...>=200')
+    """
+    if not column.cuts or max(map(len, column.labels)) <= SHORT:
+        return column.labels
+    named = re.compile(f"(^|<=){re.escape(column.name)}(?=<|>=)")
+    return tuple(named.sub(r"\1...", label) for label in column.labels)
 
 
 def association(rows: Rows, columns: int) -> Floats:

@@ -50,8 +50,8 @@ class Cuts:
 
     codings: ClassVar[tuple[str, ...]] = BINS
     spelling: ClassVar[str] = (
-        "a number is written plainly, as 1234.5: no percent sign or unit, and no spaces or commas between "
-        "digits, but for the signs of decimal and thousands"
+        "a number is written plainly, as 1234.5: no percent sign or unit, no NaN or infinity, and no spaces "
+        "or commas between digits, but for the signs of decimal and thousands"
     )
     labels: ClassVar[None] = None
     ordered: ClassVar[bool] = True
@@ -140,14 +140,20 @@ class Cuts:
             middles: list[Value] = [float((a + b) / 2) for a, b in pairwise(edges)]
         else:
             middles = [sum(self._grid(place)) // 2 for place in range(self.size)]
-        return middles if self.numbers.plain else [self.numbers.write(str(value)) for value in middles]
+        return middles if self.numbers.plain else [self._text(Decimal(str(value))) for value in middles]
 
     def drawn(self, place: int, count: int, source: BitSource) -> Sequence[Value]:
         """Draw numbers of the bin, uniform over those of `decimals` digits."""
         steps = uniform_between(*self._grid(place), count, source)
         scale = 10**self.decimals
-        values: list[Value] = [step / scale for step in steps] if self.decimals else [*steps]
-        return values if self.numbers.plain else [self.numbers.write(str(value)) for value in values]
+        if not self.numbers.plain:
+            return [self._text(Decimal(step).scaleb(-self.decimals)) for step in steps]
+        return [step / scale for step in steps] if self.decimals else [*steps]
+
+    def _text(self, value: Decimal) -> str:
+        """Write a number with all its digits: 7889,70 where it has two."""
+        full = f"{value:.{self.decimals}f}"
+        return self.numbers.write(full if Decimal(full) == value else f"{value:f}")
 
     def _grid(self, place: int) -> tuple[int, int]:
         """Return the first and last number of a bin, in units of the last digit."""
