@@ -2,6 +2,7 @@
 
 import json
 import os
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -27,3 +28,14 @@ def vectors():
 def examples():
     """The folder of examples."""
     return Path(__file__).parent.parent / "examples"
+
+
+@pytest.fixture(scope="module")
+def remembered():
+    """What depends on a law alone is computed once, where tests draw from one law a thousand times."""
+    from smalldb.exact import levels
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("_exp", "_power", "_family_weights"):
+            patch.setattr(levels, name, cache(getattr(levels, name)))
+        yield

@@ -181,7 +181,7 @@ def test_unequal_pairs_lose_no_more_than_equal_ones():
     assert worst <= binomials.range_delta(total, eps, 3) + 1e-12
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.data())
 def test_mixed_releases_are_bounded(data):
     """Of records of both kinds, against all outcomes of pairs that they may have."""
@@ -380,11 +380,11 @@ def test_an_independent_accountant_agrees():
             assert ours <= theirs * (1 + 1e-8)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10, deadline=None)
 @example(0.5, 1, 0.3, False, False)  # a Renyi bound below 0
 @given(
     st.floats(0.01, 5),
-    st.integers(1, 60),
+    st.integers(1, 30),
     st.sampled_from([0, 1e-9, 1e-6, 1e-3, 0.3]),
     st.booleans(),
     st.booleans(),
@@ -406,6 +406,7 @@ def test_more_loses_more(epsilon, releases, delta, adaptive, bounded_range):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bounded_range", [False, True])
 @pytest.mark.parametrize(
     "total, releases, delta", [(1, 10, 1e-6), ("1/2", 100, 1e-5), (3, 7, 0), (20, 40, 1e-9)]
@@ -418,10 +419,11 @@ def test_per_release_inverts(total, releases, delta, bounded_range):
     assert each >= float(Fraction(total)) / releases * (1 - 1e-15)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "given",
     [
-        {"releases": 1000, "bounded_range": True, "adaptive": False},
+        {"releases": 200, "bounded_range": True, "adaptive": False},
         {"releases": 100_000, "bounded_range": True},
         {"releases": 10_000},
     ],

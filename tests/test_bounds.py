@@ -315,6 +315,7 @@ def test_data_of_the_theorem_invert_it(cells, queries, epsilon, beta, error):
 # The best rows, and the least data
 
 
+@pytest.mark.slow
 @settings(max_examples=100)
 @given(
     n=st.integers(1, 10**5),

@@ -224,6 +224,7 @@ def test_inverses_invert(cells, queries, n, error, beta, candidates, method):
     assert bounds.theorem_4_5(**given, epsilon=Fraction(theorem)) <= float(Fraction(error)) * (1 + 1e-15)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["least", "hoeffding"])
 def test_the_largest_number_of_queries(method):
     given = {"n": 2000, "cells": 64, "epsilon": 1, "beta": 0.05}

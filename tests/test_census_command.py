@@ -62,6 +62,7 @@ def test_the_table_for_people(folder, capfd):
     assert len(out.splitlines()) == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["png", "svg", "pdf"])
 def test_the_picture_is_written(folder, capfd, form):
     arguments = ("data.csv", "--rows", 4, "--epsilon", "0.1", 1, "--plot", f"law.{form}")

@@ -77,6 +77,7 @@ def test_what_cannot_be_answered_is_left_to_a_census():
     assert "an epsilon of 2^-40 to 2^20" in made.why
 
 
+@pytest.mark.slow
 def test_answers_are_given_as_many_rows_as_the_data_within_reason():
     assert smalldb.plan(domain(8), Conjunctions(2), n=100_000, epsilon=1).rows == 100_000
     assert smalldb.plan(domain(8), Conjunctions(2), n=10**12, epsilon=1).rows == 10**8 // 8
@@ -126,6 +127,7 @@ def test_what_there_is_no_room_for_is_refused_by_name():
         smalldb.plan(domain(12), n=1000, rows=3, candidates="multisets", **keywords)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("queries", [Conjunctions(2), Conjunctions(3)])
 def test_what_is_accepted_falls_with_attributes_rows_and_width(queries):
     def largest(attributes, rows):
@@ -171,6 +173,7 @@ def test_every_mechanism_releases_and_records(mechanism, neighbours):
     assert str(len(frame)) not in json.dumps({**record, "n": None, "bounds": None})
 
 
+@pytest.mark.slow
 def test_errors_are_those_of_the_released_table():
     frame = table(5, 60)
     workload = Conjunctions(2).workload(domain(5))

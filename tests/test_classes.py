@@ -294,6 +294,7 @@ def test_search_is_the_definition(table):
     assert (found.low, found.high, found.how) == (naive_vc(table), naive_vc(table), "search")
 
 
+@pytest.mark.slow
 @given(st.integers(0, 3000))
 def test_a_search_out_of_budget_says_what_it_has_proved(splits):
     table = np.array(stated_table(Parities(2), domain_of(7)), dtype=bool)
@@ -393,6 +394,7 @@ def classes(draw, d):
     return draw(st.sampled_from(found))
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(st.data())
 def test_every_class_has_the_dimension_of_its_definition(data):

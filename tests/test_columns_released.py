@@ -35,6 +35,7 @@ def test_eighteen_towns_and_three_sexes_alone():
     assert found.tvd.mean() < 0.03 < found.independent.mean()
 
 
+@pytest.mark.slow
 def test_a_rule_holds_on_61_attributes():
     wide = [Column(f"c{i}", 4) for i in range(18)]
     domain = Domain(

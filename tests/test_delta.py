@@ -98,6 +98,7 @@ def test_the_part_is_private_as_the_plan_says(relation):
         assert weights.sum() == pytest.approx(float(rho))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_released_is_the_count_with_noise_of_the_stated_deviation(relation, monkeypatch):
     plan, rows = gaussian(latent(4, 80, 3), Marginals(2), relation=relation)

@@ -334,6 +334,7 @@ def chi_square_fails(draw, law, draws, seed):
     return chisquare(list(observed.values()), expected).statistic > chi2.isf(1e-6, len(law) - 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("factor", "fails"), [(1, False), (Fraction(7, 10), True), (Fraction(13, 10), True)])
 def test_frequencies_of_a_larger_census(factor, fails):
     levels, rate = {5 * i: math.comb(40, i) for i in range(10, 26)}, Fraction(3, 50)

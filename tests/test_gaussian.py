@@ -36,6 +36,7 @@ def refused(drawn, variance, reach):
     return stats.chisquare(found, expected).pvalue
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("variance", "reach"),
     [(Fraction(1, 5), 1), (Fraction(2), 3), (Fraction(7, 3), 3), (Fraction(40, 3), 8), (LARGE_RATIO, 4)],

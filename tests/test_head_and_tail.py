@@ -204,6 +204,7 @@ def always(depth, source, factor=None):
     return True
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "change",
     [

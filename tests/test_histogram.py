@@ -127,6 +127,7 @@ def test_slopes_and_curvatures_are_those_of_the_values():
     assert (np.linalg.eigvalsh(model.expected(theta, np.zeros(3)).curvature()) > 0).all()
 
 
+@pytest.mark.slow
 def test_expected_counts_are_the_likeliest():
     model = small_model()
 

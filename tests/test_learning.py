@@ -74,6 +74,7 @@ def test_a_row_moves_the_score_of_a_cut_by_at_most_the_number_of_bins():
     assert most == 3
 
 
+@pytest.mark.slow
 def test_cuts_follow_the_exponential_mechanism():
     values, bins, epsilon = [1, 1, 2, 5], 2, Fraction(2)
     scores = naive_scores(values, 0, 6, bins, 1)

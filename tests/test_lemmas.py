@@ -101,6 +101,7 @@ def determinant(matrix):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("d", [1, 2])
 def test_the_cone_inequality_by_exact_determinants(d):
     """Adding half of a row's matrix never leaves the cone, and adds (x + y) / 2 to the exponent."""

@@ -250,6 +250,7 @@ def test_every_mechanism_has_its_page(mechanism):
     assert ("Theorem 4.5" in text) is ("theorem_4_5" in bounds)
 
 
+@pytest.mark.slow
 def test_many_attributes_are_shown_in_part():
     frame = pd.DataFrame(
         np.random.default_rng(1).integers(0, 2, (50, 70)), columns=[f"x{i}" for i in range(70)]
@@ -357,6 +358,7 @@ def test_without_a_bound_nothing_is_said_to_be_covered():
     assert every == [3, 3, 2]
 
 
+@pytest.mark.slow
 def test_many_columns_and_queries_are_shown_in_part(monkeypatch):
     domain = Domain([Column(f"c{i}", 70) for i in range(40)])
     real, made = of_columns(domain, Marginals(2))

@@ -37,6 +37,7 @@ def texts(picture):
     return " ".join(re.findall(r"<text[^>]*>([^<]*)</text>", picture.decode()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("axis", ["n", "epsilon", "rows"])
 def test_a_picture_of_bounds_says_what_it_is(axis):
     setting = Setting(GIVEN, method="thresholds", apart=8, name="thresholds")

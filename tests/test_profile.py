@@ -105,6 +105,7 @@ def test_several_releases_are_their_product(case, neighbours):
         assert found.tradeoff(alpha, 2) == pytest.approx(truth, abs=2e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("neighbours", RELATIONS)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case[1].text[:16])
 def test_no_theorem_is_below_the_truth(case, neighbours):

@@ -50,9 +50,9 @@ def test_plan(capfd):
 
 
 def test_a_plan_of_answers_says_why_and_what_it_expects(capfd):
-    given = ("plan", "--attributes", 10, "--n", 5000, "--epsilon", 1, "--queries", "conjunctions:2")
+    given = ("plan", "--attributes", 8, "--n", 5000, "--epsilon", 1, "--queries", "conjunctions:2")
     code, out, _ = called(capfd, *given)
-    plan = smalldb.plan(Domain([f"x{i + 1}" for i in range(10)]), "conjunctions:2", n=5000, epsilon=1)
+    plan = smalldb.plan(Domain([f"x{i + 1}" for i in range(8)]), "conjunctions:2", n=5000, epsilon=1)
     assert code == 0
     assert plan.mechanism == "answers"
     assert "the exponential mechanism over answers, and the nearest table of 5000 rows" in out
@@ -175,6 +175,7 @@ def test_vacuous_bounds_are_said_to_be_and_stay_json(capfd):
     assert "(says nothing)" not in called(capfd, *large)[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -250,6 +251,7 @@ def needs_of(capfd, *arguments):
     return printed, needed(strict(called(capfd, *given, "--json")[1]))
 
 
+@pytest.mark.slow
 def test_large_and_small_needs_are_told(capfd):
     """A need of 10^18 or more is a number; where any epsilon will do, that is said."""
     printed, said = needs_of(capfd, "--n", 1000, "--epsilon", "1e-320", "--error", "0.1")
@@ -296,6 +298,7 @@ def test_bounds_of_a_class(capfd):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("axis", ["n", "epsilon", "rows"])
 def test_pictures_of_bounds(capfd, tmp_path, axis):
     path = tmp_path / "bounds.png"
@@ -306,6 +309,7 @@ def test_pictures_of_bounds(capfd, tmp_path, axis):
     assert called(capfd, *arguments[:-3], tmp_path / "bounds.txt")[0] == 2
 
 
+@pytest.mark.slow
 def test_account_is_the_librarys(capfd):
     given = ("account", "--epsilon", 0.5, "--releases", 10, "--delta", "1e-6")
     code, out, err = called(capfd, *given, "--bounded-range")

@@ -69,6 +69,7 @@ def test_linear_sensitivities_by_enumeration(values, n):
         linear_sensitivity([])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("analysis, scale", [("direct", 1), ("exponential", 2)])
 def test_laplace_noise_by_its_law(analysis, scale):
     """Scale Delta / epsilon, or twice that; a scale 30 % off is noticed."""
@@ -155,6 +156,7 @@ def test_where_the_theorem_on_laplace_noise_is_silent():
             one_shot_top_k(**{"k": 2, "candidates": 9, "epsilon": "0.1", "delta": "1e-6"} | bad)
 
 
+@pytest.mark.slow
 def test_the_averaging_attack_runs_and_works(examples):
     """Fresh noise averages away; noise for k answers together does not."""
     run = runpy.run_path(str(examples / "averaging.py"))

@@ -219,7 +219,7 @@ def test_a_trial_does_not_depend_on_how_its_words_arrive():
 
 
 @settings(max_examples=20)
-@given(st.fractions("1/1000", 3), st.integers(0, 50), st.lists(st.integers(1, 30), min_size=1, max_size=8))
+@given(st.fractions("1/1000", 3), st.integers(0, 50), st.lists(st.integers(1, 20), min_size=1, max_size=5))
 def test_the_envelope_is_above_the_weights(rate, lowest, steps):
     thresholds = [lowest + sum(steps[: i + 1]) for i in range(len(steps))]
     envelope = Envelope.build(rate, lowest, thresholds)
@@ -377,6 +377,7 @@ def test_one_way_workloads_are_counted_as_the_census_counts_them():
     assert made._levels == dict(zip(counted.levels.tolist(), counted.counts, strict=True))
 
 
+@pytest.mark.slow
 def test_one_way_workloads_are_drawn_without_rejection():
     attributes, rows, n, epsilon = 3, 2, 17, Fraction(2)
     workload, answers, _ = instance(attributes, n, "conjunctions:1", 4)

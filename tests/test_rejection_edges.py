@@ -20,6 +20,7 @@ from smalldb.rejection.head_and_tail import PILOT_ENTRIES, pilot_scores
 from smalldb.rejection.sampler import tuple_sampler
 
 
+@pytest.mark.slow
 def test_layers_are_never_changed_in_the_midst_of_a_trial(monkeypatch):
     """A trial that ran out of words is made again with the same layers: what it read depends on them."""
     attributes, rows, n = 4, 64, 1000
@@ -81,6 +82,7 @@ def test_hardly_any_epsilon_draws_uniformly(epsilon):
     assert "data" in repr(made)
 
 
+@pytest.mark.slow
 def test_flat_draws_follow_the_law(monkeypatch):
     workload, answers, _ = instance(3, 50, "conjunctions:2", 1)
     epsilon = Fraction(1, 25)
@@ -117,6 +119,7 @@ def multisets_of(cells, rows):
             yield (first, *rest)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [63, 64])
 def test_as_many_rows_as_a_word_has_bits(rows, monkeypatch):
     n, epsilon, draws = 100, Fraction(10), 3_000
@@ -134,6 +137,7 @@ def test_as_many_rows_as_a_word_has_bits(rows, monkeypatch):
     assert draws - sum(found[s] for s in often) < draws * (1 - sum(law[s] for s in often)) * 2 + 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("room", [0, 5, 60])
 def test_full_tables_leave_the_law_alone(room, monkeypatch):
     check_coins(monkeypatch)
@@ -189,6 +193,7 @@ def test_rows_are_chosen_without_bias():
         assert first_column(words, u_word) == expected
 
 
+@pytest.mark.slow
 def test_counts_beyond_the_doubles_are_not_taken():
     workload, answers, _ = instance(48, 30, "conjunctions:2", 0)
     made = tuple_sampler(workload, answers, 30, 41, Fraction(41, 10))

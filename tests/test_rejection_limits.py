@@ -36,6 +36,7 @@ def test_a_table_far_beyond_n_max_is_drawn():
     assert (made.record["mechanism"], len(made.data)) == ("rejection", 30)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ["conjunctions:2", "conjunctions:1", "marginals:2"])
 @pytest.mark.parametrize("c", [3, 10])
 def test_up_to_n_max_the_same_bits_draw_the_same_rows(text, c):
@@ -53,6 +54,7 @@ def test_up_to_n_max_the_same_bits_draw_the_same_rows(text, c):
         assert (drawn[0][0] == drawn[1][0]).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ["conjunctions:2", "conjunctions:1"])
 @pytest.mark.parametrize("n_max", [1, 4, 11, 27])
 def test_beyond_n_max_the_law_is_that_of_the_score_cut_off(text, n_max):
@@ -118,6 +120,7 @@ def test_unasked_rejection_is_taken_under_add_remove_only_where_it_is_sure_to_en
     assert smalldb.plan(domain(12), Conjunctions(2), n_max=400, **named).mechanism == "rejection"
 
 
+@pytest.mark.slow
 def test_who_names_what_may_take_long_is_told():
     frame = pd.DataFrame(np.zeros((50, 8), dtype=np.int64), columns=list(domain(8).attributes))
     keywords = {"mechanism": "rejection", "rows": 4, "rng": 1}

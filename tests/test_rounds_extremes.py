@@ -101,6 +101,7 @@ def test_a_narrow_dtype_of_the_data_does_not_change_what_is_released(dtype):
     assert found["z"].tolist() == ["?", "False"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_no_row_breaks_a_rule_where_noise_is_far_larger_than_the_table(seed):
     labels = ["a", "b", "c", "d"]

@@ -122,6 +122,7 @@ def test_every_factor_lies_in_its_bucket():
         assert bucket.parent == -1 or bucket.parent > place
 
 
+@pytest.mark.slow
 def test_a_fit_is_the_fit_over_all_cells():
     """The same objective with the sum over all cells, by another method; both ways of fitting get there."""
     rng = np.random.default_rng(5)

@@ -101,6 +101,7 @@ def test_columns_start_as_frequent_as_they_are_to_be_and_independent():
     assert (signs != scattered(means, 5_000, 8)).any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
 @pytest.mark.parametrize("delta", [None, "1e-9"])
 def test_a_wide_yes_no_table_is_released_without_copies(relation, delta):
@@ -153,6 +154,7 @@ def test_the_number_of_rows_is_read_as_no_more_than_a_table_can_have(monkeypatch
         assert found.total == total
 
 
+@pytest.mark.slow
 def test_fifty_columns():
     real = latent(50, 10_000, 6)
     rows = Rows.from_places(domain_of(50), real)

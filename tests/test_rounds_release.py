@@ -152,6 +152,7 @@ def distance(x, y, sizes):
     return np.mean(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("replaced", [False, True])
 @pytest.mark.parametrize("delta", [None, Fraction(1, 10**9)])
 def test_costs_add_up_to_the_budget(replaced, delta):
@@ -170,6 +171,7 @@ def test_costs_add_up_to_the_budget(replaced, delta):
     assert distance(places, outcome.places, sizes) < 0.3
 
 
+@pytest.mark.slow
 def test_a_seed_replays_and_another_does_not():
     places, sizes = latent()
     plan = plan_rounds(wide(sizes), Fraction(1), None, False, 3_000)
@@ -181,6 +183,7 @@ def test_a_seed_replays_and_another_does_not():
     assert first.places.shape != other.places.shape or (first.places != other.places).any()
 
 
+@pytest.mark.slow
 def test_rows_with_counts_are_the_rows_themselves():
     places, sizes = latent()
     distinct, counts = np.unique(places, axis=0, return_counts=True)
@@ -190,6 +193,7 @@ def test_rows_with_counts_are_the_rows_themselves():
     assert (one.places == other.places).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [Fraction(1, 100), Fraction(1), Fraction(1000)])
 @pytest.mark.parametrize("small", [False, True])
 def test_no_row_breaks_a_rule(epsilon, small):

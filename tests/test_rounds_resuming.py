@@ -80,6 +80,7 @@ def test_a_release_that_goes_on_is_the_one_that_was_not_killed(name, tmp_path, m
         assert (resumed.places == whole.places).all() and resumed.record == whole.record
 
 
+@pytest.mark.slow
 def test_what_was_released_is_not_drawn_again(tmp_path, monkeypatch):
     """Of a private source, too: every number in the folder stays, and a finished release is told again."""
     rows = rows_of(WIDE)
@@ -133,6 +134,7 @@ def test_a_payment_for_another_release_does_not_count(tmp_path):
     assert ledger.pay(record) != mark
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "change",
     [
@@ -153,6 +155,7 @@ def test_a_folder_of_another_release_is_refused(change, tmp_path):
         smalldb.release(**{**given, **change})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", ["000003", "000000"])
 def test_a_part_that_is_missing_or_damaged_is_not_drawn_again(place, tmp_path):
     given = {"data": rows_of(WIDE), "epsilon": 2, "checkpoint": tmp_path}

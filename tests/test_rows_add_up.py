@@ -518,6 +518,7 @@ def pieces(monkeypatch):
         monkeypatch.setattr(module, "CHUNK", 3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reader", READERS)
 def test_a_table_is_the_sum_of_its_rows(reader, tmp_path, pieces):
     modules, cases = READERS[reader]

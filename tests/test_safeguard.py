@@ -49,6 +49,7 @@ def error(plan, rows, seed):
     return np.abs(plan.workload.answers(made) - plan.workload.answers(rows)).max() / unit, measured
 
 
+@pytest.mark.slow
 @BOTH
 @pytest.mark.parametrize(("d", "n"), [(8, 1500), (12, 4000)])
 def test_it_rescues_a_planted_interaction(d, n, neighbours):
@@ -104,6 +105,7 @@ def chances(sums, guess, rate):
     return weights / weights.sum()
 
 
+@pytest.mark.slow
 def test_the_law_of_the_second_stage(monkeypatch):
     plan, _ = guarded(planted(4, 2000, 1), epsilon=16)
     rate = float(plan.rate(plan.safeguard))

@@ -40,6 +40,7 @@ def test_more_bits_are_drawn_where_one_word_does_not_tell():
         assert bernoulli_exp(r, ScriptedBits(f"{edge:064b}" + more)) is shown
 
 
+@pytest.mark.slow
 def test_a_coin_of_a_number_known_only_lazily():
     source = SeededBits(3)
     heads = sum(

@@ -151,6 +151,7 @@ def test_fields_become_attributes_as_defined(tmp_path_factory, table):
     assert counted(schema.encode(frame)) == encoded(schema, records)
 
 
+@pytest.mark.slow
 @given(tables())
 def test_every_cell_decodes_to_a_table_that_encodes_to_it(tmp_path_factory, table):
     schema, _ = table
@@ -164,6 +165,7 @@ def test_every_cell_decodes_to_a_table_that_encodes_to_it(tmp_path_factory, tabl
     assert (read_table(str(path), schema).histogram() == 1).all()
 
 
+@pytest.mark.slow
 @given(tables())
 def test_labels_are_as_good_as_the_fields(table):
     """What a release hands out, a frame of labels, gives the original columns back."""

@@ -1,6 +1,7 @@
 """Margins of selection: trees of decisions, coins that are probabilities, octaves that are never too deep."""
 
 from collections import Counter
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from itertools import combinations
 from math import ceil, comb
@@ -13,13 +14,16 @@ from margins import obeys, outcomes
 from smalldb.exact import coins
 from smalldb.exact.bits import SeededBits
 from smalldb.exact.coins import Known, Shifted, Uniform
+from smalldb.exact.enclosures import Real
 from smalldb.exact.levels import exp_enclosure
 from smalldb.selection import drawing, scored, selection_law
+from smalldb.selection import law as laws
 from smalldb.selection import ranked as ranking
 from smalldb.selection.drawing import exponential, noisy_max, permute_and_flip
 from smalldb.selection.scored import OCTAVES, Scored, _subset
 
 LN2 = Fraction(69314718055994530941723212145817656807, 10**38)  # rounded down
+MORE = 1 + Fraction(1, 10**12)  # than the room that is left where octaves are rounded down
 
 
 @pytest.mark.parametrize("rate, end", [(3, "1/2"), (1, "3/2"), (4, "1/4")])
@@ -57,6 +61,26 @@ def test_draws_by_their_decision_trees(monkeypatch, draw, scores, at_once):
     law = selection_law(scores, epsilon=1, sensitivity=1, method=draw.__name__.replace("_", "-"))
     found = outcomes(lambda source: draw(made, source), 9)
     assert obeys(found, {i: high for (i,), (_, high) in law.items()}, Fraction(19, 20))
+
+
+def test_the_weight_of_an_octave_is_taken_back(monkeypatch):
+    """Of two that are 3/2 apart, the better one would win with .90 for .82: 13 bits decide .875 of that."""
+    monkeypatch.setattr(coins, "_BITS", 1)
+    monkeypatch.setattr(drawing, "OCTAVES", 4)
+    made, law = Scored([np.array([0, -3])], Fraction(1, 2)), selection_law([0, -3], epsilon=1, sensitivity=1)
+    found = outcomes(lambda source: exponential(made, source), 13)
+    assert obeys(found, {i: high for (i,), (_, high) in law.items()}, Fraction(1, 20))
+
+
+def test_sums_of_products_are_rounded_outwards():
+    """1/3 x 1/3 + 1/7 has more digits than a law is worked out to."""
+    with localcontext(prec=100):
+        third, seventh = Decimal(1) / 3, Decimal(1) / 7
+    for sign in (1, -1):
+        c, factor, x = (Real(d, d, laws.DIGITS) for d in (sign * seventh, third, sign * third))
+        made = laws._plus(c, factor, x)
+        exact = Fraction(factor.low) * Fraction(x.low) + Fraction(c.low)
+        assert Fraction(made.low) < exact < Fraction(made.high)
 
 
 @pytest.mark.parametrize("weights", [None, [1, 3, 2, 1]], ids=str)
@@ -120,8 +144,9 @@ def test_thinning_leaves_room_for_a_depth_just_above_a_whole_octave(monkeypatch,
     checked_coins(monkeypatch)
     monkeypatch.setattr(drawing, "isqrt", lambda size: 10**9)
     above = octaves * LN2 * (1 + Fraction(1, 10**10))
-    rate = LN2 * (1 + Fraction(1, 10**14))
+    rate = LN2 * MORE
     made = Scored([np.array([0] + [-octaves - 1] * 40)], rate)
+    assert octaves + 1 in made.octaves
     for seed in range(40):
         drawing._uniform_head(made, Fraction(0), 1, Known(above), False, SeededBits(seed))
 
@@ -129,11 +154,17 @@ def test_thinning_leaves_room_for_a_depth_just_above_a_whole_octave(monkeypatch,
 @pytest.mark.parametrize("part", [Fraction(1, 4), Fraction(1, 2), Fraction(99, 100)])
 def test_thinning_leaves_room_for_a_part_of_an_octave(monkeypatch, part):
     """With m a part of an octave, heads of the next one may not be thinned at all: known, or known lazily."""
+
+    class Vague:
+        def enclosure(self, precision):
+            return max(Fraction(0), LN2 * part - Fraction(1, 2**precision)), LN2 * part
+
     checked_coins(monkeypatch)
     monkeypatch.setattr(drawing, "isqrt", lambda size: 10**9)
-    made = Scored([np.array([0] + [-1] * 40)], LN2 * (1 + Fraction(1, 10**14)))
+    made = Scored([np.array([0] + [-1] * 40)], LN2 * MORE)
+    assert 1 in made.octaves
     for seed in range(5):
-        for m in (Known(LN2 * part), Shifted(Fraction(0), LN2 * part, Uniform(SeededBits(seed)))):
+        for m in (Known(LN2 * part), Shifted(Fraction(0), LN2 * part, Uniform(SeededBits(seed))), Vague()):
             drawing._uniform_head(made, Fraction(0), 1, m, False, SeededBits(seed))
 
 

@@ -67,12 +67,16 @@ class SeededBits:
     def bits(self, count: int) -> int:
         """Draw the next `count` bits of the stream."""
         _check(count)
-        missing = max(0, -(-(count - self._pool_bits) // (8 * _BLOCK_BYTES)))
-        blocks = range(self._block, self._block + missing)
-        fresh = b"".join(shake_256(self._seed + i.to_bytes(8, "big")).digest(_BLOCK_BYTES) for i in blocks)
-        self._block += missing
-        self._pool = self._pool << (8 * len(fresh)) | int.from_bytes(fresh, "big")
-        self._pool_bits += 8 * len(fresh) - count
+        if count > self._pool_bits:
+            missing = -(-(count - self._pool_bits) // (8 * _BLOCK_BYTES))
+            blocks = range(self._block, self._block + missing)
+            fresh = b"".join(
+                shake_256(self._seed + i.to_bytes(8, "big")).digest(_BLOCK_BYTES) for i in blocks
+            )
+            self._block += missing
+            self._pool = self._pool << (8 * len(fresh)) | int.from_bytes(fresh, "big")
+            self._pool_bits += 8 * len(fresh)
+        self._pool_bits -= count
         drawn = self._pool >> self._pool_bits
         self._pool &= (1 << self._pool_bits) - 1
         return drawn

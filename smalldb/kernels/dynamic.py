@@ -345,10 +345,7 @@ def taken(rows: Words, order: Integers) -> Words:
 
 @njit(nogil=True, cache=True)
 def ascending_order(keys: Words) -> Integers:
-    """Return the permutation that sorts the keys.
-
-    Radix sort, least digit first, over the bits that vary.
-    """
+    """Return the permutation that sorts the keys: a radix sort over the bits that vary, least digit first."""
     order = np.arange(len(keys))
     other = np.empty_like(order)
     starts = np.empty(2048, np.int64)

@@ -7,6 +7,9 @@ a column is chosen in two steps: u, how many rows of each cell have a one, then 
 
 Each call of a kernel that takes a tuple counts references to all its arrays. What a trial calls for each
 column and each check is inlined, therefore, and takes what it needs.
+
+The file is long because a trial walks the states that the counting left, by the same kernels, and a cached
+kernel does not notice a change in a callee of another file.
 """
 
 from typing import NamedTuple
