@@ -51,7 +51,7 @@ def add(commands: Commands) -> None:
     command.add_argument(
         "--spelling",
         choices=("0/1", "true/false"),
-        help="how yes/no fields are written without --schema (default 0/1); read are both",
+        help="how yes/no fields are written without --schema (default 0/1); both are read",
     )
     command.add_argument(
         "--middle",

@@ -20,6 +20,7 @@ SWEEPS, ITERATIONS = 0, 60
 _CLEAR = 40.0  # a rate beyond which there is no noise to speak of
 
 
+# Proof: docs/proofs/rounds.md, lemma 9.
 def read_cells(universe: Universe, measured: Measured, rate: float, total: int) -> Model:
     """
     Return a distribution over all cells, from the released counts of all of them.

@@ -52,6 +52,7 @@ class ByRounds:
     request: Request
     steps: RoundsPlan | Parities
 
+    # Proof: docs/proofs/certificate.md, "All cells"; docs/proofs/rounds.md, lemma 8.
     @classmethod
     def planned(cls, request: Request) -> Self | str:
         """Return what each step costs, or why the release cannot be made."""
