@@ -118,7 +118,7 @@ def plan(
     if relation is Neighbours.REPLACE_ONE:
         if n is None:
             raise TypeError(
-                "n must be a whole number, the number of people, which replace-one takes for public"
+                "n must be a whole number: the number of people, which is public under replace-one"
             )
         n = whole(n, "n")
         if n_max is not None:
