@@ -123,7 +123,7 @@ class Domain:
 
     @property
     def size(self) -> int:
-        """N, the number of cells that can exist; ValueError where many rules leave it undecided."""
+        """N, the number of cells that can exist; ValueError if the rules are too many to count it."""
         if self.valid is None:
             return self.product
         if _by_codes(self):
@@ -132,7 +132,9 @@ class Domain:
             return len(self.cells())
         found = _count(self)
         if found is None:
-            raise ValueError("how many rows the rules of valid leave is undecided: use fewer rules that meet")
+            raise ValueError(
+                "valid: the rows that the rules leave cannot be counted: use fewer rules that meet"
+            )
         return found
 
     @property

@@ -20,18 +20,22 @@ LARGEST_WEIGHT = (1, 1, 2, 3)
 class Halfspaces(QueryClass):
     """All functions ``w_1 x_1 + ... + w_d x_d >= t`` with real weights: 4, 14, 104, 1882 for d = 1..4.
 
-    Every attribute is an input; where one is a label z to be predicted, ``h(x) = z`` is no halfspace,
-    but the sum of two: of ``h(x) and z`` and ``not h(x) and not z``.
+    Every attribute is an input. If one attribute is a label z to be predicted, ``h(x) = z`` is no halfspace.
+    It is the sum of two queries: ``h(x) and z``, and ``not h(x) and not z``.
 
     Parameters
     ----------
     last
-        Only ``w_1 x_1 + ... + w_(d-1) x_(d-1) >= x_d``, the last attribute as right side: the halfspaces of
-        the encyclopaedia's article on the exponential mechanism; 1, 3, 16, 185 for d = 1..4.
+        Only ``w_1 x_1 + ... + w_(d-1) x_(d-1) >= x_d``, with the last attribute on the right side: 1, 3, 16,
+        185 for d = 1..4. These are the halfspaces of the encyclopaedia's article "Exponential mechanism".
 
-    Each is labelled by whole weights with the least sum of absolute values, a negated query by those of
-    its complement.
+    Notes
+    -----
+    The label of a query states whole weights with the least sum of absolute values. The label of a negated
+    query states those of its complement.
 
+    Examples
+    --------
     >>> Halfspaces().workload(Domain(["a", "b"])).labels
     ('a >= 1', 'b >= 1', 'a + b >= 1', 'a + b >= 2', 'a - b >= 0', 'a - b >= 1')
     """

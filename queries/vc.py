@@ -28,7 +28,7 @@ class VCDimension:
 
     def __post_init__(self) -> None:
         if not 0 <= self.low <= self.high:
-            raise ValueError(f"a VC dimension from {self.low} to {self.high} is none")
+            raise ValueError(f"a VC dimension lies between 0 <= low <= high, not {self.low} and {self.high}")
 
     @property
     def exact(self) -> bool:

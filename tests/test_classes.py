@@ -465,7 +465,7 @@ def test_a_dimension_says_whether_it_is_known():
     assert not VCDimension(2, 3, "search").exact
     assert [str(VCDimension(2, high, "search")) for high in (2, 3)] == ["2", "2 to 3"]
     for low, high in [(3, 2), (-1, 2)]:
-        with pytest.raises(ValueError, match="is none"):
+        with pytest.raises(ValueError, match="0 <= low <= high"):
             VCDimension(low, high, "search")
 
 

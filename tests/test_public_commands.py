@@ -57,7 +57,7 @@ def test_a_plan_of_answers_says_why_and_what_it_expects(capfd):
     assert plan.mechanism == "answers"
     assert "the exponential mechanism over answers, and the nearest table of 5000 rows" in out
     assert f"({plan.why})" in out
-    assert f"expected to be about {plan.expected_error:.2g} (no bound)" in out
+    assert f"will be about {plan.expected_error:.2g} (an estimate, no bound)" in out
     said = json.loads(called(capfd, *given, "--json")[1])
     assert (said["mechanism"], said["candidate_count"], said["cost"]) == ("answers", None, None)
     assert (said["bounds"]["released"], said["why"]) == (None, plan.why)

@@ -95,6 +95,7 @@ def compose(
     return _composed(items, checked_delta(delta), checked_flag(adaptive, "adaptive"))
 
 
+# Proof: docs/proofs/delta.md, lemma 6.
 def compose_records(
     records: Iterable[Mapping[str, Any]], *, delta: Number, adaptive: bool = True
 ) -> Composition:

@@ -10,6 +10,7 @@ _LEAST, _MOST = -40.0, 60.0  # logarithms of the orders that are searched
 _GOLDEN = (sqrt(5) - 1) / 2
 
 
+# Proof: docs/proofs/delta.md, lemmas 2 and 5.
 def rho_of(epsilon: Fraction, delta: Fraction) -> Fraction:
     """
     Return a rho, as large as is proved, so that rho-zCDP implies (epsilon, delta)-differential privacy.

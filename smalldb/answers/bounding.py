@@ -14,6 +14,7 @@ from smalldb.exact.numbers import Number, between_0_and_1
 _UNIT = 2.0**-52
 
 
+# Proof: docs/proofs/answers.md, lemma 7.
 def bound(plan: AnswersPlan, measured: Measured, bits: Bits, beta: Number) -> float:
     """
     Return an error that max_f |f(x) - f(y)| does not exceed with probability 1 - beta over the noise.

@@ -18,6 +18,7 @@ def radii(count: int) -> LogConcave:
     return LogConcave(_side, power=count)
 
 
+# Proof: docs/proofs/answers.md, lemma 4.
 def cube_noise(count: int, rate: Fraction, source: BitSource) -> Integers:
     """
     Draw V of Z^count with probability proportional to exp(-rate max |V_i|), exactly: int64.

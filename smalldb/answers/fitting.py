@@ -39,6 +39,7 @@ class Fitted(NamedTuple):
     chi: Floats
 
 
+# Proof: docs/proofs/safeguard.md, lemma 5.
 def guarded_fit(plan: AnswersPlan, measured: Measured) -> Fitted:
     """Fit to what was measured; what a safeguard measured counts only if all else predicts it badly."""
     fitted = fit(plan, estimates(plan, measured, plan.unguarded))

@@ -19,6 +19,7 @@ from smalldb.exact.integers import clipped, whole_geometric
 BITS = 24  # of a weight
 
 
+# Proof: docs/proofs/delta.md, lemma 1.
 def gaussian_noise(variance: Fraction, count: int, source: BitSource) -> Integers:
     """
     Draw independent X, P(X = x) proportional to exp(-x^2 / (2 variance)), exactly; int64, cut at `CLIP`.
@@ -43,6 +44,7 @@ def gaussian_noise(variance: Fraction, count: int, source: BitSource) -> Integer
     return clipped(drawn.tolist())
 
 
+# Proof: docs/proofs/delta.md, lemma 3.
 def moving(attributes: int, order: int, distance: int) -> int:
     """
     Return how many sets of an order hold an odd number of `distance` given attributes of so many.
@@ -52,6 +54,7 @@ def moving(attributes: int, order: int, distance: int) -> int:
     return sum(comb(distance, j) * comb(attributes - distance, order - j) for j in range(1, order + 1, 2))
 
 
+# Proof: docs/proofs/delta.md, lemmas 3 and 4.
 def least_variances(
     attributes: int, sizes: Mapping[int, int], needs: Mapping[int, float], rho: Fraction, replaced: bool
 ) -> dict[int, Fraction]:

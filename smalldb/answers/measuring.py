@@ -18,6 +18,7 @@ from smalldb.exact.integers import CLIP
 LIMIT = CLIP // 2
 
 
+# Proof: docs/proofs/draw.md, lemma 7; docs/proofs/safeguard.md, lemma 1.
 def measure(plan: AnswersPlan, rows: Rows, source: BitSource) -> Measured:
     """
     Release the counts of a plan with exact noise: by the exponential mechanism over answers, or Gaussian.
@@ -62,6 +63,7 @@ def measure(plan: AnswersPlan, rows: Rows, source: BitSource) -> Measured:
     return Measured(values)
 
 
+# Proof: docs/proofs/answers.md, lemma 1.
 def counts(plan: AnswersPlan, rows: Rows) -> Integers:
     """Return what is measured, or may be chosen to be, without noise: int64, parts in order. Private."""
     odd = odd_counts(rows, tuple(places for part in plan.parts for places in part.sets))
@@ -70,6 +72,7 @@ def counts(plan: AnswersPlan, rows: Rows) -> Integers:
     return np.concatenate([part.exact(rows, sums) for part, sums in zip(plan.parts, split, strict=True)])
 
 
+# Proof: docs/proofs/answers.md, lemma 3.
 def loss(plan: AnswersPlan, one: Rows, other: Rows) -> Fraction:
     """
     Return the privacy loss between two tables: the largest log ratio of the laws of their releases.

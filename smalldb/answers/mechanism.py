@@ -128,7 +128,7 @@ class ByAnswers:
     def told(self, stated: Mapping[str, Any]) -> list[str]:
         """Tell what a record states of the error."""
         if stated["released"] is None:
-            return ["a bound is known with the released answers, and stands in the record then"]
+            return ["the release computes a bound from its noisy answers, and its record states it"]
         return [
             f"at most {promised(stated['released'])} on every query, with probability 1 - {stated['beta']}"
         ]
@@ -154,7 +154,7 @@ class ByAnswers:
         lines = ["cost:      seconds"]
         if self.expected_error is not None:
             lines.append(
-                f"           the mean error is expected to be about {self.expected_error:.2g} (no bound)"
+                f"           the mean error will be about {self.expected_error:.2g} (an estimate, no bound)"
             )
         return lines
 

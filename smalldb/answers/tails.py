@@ -17,6 +17,7 @@ _DIGITS = 50
 _GRID = 1024  # rates that Chernoff's bound is tried with
 
 
+# Proof: docs/proofs/answers.md, lemma 5.
 @lru_cache(maxsize=256)
 def radius_quantile(count: int, rate: Fraction, failure: Fraction) -> int:
     """
@@ -32,6 +33,7 @@ def radius_quantile(count: int, rate: Fraction, failure: Fraction) -> int:
     return (draw_level(blocks, rate * width, _Digits(1 - failure)) + 1) * width - 1
 
 
+# Proof: docs/proofs/answers.md, lemma 6.
 @lru_cache(maxsize=256)
 def noise_quantile(rate: Fraction, weight: int, failure: Fraction) -> float:
     """
@@ -51,6 +53,7 @@ def noise_quantile(rate: Fraction, weight: int, failure: Fraction) -> float:
     return round_up((weight * g + odds) / s)
 
 
+# Proof: docs/proofs/wishart.md, lemma 9.
 @lru_cache(maxsize=256)
 def laplace_sum_quantile(count: int, factor: Fraction, failure: Fraction) -> int:
     """
@@ -70,6 +73,7 @@ def laplace_sum_quantile(count: int, factor: Fraction, failure: Fraction) -> int
     return bisect_left(range(reach), True, key=rare)
 
 
+# Proof: docs/proofs/wishart.md, lemma 8.
 @lru_cache(maxsize=256)
 def entry_quantile(attributes: int, order: int, x: Fraction, y: Fraction, failure: Fraction) -> int:
     """
@@ -89,6 +93,7 @@ def entry_quantile(attributes: int, order: int, x: Fraction, y: Fraction, failur
     return min(map(least, range(1, tried)))
 
 
+# Proof: docs/proofs/delta.md, lemma 7.
 @lru_cache(maxsize=256)
 def gaussian_quantile(variance: Fraction, failure: Fraction) -> int:
     """
@@ -114,6 +119,7 @@ def gaussian_quantile(variance: Fraction, failure: Fraction) -> int:
     return bisect_left(range(1, reach + 1), True, key=rare)
 
 
+# Proof: docs/proofs/wishart.md, lemma 9.
 def laplace_sum_tail(count: int, x: Fraction) -> Real:
     """
     Enclose P(X >= x), x >= 0, where X is the sum of `count` standard Laplace numbers.

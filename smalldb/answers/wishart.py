@@ -32,11 +32,13 @@ class Drawn(NamedTuple):
     rest: Sequence[Normal]
 
 
+# Proof: docs/proofs/wishart.md, lemma 5.
 def degrees(attributes: int) -> tuple[int, int]:
     """Return twice the gamma shapes of b and of a: the cone has d (d + 1) / 2 + 2 dimensions."""
     return attributes + 2, attributes**2 + 2
 
 
+# Proof: docs/proofs/wishart.md, lemma 4.
 def rates(epsilon: Fraction, tilt: Fraction) -> tuple[Fraction, Fraction]:
     """
     Return x and y, which add up to epsilon: noise that is epsilon-DP, under either relation.
@@ -47,6 +49,7 @@ def rates(epsilon: Fraction, tilt: Fraction) -> tuple[Fraction, Fraction]:
     return tilt * epsilon, (1 - tilt) * epsilon
 
 
+# Proof: docs/proofs/wishart.md, lemma 8.
 def even_moments(attributes: int, order: int, x: Fraction, y: Fraction, count: int) -> list[Fraction]:
     """
     Return E V^0, E V^2, ..., `count` of them, of an entry V that belongs to parities of order 1 or 2.
@@ -69,6 +72,7 @@ def even_moments(attributes: int, order: int, x: Fraction, y: Fraction, count: i
     ]
 
 
+# Proof: docs/proofs/wishart.md, lemma 5.
 def wishart_noise(
     attributes: int, x: Fraction, y: Fraction, pairs: Sequence[tuple[int, int]], source: BitSource
 ) -> Integers:
@@ -92,6 +96,7 @@ def wishart_noise(
     return rounded_entries(both, [1 / (2 * x), 1 / (2 * y)], pairs)
 
 
+# Proof: docs/proofs/wishart.md, lemma 6.
 def rounded_entries(
     both: Sequence[Drawn], factors: Sequence[Fraction], pairs: Sequence[tuple[int, int]]
 ) -> Integers:
@@ -122,6 +127,7 @@ def rounded_entries(
         bits *= 2
 
 
+# Proof: docs/proofs/wishart.md, lemma 6.
 def _enclosed(drawn: Drawn, factors: Sequence[Fraction], bits: int) -> tuple[Objects, Objects] | None:
     """Enclose A in units of 16^-(bits + 1), or return None where a row of G may still be 0."""
     g = _middles(drawn.rows, bits)

@@ -29,12 +29,15 @@ def add(commands: Commands) -> None:
     what.add_argument("--records", nargs="+", metavar="R.json", help="public records of the releases")
     command.add_argument("--releases", type=whole_number, metavar="T", help="how many releases")
     command.add_argument(
-        "--delta", default="0", metavar="D", help="the delta of all together; 0 (default): their sum"
+        "--delta",
+        default="0",
+        metavar="D",
+        help="the delta of all releases together (default 0: epsilons add up)",
     )
     command.add_argument(
         "--bounded-range",
         action="store_true",
-        help="each release is bounded-range, as its record says (census: yes; records know it themselves)",
+        help="each release is bounded-range, as its record says (census and rejection are)",
     )
     command.add_argument(
         "--fixed", action="store_true", help="all releases were fixed in advance: none was chosen adaptively"
@@ -42,7 +45,7 @@ def add(commands: Commands) -> None:
     command.add_argument(
         "--plot",
         metavar="FILE.png",
-        help="draw what 1 to 10 times as many lose (png, svg, pdf)",
+        help="draw the loss of up to 10 times as many releases (png, svg, pdf)",
     )
     add_formats(command)
     command.set_defaults(run=run_account)
@@ -58,7 +61,9 @@ def run_account(arguments: argparse.Namespace) -> None:
         raise ValueError("--plot needs one --epsilon and --releases")
     if arguments.records is not None:
         if arguments.releases is not None or arguments.bounded_range:
-            raise ValueError("records say themselves how many they are and whether they are bounded-range")
+            raise ValueError(
+                "--releases and --bounded-range do not go with --records: the records state both"
+            )
         made = compose_records([read_record(path) for path in arguments.records], **common)
     elif arguments.total is not None:
         if arguments.releases is None:

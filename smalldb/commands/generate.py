@@ -51,7 +51,7 @@ def add(commands: Commands) -> None:
     command.add_argument(
         "--spelling",
         choices=("0/1", "true/false"),
-        help="how yes/no fields are written without --schema (default 0/1); read are both",
+        help="how yes/no fields are written without --schema (default 0/1); both are read",
     )
     command.add_argument(
         "--middle",
@@ -68,27 +68,29 @@ def add(commands: Commands) -> None:
     command.add_argument(
         "--confidential",
         action="store_true",
-        help="show in the report how far the release is off from the data: NOT public",
+        help="show in the report how far the release is off from the data: NOT for publication",
     )
     command.add_argument(
         "--target",
         metavar="COLUMN",
         help="with --confidential: train classifiers of this column, and test them on real rows",
     )
-    command.add_argument("--title", metavar="TEXT", help="of the report")
+    command.add_argument("--title", metavar="TEXT", help="the title of the report")
     command.add_argument("--publisher", metavar="TEXT", help="who publishes the table, for the report")
     command.add_argument("--table", metavar="TEXT", help="the name of the data, for the report")
-    command.add_argument("--ledger", metavar="FILE", help="the data's privacy budget: spend from it first")
-    command.add_argument("--budget", metavar="E", help="make the ledger, if there is none, with this budget")
+    command.add_argument(
+        "--ledger", metavar="FILE", help="the file that keeps the data's privacy budget: spend from it first"
+    )
+    command.add_argument("--budget", metavar="E", help="make the ledger with this budget, if there is none")
     command.add_argument(
         "--checkpoint",
         metavar="DIR",
-        help="of rounds: keep what was drawn in a private folder of this release alone; killed and started "
-        "again, it goes on and pays no second time",
+        help="for rounds: keep what was drawn in a private folder of this release alone; a killed run that "
+        "is started again goes on from it, and pays no second time",
     )
     command.add_argument("--seed", type=integer, metavar="S", help="for experiments: repeatable, NOT private")
     command.add_argument("--json", action="store_true", help="with -o: the public record on stdout")
-    command.add_argument("--quiet", action="store_true", help="no account on stderr")
+    command.add_argument("--quiet", action="store_true", help="print no summary on stderr")
     command.set_defaults(run=run_generate)
 
 
@@ -112,7 +114,7 @@ def run_generate(arguments: argparse.Namespace) -> None:
     if arguments.spelling is not None and arguments.schema is not None:
         raise ValueError("--spelling is for tables without --schema: the schema says it")
     if arguments.middle and arguments.schema is None:
-        raise ValueError("--middle needs --schema: without one a yes/no field is as it is")
+        raise ValueError("--middle needs --schema: a yes/no field has no middle")
     form, progress = form_of(arguments.output), sys.stderr.isatty() and not arguments.quiet
     named = (arguments.output, arguments.schema_out, arguments.record, arguments.report)
     targets = [path for path in named if path is not None]

@@ -93,7 +93,7 @@ def _add_workload(command: Parser, default: str) -> None:
         "--candidates",
         metavar="BASE",
         choices=("multisets", "tuples"),
-        help="multisets (Algorithm 4) or tuples (ordered rows)",
+        help="what SmallDB draws from: multisets of rows (default of census) or tuples (ordered rows)",
     )
 
 
@@ -109,7 +109,7 @@ def add_delta(command: Parser) -> None:
     command.add_argument(
         "--delta",
         metavar="D",
-        help="let answers and rounds have Gaussian noise, and the guarantee be (E, D): 1e-9 (default: pure)",
+        help="allow Gaussian noise in answers and rounds, and the guarantee (E, D): 1e-9 (default: pure)",
     )
 
 
@@ -130,27 +130,27 @@ def add_size(command: Parser) -> None:
         "--n-max",
         type=whole_number,
         metavar="N",
-        help="under add-remove, about how many rows there are at most, from public knowledge",
+        help="under add-remove: about how many rows there are at most, from public knowledge",
     )
     command.add_argument(
         "--rows-per-person",
         type=whole_number,
         default=1,
         metavar="K",
-        help="the most rows that one person has: epsilon protects all of them, each gets a K-th (default 1)",
+        help="the most rows that one person has; epsilon covers all of them together (default 1)",
     )
     command.add_argument(
         "--certificate",
         metavar="SHARE",
-        help="share of epsilon that rounds spend on a bound for every query (default 1/20; 0: none)",
+        help="share of epsilon that rounds spends on a bound for every query (default 1/20; 0: no bound)",
     )
     command.add_argument(
         "--mechanism",
         default="auto",
         choices=names(),
         metavar="NAME",
-        help="census, rejection, answers, rounds, or auto (the default): with a size the first that "
-        "can be done, without one that of least expected error",
+        help="census, rejection, answers, rounds, or auto (the default): if you give a size, the first "
+        "that can draw it; otherwise the one with the smallest expected error",
     )
 
 
@@ -159,7 +159,7 @@ def described(arguments: argparse.Namespace) -> tuple[Domain, str | None]:
     if arguments.schema is None:
         return universe(arguments), arguments.queries
     if arguments.valid is not None:
-        raise ValueError("--valid goes with --attributes: a schema says it")
+        raise ValueError("--valid goes with --attributes: a schema says it in its key valid")
     schema = read_schema(arguments.schema)
     return schema.domain, schema.queries if arguments.queries is None else arguments.queries
 

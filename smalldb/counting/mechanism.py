@@ -132,6 +132,7 @@ class ByCensus:
         cost = f"{seconds} s on this machine after compilation, at most {memory:,} MiB, by {self.work.engine}"
         return [f"cost:      {cost}", *self.small.foretold]
 
+    # Proof: docs/proofs/census.md, lemma 8.
     def draw(self, table: Rows, source: BitSource, progress: bool) -> Drawn:
         """Count the candidates at each score, draw a score, and a candidate of it."""
         workload = self.small.request.workload

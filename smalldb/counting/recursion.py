@@ -73,6 +73,7 @@ class Cost:
         self.peak = max(self.peak, other.peak)
 
 
+# Proof: docs/proofs/census.md, lemma 7.
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Recursion:
     """The recursion over the cells for one census."""

@@ -57,6 +57,7 @@ class Scores:
     ranks: Ranks
     levels: Integers
 
+    # Proof: docs/proofs/census.md, lemma 1.
     @classmethod
     def build(cls, matrix: Integers, answers: Integers, n: int, rows: int, most: int = MAX_SCORE) -> "Scores":
         """Tabulate the scores of the databases of ``rows`` rows against the data's ``answers``.
@@ -98,6 +99,7 @@ class Scores:
         narrow = ranks.astype(np.uint16) if len(values) < 1 << 16 else ranks.astype(np.uint32)
         return cls(rows, order, weights, offsets, narrow, levels)
 
+    # Proof: docs/proofs/head-and-tail.md, lemma 1.
     def cut(self, rank: int) -> "Scores":
         """Return the scores in which all levels beyond the one of a rank are the next one.
 
@@ -119,6 +121,7 @@ def base_measure(name: str) -> Candidates:
     raise ValueError(f"candidates must be 'multisets' or 'tuples', not {name!r}")
 
 
+# Proof: docs/proofs/census.md, lemma 2.
 def rate_of(epsilon: Fraction, rows: int, denominator: int) -> Fraction:
     """Return what a unit of the score costs, epsilon / (2 m D): weights are ``exp(-rate score)``.
 
@@ -129,6 +132,7 @@ def rate_of(epsilon: Fraction, rows: int, denominator: int) -> Fraction:
     return epsilon / (2 * rows * denominator)
 
 
+# Proof: docs/proofs/rejection.md, lemma 1.
 def largest_score(n_max: int | None, rows: int, denominator: int) -> int:
     """Return the public number at which the scores of a mechanism that plans for `n_max` rows are cut off.
 
@@ -139,6 +143,7 @@ def largest_score(n_max: int | None, rows: int, denominator: int) -> int:
     return MAX_SCORE if n_max is None else n_max * rows * denominator
 
 
+# Proof: docs/proofs/census.md, lemma 1.
 def too_large(n: int, rows: int, denominator: int) -> bool:
     """Whether scores could reach `MAX_SCORE`: n m D is the score of an error of 1."""
     return n * rows * denominator >= MAX_SCORE

@@ -41,6 +41,7 @@ class SmallDatabases:
         """A candidate of score s has probability proportional to ``exp(-rate s)``."""
         return rate_of(self.request.epsilon, self.rows, self.request.workload.denominator)
 
+    # Proof: docs/proofs/census.md, lemmas 4 and 5.
     @property
     def guarantee(self) -> Guarantee:
         """The exact epsilon, which bounds the range of the loss too: a little less under add-remove.

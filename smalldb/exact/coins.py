@@ -41,6 +41,7 @@ class Uniform:
             self.value = self.value << missing | self._source.bits(missing)
             self.drawn += missing
 
+    # Proof: docs/proofs/draw.md, lemma 2.
     def enclosure(self, precision: int) -> tuple[Fraction, Fraction]:
         """Return the interval of the bits drawn, at least `precision` of them."""
         self.reveal(precision)
@@ -72,6 +73,7 @@ class Known:
         return self._value, self._value
 
 
+# Proof: docs/proofs/draw.md, lemmas 2 and 9.
 def bernoulli_exp(r: Fraction | Lazy, source: BitSource, factor: Fraction = Fraction(1)) -> bool:
     """
     Return True with probability factor exp(-r), exactly.

@@ -18,6 +18,7 @@ CLIP = 1 << 61  # noise is cut off there, and sums with it at half of that: see 
 DIGIT = 8  # bits of a coin that are revealed at a time
 
 
+# Proof: docs/proofs/draw.md, lemma 4.
 def uniform_below(n: int, source: BitSource) -> int:
     """
     Draw a uniform integer of 0..n-1, exactly, by the fast dice roller (Lumbroso 2013, arXiv:1304.1916).
@@ -44,6 +45,7 @@ def uniform_below(n: int, source: BitSource) -> int:
         span, drawn = span - n, drawn - n
 
 
+# Proof: docs/proofs/draw.md, lemma 4.
 def uniform_integers(bound: int, count: int, source: BitSource) -> Integers:
     """
     Draw independent uniform integers of 0..bound-1, exactly: int64, shape (count,), for bound <= 2^62.
@@ -78,6 +80,7 @@ def two_sided_geometric(rate: Fraction, count: int, source: BitSource) -> Intege
     return clipped(whole.tolist()) if whole.dtype == object else whole
 
 
+# Proof: docs/proofs/draw.md, lemma 6.
 def whole_geometric(rate: Fraction, count: int, source: BitSource) -> npt.NDArray[Any]:
     """
     Draw the same, not cut off: int64, or Python ints where some may need more.
@@ -101,11 +104,13 @@ def whole_geometric(rate: Fraction, count: int, source: BitSource) -> npt.NDArra
     return difference
 
 
+# Proof: docs/proofs/draw.md, lemma 7.
 def clipped(values: Sequence[int]) -> Integers:
     """Move what lies beyond -CLIP or CLIP there: int64."""
     return np.array([max(-CLIP, min(CLIP, value)) for value in values], dtype=np.int64)
 
 
+# Proof: docs/proofs/draw.md, lemma 5.
 def coins(probability: Enclosure, count: int, source: BitSource) -> npt.NDArray[np.bool_]:
     """
     Throw coins that show heads with a probability below 1 that is irrational, exactly: shape (count,).
@@ -134,6 +139,7 @@ def _fields(width: int, count: int, source: BitSource) -> Integers:
     return fields
 
 
+# Proof: docs/proofs/draw.md, lemmas 5 and 9.
 def _expansion(probability: Enclosure, place: int) -> int:
     """Return a digit of a number in [0, 1) to the base 2^DIGIT, counted from 1 behind the point."""
     precision = wanted = place * DIGIT

@@ -59,6 +59,7 @@ def exp_enclosure(r: Fraction, precision: int) -> tuple[int, int]:
     return _scaled(_exp(r, precision + 4), -precision)
 
 
+# Proof: docs/proofs/draw.md, lemma 3.
 def draw_level(levels: Mapping[int, int] | LogConcave, rate: Fraction, source: BitSource) -> int:
     """
     Draw level s with probability proportional to count(s) exp(-rate s), exactly.
@@ -182,6 +183,7 @@ def _family_weights(family: LogConcave, rate: Fraction, precision: int) -> _Weig
     return [level for level, _ in window], [weight for _, weight in window], left, right
 
 
+# Proof: docs/proofs/draw.md, lemma 3.
 def _tail(here: _Enclosure, beyond: _Enclosure, bits: int) -> _Enclosure | None:
     """Enclose all weights past `here` by the geometric series of their first ratio, None if it diverges."""
     unit = _top(here) - bits
@@ -189,6 +191,7 @@ def _tail(here: _Enclosure, beyond: _Enclosure, bits: int) -> _Enclosure | None:
     return (0, -(-hi * lo // (lo - hi)), unit) if hi < lo else None
 
 
+# Proof: docs/proofs/draw.md, lemma 1.
 def _exp(r: Fraction, bits: int) -> _Enclosure:
     """
     Enclose exp(-r), r >= 0, to `bits` bits of its own size.
@@ -213,6 +216,7 @@ def _exp(r: Fraction, bits: int) -> _Enclosure:
     return _power((total - margin, min(total + margin, 1 << work), -work), 1 << halvings, bits)
 
 
+# Proof: docs/proofs/draw.md, lemma 1.
 def _power(base: _Enclosure, exponent: int, bits: int) -> _Enclosure:
     """Enclose base^exponent by repeated squaring of short numbers."""
     work = bits + exponent.bit_length() + 2
@@ -228,6 +232,7 @@ def _times(a: _Enclosure, b: _Enclosure, bits: int) -> _Enclosure:
     return _trimmed(a[0] * b[0], a[1] * b[1], a[2] + b[2], bits)
 
 
+# Proof: docs/proofs/draw.md, lemma 1.
 def _trimmed(lo: int, hi: int, shift: int, bits: int) -> _Enclosure:
     """Keep the leading bits, rounded outwards."""
     drop = hi.bit_length() - bits

@@ -31,6 +31,7 @@ class Normal:
         return size if self._sign > 0 else -size - 1
 
 
+# Proof: docs/proofs/draw.md, lemma 8.
 def normals(count: int, source: BitSource) -> list[Normal]:
     """
     Draw independent standard normal numbers, exactly.
@@ -61,6 +62,7 @@ def _wholes(count: int, source: BitSource) -> list[int]:
     return some
 
 
+# Proof: docs/proofs/draw.md, lemma 8.
 def _exp_part(k: int, x: Uniform, source: BitSource) -> bool:
     """Return True with probability exp(-x (2 k + x) / (2 k + 2)): Karney's algorithm B."""
     last, even = x, True
@@ -71,6 +73,7 @@ def _exp_part(k: int, x: Uniform, source: BitSource) -> bool:
         last, even = following, not even
 
 
+# Proof: docs/proofs/draw.md, lemma 8.
 def _less(one: Uniform, other: Uniform) -> bool:
     """Compare two different uniform numbers."""
     bits = max(one.drawn, other.drawn)
@@ -82,6 +85,7 @@ def _less(one: Uniform, other: Uniform) -> bool:
         bits += _BITS
 
 
+# Proof: docs/proofs/draw.md, lemma 8.
 def _below_line(r: Uniform, x: Uniform, k: int) -> bool:
     """Return whether r < (2 k + x) / (2 k + 2)."""
     bits = max(r.drawn, x.drawn)

@@ -164,6 +164,7 @@ def score(walk: Walk, places: Integers, rows: int, top: int, out: Ranks) -> None
             out[p] = max(max(out[p], first[p]), max(second[p], third[p]))
 
 
+# Proof: docs/proofs/census.md, lemma 7.
 @njit(nogil=True, cache=True)
 def visit(walk: Walk, head: Integers, goal: int, rank: int, index: int, banks: Integers) -> int:
     """Walk the leaves of ``goal`` candidates from the leaf with the counts ``head`` on.

@@ -440,6 +440,7 @@ def widened(keys: Words) -> tuple[Words, Integers]:
     return wider, slots
 
 
+# Proof: docs/proofs/rejection.md, lemma 3.
 @njit(nogil=True, cache=True)
 def weights_of(nodes: Nodes, i: int, scan: Scan, states: States, found: Floats) -> int:
     """Write the weight of each way in the present range: binomials times the children's values.
@@ -539,6 +540,7 @@ def answers(queries: Queries, columns: Words, everyone: np.uint64) -> Integers:
     return found
 
 
+# Proof: docs/proofs/rejection.md, lemma 4.
 @njit(nogil=True, cache=True)
 def share(weight: float, value: float) -> np.int64:
     """Return the integers that a way gets of those divided among the ways of a state: rounded up.
@@ -548,6 +550,7 @@ def share(weight: float, value: float) -> np.int64:
     return np.int64(np.ceil(weight / value * SHARE))
 
 
+# Proof: docs/proofs/rejection.md, lemma 5.
 @njit(nogil=True, cache=True)
 def tabulate(
     nodes: Nodes, i: int, state: int, states: States, scan: Scan, found: Floats, tables: ShareTables
@@ -598,6 +601,7 @@ def looked_up(first: int, length: int, sums: Integers, place: np.int64) -> tuple
     return low, sums[low] - before
 
 
+# Proof: docs/proofs/rejection.md, lemma 5.
 @njit(nogil=True, cache=True)
 def choose(
     nodes: Nodes,
@@ -651,6 +655,7 @@ def choose(
     return np.int64(0), cost
 
 
+# Proof: docs/proofs/rejection.md, lemma 7.
 @njit(nogil=True, cache=True, inline="always")
 def subset(rank: np.int64, rows: np.uint64, size: np.int64, taken: np.int64) -> np.uint64:
     """Return the subset at a place among those of `taken` of the `size` given rows."""
@@ -675,6 +680,7 @@ def subset(rank: np.int64, rows: np.uint64, size: np.int64, taken: np.int64) -> 
     return chosen
 
 
+# Proof: docs/proofs/rejection.md, lemma 7.
 @njit(nogil=True, cache=True)
 def trials(
     nodes: Nodes,

@@ -30,6 +30,7 @@ def mixed(count: int, seed: np.uint64) -> Integers:
     return order
 
 
+# Proof: docs/proofs/rounds.md, lemma 9.
 @njit(nogil=True, cache=True)
 def refine(context: Integers, group: Integers, table: Floats, starts: Integers, seed: np.uint64) -> None:
     """

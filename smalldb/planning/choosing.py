@@ -67,8 +67,8 @@ def plan(
         Exact numbers: an int, Fraction, Decimal, text such as "1/2", or a float, which is read
         through its shortest decimal text.
     delta
-        Exact, between 0 and 1: answers and rounds get Gaussian noise where that is expected to err least; the
-        guarantee is then (epsilon, delta), see `Plan.delta`. None: everything is pure.
+        Exact, between 0 and 1: allows answers and rounds to take Gaussian noise, if its expected error is
+        the smallest. The guarantee is then (epsilon, delta), see `Plan.delta`. None: everything is pure.
     alpha, rows
         The size of the synthetic table: `rows`, or ``ceil(ln max(2, |Q|) / alpha^2)``. Neither: the
         mechanism and rows of least public expected error; under add-remove rounds, with `n_max`.
@@ -118,7 +118,7 @@ def plan(
     if relation is Neighbours.REPLACE_ONE:
         if n is None:
             raise TypeError(
-                "n must be a whole number, the number of people, which replace-one takes for public"
+                "n must be a whole number: the number of people, which is public under replace-one"
             )
         n = whole(n, "n")
         if n_max is not None:

@@ -93,7 +93,7 @@ class Plan:
         """Why this mechanism and no other, in one line; None where there was no choice."""
         if self.runner_up is not None:
             ours, theirs = (_figure(plan.chosen) for plan in (self, self.runner_up))
-            return f"expected error {ours}, against {theirs} by {self.runner_up.mechanism}"
+            return f"smallest expected error: {ours}; the next: {theirs}, by {self.runner_up.mechanism}"
         # without what would help: nothing is wrong
         reasons = dict.fromkeys(reason.partition(": ")[0] for reason in self.refused)
         return f"passed over: {'; '.join(_together(reasons))}" if reasons else None
@@ -177,6 +177,6 @@ def _together(reasons: Iterable[str]) -> list[str]:
 def _figure(mechanism: Mechanism) -> str:
     """Write the public expected error of a mechanism, in few digits."""
     expected = mechanism.promise.expected_error
-    kind = "provably at most " if mechanism.promise.proved else ""
-    rows = "" if mechanism.rows is None else f" of {mechanism.rows} rows"
+    kind = "at most " if mechanism.promise.proved else ""
+    rows = "" if mechanism.rows is None else f" with {mechanism.rows} rows"
     return "unknown" if expected is None else f"{kind}{expected:.2g}{rows}"

@@ -65,6 +65,7 @@ def impossible(
     return None
 
 
+# Proof: docs/proofs/rejection.md, lemma 8.
 def slow(
     workload: Workload,
     *,

@@ -37,6 +37,7 @@ class Factored:
     def __repr__(self) -> str:
         return "<Factored: computed from the data>"
 
+    # Proof: docs/proofs/rejection.md, lemma 9.
     def draw(self, source: BitSource) -> tuple[Bits, int]:
         """Draw m ordered rows, shape (m, d), and their score, in proportion to exp(-rate score)."""
         score = draw_level(self._levels, self._rate, source)

@@ -25,6 +25,7 @@ class Flat:
     def __repr__(self) -> str:
         return "<Flat: computed from the data>"
 
+    # Proof: docs/proofs/rejection.md, lemma 9.
     def draw(self, source: BitSource) -> tuple[Bits, int]:
         """Draw m ordered rows, shape (m, d), and their score, in proportion to exp(-rate score)."""
         target = self._target

@@ -76,6 +76,7 @@ class HeadAndTail:
     _counted: Dynamic | None = None
     _shares: dict[int, tuple[Fraction, Fraction]] = field(default_factory=dict)
 
+    # Proof: docs/proofs/head-and-tail.md, lemma 2.
     def draw(self, source: BitSource) -> tuple[Integers, int]:
         """Draw a candidate, as counts (N,) over the domain's cells, and its score.
 
@@ -106,6 +107,7 @@ class HeadAndTail:
             self._shares[precision] = law.enclosures(precision)[-1]
         return self._shares[precision]
 
+    # Proof: docs/proofs/head-and-tail.md, lemmas 2 and 4.
     def _from_tail(self, tail: int, source: BitSource) -> tuple[Integers, int] | None:
         """Throw trials until one keeps a candidate of the tail, or takes the head (None).
 
@@ -132,6 +134,7 @@ class HeadAndTail:
                     return candidate, int(proposals.scores[trial])
             size = min(2 * size, BATCH)
 
+    # Proof: docs/proofs/draw.md, lemma 2; docs/proofs/head-and-tail.md, lemma 4.
     def _takes_head(self, coins: int, source: BitSource) -> bool:
         """Return True with 2^coins times the probability that a trial takes the head."""
         uniform, precision = Uniform(source), PRECISION
@@ -147,6 +150,7 @@ class HeadAndTail:
             precision *= 2
 
 
+# Proof: docs/proofs/head-and-tail.md, lemma 5.
 def capable(workload: Workload, n: int, rows: int, epsilon: Number) -> bool:
     """Say whether draws will end soon, from public numbers alone.
 
@@ -188,6 +192,7 @@ class Proposals(NamedTuple):
     words: Words
 
 
+# Proof: docs/proofs/head-and-tail.md, lemma 3.
 def propose(scores: Scores, size: int, source: BitSource) -> Proposals:
     """Draw uniform candidates, exactly; fewer than `size` where a word cannot be split evenly."""
     cells, rows = scores.weights.shape[0], scores.rows
@@ -204,6 +209,7 @@ def propose(scores: Scores, size: int, source: BitSource) -> Proposals:
     return Proposals(scores.levels[ranks], candidates, fair)
 
 
+# Proof: docs/proofs/head-and-tail.md, lemma 3.
 def multisets_of(places: Integers, cells: int, rows: int) -> Integers:
     """Map tuples of numbers to multisets of `rows` rows, as counts over the cells, equally many to each.
 
@@ -230,6 +236,7 @@ def all_heads(words: Words, coins: Words | np.uint64) -> Booleans:
     return ~tails
 
 
+# Proof: docs/proofs/head-and-tail.md, lemma 6.
 def multiset_sampler(
     workload: Workload,
     answers: Integers,
@@ -288,6 +295,7 @@ def multiset_sampler(
     return found
 
 
+# Proof: docs/proofs/head-and-tail.md, lemma 6.
 def pilot_scores(scores: Scores) -> Integers:
     """Return the scores of some uniform candidates, always the same ones."""
     source, entries = SeededBits(0), sum(scores.weights.shape) + scores.rows
@@ -296,6 +304,7 @@ def pilot_scores(scores: Scores) -> Integers:
     return np.concatenate([propose(scores, some, source).scores for _ in range(-(-size // some))])
 
 
+# Proof: docs/proofs/head-and-tail.md, lemma 1.
 def head_and_tail(scores: Scores, rate: Fraction, cut: int, counted: Dynamic, cost: Cost) -> HeadAndTail:
     """Return the sampler whose head was counted up to the rank of the cut."""
     numbers = zip(scores.levels[: cut + 1].tolist(), counted.counts, strict=False)

@@ -49,6 +49,7 @@ class Envelope:
     thresholds: tuple[int, ...]
     tops: tuple[Fraction, ...]
 
+    # Proof: docs/proofs/rejection.md, lemma 2.
     @classmethod
     def build(cls, rate: Fraction, lowest: int, thresholds: Sequence[int]) -> "Envelope":
         """Enclose the weight of the first score beyond each threshold, rounded up."""
@@ -102,6 +103,7 @@ class Mixture:
     checks: ktree.Checks
     tables: ktree.ShareTables
 
+    # Proof: docs/proofs/rejection.md, lemma 5.
     @classmethod
     def build(
         cls,
@@ -143,6 +145,7 @@ class Mixture:
             tables,
         )
 
+    # Proof: docs/proofs/rejection.md, lemma 6.
     def factor(self, layer: int, score: int, shares: Integers, ways: Integers) -> Fraction:
         """Return the factor of the coin that decides on a proposal: ``factor exp(-rate (score - lowest))``.
 

@@ -14,7 +14,7 @@ from smalldb.mechanisms import UNPLANNED, Drawn, Guarantee, Request
 from smalldb.rejection import capability, head_and_tail
 from smalldb.rejection.clock import clock
 
-WAIT = "this may take from less than a second to days, as the data have it; it can be interrupted"
+WAIT = "this may take from less than a second to days, depending on the data; you can interrupt it"
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,6 +59,7 @@ class Relaxation:
     log_size: float
     cost: int
 
+    # Proof: docs/proofs/rejection.md, lemma 4.
     @property
     def size(self) -> Fraction:
         """|R_t| as the kernels computed it: the number that each draw is made against; 0 means empty."""
@@ -75,6 +76,7 @@ class Relaxer:
         self.target = target
         self._blocks: dict[tuple[int, ...], _Block] = {}
 
+    # Proof: docs/proofs/rejection.md, lemmas 2 and 3.
     def count(self, tree: Tree, threshold: int, budget: int) -> Relaxation | None:
         """Count R_t; None: it would take more than `budget` ways, or numbers beyond the doubles."""
         bounds = self.target.bounds(threshold)
@@ -142,6 +144,7 @@ class Relaxer:
             2.0 ** -(self.target.rows // 2),
         )
 
+    # Proof: docs/proofs/rejection.md, lemma 6.
     def checks(self, tree: Tree, threshold: int) -> ktree.Checks:
         """List what no clique holds, by the last node that it looks at."""
         lows, highs = self.target.bounds(threshold)

@@ -41,6 +41,7 @@ class Sampler:
     def __repr__(self) -> str:
         return "<Sampler: computed from the data>"
 
+    # Proof: docs/proofs/rejection.md, lemmas 6 and 7.
     def draw(self, source: BitSource) -> tuple[Bits, int]:
         """Draw m ordered rows, shape (m, d), and their score: probability proportional to exp(-rate score).
 

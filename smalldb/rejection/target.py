@@ -67,6 +67,7 @@ class Target:
     by_attributes: dict[tuple[int, ...], list[int]]
     queries: ktree.Queries
 
+    # Proof: docs/proofs/rejection.md, lemma 1.
     @classmethod
     def build(
         cls, workload: Workload, answers: Integers, n: int, rows: int, n_max: int | None = None
@@ -98,6 +99,7 @@ class Target:
         """The word of m ones."""
         return np.uint64((1 << self.rows) - 1)
 
+    # Proof: docs/proofs/rejection.md, lemma 2.
     def bounds(self, threshold: int) -> tuple[Integers, Integers]:
         """Return the least and the largest answer of each query with a score of at most `threshold`."""
         everything = self.n * self.rows * self.unit

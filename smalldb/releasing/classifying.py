@@ -36,7 +36,7 @@ def column_named(domain: Domain, target: str) -> int:
     if target not in domain.names:
         raise ValueError(f"target: no column {target!r}{suggestion(target, domain.names)}")
     if len(domain.names) == 1:
-        raise ValueError("target: there is no other column to tell it from")
+        raise ValueError("target: a classifier needs at least one other column")
     return domain.names.index(target)
 
 

@@ -38,6 +38,7 @@ from smalldb.schema.pieces import Piece
 from smalldb.selection import select
 
 
+# Proof: docs/proofs/learned.md, lemma 6.
 def shared(
     schema: OpenSchema, settings: Mapping[str, Any]
 ) -> tuple[tuple[Learned, ...], dict[str, Fraction | None]]:
@@ -73,6 +74,7 @@ def shared(
     return tuple(costs), {"epsilon": epsilon - spent, "delta": None if delta is None else delta - gone}
 
 
+# Proof: docs/proofs/learned.md, lemma 5.
 def learn(
     schema: OpenSchema,
     pieces: Iterable[Piece],
@@ -114,6 +116,7 @@ def learn(
     return schema.learned(places)
 
 
+# Proof: docs/proofs/learned.md, lemmas 1 and 2.
 def quantiles(
     counts: Mapping[str, int], kind: Cuts, bins: int, epsilon: Fraction, source: BitSource
 ) -> list[str]:
@@ -140,6 +143,7 @@ def quantiles(
     return [_plain(cut, kind.decimals) for cut in sorted(cuts)]
 
 
+# Proof: docs/proofs/learned.md, lemmas 3, 4 and 5.
 def frequent(
     counts: Mapping[str, int], epsilon: Fraction, delta: Fraction, neighbours: Neighbours, source: BitSource
 ) -> list[str]:
@@ -154,6 +158,7 @@ def frequent(
     return sorted(text for _, text in kept[: MAX_PLACES - 2])
 
 
+# Proof: docs/proofs/learned.md, lemma 3.
 def threshold(rate: Fraction, chance: Fraction) -> int:
     """Return the least T >= 2 with exp(-rate (T - 1)) <= chance, or one more: exactly, by enclosures.
 

@@ -36,7 +36,9 @@ def tell(record: Record, plan: Plan) -> str:
     if "warning" in record:
         lines.append(f"warning:   {record['warning']}")
     if n is not None and plan.delta is not None and plan.delta * n >= 1:
-        lines.append("           (a delta of 1/n allows to publish somebody's row: one far below is usual)")
+        lines.append(
+            "           (a delta of 1/n would allow publishing somebody's row: choose one far below)"
+        )
     if bounds is None:
         told = ["a provable bound would depend on n, which is private"]
     else:

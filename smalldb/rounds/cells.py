@@ -27,6 +27,7 @@ _CERTAIN = 1e-9  # a variance of which the same holds
 _TOLD = 0.02  # of the noise, what a prior is taken to miss at least
 
 
+# Proof: docs/proofs/rounds.md, lemma 9.
 def read_cells(universe: Universe, measured: Measured, rate: float, total: int) -> Model:
     """
     Return a distribution over all cells, from the released counts of all of them.

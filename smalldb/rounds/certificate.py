@@ -58,6 +58,7 @@ class Certificate:
         margin = beyond(self.workload, self.law, self.cost, beta)
         return Fraction(abs(self.distance) + margin, self.workload.denominator)
 
+    # Proof: docs/proofs/certificate.md, "Shares".
     def share(self, beta: Fraction) -> Fraction:
         """
         Return a share of rows that no query's answer is off by more than, with probability 1 - beta or more.
@@ -74,6 +75,7 @@ class Certificate:
         return min(Fraction(1), (times * self.rows(beta) + rounded) / self.total)
 
 
+# Proof: docs/proofs/certificate.md, lemmas 1 and 2.
 def certify(
     workload: Workload,
     rows: Rows,
@@ -109,6 +111,7 @@ def certify(
     return Certificate(chosen, max(-LIMIT, min(LIMIT, noisy)), total, workload, law, half)
 
 
+# Proof: docs/proofs/certificate.md, lemma 2.
 def certified(
     workload: Workload,
     rows: Rows,
@@ -138,6 +141,7 @@ def certified(
     return Certificate(query, distance, total, workload, law, cost / 2)
 
 
+# Proof: docs/proofs/certificate.md, lemma 1.
 def expected(answers: Integers, rows: int, total: int) -> Integers:
     """Return the sums over `rows` rows as they would be over `total` of them, rounded to integers."""
     if rows in (0, total):
@@ -149,6 +153,7 @@ def expected(answers: Integers, rows: int, total: int) -> Integers:
     return rounded
 
 
+# Proof: docs/proofs/certificate.md, lemma 5.
 def beyond(workload: Workload, law: Law, cost: Fraction, beta: Fraction) -> int:
     """Return by how much a certificate exceeds the distance that it released, in units of 1 / D of a row.
 
@@ -161,12 +166,14 @@ def beyond(workload: Workload, law: Law, cost: Fraction, beta: Fraction) -> int:
     return missed(workload, law, cost, half) + tail(law, cost, workload.denominator, half)
 
 
+# Proof: docs/proofs/certificate.md, lemma 3.
 def missed(workload: Workload, law: Law, cost: Fraction, beta: float) -> int:
     """Return by how much less the selected query is off than the worst, but with probability beta."""
     epsilon = float(law.selecting(cost))
     return ceil(2 * workload.denominator / epsilon * log((workload.size + 1) / beta) * _SLACK)
 
 
+# Proof: docs/proofs/certificate.md, lemma 4.
 def tail(law: Law, cost: Fraction, moved: int, beta: float) -> int:
     """Return what the noise of a number that moves by `moved` exceeds with probability at most beta."""
     if law.concentrated:  # sub-Gaussian (Canonne, Kamath and Steinke 2020, Corollary 17)

@@ -37,6 +37,7 @@ class PrivateRows:
         if self.counts.dtype != np.int64:
             raise TypeError("counts must be int64")
 
+    # Proof: docs/proofs/rounds.md, lemma 1.
     def table(self, columns: Sequence[int], sizes: Sequence[int]) -> Integers:
         """
         Count the rows in each cell of a table; an int64 array of shape `sizes`.

@@ -13,6 +13,7 @@ MOST_CELLS = 1 << 16  # that are looked at, one by one, in a plan
 _SLACK = 1e-12  # more than what rounding takes from a sum of a few floats
 
 
+# Proof: docs/proofs/certificate.md, "All cells".
 def margins(workload: Workload, rate: Fraction, beta: Fraction) -> tuple[float, float]:
     """
     Return by how many rows no query's released sum is off, nor the released number of rows.
@@ -34,6 +35,7 @@ def margins(workload: Workload, rate: Fraction, beta: Fraction) -> tuple[float, 
     )
 
 
+# Proof: docs/proofs/certificate.md, "All cells".
 def direct_bound(
     workload: Workload, counts: Integers, rate: Fraction, n: int | None, finished: Rows, beta: Fraction
 ) -> float:

@@ -29,6 +29,7 @@ class Factor:
     held: tuple[Floats, Floats] | None
 
 
+# Proof: docs/proofs/rounds.md, lemma 7.
 def fit(
     tree: Tree,
     factors: Sequence[Factor],

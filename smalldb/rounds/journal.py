@@ -60,6 +60,7 @@ class Journal:
         """Whether the next step was drawn before."""
         return self._place < self._known
 
+    # Proof: docs/proofs/rounds.md, lemma 11.
     def step(
         self,
         draw: Callable[[BitSource], R],
@@ -91,6 +92,7 @@ class Journal:
         return found
 
 
+# Proof: docs/proofs/rounds.md, lemma 11.
 @contextmanager
 def opened(source: BitSource, running: Running) -> Iterator[Journal]:
     """

@@ -35,11 +35,13 @@ class Law:
     concentrated: bool
     replaced: bool
 
+    # Proof: docs/proofs/rounds.md, lemma 1.
     @property
     def moved(self) -> int:
         """How far the counts of one table move between neighbours, in L1 and in squares of L2."""
         return 2 if self.replaced else 1
 
+    # Proof: docs/proofs/rounds.md, lemma 2.
     def spread(self, cost: Fraction) -> Fraction:
         """Return the rate of geometric noise, or the variance of Gaussian noise, on all cells of a table."""
         return self.moved / (2 * cost) if self.concentrated else cost / self.moved
@@ -63,12 +65,14 @@ class Law:
         draw = gaussian_noise if self.concentrated else two_sided_geometric
         return draw(self.spread(cost), count, source)
 
+    # Proof: docs/proofs/certificate.md, lemma 2.
     def single(self, cost: Fraction, moved: int, source: BitSource) -> int:
         """Draw the noise of one number that moves by `moved` between neighbours, exactly."""
         if self.concentrated:
             return int(gaussian_noise(Fraction(moved * moved) / (2 * cost), 1, source)[0])
         return int(two_sided_geometric(cost / moved, 1, source)[0])
 
+    # Proof: docs/proofs/rounds.md, lemma 4.
     def selecting(self, cost: Fraction) -> Fraction:
         """
         Return the epsilon of an exponential mechanism of that cost.
@@ -104,6 +108,7 @@ class Measured:
     variance: float
 
 
+# Proof: docs/proofs/draw.md, lemma 7; docs/proofs/rounds.md, lemma 2.
 def measure(counts: Integers, scope: Scope, law: Law, cost: Fraction, source: BitSource) -> Measured:
     """
     Release the counts of a table: pure `cost`-differential privacy, or `cost`-zCDP.
@@ -115,6 +120,7 @@ def measure(counts: Integers, scope: Scope, law: Law, cost: Fraction, source: Bi
     return Measured(scope, np.clip(counts + noise, -LIMIT, LIMIT), cost, law.variance(cost))
 
 
+# Proof: docs/proofs/rounds.md, lemma 4.
 def choose(scores: Sequence[int] | Integers, law: Law, cost: Fraction, most: int, source: BitSource) -> int:
     """
     Select a candidate of high score, at a cost; each score moves by at most `law.moved` times `most`.

@@ -52,6 +52,7 @@ class ByRounds:
     request: Request
     steps: RoundsPlan | Parities
 
+    # Proof: docs/proofs/certificate.md, "All cells"; docs/proofs/rounds.md, lemma 8.
     @classmethod
     def planned(cls, request: Request) -> Self | str:
         """Return what each step costs, or why the release cannot be made."""
@@ -168,9 +169,9 @@ class ByRounds:
     def told(self, stated: Mapping[str, Any]) -> list[str]:
         """Tell what a record states of the error."""
         if not stated["covers"]:
-            return ["no bound for what was not measured: the certificate was switched off"]
+            return ["no bound for what was not measured: the certificate is switched off"]
         if stated["released"] is None:
-            return ["a bound is certified with the release, and stands in the record then"]
+            return ["the release certifies a bound, and its record states it"]
         return [
             f"at most {promised(stated['released'])} on {stated['covers'][0]}, "
             f"with probability 1 - {stated['beta']}"
@@ -198,8 +199,8 @@ class ByRounds:
         """Its cost and the error to expect."""
         return [
             "cost:      seconds, up to minutes for some 100 columns",
-            f"           tables are expected to be off by about {self.expected_error:.2g} in the mean "
-            "(total variation distance, no bound)",
+            f"           tables will be off by about {self.expected_error:.2g} on average "
+            "(total variation distance; an estimate, no bound)",
         ]
 
     def draw(self, table: Rows, source: BitSource, progress: bool) -> Drawn:

@@ -47,6 +47,7 @@ class Model:
         return model_rows(self.tree, self.tables, count, seed)
 
 
+# Proof: docs/proofs/rounds.md, lemma 9.
 def zeros_of(universe: Universe, groupings: Sequence[Grouping]) -> tuple[Fixed, ...]:
     """Return the factors of the rules: minus infinity where no row can be."""
     found = []
@@ -70,6 +71,7 @@ def scopes_of(groupings: Sequence[Grouping], tables: Sequence[Scope], fixed: Seq
     return [*columns, *tables, *(scope for scope, _ in fixed)]
 
 
+# Proof: docs/proofs/rounds.md, lemma 7.
 def fitted(
     groupings: Sequence[Grouping],
     columns: Sequence[Floats],
@@ -110,6 +112,7 @@ def fitted(
     return Model(tree, tuple(probabilities), tuple(found))
 
 
+# Proof: docs/proofs/rounds.md, lemma 7.
 def factor_of(
     table: Measured, columns: Sequence[Floats], groupings: Sequence[Grouping], total: int, alike: bool
 ) -> Factor:

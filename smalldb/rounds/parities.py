@@ -90,6 +90,7 @@ class Parities:
         return f"the parities of all queries at once with {noise}"
 
 
+# Proof: docs/proofs/rounds.md, lemma 10.
 def plan_parities(
     workload: Workload,
     *,
@@ -100,7 +101,7 @@ def plan_parities(
     certificate: Fraction,
 ) -> Parities | None:
     """
-    Return the parities that are expected to err least, or None where they cannot all be measured at once.
+    Return the parities with the least expected error, or None if they cannot all be measured at once.
 
     They are for more yes/no columns than a table of all cells can have. Where all parities of the workload
     are measured there is a bound without a certificate, and nothing is spent on one: which is public.
@@ -152,6 +153,7 @@ class Released:
         return bound(plan.answers, self.measured, self.places.astype(np.uint8), beta)
 
 
+# Proof: docs/proofs/rounds.md, lemma 10.
 def release_parities(
     plan: Parities, rows: Rows, source: BitSource | Journal, *, most: int, count: int | None = None
 ) -> Released:

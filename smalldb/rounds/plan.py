@@ -85,6 +85,7 @@ class RoundsPlan:
         costs = (self.columns, self.cells, self.rounds, self.selecting, self.measuring, self.certifying)
         return (*fields, self.epsilon, self.delta, self.law, self.rows, *costs, self.memory)
 
+    # Proof: docs/proofs/rounds.md, lemma 6.
     @property
     def budget(self) -> Fraction:
         """The sum that all costs must not exceed: epsilon, or the rho that proves (epsilon, delta)."""
@@ -95,6 +96,7 @@ class RoundsPlan:
         """How many rows are made at most where their number is read from what was released."""
         return max(1, min(MAX_ENTRIES // len(self.universe.sizes), max(_ROWS, 100 * self.rows)))
 
+    # Proof: docs/proofs/rounds.md, lemma 6.
     @property
     def cost(self) -> Fraction:
         """What all steps cost together, exactly: never more than the budget."""
@@ -103,6 +105,7 @@ class RoundsPlan:
         )
 
 
+# Proof: docs/proofs/rounds.md, lemma 8.
 def plan_rounds(
     universe: Universe,
     epsilon: Fraction,

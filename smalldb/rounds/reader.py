@@ -37,6 +37,7 @@ class Reader:
     fixed: tuple[Fixed, ...]
     candidates: Candidates
 
+    # Proof: docs/proofs/rounds.md, lemma 7.
     @staticmethod
     def of(plan: RoundsPlan, columns: tuple[Measured, ...]) -> "Reader":
         """Read the released columns."""
@@ -58,12 +59,14 @@ class Reader:
         sweeps = LAST_SWEEPS if last else SWEEPS
         return fitted(self.groupings, masses, tables, self.fixed, self.total, start, sweeps, 0)
 
+    # Proof: docs/proofs/rounds.md, lemma 3.
     def predicted(self, model: Model, number: int) -> list[Floats]:
         """Return what a model expects of every candidate table at its finest levels, from rows of it."""
         rows = PrivateRows(model.rows(PREDICTING, number << 32).T, np.ones(PREDICTING, dtype=np.int64))
         share = self.total / PREDICTING
         return [table.astype(np.float64) * share for table in self.candidates.count(rows)]
 
+    # Proof: docs/proofs/rounds.md, lemma 3.
     def moved(self, predicted: list[Floats], beside: list[Measured]) -> list[Floats]:
         """Return the same, moved towards the tables that the model has no room for."""
         found = list(predicted)
@@ -77,6 +80,7 @@ class Reader:
             found[where] = moved(found[where], those, groups)
         return found
 
+    # Proof: docs/proofs/rounds.md, lemma 9.
     def rows(self, model: Model, beside: list[Measured], count: int, seed: int) -> Integers:
         """Return rows of the model, moved to the tables of two columns that it expects or has no room for."""
         universe, tables = self.plan.universe, self.candidates.tables

@@ -26,6 +26,7 @@ class Room:
         self._reader, self._tables = reader, tables
         self._known: dict[Scope, bool] = {}
 
+    # Proof: docs/proofs/rounds.md, lemma 5.
     def lacking(self, name: Scope) -> Scope | None:
         """Return the first table, from the coarsest to the given one, that has no room; None: all have."""
         for levels in product(*[range(1, level + 1) for _, level in name]):
@@ -37,6 +38,7 @@ class Room:
         return None
 
 
+# Proof: docs/proofs/rounds.md, lemma 5.
 def selected(
     plan: RoundsPlan,
     room: Room,

@@ -150,6 +150,7 @@ def _measured(
     )
 
 
+# Proof: docs/proofs/rounds.md, lemma 8.
 def _in_cells(plan: RoundsPlan, rows: PrivateRows, journal: Journal, progress: Progress | None) -> Found:
     """Measure all cells at once; they are read by empirical Bayes."""
     everything = tuple(range(len(plan.universe.sizes)))
@@ -163,6 +164,7 @@ def _in_cells(plan: RoundsPlan, rows: PrivateRows, journal: Journal, progress: P
     return Found(History((), (measured,)), total, model, model.rows)
 
 
+# Proof: docs/proofs/rounds.md, lemma 6.
 def _in_rounds(
     plan: RoundsPlan,
     rows: PrivateRows,
@@ -242,6 +244,7 @@ def scope_of(packed: list[list[int]] | None) -> Scope | None:
     return None if packed is None else tuple((column, level) for column, level in packed)
 
 
+# Proof: docs/proofs/rounds.md, lemma 3.
 def whole(predicted: Floats, total: int) -> Integers:
     """Return predictions as integers from 0 to the total: no score overflows, whatever is predicted."""
     return np.rint(np.clip(np.nan_to_num(predicted, nan=0.0), 0.0, total)).astype(np.int64)

@@ -9,6 +9,7 @@ from queries.domain import Integers
 from smalldb.rounds.passing import Tree
 
 
+# Proof: docs/proofs/rounds.md, lemma 7.
 def model_rows(tree: Tree, tables: Sequence[Floats], rows: int, seed: int) -> Integers:
     """
     Return rows as places, shape (C, rows): the counts of each bucket's cells are met to about one row.

@@ -11,6 +11,7 @@ from smalldb.rounds.passing import Tree, steps_between, summed
 CLOSE = 1e-9  # of the total: the largest change of a cell in a sweep at which sweeps end
 
 
+# Proof: docs/proofs/rounds.md, lemma 7.
 def scaled(
     tree: Tree,
     tables: Sequence[Floats],

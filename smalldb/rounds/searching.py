@@ -17,6 +17,7 @@ def affordable(rows: int, tables: int) -> int:
     return min(SWEEPS, WORK // max(1, 8 * rows * tables))
 
 
+# Proof: docs/proofs/rounds.md, lemma 7.
 def exchanged(
     rows: Integers,
     sizes: Sequence[int],

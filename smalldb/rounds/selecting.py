@@ -72,6 +72,7 @@ class Candidates:
             for table in self.tables
         ]
 
+    # Proof: docs/proofs/rounds.md, lemma 1.
     def coarse(self, counts: Integers, scope: Scope) -> Integers:
         """Return a table, counted at its finest levels, at the levels of a scope."""
         finest = self.levels(tuple(c for c, _ in scope))
@@ -79,6 +80,7 @@ class Candidates:
             counts = np.add.reduceat(counts, self.groupings[c].inside(level, fine), axis=axis)
         return counts
 
+    # Proof: docs/proofs/rounds.md, lemma 3.
     def scores(self, counts: Sequence[Integers], predicted: Sequence[Integers], noise: Noise) -> Integers:
         """
         Return the integer score of every candidate: weight times (L1 distance less the noise it would get).

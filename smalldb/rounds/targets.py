@@ -11,6 +11,7 @@ from smalldb.rounds.measuring import Measured
 from smalldb.rounds.reading import signal
 
 
+# Proof: docs/proofs/rounds.md, lemma 7.
 def moved(
     expected: Floats, tables: Sequence[Measured], groups: Sequence[tuple[Integers, Integers]]
 ) -> Floats:

@@ -127,7 +127,7 @@ def parsed(text: str, learned: Mapping[str, Sequence[str]] | None = None) -> tup
         given = tomllib.loads(text, parse_float=Decimal)
     except tomllib.TOMLDecodeError as error:
         said = " ".join(str(error).split())
-        raise ValueError(f"not TOML, as a schema is (see smalldb schema init): {said}") from error
+        raise ValueError(f"not TOML, the format of a schema (see smalldb schema init): {said}") from error
     except RecursionError as error:
         raise ValueError("not TOML of a schema: it is nested too deeply") from error
     wrong: list[tuple[str, tuple[str, ...]]] = []  # with the path of the key

@@ -17,6 +17,7 @@ SURE = -1  # the winner is one of those that were sure to show heads
 ABOVE_LOG2_E = Fraction(1442695041, 10**9)
 
 
+# Proof: docs/proofs/select.md, lemma 2.
 def exponential(scored: Scored, source: BitSource) -> int:
     """
     Draw candidate i with probability proportional to weight_i exp(-r_i).
@@ -33,6 +34,7 @@ def exponential(scored: Scored, source: BitSource) -> int:
             return index
 
 
+# Proof: docs/proofs/select.md, lemma 3.
 def permute_and_flip(scored: Scored, source: BitSource) -> int:
     """
     Take candidates in uniform order until one's coin shows heads, which it does with probability exp(-r_i).
@@ -45,6 +47,7 @@ def permute_and_flip(scored: Scored, source: BitSource) -> int:
     return index
 
 
+# Proof: docs/proofs/select.md, lemma 5.
 def noisy_max(scored: Scored, source: BitSource) -> int:
     """
     Draw the candidate for which Laplace noise of scale 1, minus r_i, is the largest.
@@ -73,6 +76,7 @@ def noisy_max(scored: Scored, source: BitSource) -> int:
     return scored.pick_from(last, source, above=True)
 
 
+# Proof: docs/proofs/select.md, lemma 5.
 def _death(start: Fraction, end: Fraction, rate: int, source: BitSource) -> Lazy | None:
     """Draw where the first of `rate` things dies that each die at rate 1, if that is before the end."""
     while rate and start < end:
@@ -86,6 +90,7 @@ def _death(start: Fraction, end: Fraction, rate: int, source: BitSource) -> Lazy
     return None
 
 
+# Proof: docs/proofs/select.md, lemma 4.
 def _uniform_head(
     scored: Scored, below: Fraction | None, sure: int, m: Lazy, signed: bool, source: BitSource
 ) -> int | None:

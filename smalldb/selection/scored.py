@@ -166,6 +166,7 @@ class Scored:
                 yield index, block
             start += len(chunk)
 
+    # Proof: docs/proofs/select.md, lemma 1.
     def _octaves_of(self, block: Chunk) -> Integers:
         if block.dtype == object:
             octaves = [self.depth(score) * EXACT_LOG2_E // 1 for score in block]

@@ -123,6 +123,7 @@ def terms(
     return Terms(method, k, exact, each / width, forms[method])
 
 
+# Proof: docs/proofs/learned.md, lemma 2; docs/proofs/select.md, lemma 7.
 def select(
     scores: object,
     *,

@@ -64,6 +64,7 @@ class Cells:
         deviation = sqrt(setting.workload.domain.size) * geometric_deviation(rate)
         return cls(share, dict.fromkeys([0, *setting.spectrum.orders.tolist()], deviation))
 
+    # Proof: docs/proofs/answers.md, lemma 2.
     def rate(self, setting: Setting) -> Fraction:
         """Return what a unit of the noise of a cell costs."""
         return _rate(setting, self.share)

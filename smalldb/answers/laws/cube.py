@@ -69,6 +69,7 @@ class Cube:
             parts.append(cls(some, share, dict.fromkeys(orders, sqrt(variance) * setting.unit)))
         return tuple(parts)
 
+    # Proof: docs/proofs/answers.md, lemma 2.
     def rate(self, setting: Setting) -> Fraction:
         """Return what a unit of the largest entry costs."""
         return setting.epsilon * self.share

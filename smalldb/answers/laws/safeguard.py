@@ -66,6 +66,7 @@ class Safeguard:
         """Return the counts of the sets."""
         return sums
 
+    # Proof: docs/proofs/safeguard.md, lemmas 2, 3 and 4.
     def draw(self, setting: Setting, exact: Integers, source: BitSource, predict: Predict) -> Integers:
         """Choose the set that the integers released so far predict worst, and measure it."""
         rate = self.rate(setting)

@@ -1,0 +1,183 @@
+"""The style of CONTRIBUTING.md, as far as a test can hold it: lengths, parts, terms, proofs."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+PAGES = sorted(DOCS.rglob("*.md"))
+PROOFS = [page for page in sorted((DOCS / "proofs").glob("*.md")) if page.name != "index.md"]
+RECORDS = sorted((DOCS / "decisions").glob("0*.md"))
+# not generated from code
+WRITTEN = [
+    page for page in PAGES if page.parent.name != "api" and page.name not in ("commands.md", "reference.md")
+]
+TERMS = re.findall(
+    r"^\*\*(.+)\*\* \{#([\w-]+)\}\n: ", (DOCS / "glossary.md").read_text(encoding="utf-8"), re.M
+)
+# words that plain English has, too: pages link them where they stand for the term
+PLAIN = {
+    "level",
+    "place",
+    "plan",
+    "public",
+    "record",
+    "rule",
+    "model",
+    "release",
+    "report",
+    "score",
+    "parity",
+}
+PLAIN |= {"alpha", "beta", "mechanism", "base measure", "differential privacy", "geometric noise", "SmallDB"}
+# pages of figures and citations point to the glossary once
+WHOLE = {"performance.md", "sources.md", "installation.md", "index.md", "architecture.md"}
+# how earlier versions said it: verbs at the end, history, sentences that hide who does what
+COMPRESSED = [
+    r"Name none",
+    r"expected to err least",
+    r"[Ss]een are",
+    r"[Rr]eleased are",
+    r"[Rr]ead are both",
+    r"[Ww]ho reaches",
+    r"\bsitting\b",
+    r"\bformerly\b",
+    r"used to be",
+]
+
+
+def name(path):
+    return str(path.relative_to(ROOT))
+
+
+def prose(text):
+    """A page without code, formulas, headings, tables and links."""
+    for pattern in (
+        r"^```.*?^```",
+        r"^\$\$.*?^\$\$",
+        r"^(?:#|\||    ).*?$",
+        r"`[^`]*`",
+        r"^\*\*\d+\.[^*]*\*\*",
+        r"!?\[[^\]]*\]\([^)]*\)",
+    ):
+        text = re.sub(pattern, "", text, flags=re.M | re.S)
+    return text
+
+
+def test_the_readme_is_short():
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 120
+
+
+@pytest.mark.parametrize("page", [*WRITTEN, ROOT / "README.md", ROOT / "CONTRIBUTING.md"], ids=name)
+def test_pages_are_wrapped(page):
+    text = re.sub(r"^(?:```|~~~).*?^(?:```|~~~)", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    long = [line for line in text.splitlines() if len(line) > 120 and not line.startswith(("|", "    "))]
+    assert not long, long[0]
+
+
+@pytest.mark.parametrize("record", RECORDS, ids=name)
+def test_records_have_their_parts(record):
+    text = record.read_text(encoding="utf-8")
+    assert re.search(r"^\*\*Status:\*\* .* \*\*Date:\*\* \d{4}-\d\d-\d\d\.$", text, re.M)
+    assert re.findall(r"^## (.*)$", text, re.M) == ["Context", "Decision", "Alternatives", "Consequences"]
+    assert len(text.split()) <= 600
+
+
+def test_the_glossary_is_sorted_and_its_terms_are_used():
+    names = [term.lower() for term, _ in TERMS]
+    assert names == sorted(names)
+    assert len(names) > 40
+    linked = {
+        anchor
+        for page in WRITTEN
+        for anchor in re.findall(r"glossary\.md#([\w-]+)\)", page.read_text(encoding="utf-8"))
+    }
+    assert linked <= {anchor for _, anchor in TERMS}
+
+
+@pytest.mark.parametrize("page", [page for page in WRITTEN if page.name != "glossary.md"], ids=name)
+def test_terms_are_linked(page):
+    text = page.read_text(encoding="utf-8")
+    if page.name in WHOLE:
+        assert "glossary.md" in text
+        return
+    words = prose(text)
+    for term, anchor in TERMS:
+        if term in PLAIN or f"glossary.md#{anchor}" in text:
+            continue
+        found = re.search(rf"(?<![\w=/(-]){term}s?(?![\w=])(?!\)?\s*[/=*^])", words, re.I)
+        assert not found, f"{term}: link it to the glossary where it first occurs"
+
+
+@pytest.mark.parametrize("phrase", COMPRESSED)
+def test_sentences_are_plain(phrase):
+    files = [*WRITTEN, ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
+    files += [file for folder in ("smalldb", "queries", "examples") for file in (ROOT / folder).rglob("*.py")]
+    assert [name(file) for file in files if re.search(phrase, file.read_text(encoding="utf-8"))] == []
+
+
+def lemmas(page):
+    """The lemmas of a proof page: its title, and the names of the code that it is about."""
+    for part in re.split(r"^(?=\*\*)", page.read_text(encoding="utf-8"), flags=re.M)[1:]:
+        number, title = re.match(r"\*\*(?:(\d+)\. )?([^*]+)\*\*", part).groups()
+        label = f'"{title.rstrip(".")}"' if number is None else number
+        for code in re.findall(r"\bCode:\s(.*?)(?=\s(?:Test|Tests):|\.\s|\.$|\Z)", part, re.S):
+            for found in re.findall(r"`([^`]+)`", code):
+                yield label, found
+
+
+def definitions():
+    """Each function and class of smalldb by its names, with its text and the comments above it."""
+    found = {}
+    for file in (ROOT / "smalldb").rglob("*.py"):
+        text = file.read_text(encoding="utf-8")
+        lines = text.splitlines()
+        for above, node in nodes(ast.parse(text)):
+            first = min([node.lineno, *(one.lineno for one in node.decorator_list)]) - 1
+            while lines[first - 1].lstrip().startswith("#"):
+                first -= 1
+            own = "\n".join(lines[first : node.end_lineno])
+            for said in (node.name, f"{above}.{node.name}", f"{file.stem}.{node.name}"):
+                found.setdefault(said, []).append(own)
+    return found
+
+
+def nodes(tree, above=""):
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            yield above, node
+            if isinstance(node, ast.ClassDef):
+                yield from nodes(node, node.name)
+
+
+CODE = definitions()
+
+
+@pytest.mark.parametrize("page", PROOFS, ids=name)
+def test_the_code_of_a_lemma_is_there_and_points_back(page):
+    """What a lemma names exists, and a comment or docstring there names the page and the lemma."""
+    given = list(lemmas(page))
+    assert len(given) >= 3
+    for label, said in given:
+        places = CODE.get(said) or CODE.get(said.rpartition(".")[2], [])
+        pointers = [
+            numbers
+            for place in places
+            for numbers in re.findall(
+                rf'docs/proofs/{page.name}`?,? (?:lemmas? )?([\d, and]+|"[^"]+")', place
+            )
+        ]
+        assert any(label in re.findall(r'\d+|"[^"]+"', numbers) for numbers in pointers), (label, said)
+
+
+@pytest.mark.parametrize("page", PROOFS, ids=name)
+def test_a_pointer_leads_to_a_lemma(page):
+    text = page.read_text(encoding="utf-8")
+    for places in CODE.values():
+        for place in places:
+            for numbers in re.findall(rf"docs/proofs/{page.name}`?, lemmas? ([\d, and]+)", place):
+                for number in re.findall(r"\d+", numbers):
+                    assert re.search(rf"^\*\*{number}\. ", text, re.M), (page.name, number)
