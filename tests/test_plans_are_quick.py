@@ -68,7 +68,11 @@ RULED_COLUMNS = [
     *((c, k, "conjunctions:2") for c, k in ((6, 6), (14, 8))),
 ]
 MANY_RULES = [
-    *((d, rules, text) for d, rules in ((20, 19), (60, 59), (200, 100)) for text in ("marginals:2", "marginals:3")),
+    *(
+        (d, rules, text)
+        for d, rules in ((20, 19), (60, 59), (200, 100))
+        for text in ("marginals:2", "marginals:3")
+    ),
     (40, 39, "conjunctions:3"),
 ]
 KINDS = [
