@@ -7,7 +7,7 @@ from queries.domain import Domain
 from queries.query import Query
 from queries.workload import QueryClass
 
-MAX_ENTRIES = 1 << 25  # entries of the tables of all queries together, 8 bytes each
+MAX_ENTRIES = 1 << 22  # entries of the tables of all queries together: a plan of them takes seconds
 
 
 @dataclass(frozen=True, slots=True)

@@ -144,6 +144,8 @@ def test_the_number_of_intervals_of_16_values(vectors):
     ("queries", "d", "message"),
     [
         (Thresholds(), 13, "thresholds: 8193 tables over 13 attributes are too large"),
+        (Thresholds(), 11, "thresholds: 2049 tables over 11 attributes are too large"),
+        (Intervals(), 8, "intervals: 32897 tables over 8 attributes are too large"),
         (Intervals(), 9, "intervals: 131329 tables over 9 attributes are too large"),
         (Thresholds(), 20, "thresholds states 1048577 queries over 20 attributes"),
         (Intervals(), 40, "intervals states"),

@@ -222,17 +222,37 @@ def _table_transform(weights: tuple[int, ...], denominator: int) -> tuple[Chosen
     half = 1
     while half < len(values):
         pairs = values.reshape(-1, 2, half)
-        left, right = pairs[:, 0], pairs[:, 1]
-        values = np.stack([left + right, left - right], axis=1).reshape(-1)
+        pairs[:, 0] += pairs[:, 1]
+        pairs[:, 1] = pairs[:, 0] - 2 * pairs[:, 1]
         half *= 2
     nonzero = np.flatnonzero(values[1:]) + 1
-    width = len(weights).bit_length() - 1
-    bits = (nonzero[:, None] >> np.arange(width)[::-1] & 1).astype(bool)
-    orders, chosen = bits.sum(axis=1), {}
-    for order in np.unique(orders).tolist():
+    settings = _settings(len(weights).bit_length() - 1)
+    orders, chosen = settings.orders[nonzero], {}
+    for order in range(1, len(settings.places)):
         within = np.flatnonzero(orders == order)
-        chosen[order] = within, np.nonzero(bits[within])[1].reshape(-1, order)
+        if len(within):
+            chosen[order] = within, settings.places[order][settings.ranks[nonzero[within]]]
     return chosen, (values[nonzero] / unit).astype(np.float64), float(values[0] / unit)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Settings:
+    """The settings of a few attributes: how many ones each has, and its rank and its ones among those."""
+
+    orders: Integers
+    ranks: Integers
+    places: tuple[Integers, ...]
+
+
+@lru_cache(maxsize=MAX_WIDTH + 1)
+def _settings(width: int) -> _Settings:
+    bits = (np.arange(1 << width)[:, None] >> np.arange(width)[::-1] & 1).astype(bool)
+    orders, ranks, places = bits.sum(axis=1), np.empty(1 << width, dtype=np.int64), []
+    for order in range(width + 1):
+        of_order = np.flatnonzero(orders == order)
+        ranks[of_order] = np.arange(len(of_order))
+        places.append(np.nonzero(bits[of_order])[1].reshape(len(of_order), order))
+    return _Settings(orders, ranks, tuple(places))
 
 
 def _numbered(rows: npt.NDArray[np.int16], d: int) -> tuple[npt.NDArray[np.int16], Integers]:
