@@ -65,7 +65,7 @@ def test_counts_and_scores_move_as_stated(replaced):
         for a, b in zip(*counted, strict=True):
             largest[0] = max(largest[0], np.abs(a - b).sum())
             largest[1] = max(largest[1], ((a - b) ** 2).sum())
-        scores = [found.scores(tables, expected, lambda cells: 1.5) for tables in counted]
+        scores = [found.scores(tables, expected, found.weights, lambda cells: 1.5) for tables in counted]
         largest[2] = max(largest[2], np.abs(scores[0] - scores[1]).max() / max(found.weights))
     assert largest.tolist() == [law.moved] * 3
 
@@ -76,7 +76,7 @@ def test_scores_are_those_of_the_definition():
     rng = np.random.default_rng(2)
     rows, model = rows_of(rng.integers(0, 9, 30)), np.array([rng.integers(0, k, 40) for k in TINY])
     expected = found.count(alike(model))
-    scores = found.scores(found.count(rows), expected, lambda cells: 2.25)
+    scores = found.scores(found.count(rows), expected, found.weights, lambda cells: 2.25)
     names = found.scopes()
     assert len(scores) == len(names) == len(set(names))
     for name, score in zip(names, scores.tolist(), strict=True):

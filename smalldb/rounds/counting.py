@@ -64,6 +64,8 @@ class PrivateRows:
         return PrivateRows(found, self.counts)
 
     def _sums(self, codes: Integers, size: int) -> Integers:
+        if (self.counts == 1).all():
+            return np.bincount(codes, minlength=size)
         # float sums of integers are exact below 2^53
         return np.bincount(codes, weights=self.counts, minlength=size).astype(np.int64)
 

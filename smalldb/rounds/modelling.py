@@ -61,7 +61,12 @@ def zeros_of(universe: Universe, groupings: Sequence[Grouping]) -> tuple[Fixed, 
 def cells_of_rules(universe: Universe) -> int:
     """Return how many cells the tables of a model have that keeps the rules, and knows nothing else."""
     groupings = [halved(np.ones(size), True, levels=0) for size in universe.sizes]
-    tree = junction_tree(scopes_of(groupings, [], zeros_of(universe, groupings)), groupings)
+    return cells_of([], groupings, zeros_of(universe, groupings))
+
+
+def cells_of(tables: Sequence[Scope], groupings: Sequence[Grouping], fixed: Sequence[Fixed]) -> int:
+    """Return how many cells the tables of a model of such tables have."""
+    tree = junction_tree(scopes_of(groupings, tables, fixed), groupings)
     return sum(cells(bucket.scope, groupings) for bucket in tree)
 
 

@@ -14,8 +14,9 @@ from smalldb.rounds.universe import Universe
 MEMORY = 1 << 16  # cells of all tables of the model, beyond those of columns and rules
 CERTIFICATE = Fraction(1, 20)
 SELECTING = Fraction(3, 20)  # of a round
-MOST_ROUNDS = 100
+MOST_ROUNDS = 100  # of up to `MANY_COLUMNS`; twice as many of twice as many
 MANY_PAIRS = 91  # of 14 columns: fewer need fewer rounds
+MANY_COLUMNS = 28  # more need more rounds, so that each is in a table
 MAX_ENTRIES = 10**9  # of the synthetic table, rows x columns
 _ROWS = 10**6  # that are made whatever the public guess was
 READING = 1 << 26  # cells / rate that are read at once: each cell takes some 1 / rate steps
@@ -175,7 +176,7 @@ def _in_rounds(
     blur = columns_alone(universe, law, [left * part / sum(parts) for part in parts], rows)
     pairs = len({pair for table in universe.tables for pair in combinations(table, 2)})
     share = Fraction(round(_FINE * _column_share(blur, law.concentrated)), _FINE) if pairs else Fraction(1)
-    rounds = _rounds(blur, pairs, law.concentrated)
+    rounds = _rounds(blur, pairs, len(universe.sizes), law.concentrated)
     each = left * (1 - share) / max(1, rounds)
     return RoundsPlan(
         universe=universe,
@@ -200,7 +201,11 @@ def _column_share(blur: float, concentrated: bool) -> float:
     return float(min(0.75, max(0.1, middle * (max(blur, 1e-12) / 0.0043) ** 0.3)))
 
 
-def _rounds(blur: float, pairs: int, concentrated: bool) -> int:
+def _rounds(blur: float, pairs: int, columns: int, concentrated: bool) -> int:
     """Return how many rounds are worth their noise."""
-    wanted = (38 if concentrated else 27) * (max(blur, 1e-12) / 0.0043) ** -0.6 * min(1.0, pairs / MANY_PAIRS)
-    return min(MOST_ROUNDS, pairs + pairs // 2, max(3, round(wanted))) if pairs else 0
+    if not pairs:
+        return 0
+    times = min(1.0, pairs / MANY_PAIRS) * max(1.0, columns / MANY_COLUMNS)
+    wanted: float = (38 if concentrated else 27) * (max(blur, 1e-12) / 0.0043) ** -0.6 * times
+    most = round(MOST_ROUNDS * min(2.0, max(1.0, columns / MANY_COLUMNS)))
+    return min(most, pairs + pairs // 2, max(3, round(wanted)))

@@ -9,9 +9,9 @@ from queries.arrays import Floats
 from queries.domain import Integers
 from smalldb.rounds.counting import PrivateRows
 from smalldb.rounds.grouping import Grouping, halved
-from smalldb.rounds.junction import Scope, cells, junction_tree
+from smalldb.rounds.junction import Scope, cells
 from smalldb.rounds.measuring import Measured
-from smalldb.rounds.modelling import Fixed, Model, fitted, scopes_of, zeros_of
+from smalldb.rounds.modelling import Fixed, Model, cells_of, fitted, zeros_of
 from smalldb.rounds.plan import RoundsPlan
 from smalldb.rounds.reading import pooled_total, read_column, reconciled
 from smalldb.rounds.searching import affordable, exchanged
@@ -27,7 +27,16 @@ LARGE = 1 << 16  # cells of a table that rows are not searched for
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reader:
-    """What follows from the released columns: the total, the groupings and the candidates."""
+    """
+    What follows from the released columns: the total, the groupings and the candidates.
+
+    Attributes
+    ----------
+    names, sizes
+        Of all candidates at all their levels, in the order of their scores: scopes, and how many cells.
+    least
+        The cells of the model of columns and rules alone.
+    """
 
     plan: RoundsPlan
     columns: tuple[Measured, ...]
@@ -36,6 +45,9 @@ class Reader:
     groupings: tuple[Grouping, ...]
     fixed: tuple[Fixed, ...]
     candidates: Candidates
+    names: tuple[Scope, ...]
+    sizes: tuple[int, ...]
+    least: int
 
     # Proof: docs/proofs/rounds.md, lemma 7.
     @staticmethod
@@ -51,7 +63,10 @@ class Reader:
             for mass, ordered in zip(read, plan.universe.ordered, strict=True)
         )
         fixed, chosen = zeros_of(plan.universe, groupings), candidates(plan.universe, groupings)
-        return Reader(plan, columns, total, read, groupings, fixed, chosen)
+        names = tuple(chosen.scopes())
+        sizes = tuple(cells(name, groupings) for name in names)
+        least = cells_of([], groupings, fixed)
+        return Reader(plan, columns, total, read, groupings, fixed, chosen, names, sizes, least)
 
     def fit(self, tables: list[Measured], start: tuple[Floats, ...], last: bool = False) -> Model:
         """Fit the model to all that was released; the last one of a release to the end."""
@@ -106,12 +121,8 @@ class Reader:
 
     def fits(self, tables: list[Measured], scope: Scope) -> bool:
         """Whether the model stays within its memory with one more table."""
-        least = self._cells([])
-        return self._cells([*(t.scope for t in tables), scope]) <= self.plan.memory + least
-
-    def _cells(self, scopes: list[Scope]) -> int:
-        tree = junction_tree(scopes_of(self.groupings, scopes, self.fixed), self.groupings)
-        return sum(cells(bucket.scope, self.groupings) for bucket in tree)
+        scopes = [*(t.scope for t in tables), scope]
+        return cells_of(scopes, self.groupings, self.fixed) <= self.plan.memory + self.least
 
 
 def by_pair(tables: Sequence[Measured]) -> dict[tuple[int, int], list[Measured]]:

@@ -23,7 +23,7 @@ class Room:
     """
 
     def __init__(self, reader: Reader, tables: list[Measured]) -> None:
-        self._reader, self._tables = reader, tables
+        self._reader, self.tables = reader, tables
         self._known: dict[Scope, bool] = {}
 
     # Proof: docs/proofs/rounds.md, lemma 5.
@@ -32,7 +32,7 @@ class Room:
         for levels in product(*[range(1, level + 1) for _, level in name]):
             coarser = tuple((c, level) for (c, _), level in zip(name, levels, strict=True))
             if coarser not in self._known:
-                self._known[coarser] = self._reader.fits(self._tables, coarser)
+                self._known[coarser] = self._reader.fits(self.tables, coarser)
             if not self._known[coarser]:
                 return coarser
         return None

@@ -16,11 +16,13 @@ from smalldb.exact.bits import BitSource
 from smalldb.exact.integers import uniform_permutation
 from smalldb.rounds.cells import read_cells
 from smalldb.rounds.counting import PrivateRows, counted
+from smalldb.rounds.expecting import TOLD
 from smalldb.rounds.journal import Journal
-from smalldb.rounds.junction import Scope, cells
+from smalldb.rounds.junction import Scope
 from smalldb.rounds.measuring import Measured, measure
 from smalldb.rounds.modelling import Model
 from smalldb.rounds.plan import RoundsPlan
+from smalldb.rounds.reaching import reaching_weights
 from smalldb.rounds.reader import Reader
 from smalldb.rounds.reading import bounded_total
 from smalldb.rounds.room import Room, selected
@@ -219,14 +221,17 @@ def _selected(
 ) -> Scope | None:
     """Select the next table; None: what is left of the budget pays for none."""
     candidates = reader.candidates
-    names, weight = candidates.scopes(), max(candidates.weights, default=1)
-    sizes = [cells(name, reader.groupings) for name in names]
-    costs = {size: plan.cost_of(size) for size in set(sizes)}
-    noise = {size: PENALTY * plan.law.size(cost) for size, cost in costs.items() if cost}
-    payable = np.array([costs[size] + plan.selecting <= left for size in sizes])
-    expected = [whole(table, reader.total) for table in reader.moved(predicted(), beside)]
-    scores = candidates.scores(count(), expected, noise.__getitem__)
-    return selected(plan, room, names, weight, scores, payable, coins)
+    sizes, which = np.unique(reader.sizes, return_inverse=True)
+    costs = [plan.cost_of(size) for size in sizes.tolist()]
+    noise = {s: PENALTY * plan.law.size(cost) for s, cost in zip(sizes.tolist(), costs, strict=True) if cost}
+    payable = np.array([cost + plan.selecting <= left for cost in costs], dtype=bool)[which]
+    moved = reader.moved(predicted(), beside)
+    weights = candidates.weights
+    if TOLD * plan.rounds < sum(len(table) == 2 for table in candidates.tables):
+        weights = reaching_weights(candidates, moved, [*room.tables, *beside])
+    expected = [whole(table, reader.total) for table in moved]
+    scores = candidates.scores(count(), expected, weights, noise.__getitem__)
+    return selected(plan, room, reader.names, max(weights, default=1), scores, payable, coins)
 
 
 def _coarse(candidates: Candidates, scope: Scope, count: Callable[[], list[Integers]]) -> Integers:

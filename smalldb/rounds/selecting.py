@@ -81,7 +81,13 @@ class Candidates:
         return counts
 
     # Proof: docs/proofs/rounds.md, lemma 3.
-    def scores(self, counts: Sequence[Integers], predicted: Sequence[Integers], noise: Noise) -> Integers:
+    def scores(
+        self,
+        counts: Sequence[Integers],
+        predicted: Sequence[Integers],
+        weights: Sequence[int],
+        noise: Noise,
+    ) -> Integers:
         """
         Return the integer score of every candidate: weight times (L1 distance less the noise it would get).
 
@@ -92,11 +98,13 @@ class Candidates:
         ----------
         counts, predicted
             Of each table at its finest levels: what is there, and what released integers predict.
+        weights
+            Of each table, an integer from 1 to `MOST_WEIGHT`; from released integers.
         noise
             Of a number of cells: the mean absolute noise that each would have, public.
         """
         found = []
-        for table, weight, here, expected in zip(self.tables, self.weights, counts, predicted, strict=True):
+        for table, weight, here, expected in zip(self.tables, weights, counts, predicted, strict=True):
             for level in self._coarser(table, here - expected, 0):
                 penalty = round(min(noise(level.size) * level.size, MOST_PENALTY))
                 found.append(weight * (int(np.abs(level).sum()) - penalty))

@@ -1,0 +1,96 @@
+"""Many columns: rounds for each of them, and weights that make measured tables a tree with hubs."""
+
+from fractions import Fraction
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from smalldb.exact.bits import SeededBits
+from smalldb.rounds import Universe, checked, plan_rounds, release_rounds
+from smalldb.rounds.counting import PrivateRows
+from smalldb.rounds.grouping import halved
+from smalldb.rounds.measuring import Measured
+from smalldb.rounds.reaching import cramers_v, reaching_weights
+from smalldb.rounds.selecting import MOST_WEIGHT, candidates
+
+
+def wide(columns, places=8):
+    tables = tuple(combinations(range(columns), 2))
+    return Universe((places,) * columns, (False,) * columns, tables, (1,) * len(tables))
+
+
+def latent(columns, rows, seed=0):
+    """Columns of four places that depend on each other by a class alone."""
+    rng = np.random.default_rng(seed)
+    shares = rng.dirichlet(np.full(4, 0.3), size=(columns, 5)).cumsum(axis=2)
+    z = rng.integers(0, 5, rows)
+    draws = rng.random((rows, columns, 1))
+    return (draws > shares[np.arange(columns), z[:, None]]).sum(axis=2).clip(0, 3)
+
+
+def test_wide_tables_get_rounds_for_every_column():
+    rounds = [plan_rounds(wide(c), Fraction(1), None, False, 100_000).rounds for c in (14, 28, 56, 100)]
+    assert rounds[0] >= 26
+    assert rounds[2] > 50
+    assert rounds[3] > 90
+    assert plan_rounds(wide(100), Fraction(10), None, False, 100_000).rounds == 200
+    for columns in (28, 100):
+        plan = plan_rounds(wide(columns), Fraction(1), None, False, 100_000)
+        assert plan.cost <= plan.budget
+
+
+def measured(a, b):
+    return Measured(((a, 1), (b, 1)), np.ones((2, 2), dtype=np.int64), Fraction(1), 1.0)
+
+
+def test_weights_are_products_of_reaches():
+    universe = wide(5, places=2)
+    found = candidates(universe, [halved(np.ones(2), ordered=True) for _ in range(5)])
+    rng = np.random.default_rng(1)
+    z = rng.integers(0, 2, 400)
+    places = np.stack([np.where(rng.random(400) < 0.1 * c, 1 - z, z) for c in range(5)], axis=1)
+    predicted = [t.astype(float) for t in found.count(PrivateRows(places, np.ones(400, dtype=np.int64)))]
+    assert reaching_weights(found, predicted, []) == (MOST_WEIGHT,) * 10
+    weights = dict(
+        zip(found.tables, reaching_weights(found, predicted, [measured(0, 1), measured(1, 2)]), strict=True)
+    )
+    v = {t: cramers_v(p) for t, p in zip(found.tables, predicted, strict=True)}
+    reach = {0: 1 + v[0, 1] + v[0, 2], 1: 1 + v[0, 1] + v[1, 2], 2: 1 + v[0, 2] + v[1, 2], 3: 1.0, 4: 1.0}
+    most = max(reach.values())
+    assert weights[0, 1] == weights[3, 4] == round(100 / most)
+    for a in range(3):
+        for b in (3, 4):
+            assert weights[a, b] == round(100 * reach[a] / most)
+    # whatever is measured of the same columns again, and in whichever order
+    assert tuple(weights.values()) == reaching_weights(
+        found, predicted, [measured(1, 2), measured(0, 1), measured(0, 2)]
+    )
+
+
+def test_cramers_v():
+    assert cramers_v(np.outer([1.0, 2.0, 0.0], [3.0, 1.0])) == pytest.approx(0, abs=1e-9)
+    assert cramers_v(np.diag([1.0, 5.0, 2.0])) == pytest.approx(1)
+    assert cramers_v(np.zeros((3, 2))) == cramers_v(np.array([[1.0, 2.0]])) == 0.0
+    # chi-squared of [[30, 10], [10, 30]] is 20, of 80 rows: V is 1/2
+    assert cramers_v(np.array([[30.0, 10.0], [10.0, 30.0]])) == pytest.approx(0.5)
+
+
+@pytest.mark.slow
+def test_wide_tables_are_learned():
+    """The mean table is nearer than that of independent columns."""
+    places = latent(30, 4_000)
+    universe = wide(30, places=4)
+    plan = plan_rounds(universe, Fraction(6), None, False, 4_000)
+    made = release_rounds(
+        plan, checked(places, np.ones(4_000, dtype=np.int64), universe.sizes), SeededBits(1)
+    )
+    # each column is in a table
+    assert {c for t in (*made.history.tables, *made.history.beside) for c, _ in t.scope} == set(range(30))
+    off = np.zeros(2)
+    for a, b in universe.tables:
+        here = np.bincount(places[:, a] * 4 + places[:, b], minlength=16) / 4_000
+        there = np.bincount(made.places[:, a] * 4 + made.places[:, b], minlength=16) / len(made.places)
+        alone = np.outer(*(np.bincount(places[:, c], minlength=4) / 4_000 for c in (a, b))).ravel()
+        off += np.abs(here - there).sum(), np.abs(here - alone).sum()
+    assert off[0] < 0.75 * off[1]
