@@ -92,7 +92,7 @@ class Accuracy:
             "sharp": bounds.sharp(**given, **these),
             "proposition 4.4, whole rows": bounds.proposition_4_4_rows(**given, **these),
             "theorem 4.5": bounds.theorem_4_5(**printed),
-            "mean": bounds.expected(**sizes, queries=self.queries, **these),
+            "bound on the mean": bounds.expected(**sizes, queries=self.queries, **these),
         }
         if self.candidates == "multisets":
             found["sharp, neighbourhood"] = bounds.sharp_neighbourhood(**given, rows=self.rows)
