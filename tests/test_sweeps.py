@@ -33,6 +33,7 @@ SETTINGS = {
     "bad": 4,
     "gap": 0.2,
     "apart": 16,
+    "width": 2,
     "candidates": "multisets",
 }
 CLOSED = [name for name in CALCULATORS if not name.startswith(("sharp_", "best_rows", "vc_rows"))]
