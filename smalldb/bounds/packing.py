@@ -158,6 +158,8 @@ def cells_apart(workload: Workload) -> int:
     """
     Return how many cells the 0/1 queries of a workload tell apart: M of `packing`, or a lower bound on it.
 
+    Equation (29) of `docs/theory.md`.
+
     Exact where the queries can be tabulated (2^22 entries). Beyond, all cells if every column is looked at
     alone or by a table; otherwise 1, which excludes nothing.
 
