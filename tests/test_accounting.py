@@ -767,6 +767,18 @@ def test_nothing_overflows(epsilon, releases, bounded_range):
     assert not made.table["epsilon"].isna().any()
 
 
+def test_the_range_pays_for_sixteen_times_as_many():
+    """Scores of range 1 and sensitivity 1: twice the sensitivity would be charged without the range."""
+    for epsilon, k in ((Fraction(1, 10), 100), (Fraction(1, 7), 3)):
+        charged = accounting.gaussian_limit(epsilon=2 * epsilon, releases=k)
+        assert charged == pytest.approx(2 * float(epsilon) * math.sqrt(k))
+        of_range = accounting.gaussian_limit(epsilon=epsilon, releases=k, bounded_range=True)
+        assert charged == pytest.approx(4 * of_range)
+        assert charged == pytest.approx(
+            accounting.gaussian_limit(epsilon=epsilon, releases=16 * k, bounded_range=True)
+        )
+
+
 # Top-k of an unknown domain
 
 

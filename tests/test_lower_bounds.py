@@ -3,6 +3,7 @@
 import math
 from decimal import Decimal
 from fractions import Fraction
+from itertools import combinations, product
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,6 +13,7 @@ from queries import Column, Conjunctions, Domain, Intervals, Linear, Marginals, 
 from smalldb import bounds
 from smalldb.auditing import accuracy, minimax
 from smalldb.auditing.minimax import certified, solve
+from smalldb.bounds.packing import _codes
 
 A, AB = Domain(["a"]), Domain(["a", "b"])
 CASES = [
@@ -169,3 +171,59 @@ def test_extreme_numbers_have_means_too(apart, epsilon, moves):
         near = [1, n, *(min(n, max(1, round(most * step / 16 / rate))) for step in range(1, 18))]
         tried = [h / (2 * n) / (1 + math.exp(min(rate * h - most, 700))) for h in near]
         assert max(tried) * (1 - 1e-9) <= found <= 0.5 or max(tried) < 1e-300
+
+
+def told_apart(cells, width, s, order):
+    """The tables of a Reed-Muller code for one free attribute: the least difference of a parity of two."""
+    rows = np.arange(1 << s)
+    monomials = [
+        np.prod([(rows >> i) & 1 for i in chosen], axis=0) * np.ones(len(rows), dtype=int)
+        for size in range(order + 1)
+        for chosen in combinations(range(s), size)
+    ]
+    words = [np.array(bits) @ np.array(monomials) % 2 for bits in product((0, 1), repeat=len(monomials))]
+    parts = [list(part) for part in np.array_split(np.arange(s), width - 1)]
+    index = []  # the attributes that tell the cells apart, each a parity of one part
+    for part in parts:
+        for chosen in range(1, 1 << len(part)):
+            index.append(sum((rows >> bit) & 1 for i, bit in enumerate(part) if chosen >> i & 1) % 2)
+    products = [np.zeros(len(rows), dtype=int)]
+    for size in range(1, width):
+        products += [sum(chosen) % 2 for chosen in combinations(index, size)]
+    answers = np.array([[((word + other) % 2).sum() for other in products] for word in words])
+    least = min(np.abs(a - b).max() for a, b in combinations(answers, 2))
+    return len(rows), len(words), len(index), least
+
+
+@pytest.mark.parametrize("width, s", [(2, 1), (2, 2), (3, 2), (2, 3), (3, 3), (4, 3)])
+def test_parities_tell_the_words_of_a_code_apart(width, s):
+    for order in range(s):
+        cells, words, index, least = told_apart(1 << s, width, s, order)
+        found = [code for code in _codes(index + 5, width) if code[0] == cells][order]
+        assert found[:2] == (cells, 5 * round(math.log2(words)))
+        assert found[2] <= least
+
+
+@pytest.mark.parametrize("epsilon", ["1/1000", 1, 10**9])
+@pytest.mark.parametrize("attributes, width", [(1, 1), (3, 2), (30, 2), (30, 3), (400, 4)])
+def test_packing_for_parities(attributes, width, epsilon):
+    """The formula, code by code; never above what noise on each answer promises."""
+    beta, n = Fraction(1, 20), 5000
+    values = [bounds.packing(n=n, apart=2**attributes, epsilon=epsilon, beta=beta)]
+    for cells, bits, told in _codes(attributes, width):
+        odds = bits * math.log(2) + math.log(19) + math.log1p(-(2.0 ** -min(bits, 1000)))
+        moved = min(n, max(0, math.ceil(odds / float(Fraction(epsilon)) - 1)))
+        values.append(told * (moved // cells) / (2 * n))
+    given = {"n": n, "epsilon": epsilon, "beta": beta}
+    found = bounds.packing_parities(attributes=attributes, width=width, **given)
+    assert found == pytest.approx(max(values), rel=1e-12)
+    queries = sum(math.comb(attributes, size) for size in range(1, width + 1))
+    assert found <= bounds.laplace_answers_tail(queries=queries, **given)
+    assert width > 1 or found == values[0]
+
+
+def test_many_attributes_are_told_apart_by_more_than_one_cell():
+    given = {"n": 10**7, "epsilon": "0.01", "beta": "0.05"}
+    assert bounds.packing_parities(attributes=100, width=3, **given) > 2.3 * bounds.packing(
+        apart=2**100, **given
+    )

@@ -2,6 +2,7 @@
 
 import re
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from queries import Column, Domain, Rows
 from smalldb.reporting.page.shares import marginals
 from smalldb.reporting.plots import plot_evaluation, plot_shares
 from smalldb.reporting.plots_base import number
-from smalldb.reporting.plots_bounds import Setting, plot_bounds
+from smalldb.reporting.plots_bounds import Setting, drawn_bounds, plot_bounds
 
 GIVEN = {"n": 900, "cells": 8, "queries": 7, "epsilon": Fraction(1), "beta": Fraction(1, 20)}
 COMMANDS = {
@@ -62,6 +63,27 @@ def test_a_picture_of_bounds_says_what_it_is(axis):
         assert f"{number(theorem.error)} at its own {theorem.rows} rows" in said
 
 
+@pytest.mark.parametrize("axis", ["n", "epsilon", "rows"])
+def test_nothing_overlaps_or_is_cut(axis):
+    given = GIVEN | {"n": 10**6, "queries": 45_150, "cells": 2**300}
+    figure = drawn_bounds(Setting(given, apart=2**300, method="thresholds", name="conjunctions:2"), axis)
+    figure.draw_without_rendering()
+    (axes,) = figure.axes
+    (legend,) = figure.legends
+    frame, title = figure.get_window_extent(), axes.title.get_window_extent()
+    below = legend.get_window_extent()
+    for box in (title, below):
+        assert frame.x0 <= box.x0 < box.x1 <= frame.x1
+        assert frame.y0 <= box.y0 < box.y1 <= frame.y1
+    assert not title.overlaps(below)
+    shown = axes.get_xlim()
+    ticks = [t.label1 for t in axes.xaxis.get_major_ticks() if shown[0] <= t.get_loc() <= shown[1]]
+    boxes = sorted((tick.get_window_extent() for tick in ticks if tick.get_text()), key=lambda box: box.x0)
+    assert len(boxes) > 3
+    assert all(left.x1 < right.x0 for left, right in pairwise(boxes))
+    assert all(box.y0 > below.y1 for box in boxes)
+
+
 def test_bounds_beyond_the_picture_are_named():
     said = texts(plot_bounds(Setting(GIVEN | {"n": 5, "queries": 1000}), "n", "svg"))
     assert re.search(r"private multiplicative weights: above [\d,.]+ everywhere", said)
@@ -110,7 +132,7 @@ def test_numbers_of_an_axis():
 def test_the_audit_tells_the_error(capfd):
     code, out, _ = called(capfd, *COMMANDS["audit"], "--error")
     assert code == 0
-    assert "error over all 5 tables of 4 rows" in out
+    assert "error over all 5 tables of 4 rows, with probability 0.95" in out
     assert '"error": {' in called(capfd, *COMMANDS["audit"], "--error", "--json")[1]
 
 

@@ -29,6 +29,17 @@ def test_the_essays_two_scores_are_one_mechanism(factor):
     assert laws[0] == laws[1]
 
 
+def test_the_logarithm_of_the_law_is_not_the_least_sensitive_score():
+    """Both scores have one mechanism; that of the logarithm moves by more."""
+    scores = [[0, 0], [Fraction(1, 2), Fraction(-1, 2)]]
+    laws = [np.exp(np.array(line, float)) / np.exp(np.array(line, float)).sum() for line in scores]
+    logs = [[Fraction(math.log(p)) for p in law] for law in laws]
+    assert score_sensitivity(scores).sensitivity == Fraction(1, 2)
+    assert score_sensitivity(logs).sensitivity > 0.62
+    assert score_sensitivity(logs).range == pytest.approx(1)
+    assert score_sensitivity(scores).range == 1
+
+
 def test_the_range_is_at_most_twice_the_sensitivity_and_tight():
     found = score_sensitivity([[0, 0], [1, -1]])
     assert (found.sensitivity, found.range) == (1, 2)

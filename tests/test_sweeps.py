@@ -12,7 +12,7 @@ import pytest
 
 import smalldb
 from queries import Domain
-from smalldb import bounds
+from smalldb import accounting, bounds
 from smalldb.bounds.calculators import CALCULATORS, DEFINITIONS
 
 SETTINGS = {
@@ -33,6 +33,7 @@ SETTINGS = {
     "bad": 4,
     "gap": 0.2,
     "apart": 16,
+    "width": 2,
     "candidates": "multisets",
 }
 CLOSED = [name for name in CALCULATORS if not name.startswith(("sharp_", "best_rows", "vc_rows"))]
@@ -144,6 +145,17 @@ def test_docstrings_define_their_settings_once_and_cite_the_theory(name):
     assert len(numbers) == 1
     row = next(line for line in THEORY.splitlines() if line.startswith(f"| ({numbers[0]}) |"))
     assert name in row or name.rsplit("_", 1)[0] in row
+
+
+@pytest.mark.parametrize("room", [bounds, accounting], ids=["bounds", "accounting"])
+def test_what_is_computed_cites_the_theory(room):
+    functions = [getattr(room, name) for name in room.__all__ if inspect.isfunction(getattr(room, name))]
+    assert len(functions) > 8
+    for function in functions:
+        if function is not bounds.table:
+            cited = re.search(r"equations? \((\d+)\)", function.__doc__, re.I)
+            assert cited, function.__name__
+            assert f"\n| ({cited[1]}) |" in THEORY
 
 
 def test_audits_as_tables():

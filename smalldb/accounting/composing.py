@@ -102,6 +102,8 @@ def compose_records(
     """
     Bound what releases from one table lose together, from their records.
 
+    Equations (18) to (21) and (23) to (25) of `docs/theory.md`.
+
     A release with a delta of its own behaves, but for an event of that probability, as one of pure epsilon
     (Kairouz, Oh and Viswanath 2015: for any two neighbours, it can be simulated from randomised response that
     fails so often). So it counts as that, and its delta is added.
@@ -161,6 +163,8 @@ def per_release(
     """
     Return the largest epsilon of each release for a total, rounded down: the inverse of `compose`.
 
+    Equations (18) to (21), (24) and (25) of `docs/theory.md`.
+
     It is at most 1e-9 (relative) below the true one. Its shortest decimal text is below too, which is how a
     float epsilon is read. Cost: some 40 evaluations of the methods that `compose` solves.
 
@@ -205,6 +209,8 @@ def most_releases(
 ) -> int:
     """
     Return how many releases of one epsilon keep within a total, never too many; 0: not even one.
+
+    Equations (18) to (21), (24) and (25) of `docs/theory.md`.
 
     Parameters
     ----------

@@ -80,7 +80,8 @@ class Accuracy:
     def promised(self, beta: Number = "0.05") -> dict[str, float]:
         """Return what is proved for this instance beside what is true: name to error, of 1 - beta or mean.
 
-        The theorem's rows are its own. For one query, where the lecture's bounds are false, as for two.
+        Equations (5), (6), (10), (11) and (16) of `docs/theory.md`. The theorem's rows are its own. For one
+        query, where the lecture's bounds are false, as for two.
         """
         sizes: dict[str, Any] = {"n": self.n, "cells": self.cells, "epsilon": self.epsilon}
         given = sizes | {"queries": self.queries, "beta": beta}
@@ -92,7 +93,7 @@ class Accuracy:
             "sharp": bounds.sharp(**given, **these),
             "proposition 4.4, whole rows": bounds.proposition_4_4_rows(**given, **these),
             "theorem 4.5": bounds.theorem_4_5(**printed),
-            "mean": bounds.expected(**sizes, queries=self.queries, **these),
+            "bound on the mean": bounds.expected(**sizes, queries=self.queries, **these),
         }
         if self.candidates == "multisets":
             found["sharp, neighbourhood"] = bounds.sharp_neighbourhood(**given, rows=self.rows)
@@ -116,6 +117,7 @@ def accuracy(
     """
     Return the exact worst error of SmallDB over all tables of n rows.
 
+    What equations (5), (10), (11) and (16) of `docs/theory.md` bound from above, (29) and (30) from below.
     Every law is that of `smalldb.census`. Floats find the tables that can be the worst, fractions compare
     them. Cost: tables x small databases x queries, as for `smalldb.audit`, which has the same budget.
 

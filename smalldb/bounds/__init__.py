@@ -32,7 +32,7 @@ from smalldb.bounds.mechanism import failure, gibbs, mcsherry_talwar
 from smalldb.bounds.neighbourhood import sharp_neighbourhood
 from smalldb.bounds.noise import laplace_answers, laplace_histogram
 from smalldb.bounds.optimum import opt, rows_for
-from smalldb.bounds.packing import cells_apart, packing, packing_mean
+from smalldb.bounds.packing import cells_apart, packing, packing_mean, packing_parities
 from smalldb.bounds.promises import best_rows, expected, sharp
 from smalldb.bounds.rivals import (
     laplace_answers_tail,
@@ -62,6 +62,7 @@ __all__ = [
     "opt",
     "packing",
     "packing_mean",
+    "packing_parities",
     "private_multiplicative_weights",
     "proposition_4_4",
     "proposition_4_4_data",

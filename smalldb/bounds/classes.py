@@ -7,6 +7,8 @@ def class_method(domain: Domain, queries: QueryClass | str | None = None) -> str
     """
     Return the `method` of `opt` and `sharp` that is best for a class: its own, or "least".
 
+    Equation (7) of `docs/theory.md`.
+
     Its own where the class is thresholds, intervals, or tables of single columns of a universe without rules
     ("one-way" if each query is of one yes/no attribute; else "intervals", whose constant covers a table of
     fewer places).

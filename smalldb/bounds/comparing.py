@@ -57,6 +57,8 @@ def comparison(
     """
     Return all bounds for the same public numbers.
 
+    Equations (4) to (6), (10), (16), (29) and (31) to (33) of `docs/theory.md`.
+
     Parameters
     ----------
     rows

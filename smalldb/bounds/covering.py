@@ -28,6 +28,8 @@ def covering_radius(
     """
     Return (low, high) of the error of the best small database of `rows` rows, for the worst table.
 
+    The true OPT(m), which equation (7) of `docs/theory.md` bounds.
+
     Parameters
     ----------
     workload

@@ -105,7 +105,7 @@ def run_audit(arguments: argparse.Namespace) -> None:
         x, other, outcome = made.pair
         print(f"worst under {relation}: {outcome} is drawn from {x} more often than from {other}")
     if worst is not None:
-        print(f"\nerror over all {worst.databases:,} tables of {worst.n} rows")
+        print(f"\nerror over all {worst.databases:,} tables of {worst.n} rows, with probability 0.95")
         for name, figure in error_json(worst).items():
             print(f"{name:40}{rounded_up(figure, 8):>14}")
 

@@ -107,7 +107,7 @@ def run_bounds(arguments: argparse.Namespace) -> None:
             "queries": queries,
             "beta": brief(beta),
             "vc": vc,
-            "promises": promised,
+            "promises": [row | {"name": row["name"].strip()} for row in promised],
             "besides": besides(setting),
         }
         print(as_json(said if error is None else said | {"error": brief(error), "needs": needed}))

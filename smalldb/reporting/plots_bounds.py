@@ -77,13 +77,18 @@ def plot_bounds(setting: Setting, axis: str, form: str) -> bytes:
     form
         One of `plots_base.FORMATS`.
     """
+    return rendered(drawn_bounds(setting, axis), form)
+
+
+def drawn_bounds(setting: Setting, axis: str) -> Any:
+    """Return the figure of `plot_bounds`."""
     best = [bound.rows for bound in setting.table() if bound.kind == "proved"][-1]
     centre: Any = best if axis == "rows" else setting.given[axis]
     steps = [Fraction(round(10 ** (i / 20) * 1000), 1000) for i in range(-20, 21)]
     places = sorted({centre * s if axis == "epsilon" else max(1, round(centre * s)) for s in steps})
     tables = [setting.table(**{axis: place}) for place in places]
 
-    figure = canvas(9, 5.2)
+    figure = canvas(9, 6.4)
     axes = figure.subplots()
     shown = [float(place) for place in places]
     floor = CEILING / LEAST_SPAN
@@ -116,8 +121,8 @@ def plot_bounds(setting: Setting, axis: str, form: str) -> bytes:
     axes.set_ylabel("largest error over the queries")
     axes.set_title(setting.title(axis), fontsize=11)
     axes.grid(True, which="major", alpha=0.25)
-    figure.legend(loc="outside right upper", frameon=False, fontsize=8)
-    return rendered(figure, form)
+    figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=8)
+    return figure
 
 
 def _mark(
