@@ -122,7 +122,8 @@ def rows(text):
 
 def test_a_census_is_a_table(folder, capfd):
     given = "census", "data.csv", "--rows", "2", "--epsilon", "1/2", "1"
-    code, out, _ = called(capfd, *given, "--csv")
+    code, out, err = called(capfd, *given, "--csv")
+    assert err == "CONFIDENTIAL: computed from the data, not for publication\n"
     found, said = rows(out), json.loads(called(capfd, *given, "--json")[1])
     assert code == 0
     assert [row["count"] for row in found] == said["counts"]

@@ -15,6 +15,8 @@ from smalldb.exact.writing import sized
 from smalldb.planning import Plan
 from smalldb.releasing.record import Record
 
+CONFIDENTIAL = "CONFIDENTIAL: computed from the data, not for publication"
+
 
 def tell(record: Record, plan: Plan) -> str:
     """Tell a release in a few lines; public numbers only."""
