@@ -133,6 +133,11 @@ def test_a_census_is_a_table(folder, capfd):
         assert [float(row[f"probability at epsilon {name}"]) for row in found] == law["probabilities"]
 
 
+def test_a_plan_whose_release_tells_its_rows_says_so(capfd):
+    given = ["plan", "--attributes", "30", "--epsilon", "1", "--neighbours", "add-remove", "--n-max", "9000"]
+    assert " of rows (the release tells how many) over " in called(capfd, *given)[1]
+
+
 def test_bounds_are_a_table(folder, capfd):
     given = "bounds", "--attributes", "4", "--n", "1000", "--epsilon", "1", "--error", "0.1"
     found = rows(called(capfd, *given, "--csv")[1])
