@@ -13,6 +13,10 @@ HEAD = """\
 
 Every command with all its options, as `smalldb COMMAND --help` says. Written by `docs/commands.py` from the
 parser. Exit codes: 0 done, 2 refused (one line on standard error says why), 130 interrupted.
+
+smalldb reads no file of defaults: an epsilon or a neighbouring relation that nobody sees on the command
+line is easily forgotten. The schema keeps what belongs to a table (`queries`, `valid`), the ledger its
+budget, and a script of your own the rest.
 """
 
 

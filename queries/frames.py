@@ -71,7 +71,7 @@ def as_given(frame: pd.DataFrame, like: object) -> Any:
     """Return a table of pandas as a table of the library of `like`.
 
     A column of the same name lends its type, if that holds all values as they are: for the types that pandas
-    itself has not, such as dates without a time.
+    itself has not, such as dates without a time. Texts lend none to what is no text.
     """
     match type(like).__module__.partition(".")[0]:
         case "polars":
@@ -82,12 +82,20 @@ def as_given(frame: pd.DataFrame, like: object) -> Any:
         return frame
     made = frame.copy(deep=False)
     for name, dtype in like.dtypes.items():
-        if name in frame and isinstance(dtype, pd.ArrowDtype):
+        if name in frame and isinstance(dtype, pd.ArrowDtype) and _lends(dtype.pyarrow_dtype, frame[name]):
             with suppress(ValueError, TypeError, NotImplementedError):
                 cast = frame[name].astype(dtype)
                 if cast.astype(frame[name].dtype).equals(frame[name]):
                     made[name] = cast
     return made
+
+
+def _lends(wanted: Any, column: "pd.Series[Any]") -> bool:
+    """Tell whether a type of Arrow suits a column: a type of texts suits texts alone."""
+    from pyarrow import types
+
+    numbers = isinstance(column.dtype, pd.BooleanDtype) or column.dtype.kind in "biufM"
+    return not (numbers and (types.is_string(wanted) or types.is_large_string(wanted)))
 
 
 def _as_arrow(frame: pd.DataFrame, like: Any) -> Any:
@@ -97,14 +105,15 @@ def _as_arrow(frame: pd.DataFrame, like: Any) -> Any:
     for i, name in enumerate(table.column_names):
         column = table.column(i)
         with suppress(ArrowException, KeyError):
-            cast = column.cast(like.schema.field(name).type)
+            wanted = like.schema.field(name).type
+            cast = column.cast(wanted) if _lends(wanted, frame[name]) else column
             if cast.cast(column.type).equals(column):
                 table = table.set_column(i, name, cast)
     return table
 
 
 def _as_polars(frame: pd.DataFrame, like: Any) -> Any:
-    from polars import Categorical, DataFrame, Series
+    from polars import Categorical, DataFrame, Series, String
     from polars.exceptions import PolarsError
 
     columns = []
@@ -113,7 +122,8 @@ def _as_polars(frame: pd.DataFrame, like: Any) -> Any:
         with suppress(PolarsError, KeyError):
             wanted = like.schema[name]
             # the codes of a Categorical follow the order in which the data's values were first seen
-            cast = made if wanted == Categorical else made.cast(wanted)
+            keeps = wanted == Categorical or (wanted == String and made.dtype != String)
+            cast = made if keeps else made.cast(wanted)
             made = cast if cast.cast(made.dtype).equals(made) else made
         columns.append(made)
     return DataFrame(columns)

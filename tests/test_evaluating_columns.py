@@ -166,7 +166,8 @@ def test_the_command_tells_the_same_for_people_and_machines(folder, capfd):
     long = folder.by_column(epsilon="1/2")
     code, out, _ = called(capfd, *given, "--json")
     assert json.loads(out)["by_column"] == long.to_dict("records")
-    code, out, _ = called(capfd, *given, "--csv")
+    code, out, err = called(capfd, *given, "--csv")
+    assert err == "CONFIDENTIAL: computed from the data, not for publication\n"
     assert out == long.to_csv(index=False)
     code, out, _ = called(capfd, "evaluate", "data.csv", "out.csv")
     assert "all columns together\n" in out

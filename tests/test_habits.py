@@ -122,7 +122,8 @@ def rows(text):
 
 def test_a_census_is_a_table(folder, capfd):
     given = "census", "data.csv", "--rows", "2", "--epsilon", "1/2", "1"
-    code, out, _ = called(capfd, *given, "--csv")
+    code, out, err = called(capfd, *given, "--csv")
+    assert err == "CONFIDENTIAL: computed from the data, not for publication\n"
     found, said = rows(out), json.loads(called(capfd, *given, "--json")[1])
     assert code == 0
     assert [row["count"] for row in found] == said["counts"]
@@ -130,6 +131,11 @@ def test_a_census_is_a_table(folder, capfd):
     assert [float(row["error"]) for row in found] == said["errors"]
     for name, law in zip(("0.5", "1"), said["laws"], strict=True):
         assert [float(row[f"probability at epsilon {name}"]) for row in found] == law["probabilities"]
+
+
+def test_a_plan_whose_release_tells_its_rows_says_so(capfd):
+    given = ["plan", "--attributes", "30", "--epsilon", "1", "--neighbours", "add-remove", "--n-max", "9000"]
+    assert " of rows (the release tells how many) over " in called(capfd, *given)[1]
 
 
 def test_bounds_are_a_table(folder, capfd):

@@ -59,6 +59,26 @@ LIBRARIES = libraries()
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
+def test_texts_make_no_texts_of_what_the_schema_calls_a_number(library):
+    texts = FRAME.assign(born=FRAME["born"].dt.date).astype(object).where(FRAME.notna(), "").astype(str)
+    match library:
+        case "pandas":
+            table = texts
+        case "arrow-backed":
+            table = texts.convert_dtypes(dtype_backend="pyarrow")
+        case "pyarrow":
+            table = pytest.importorskip("pyarrow").Table.from_pandas(texts)
+        case "polars":
+            table = pytest.importorskip("polars").DataFrame(texts.to_dict("list"))
+    made = smalldb.generate(table, **ASKED, rng=3)
+    again = made if isinstance(made, pd.DataFrame) else made.to_pandas()
+    assert again["age"].dtype.kind == "i"
+    assert again["smoker"].dtype.kind == "b"
+    assert again["born"].dtype.kind == "M"
+    assert pd.api.types.is_string_dtype(again["job"].dropna())
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
 def test_what_comes_in_comes_out(library):
     table = LIBRARIES[library]
     made = smalldb.generate(table, **ASKED, rng=3)

@@ -131,6 +131,12 @@ COMMANDS = [  # the command, the cause, what to do
         "column 'age' has 3",
         "rounds take",
     ),
+    (
+        "generate people.csv --epsilon 1 --schema good.toml --schema-out s.toml",
+        "--schema-out is for a schema that learns",
+        'values = "learn"',
+    ),
+    ("generate people.csv --epsilon 1 --schema-out s.toml", "--schema-out is for", 'values = "learn"'),
     ("plan --attributes 6 --epsilon 1", "give --n", "or --neighbours add-remove with --n-max"),
     ("plan --attributes 1.5 --n 10 --epsilon 1", "attributes must be", "names separated by commas"),
     ("plan --attributes 6 --n 10 --epsilon 1 --neighbours add-remove", "n is private", "leave it out"),

@@ -17,7 +17,7 @@ from smalldb.files.outputs import Outputs
 from smalldb.planning import plan
 from smalldb.reporting.plots import plot_laws
 from smalldb.reporting.plots_base import check_plotting
-from smalldb.reporting.words import as_csv, as_json, rounded_up
+from smalldb.reporting.words import CONFIDENTIAL, as_csv, as_json, rounded_up
 
 
 def add(commands: Commands) -> None:
@@ -85,6 +85,7 @@ def run_census(arguments: argparse.Namespace) -> None:
     if arguments.json:
         print(as_json(census_json(found, drawn)))
     elif arguments.csv:
+        print(CONFIDENTIAL, file=sys.stderr)
         print(as_csv(census_rows(found, drawn)))
     else:
         print(census_account(found, drawn))
@@ -143,7 +144,7 @@ def census_account(found: Census, drawn: Sequence[SmallDatabases]) -> str:
     """Tell what a census says, for people."""
     least, most = (float(found.error(level)) for level in found.levels[[0, -1]])
     lines = [
-        "CONFIDENTIAL: computed from the data, not for publication",
+        CONFIDENTIAL,
         f"{found.total:,} {found.candidates} of {found.rows} rows, at {len(found.levels)} levels of error",
         f"least error {least:.4g} ({found.counts[0]:,} of them), largest {most:.4g}",
     ]

@@ -18,7 +18,7 @@ from smalldb.releasing.evaluation import evaluate
 from smalldb.reporting.evaluated import evaluation_account, evaluation_json
 from smalldb.reporting.plots import plot_evaluation
 from smalldb.reporting.plots_base import check_plotting
-from smalldb.reporting.words import as_json, brief
+from smalldb.reporting.words import CONFIDENTIAL, as_json, brief
 from smalldb.schema import read_schema
 from smalldb.schema.tables import read_csv, read_domain, read_table
 
@@ -95,6 +95,7 @@ def run_evaluate(arguments: argparse.Namespace) -> None:
     if arguments.json:
         print(as_json(evaluation_json(made, bound, long)))
     elif arguments.csv:
+        print(CONFIDENTIAL, file=sys.stderr)
         print(long.to_csv(index=False), end="")
     else:
         print(evaluation_account(made, bound, long, None if epsilon is None else brief(epsilon)))

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from smalldb.commands.options import Commands, keep_inputs
 from smalldb.files.inputs import rereadable
 from smalldb.files.outputs import Outputs, unchanged
-from smalldb.reporting.words import as_json
+from smalldb.reporting.words import CONFIDENTIAL, as_json
 from smalldb.schema import Schema, draft_schema, read_schema
 from smalldb.schema.asking import ask_schema
 from smalldb.schema.checking import Check, check_table
@@ -127,7 +127,7 @@ def check_account(found: Check) -> str:
     columns = found.schema.columns
     width = max(len("column"), *(len(column.name) for column in columns))
     lines = [
-        "CONFIDENTIAL: computed from the data, not for publication",
+        CONFIDENTIAL,
         f"{found.rows:,} rows",
         f"{'column':{width}}{'gaps':>12}{'no place':>12}",
     ]

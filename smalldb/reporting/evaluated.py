@@ -10,7 +10,7 @@ from queries.arrays import Floats
 from smalldb.releasing.distances import Distances
 from smalldb.releasing.evaluation import Evaluation
 from smalldb.releasing.overview import MEASURES, summary
-from smalldb.reporting.words import rounded_up
+from smalldb.reporting.words import CONFIDENTIAL, rounded_up
 
 LISTED, WORST = 10_000, 1_000  # queries: up to so many, JSON lists all; beyond, those farthest off
 SHOWN = 60  # columns
@@ -64,7 +64,7 @@ def evaluation_account(made: Evaluation, bound: float | None, long: pd.DataFrame
     worst = made.worst()
     width = max([len("query"), *map(len, worst["query"])])
     lines = [
-        "CONFIDENTIAL: computed from the data, not for publication",
+        CONFIDENTIAL,
         f"{made.workload.text}: {made.workload.size} queries after reduction",
         f"largest error {float(made.max_error):.4f}, mean {float(made.mean_error):.4f}"
         + ("" if bound is None else f"; the record promises at most {rounded_up(bound)}"),

@@ -15,11 +15,13 @@ from smalldb.exact.writing import sized
 from smalldb.planning import Plan
 from smalldb.releasing.record import Record
 
+CONFIDENTIAL = "CONFIDENTIAL: computed from the data, not for publication"
+
 
 def tell(record: Record, plan: Plan) -> str:
     """Tell a release in a few lines; public numbers only."""
     n, queries, bounds = record.get("n"), record["queries"], record.get("bounds")
-    rows = "rows" if record["rows"] is None else f"{record['rows']} rows"
+    rows = "rows (the release tells how many)" if record["rows"] is None else f"{record['rows']} rows"
     lines = [
         f"mechanism: {plan.chosen.summary} of {rows} over {sized(plan.workload.domain.size)} cells",
         *([] if plan.why is None else [f"           ({plan.why})"]),

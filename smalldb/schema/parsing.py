@@ -116,7 +116,7 @@ def parse_schema(text: str) -> Schema:
     if asked:
         raise ValueError(
             f"column {asked[0].column!r} learns its places from the data, for a share of epsilon: "
-            "that takes smalldb.release(data, schema=...) or generate(...)"
+            "that takes smalldb.release(data, schema=...) or generate, whose --schema-out writes them out"
         )
     return schema
 
