@@ -13,8 +13,13 @@ if "NUMBA_BOUNDSCHECK" in os.environ:
     shared = os.environ.get("NUMBA_CACHE_DIR", Path(__file__).parent / "__pycache__")
     os.environ["NUMBA_CACHE_DIR"] = str(Path(shared, "boundscheck"))
 
-settings.register_profile("shared machine", deadline=None)
-settings.load_profile("shared machine")
+settings.register_profile("all", deadline=None)
+settings.register_profile("quick", deadline=None, max_examples=25)
+
+
+def pytest_configure(config):
+    """Let hypothesis try a quarter of its examples in the quick tier."""
+    settings.load_profile("quick" if "not slow" in config.option.markexpr else "all")
 
 
 @pytest.fixture(scope="session")

@@ -181,6 +181,7 @@ def test_unequal_pairs_lose_no_more_than_equal_ones():
     assert worst <= binomials.range_delta(total, eps, 3) + 1e-12
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(st.data())
 def test_mixed_releases_are_bounded(data):
@@ -311,6 +312,7 @@ def exact_pair(eps, t):
     return (t, p), (t - eps, 1 - p)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "eps, releases, delta",
     [
@@ -758,6 +760,7 @@ def test_wrong_types(changes):
         compose(**{"epsilon": 1, "releases": 2, "delta": 1e-6} | changes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bounded_range", [False, True])
 @pytest.mark.parametrize("epsilon", ["1e-9", 1, 50, 800, 10**6])
 @pytest.mark.parametrize("releases", [1, 3, 900])

@@ -162,6 +162,7 @@ def test_radius_quantiles_are_exact(count, rate):
     assert p_value(found, probabilities, trials) > 1e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rate", [Fraction(1, 9), Fraction(1, 40)])
 def test_a_wide_radius_has_its_law(rate):
     """Drawn by blocks of 2 and of 10 levels; a uniform place in a level's share is a uniform number."""

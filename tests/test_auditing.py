@@ -84,6 +84,7 @@ CASES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
 @pytest.mark.parametrize("base", ["multisets", "tuples"])
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{len(case[0].attributes)}-{case[1].text[:20]}")

@@ -116,6 +116,7 @@ def test_complete_tables(case):
     assert listed(scores, found) == listed_naively(scores, *lists)
 
 
+@pytest.mark.slow
 def test_any_tail_and_shard(case, monkeypatch):
     """Where the walk ends and the tables begin, and where shards are cut, changes nothing."""
     scores, lists = case

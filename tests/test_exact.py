@@ -251,6 +251,7 @@ def test_draw_equals_its_slow_twin(levels, rate, seed):
     assert quick.bits(64) == slow.bits(64)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", [-3, 0, 290, 400])
 @pytest.mark.parametrize("prefix", ["", "0" * 100, "1" * 100], ids=["middle", "left", "right"])
 def test_a_family_equals_its_slow_twin(first, prefix):

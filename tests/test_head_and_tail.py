@@ -182,6 +182,7 @@ def drawn(found, seed, times=1000):
         return Counter(found.draw(source)[1] for _ in range(times))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", INSTANCES)
 @pytest.mark.parametrize("part", [Fraction(1, 8), Fraction(1, 2)])
 def test_the_law_is_that_of_the_census_whatever_the_cut(name, part):

@@ -76,6 +76,7 @@ def test_the_budget_is_spent_to_its_end_and_no_further(path, budget, epsilon, ro
 amounts = st.fractions(min_value=Fraction(1, 50), max_value=2, max_denominator=50)
 
 
+@pytest.mark.slow
 @given(amounts.map(lambda x: 3 * x), st.lists(amounts, max_size=12))
 def test_accounts_are_sums_and_refuse_what_is_left_over(budget, epsilons):
     account, spent = Account(budget), []

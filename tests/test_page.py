@@ -215,6 +215,7 @@ def test_nothing_that_is_said_holds_an_unfilled_brace(capsys, tmp_path, monkeypa
         assert "{" not in said
 
 
+@pytest.mark.slow
 def test_no_text_of_the_sources_lacks_the_f_of_its_braces():
     """A part in braces that is a name, in a text that no f fills; docstrings may have them."""
     for folder in ("smalldb", "queries"):

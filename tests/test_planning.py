@@ -55,6 +55,7 @@ def test_the_largest_rows_are_the_largest(domain, queries, keywords, limit):
     assert not plannable(domain, queries, limit + 1, **keywords)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("d", "queries"), [(7, Conjunctions(2)), (4, Marginals(2)), (9, Marginals(1))])
 def test_the_budget_binds_where_cost_does(d, queries):
     domain = Domain(names(d))

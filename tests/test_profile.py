@@ -66,6 +66,7 @@ def tradeoff_of(p, q, alpha):
     return missed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("base", ["multisets", "tuples"])
 @pytest.mark.parametrize("neighbours", RELATIONS)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case[1].text[:16])

@@ -133,6 +133,7 @@ def completions(tree, node, h, u, exactly):
     return ways
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ["conjunctions:2", "marginals:2", "predicates:a0 & a1 | a2; a1 ^ a2"])
 @pytest.mark.parametrize("tree", TREES[1:], ids=lambda tree: str(tree.parents))
 def test_shares_are_never_less_than_promised(text, tree):

@@ -56,6 +56,7 @@ def log_law(scores, rate):
     return exponents - top - np.log(np.exp(exponents - top).sum(axis=1, keepdims=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("replaced", [True, False])
 @pytest.mark.parametrize("cells", [True, False])
 def test_measuring_loses_its_share_and_no_more(replaced, cells, monkeypatch):

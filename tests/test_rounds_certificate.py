@@ -34,6 +34,7 @@ def worst_share(workload, real, finished):
     return max(abs(Fraction(a, scale * real.n) - Fraction(b, scale * finished.n)) for a, b in pairs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("rows", [500, 130])
 def test_a_certificate_is_seldom_exceeded(law, rows):
@@ -72,6 +73,7 @@ def test_rows_of_another_number_are_scaled_and_rounded_to_the_nearest():
         assert all(abs(f - e) <= Fraction(1, 2) for f, e in zip(found, exact, strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", LAWS)
 def test_noise_stays_below_its_tail(law):
     cost, moved = Fraction(1, 5) if not law.concentrated else Fraction(1, 50), 3

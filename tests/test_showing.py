@@ -108,6 +108,7 @@ def test_a_release_reports_itself():
         made.report(titel="Flags")
 
 
+@pytest.mark.slow
 def test_pictures_are_png_and_say_whether_they_are_confidential(tmp_path):
     found = values()
     for name, confidential in (("Release", False), ("Census", True), ("Evaluation", True)):

@@ -117,6 +117,7 @@ def test_tables():
         bounds.table(["sharpe"], **small)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CLOSED)
 def test_a_sweep_of_a_thousand_settings_is_quick(name):
     swept = {"n": np.arange(1000, 2000), "queries": np.arange(2, 1002), "total": np.arange(60, 1060)}

@@ -55,6 +55,7 @@ def indicators(domain, width, exactly=False):
                 yield [int(all(row[c] == p for c, p in zip(columns, setting, strict=True))) for row in cells]
 
 
+@pytest.mark.slow
 @settings(max_examples=80)
 @given(ruled(), st.integers(1, 3), st.booleans())
 def test_marginals_are_all_cells_of_tables_of_columns(drawn, width, exactly):
@@ -76,7 +77,7 @@ def test_marginals_are_all_cells_of_tables_of_columns(drawn, width, exactly):
     assert set(workload.tables) == {query.columns(domain) for query in workload.queries}
 
 
-@settings(max_examples=80)
+@settings(max_examples=25)
 @given(ruled(), st.data())
 def test_answers_are_the_sums_over_the_rows(drawn, data):
     sizes, texts, kept = drawn
@@ -103,7 +104,7 @@ def test_answers_are_the_sums_over_the_rows(drawn, data):
     assert workload.answers(counted).tolist() == (workload.matrix() @ histogram).tolist()
 
 
-@settings(max_examples=80)
+@settings(max_examples=50)
 @given(ruled())
 def test_classes_of_attributes_are_their_definitions_and_reduce_on_cells_that_exist(drawn):
     sizes, texts, kept = drawn
@@ -167,6 +168,7 @@ def test_tables_of_yes_no_columns_are_the_queries_that_were_listed(width):
     assert tables.mean_squares == listed.mean_squares == Fraction(1, 2)
 
 
+@pytest.mark.slow
 def test_wide_tables_of_yes_no_columns_are_never_listed():
     domain = Domain([f"x{i}" for i in range(100)])
     workload = Marginals(3).workload(domain)

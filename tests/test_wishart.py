@@ -128,6 +128,7 @@ def float_noise(trials, x, y, generator):
     return one() - one()
 
 
+@pytest.mark.slow
 def test_noise_has_its_law():
     """Each entry, and a product of two, against noise of floats; at twice the scale it is refused."""
     x, y, trials, source = Fraction(1, 40), Fraction(1, 10), 200, SeededBits(3)
@@ -192,6 +193,7 @@ def test_one_attribute_has_the_wishart_law():
     assert even_moments(1, 1, x, y, 3) == [1, 6 / (4 * x * y), 144 / (4 * x * y) ** 2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", [1, 2])
 @pytest.mark.parametrize("d", [1, 2, 5])
 def test_moments_of_entries(d, order):

@@ -142,7 +142,7 @@ def test_linear_on_a_restricted_universe():
     assert workload.matrix().tolist() == [[1, 2]]
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(st.data())
 def test_answers_are_the_sums_over_the_rows(data):
     d = data.draw(st.integers(1, 5))
