@@ -45,7 +45,7 @@ def delta(
     checked_flag(adaptive, "adaptive")
     checked_flag(bounded_range, "bounded_range")
     pure = sum((each * count for each, count in kinds.items()), Fraction(0))
-    if pure <= goal:
+    if pure <= goal:  # epsilons add up, and leave nothing for a delta to cover
         return 0.0
     if not all(FLOATS[0] < x < FLOATS[1] for x in (*kinds, goal)) or pure > LARGEST:
         return 1.0

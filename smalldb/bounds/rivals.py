@@ -138,6 +138,8 @@ def laplace_histogram_tail(
 
 def _squared(ln: Any, cells: int, rounds: int, noise: Any) -> Any:
     """Return 4 ln N / T + v^2: T times a larger error, squared, would bring the distance below 0."""
+    # The distance (relative entropy) from the data begins at ln N or less. A round of error a takes at
+    # least (a^2 - v^2) / 4 off it. After T rounds with a^2 = 4 ln N / T + v^2 nothing would be left.
     return 4 * ln(Fraction(cells)) / rounds + noise * noise
 
 

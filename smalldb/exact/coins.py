@@ -110,6 +110,8 @@ def bernoulli_exp(r: Fraction | Lazy, source: BitSource, factor: Fraction = Frac
         if least > 1:
             raise ArithmeticError("the probability of a coin is above 1: this must not happen")
         below, above = uniform.enclosure(precision)
+        # Four bits: U from 4/16 to 5/16 = 0.3125 is surely below e^-1 = 0.3679. From 5/16 to 6/16 = 0.375
+        # it may lie on either side, so more bits are drawn.
         if above <= least:
             return True
         if below >= most:
@@ -119,6 +121,7 @@ def bernoulli_exp(r: Fraction | Lazy, source: BitSource, factor: Fraction = Frac
 
 def halved(count: int, times: int, source: BitSource) -> int:
     """Return how many of `count` things survive `times` fair coins each: Binomial(count, 2^-times)."""
+    # the ones among the bits of one number are the heads: about 500, 250 and 125 of 1000 are left in turn
     while count and times:
         count, times = source.bits(count).bit_count(), times - 1
     return count

@@ -122,6 +122,8 @@ def _cumulative(
     least = [0, *accumulate(lo for lo, _ in weights)]
     most = list(accumulate((hi for _, hi in weights), initial=left))
     total_least, total_most = least[-1], most[-1] + right
+    # Weights in [2, 3] and [5, 6]: the first level ends at 2/9 at least, the second begins at 3/7 at most.
+    # Bits of U that leave it between these two decide nothing yet.
     starts = [-((-hi << precision) // total_least) for hi in most[:-1]]
     ends = [(lo << precision) // total_most for lo in least[1:]]
     if not right:
@@ -187,6 +189,7 @@ def _family_weights(family: LogConcave, rate: Fraction, precision: int) -> _Weig
 def _tail(here: _Enclosure, beyond: _Enclosure, bits: int) -> _Enclosure | None:
     """Enclose all weights past `here` by the geometric series of their first ratio, None if it diverges."""
     unit = _top(here) - bits
+    # 8, then 4: past the 8 there is at most 4 + 2 + 1 + ... = 4 * 8 / (8 - 4) = 8
     lo, hi = _scaled(here, unit)[0], _scaled(beyond, unit)[1]
     return (0, -(-hi * lo // (lo - hi)), unit) if hi < lo else None
 
@@ -203,6 +206,7 @@ def _exp(r: Fraction, bits: int) -> _Enclosure:
     """
     if not r:
         return _ONE
+    # r = 3: two halvings, x = 3/4, and e^-3 is the fourth power of e^-x
     halvings = max(0, r.numerator.bit_length() - r.denominator.bit_length() + 1)
     work = bits + halvings + bits.bit_length() + 8
     x = (r.numerator << work) // (r.denominator << halvings)

@@ -103,11 +103,12 @@ def flip(
                 after = before + change * tables.scales[j] * inverse
                 before *= before
                 after *= after
+                # one squaring: an error of 2 units counts as much as 16 of 1 unit; the largest go first
                 for _ in range(squarings):
                     before *= before
                     after *= after
                 gain += before - after
-        if gain > 1e-12:
+        if gain > 1e-12:  # above rounding: two flips that undo each other would never end
             flipped += 1
             for t in range(len(queries)):
                 totals[queries[t]] += changes[t]

@@ -57,7 +57,7 @@ def split(
     for at in range(len(text)):
         byte = text[at]
         if byte > COMMA or (byte != COMMA and byte > QUOTE):
-            mixed = (mixed ^ np.uint64(byte)) * np.uint64(1099511628211)
+            mixed = (mixed ^ np.uint64(byte)) * np.uint64(1099511628211)  # FNV-1a
             continue
         if byte in (0, RETURN, QUOTE):
             return -1
@@ -83,6 +83,7 @@ def split(
                     distinct[slot] += 1
                     break
                 first = starts[slot, known]
+                # one hash can stand for two texts: only equal bytes make them the same
                 if ends[slot, known] - first == length:
                     same = True
                     for i in range(length):

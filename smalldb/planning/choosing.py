@@ -183,6 +183,7 @@ def _least_error(request: Request, mechanisms: tuple[type[Mechanism], ...]) -> P
     plans = [Plan(request, made) for made in found if not isinstance(made, str)]
     if not plans:
         raise ValueError("; ".join(reasons))
+    # expected errors follow from public numbers: neighbours have the same plan
     plans.sort(key=lambda made: inf if made.expected_error is None else made.expected_error)
     if len(plans) == 1:
         return replace(plans[0], refused=tuple(dict.fromkeys(reasons)))

@@ -115,6 +115,7 @@ class Target:
             if table.weights is not None:
                 start = self.rows * int(table.weights.min())
                 step = gcd(*(int(w) - int(table.weights.min()) for w in table.weights.ravel()))
+            # n = 10 and m b = 7, answers in whole steps: n a is 0, 10, 20, ..., so the gap is 3 at least
             residual = (self.rows * int(self.answers[j]) - self.n * start) % (self.n * step)
             found = max(found, min(residual, self.n * step - residual))
         return min(found, self.largest_score)

@@ -66,6 +66,7 @@ def junction_tree(scopes: Iterable[Scope], groupings: Sequence[Grouping]) -> tup
     tuple of Bucket
         Children before parents; each scope lies within the first bucket that refines one of its columns.
     """
+    # Tables (a, b) and (b, c): a goes with the bucket (a, b), and passes on what it says of b; then b goes.
     left = set(scopes)
     holding: dict[int, set[Scope]] = {}
     for scope in left:

@@ -101,6 +101,7 @@ class ByRounds:
         if parities is not None:
             return cls(request, parities)
         if steps.cells and steps.certifying and universe.cells <= MOST_MARGINS:
+            # what a certificate would add to a distance, beside what the noise of all cells alone leaves open
             least = beyond(workload, steps.law, steps.certifying / 2, request.beta) / workload.denominator
             saved = replace(steps, cells=steps.cells + steps.certifying, certifying=Fraction(0))
             if max(margins(workload, saved.law.spread(saved.cells), request.beta)) <= least:

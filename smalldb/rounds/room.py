@@ -64,6 +64,8 @@ def selected(
     payable
         Which candidates the budget that is left pays for; from released numbers.
     """
+    # Weights 1, 2 and 3, and no room for the third: drawn again until it is another, the first two have
+    # probabilities 1/3 and 2/3, as if the third had never been there.
     left = payable.copy()
     while left.any():
         places = np.nonzero(left)[0]
