@@ -10,21 +10,31 @@ Ledgers and checkpoints hold checksums, which no fuzzer would guess: where an in
 one, the right one is put there.
 """
 
+import bz2
 import csv
+import gzip
 import io
 import json
+import lzma
 import os
 import re
 import subprocess
 import sys
 import tempfile
 import time
+import warnings
+import zipfile
 from dataclasses import replace
+from datetime import date, datetime
+from decimal import Decimal
 from fractions import Fraction
 from hashlib import sha256
 from pathlib import Path
 
-from queries import DataError, Domain, Predicates, spec
+import numpy as np
+import pandas as pd
+
+from queries import Column, DataError, Domain, Predicates, spec
 from smalldb.accounting import compose_records
 from smalldb.commands.account import read_record
 from smalldb.commands.evaluate import _bound, _stated
@@ -32,6 +42,7 @@ from smalldb.files.checkpoints import MARK, Checkpoint
 from smalldb.planning import workload_of
 from smalldb.releasing.ledger import Ledger, OutOfBudget
 from smalldb.schema import parse_schema, read_schema
+from smalldb.schema.codebook import read_codebook
 from smalldb.schema.tables import read_columns, read_csv, read_domain, read_table
 
 ABC = Domain(["a", "b", "c d"])
@@ -57,6 +68,17 @@ unknown = "missing"
 missing = true
 """
 SCHEMA = parse_schema(SCHEMA_TEXT)
+MORE_SCHEMA_TEXT = """
+[columns.at]
+kind = "times"
+cuts = ["08:00", "12:30"]
+missing = true
+[columns.rooms]
+kind = "integers"
+range = [1, 6]
+missing = ["NA", -1]
+"""
+MIXED = [Column("job", ["none", "part", "full"]), Column("age", cuts=[18, 40]), "a", "b"]
 RECORD = (
     '{"epsilon": "1/2", "delta": null, "neighbours": "replace-one", "private": true,'
     ' "privacy": {"epsilon": "1/2", "bounded_range": "1/3"}, "queries": {"text": "intervals"},'
@@ -74,9 +96,23 @@ SEEDS = {
         '{"age": 17, "job": "none", "smoker": true, "born": "1989-12-31", "n": 2}\n'
         '{"age": "NA", "job": "xq9", "smoker": 0, "born": null, "n": 3}\n',
     ],
-    "schema": [SCHEMA_TEXT, '[columns."a b"]\nkind = "categories"\nvalues = [1, 2]\ncoding = "bits"\n'],
+    "schema": [
+        SCHEMA_TEXT,
+        MORE_SCHEMA_TEXT,
+        '[columns."a b"]\nkind = "categories"\nvalues = [1, 2]\ncoding = "bits"\n',
+    ],
     "spec": ["conjunctions:2:negations + marginals:=1", "predicates: a & `c d`; ~b", "intervals"],
     "predicate": ["a & ~(b | `c d`)", "a ^ b"],
+    "rules": ["~(a & b)\n`job=none` | `age>=40`", "a ^ b\n~a | `job=full` & `age<18`"],
+    "codebook": [
+        "column,value,label\njob,1,none\njob,2,part\n",
+        '{"job": ["none", "part"], "age": {"1": "young", "2": "old"}}',
+        '{"fields": [{"name": "age", "type": "integer", "constraints": {"minimum": 0, "maximum": 99}}]}',
+    ],
+    "frame": ["\0\0\1\0\0\0\0\0\1\1\2\0", "\0\2\0\1\2\2\4\4\x00\x11\x22\x33"],
+    "parquet": ["\0\1\6\1\0\0\0\0\0\1\1\0", "\x05\x12\6\7\0\0\0\3"],
+    "keys": ["\1\2\3\0\0\0\0\0\1\1\2\1\3\2\2\1", "\7\1\2\3\0\0\0\0"],
+    "compressed": ["\0age,job,smoker,born\n17,none,1,1989-12-31\n", "\1a,b\n0,1\n"],
     "record": [RECORD],
     "ledger": [
         f'# {{"budget": "2", "ledger": 1}}\n# {SPENT}\n# {SPENT}\n# {{"boun',
@@ -85,17 +121,23 @@ SEEDS = {
     ],
     "shard": [f"{MARK}\nrun\n0\n[[1, 20], 3.5]\n#\n", f'{MARK}\nrun\n0\n{{"7": "{"9" * 99}"}}\n#\n'],
 }
-SHARES = {
-    "spec": 38,
-    "predicate": 41.5,
-    "shard": 10,
+SHARES = {  # percent, by speed
+    "spec": 37,
+    "predicate": 40,
+    "shard": 8,
     "record": 3,
-    "ledger": 5,
+    "ledger": 4,
     "schema": 0.5,
     "table": 0.5,
     "csv": 0.5,
     "jsonl": 1,
-}  # percent, by speed
+    "rules": 2,
+    "codebook": 2,
+    "frame": 0.2,
+    "parquet": 0.1,
+    "keys": 0.2,
+    "compressed": 1,
+}
 CODE = """
 import sys, atheris
 with atheris.instrument_imports(include=["queries", "smalldb"]):
@@ -275,6 +317,170 @@ def fuzz_shard(raw):
         return tried(folder, work, "000000.shard\n" + raw.decode(errors="replace"))
 
 
+def fuzz_rules(raw):
+    """Rules, a line each: what they leave are rows that they allow."""
+
+    def work(text):
+        domain = Domain(MIXED, text.splitlines())
+        table = domain.table()
+        assert len(table) == domain.size >= 1
+        assert domain.contains(table).all()
+        assert Domain(MIXED).contains(table).all()
+
+    return tried(raw.decode(errors="replace"), work)
+
+
+def fuzz_codebook(raw):
+    """A code book, or a Table Schema."""
+
+    def work(path):
+        for name, described in read_codebook(path).items():
+            assert isinstance(name, str)
+            assert {*map(type, described.values)} <= {int, str}
+
+    return on_file(work, raw, ".json" if raw.lstrip()[:1] == b"{" else ".csv", data=False)
+
+
+VALUES = [
+    *(0, 1, True, False, None, 17, 44.5, -1, 1e30, 1990, 2**53 + 1, 2**70, float("nan"), float("inf")),
+    *("none", "part", "xq9", "", " 17", "NA", "1989-12-31", "true", "0", "4_4", "17.0"),
+    *("\u0661\u0667", "\x007734", Decimal("17.50"), Fraction(7734, 7), 1 + 0j, b"part", (7734, 1)),
+    *(date(1989, 12, 31), datetime(1990, 1, 1), pd.Timestamp("1990-01-01T00:00", tz="UTC"), pd.NaT, pd.NA),
+    np.float32(0.1),
+]
+FITTING = [
+    *((17, 44.5, "NA", "17", Decimal(40)), ("none", "part", "xq9"), (True, False, 1, 0, "true")),
+    ("1989-12-31", "x", None, date(1990, 1, 1), datetime(1999, 12, 31, 23)),
+]
+DTYPES = [
+    *(None, object, "category", "str", "string", "bool", "boolean", "int8", "int64", "uint64", "Int64"),
+    *("UInt8", "float32", "float64", "Float64", "complex128", "datetime64[ns]", "datetime64[s]"),
+    *("timedelta64[ns]", "datetime64[ns, UTC]", "period[D]", "Sparse[int64]", "interval"),
+]
+COLUMNS = SCHEMA.names
+
+
+def columns_of(raw):
+    """Four numbers, and then as many columns, in turn: of values that fit and, half of them, of any."""
+    kinds, columns = (*raw[:4], 0, 0, 0, 0)[:4], [[], [], [], []]
+    for i, place in enumerate(raw[4:40]):
+        from_ = FITTING[i % 4] if place < 128 else VALUES
+        columns[i % 4].append(from_[place % len(from_)])
+    return kinds, [column[: len(columns[3])] for column in columns]
+
+
+def read(work, *arguments):
+    """The rows that are read; None: refused, as the tool refuses."""
+    said = "x\n" + " ".join(map(str, VALUES))
+    try:
+        rows = work(*arguments)
+    except (ValueError, TypeError) as error:
+        check(error, said)
+        return None
+    return rows.words.tolist(), rows.counts.tolist()
+
+
+def fuzz_frame(raw):
+    """A data frame of any dtypes: refused only if some row alone would be, and otherwise read row by row."""
+    kinds, columns = columns_of(raw)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            frame = pd.DataFrame(
+                {
+                    name: pd.Series(column, dtype=DTYPES[kind % len(DTYPES)])
+                    for name, kind, column in zip(COLUMNS, kinds, columns, strict=True)
+                }
+            )
+    except (ValueError, TypeError, OverflowError):  # pandas has no such column
+        return False
+    whole = read(SCHEMA.encode, frame)
+    parts = [read(SCHEMA.encode, frame.iloc[[i]]) for i in range(len(frame))]
+    assert (whole is None) == (None in parts)
+    if whole is not None:
+        each = sorted(words for found, _ in parts for words in found)
+        assert each == [words for words, times in zip(*whole, strict=True) for _ in range(times)]
+    return whole is not None
+
+
+def fuzz_parquet(raw):
+    """A Parquet file of any types, nested ones, decimals and dictionaries among them."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    types = [
+        *(None, pa.string(), pa.int8(), pa.uint64(), pa.float16(), pa.float64(), pa.bool_(), pa.date32()),
+        *(pa.timestamp("ns"), pa.timestamp("s", "UTC"), pa.time32("s"), pa.duration("s"), pa.binary()),
+        *(pa.decimal128(5, 2), pa.decimal256(40, 3), pa.large_string(), pa.null(), pa.list_(pa.int64())),
+        *(pa.dictionary(pa.int8(), pa.string()), pa.dictionary(pa.int32(), pa.int64())),
+        *(pa.struct([("a", pa.int64())]), pa.map_(pa.string(), pa.int64())),
+    ]
+    kinds, columns = columns_of(raw)
+    length = len(columns[0])
+    arrays = []
+    for kind, column in zip(kinds, columns, strict=True):
+        wanted = types[kind % len(types)]
+        if wanted is not None and pa.types.is_nested(wanted):
+            nested = {"list": [1], "struct": {"a": 7734}, "map": [("a", 1)]}
+            column = [nested[re.match("[a-z]+", str(wanted))[0]]] * length
+        try:
+            arrays.append(pa.array(column, wanted))
+        except (ValueError, TypeError, OverflowError, AttributeError):  # it has no such column
+            arrays.append(pa.array(["none"] * length))
+    with tempfile.NamedTemporaryFile(prefix="fuzz", suffix=".parquet") as file:
+        try:
+            parquet.write_table(pa.Table.from_arrays(arrays, names=COLUMNS), file.name)
+        except ValueError:  # it writes no such column
+            return False
+        return read(read_table, file.name, SCHEMA) is not None
+
+
+def fuzz_keys(raw):
+    """JSON lines: the same rows in any order of their keys."""
+    kinds, columns = columns_of(raw)
+    texts = [[v if isinstance(v, int | str | float | None) else str(v) for v in column] for column in columns]
+    found = []
+    for turned in (False, True):
+        lines = []
+        for i, row in enumerate(zip(*texts, strict=True)):
+            pairs = list(zip(COLUMNS, row, strict=True))
+            if turned:
+                pairs = pairs[kinds[i % 4] % 4 :] + pairs[: kinds[i % 4] % 4]
+            lines.append(json.dumps(dict(pairs)))
+        with tempfile.NamedTemporaryFile("w", prefix="fuzz", suffix=".jsonl") as file:
+            file.write("\n".join(lines))
+            file.flush()
+            found.append(read(read_table, file.name, SCHEMA))
+    assert found[0] == found[1]
+    return found[0] is not None
+
+
+def zipped(raw):
+    """A zip file of one member."""
+    held = io.BytesIO()
+    with zipfile.ZipFile(held, "w") as file:
+        file.writestr("data.csv", raw)
+    return held.getvalue()
+
+
+PACKED = [
+    (".gz", gzip.compress),
+    (".bz2", bz2.compress),
+    (".xz", lzma.compress),
+    (".zip", zipped),
+]
+
+
+def fuzz_compressed(raw):
+    """A compressed file is refused, whatever it holds and is called."""
+    kind = raw[0] if raw else 0
+    suffix, pack = PACKED[kind % len(PACKED)]
+    packed, suffix = pack(raw[1:]), (".csv" if kind & 4 else ".csv" + suffix)
+    assert not on_file(lambda path: read_table(path, SCHEMA), packed, suffix)
+    assert not on_file(lambda path: read_csv(path, read_domain(path)), packed, suffix)
+    return True
+
+
 TARGETS = {
     "csv": fuzz_csv,
     "table": fuzz_table,
@@ -285,6 +491,12 @@ TARGETS = {
     "record": fuzz_record,
     "ledger": fuzz_ledger,
     "shard": fuzz_shard,
+    "rules": fuzz_rules,
+    "codebook": fuzz_codebook,
+    "frame": fuzz_frame,
+    "parquet": fuzz_parquet,
+    "keys": fuzz_keys,
+    "compressed": fuzz_compressed,
 }
 
 
@@ -325,7 +537,8 @@ def main(runs):
         with tempfile.TemporaryDirectory() as folder:
             command = [sys.executable, "-c", CODE, name, str(int(runs * share / 100)), folder]
             here = Path(__file__).resolve().parent
-            environment = {**os.environ, "PYTHONPATH": f"{here.parent}{os.pathsep}{here}"}
+            paths = [str(here.parent), str(here), os.environ.get("PYTHONPATH", "")]
+            environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
             done = subprocess.run(
                 command, capture_output=True, text=True, errors="replace", env=environment, check=False
             )

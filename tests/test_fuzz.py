@@ -145,6 +145,24 @@ WORDS = {
             "\\ud800",
         ],
     ],
+    "rules": ["a", "`job=part`", "`age>=18`", "&", "|", "~", "(", ")", "\n", "`age<7`", "1"],
+    "codebook": [
+        "column",
+        "value",
+        ",",
+        "\n",
+        '"',
+        "{",
+        "}",
+        "[",
+        "]",
+        ":",
+        "fields",
+        "resources",
+        "1",
+        "-1",
+        "\x00",
+    ],
     "shard": [MARK, "run", "0", "1", "\n", "#", "[", "]", ",", '"', "null", "NaN", "7734", "\r", "\x00", " "],
 }
 
@@ -170,11 +188,28 @@ def mutated(name):
         ("record", 60),
         ("ledger", 200),
         ("shard", 200),
+        ("rules", 100),
+        ("codebook", 200),
     ],
 )
 def test_files(name, examples):
     @settings(max_examples=examples, suppress_health_check=[HealthCheck.too_slow])
     @given(mutated(name) | st.binary(max_size=60))
+    def run(raw):
+        TARGETS[name](raw)
+
+    run()
+
+
+@pytest.mark.parametrize(
+    ("name", "examples"), [("frame", 150), ("parquet", 60), ("keys", 60), ("compressed", 60)]
+)
+def test_tables_of_any_types(name, examples):
+    if name == "parquet":
+        pytest.importorskip("pyarrow")
+
+    @settings(max_examples=examples, suppress_health_check=[HealthCheck.too_slow])
+    @given(st.binary(max_size=28))
     def run(raw):
         TARGETS[name](raw)
 
@@ -249,6 +284,13 @@ DEEP = {
         "age,job,smoker,born\n" + "9" * 9999 + ",none,1,\n",
     ),
     "jsonl": ('{"a": ' + "[" * 100_000, '{"a": ' + "9" * 5000 + "}", '{"' + "a" * 200_000 + '": 0}\n'),
+    "codebook": (
+        "column,value\na",
+        '{"a": ' + "[" * 100_000,
+        '{"resources": []}',
+        '{"a": [' + "9" * 5000 + "]}",
+    ),
+    "rules": ("~" * 9999 + "a", "a\n" * 3000, "`age>=" + "9" * 5000 + "`"),
     "record": (
         '{"a": ' * 100_000,
         '{"bounds": {"sharp": 1' + "0" * 400 + "}}",

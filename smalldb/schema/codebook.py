@@ -54,7 +54,7 @@ def read_codebook(path: str) -> dict[str, Described]:
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
         return _from_json(json.loads(text)) if path.lower().endswith(".json") else _from_csv(text)
-    except (ValueError, TypeError, KeyError, AttributeError, csv.Error) as error:
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError, csv.Error) as error:
         said = error if isinstance(error, _NoCodeBook) else "expected CSV (column, value) or JSON in UTF-8"
         raise ValueError(f"{path} is no code book: {said}") from error
 
