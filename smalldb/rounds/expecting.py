@@ -11,7 +11,8 @@ _DEPENDENT = 0.15  # about how far tables are from independent columns: shrinkin
 _WIDTHS = {1: 0.3, 2: 1.0, 3: 1.9}  # the same, as multiples of what tables of two columns are off
 _MANY = 0.8  # under rho, many tables lose less than the columns alone tell
 _LEVEL, _BLUR, _POWER = 0.053, 0.0041, 0.36  # fitted to tables of 8 to 21 columns
-TOLD = 15  # tables of two columns of which a round says something
+_TOLD = 15  # tables of two columns of which a round says something
+_NEAR = 20  # columns; of more, a table says less of the others
 _UNSEEN = 0.12  # about what tables are off of which rounds say nothing
 
 
@@ -36,7 +37,7 @@ def in_rounds(universe: Universe, blur: float, concentrated: bool, told: float) 
         The number of rounds for each table of two columns.
     """
     pairs = _LEVEL * (blur / _BLUR) ** _POWER * (_MANY if concentrated else 1)
-    pairs += _UNSEEN * max(0.0, 1 - TOLD * told)
+    pairs += _UNSEEN * max(0.0, 1 - _TOLD * told * min(1.0, _NEAR / len(universe.sizes)))
     widths = zip(map(len, universe.tables), universe.weights, strict=True)
     mean: float = sum(weight * _WIDTHS.get(width, 2.5) for width, weight in widths) / sum(universe.weights)
     return float(min(1.0, pairs * mean))

@@ -1,4 +1,4 @@
-"""How many columns a table would tell about: where there are far more pairs than rounds, it counts."""
+"""How many columns a table would tell about: where there are far more pairs than rounds, that counts."""
 
 from collections.abc import Sequence
 

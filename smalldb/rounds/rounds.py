@@ -16,12 +16,11 @@ from smalldb.exact.bits import BitSource
 from smalldb.exact.integers import uniform_permutation
 from smalldb.rounds.cells import read_cells
 from smalldb.rounds.counting import PrivateRows, counted
-from smalldb.rounds.expecting import TOLD
 from smalldb.rounds.journal import Journal
 from smalldb.rounds.junction import Scope
 from smalldb.rounds.measuring import Measured, measure
 from smalldb.rounds.modelling import Model
-from smalldb.rounds.plan import RoundsPlan
+from smalldb.rounds.plan import MANY_COLUMNS, RoundsPlan
 from smalldb.rounds.reaching import reaching_weights
 from smalldb.rounds.reader import Reader
 from smalldb.rounds.reading import bounded_total
@@ -227,7 +226,7 @@ def _selected(
     payable = np.array([cost + plan.selecting <= left for cost in costs], dtype=bool)[which]
     moved = reader.moved(predicted(), beside)
     weights = candidates.weights
-    if TOLD * plan.rounds < sum(len(table) == 2 for table in candidates.tables):
+    if len(plan.universe.sizes) > MANY_COLUMNS:
         weights = reaching_weights(candidates, moved, [*room.tables, *beside])
     expected = [whole(table, reader.total) for table in moved]
     scores = candidates.scores(count(), expected, weights, noise.__getitem__)
