@@ -782,6 +782,48 @@ def test_the_range_pays_for_sixteen_times_as_many():
         )
 
 
+# Extreme numbers
+
+
+@pytest.mark.parametrize("epsilon", ["1e-6", "1e-4", 1, 100])
+@pytest.mark.parametrize("share", ["0", "1/3", "9/10"])
+def test_the_adaptive_bracket_holds_at_any_epsilon(epsilon, share):
+    """One release has its optimum in closed form; two lose no less adaptively than fixed in advance."""
+    each = Fraction(epsilon)
+    for k in (1, 2):
+        total = k * each * Fraction(share)
+        low, high = accounting.adaptive_delta(total=total, epsilon=each, releases=k)
+        fixed = binomials.range_delta(float(total), float(each), k)
+        assert low <= high
+        assert fixed <= high
+        assert k > 1 or low <= fixed * (1 + 1e-9)
+
+
+def test_a_total_of_all_epsilons_needs_no_delta():
+    for total in (2, "2.5", 10**9, 10**300):
+        assert accounting.adaptive_delta(total=total, epsilon=1, releases=2) == (0, 0)
+    for epsilon in ("1e-7", 101):
+        with pytest.raises(ValueError, match="epsilon must be from"):
+            accounting.adaptive_delta(total=1, epsilon=epsilon, releases=2)
+
+
+@pytest.mark.parametrize("room", ["compose", "delta", "gaussian_limit"])
+def test_an_array_of_no_dimension_is_its_number(room):
+    given = {"releases": 3} | ({"delta": "1e-6"} if room == "compose" else {"total": 1})
+    found, one = (getattr(accounting, room)(epsilon=e, **given) for e in (np.array(0.5), 0.5))
+    assert getattr(found, "epsilon", found) == getattr(one, "epsilon", one)
+
+
+def test_numbers_that_no_float_can_hold_are_refused():
+    with pytest.raises(ValueError, match="epsilon must be larger"):
+        accounting.per_release(epsilon="1e-320", releases=5, delta="1e-6")
+    for extreme in ("1e-300", "1e300"):
+        with pytest.raises(ValueError, match="epsilon must be from"):
+            accounting.gaussian_limit(epsilon=extreme, releases=5)
+        with pytest.raises(ValueError, match="total must be from"):
+            accounting.gaussian_limit(epsilon=1, releases=5, total=extreme)
+
+
 # Top-k of an unknown domain
 
 

@@ -170,3 +170,20 @@ def test_what_is_refused():
         with pytest.raises(ValueError, match=said):
             wrong()
     assert repr(found) == "<Profile of 60 pairs of neighbours>"
+
+
+@pytest.mark.parametrize("epsilon", [100, 600, 10**8])
+def test_any_epsilon_is_told_in_time(epsilon):
+    """Weights of millions of digits count as less than a unit; the loss is that of the audit."""
+    found = profile(A, Conjunctions(1), n=3, rows=2, epsilon=epsilon)
+    worst = audit(A, Conjunctions(1), n=3, rows=2, epsilon=epsilon).worst_loss
+    assert 0.99 < found.total_variation() <= 1
+    assert found.delta(worst) == 0 < found.delta(Fraction(worst) * Fraction(9, 10))
+    assert found.epsilon_for("1e-6") <= worst * (1 + 1e-9)
+
+
+def test_a_trade_off_of_large_losses_is_refused():
+    found = profile(A, Conjunctions(1), n=3, rows=2, epsilon=200)
+    assert 0 <= found.tradeoff("1/2", 3) < 1e-9
+    with pytest.raises(ValueError, match="epsilon x releases must be at most 600"):
+        found.tradeoff("1/2", 4)

@@ -1,5 +1,7 @@
 """The optimal delta of bounded-range releases that are chosen adaptively, between two bounds."""
 
+from fractions import Fraction
+
 import numpy as np
 
 from queries.arrays import Floats
@@ -8,6 +10,7 @@ from smalldb.exact.numbers import Number, float_above, positive, whole
 
 MOST = 64  # releases
 FINEST = 2_000  # steps
+SMALLEST, LARGEST = Fraction(1, 10**6), Fraction(100)  # epsilon of a release
 ROUNDING = 1e-13  # relative, a release: far more than some thirty roundings of 2^-53
 
 
@@ -32,7 +35,7 @@ def adaptive_delta(*, total: Number, epsilon: Number, releases: int, steps: int 
     total
         The epsilon of all releases together; at least 0, exact.
     epsilon
-        The bounded-range parameter of each release, exact.
+        The bounded-range parameter of each release, exact; from 1e-6 to 100.
     releases
         Up to 64. Cost: releases^2 steps^2 operations.
     steps
@@ -48,16 +51,20 @@ def adaptive_delta(*, total: Number, epsilon: Number, releases: int, steps: int 
     steps = whole(steps, "steps")
     if steps > FINEST:
         raise ValueError(f"steps must be at most {FINEST}")
-    eps = float_above(positive(epsilon, "epsilon"))
-    goal = 0.0 if total == 0 else float(positive(total, "total"))
-    if eps > 100:
-        raise ValueError("epsilon must be at most 100 here")
+    each = positive(epsilon, "epsilon")
+    exact = Fraction(0) if total == 0 else positive(total, "total")
+    if not SMALLEST <= each <= LARGEST:
+        raise ValueError("epsilon must be from 1e-6 to 100 here: `compose` and `delta` take others")
+    if exact >= k * each:
+        return 0.0, 0.0
+    eps, goal = float_above(each), float(exact)
     unit = eps / steps
+    rounding = k * ROUNDING * max(1.0, 1 / eps)  # a place is off by 2^-53, and losses go up to k eps
     places = np.arange(-k * steps, k * steps + 1)
-    low = high = np.maximum(-np.expm1(goal + places * unit), 0.0)
+    low = high = -np.expm1(np.minimum(goal + places * unit, 0.0))
     for left in reversed(range(k)):
         low, high = (_step(d, eps, steps, left * steps, upper) for d, upper in ((low, False), (high, True)))
-    return max(0.0, float(low[0]) * (1 - k * ROUNDING)), min(1.0, float(high[0]) * (1 + k * ROUNDING))
+    return max(0.0, float(low[0]) * (1 - rounding)), min(1.0, float(high[0]) * (1 + rounding))
 
 
 def _step(d: Floats, eps: float, steps: int, reach: int, upper: bool) -> Floats:

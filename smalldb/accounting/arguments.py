@@ -5,6 +5,8 @@ from collections.abc import Iterable
 from fractions import Fraction
 from itertools import islice
 
+import numpy as np
+
 from smalldb.exact.numbers import as_fraction, positive, whole
 
 MOST_LISTED = 100_000  # epsilons or records that are listed one by one
@@ -13,6 +15,8 @@ MOST_RELEASES = 10**15
 
 def kinds_of(epsilon: object, releases: object) -> Counter[Fraction]:
     """Read epsilons: one number for so many releases, or one for each; how many there are of each."""
+    if isinstance(epsilon, np.ndarray) and not epsilon.ndim:
+        epsilon = epsilon.item()
     if isinstance(epsilon, Iterable) and not isinstance(epsilon, str | bytes):
         kinds = Counter(positive(value, "epsilon") for value in islice(epsilon, MOST_LISTED + 1))
         if releases is not None and whole(releases, "releases") != kinds.total():

@@ -22,6 +22,8 @@ from smalldb.accounting.methods import LARGEST, Item, methods_of
 from smalldb.bounds.search import last_where
 from smalldb.exact.numbers import Number, as_fraction, positive, whole
 
+LEAST_SHARE = 2.0**-1000  # far above the floats that lose digits
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Composition:
@@ -180,8 +182,8 @@ def per_release(
     if total > LARGEST:
         raise ValueError("epsilon must be at most 1e300")
     simple = _down(total / releases)
-    if not simple:
-        raise ValueError("epsilon must be larger: a share of it is below all floats")
+    if simple < LEAST_SHARE:
+        raise ValueError("epsilon must be larger: a share of it is below 2^-1000")
 
     def enough(each: float) -> bool:
         exact = as_fraction(each, "epsilon")

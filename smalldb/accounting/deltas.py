@@ -77,9 +77,14 @@ def gaussian_limit(
     [1.0, 0.5]
     """
     checked_flag(bounded_range, "bounded_range")
-    kinds = kinds_above(kinds_of(epsilon, releases).items())
-    mu = (curves.range_mu if bounded_range else curves.pure_mu)(*kinds)
-    return mu if total is None else curves.gaussian_delta(float(positive(total, "total")), mu)
+    kinds = kinds_of(epsilon, releases)
+    goal = None if total is None else positive(total, "total")
+    if not all(FLOATS[0] < each < FLOATS[1] for each in kinds):
+        raise ValueError("epsilon must be from 1e-80 to 1e80 for the limit")
+    if goal is not None and not FLOATS[0] < goal < FLOATS[1]:
+        raise ValueError("total must be from 1e-80 to 1e80 for the limit")
+    mu = (curves.range_mu if bounded_range else curves.pure_mu)(*kinds_above(kinds.items()))
+    return mu if goal is None else curves.gaussian_delta(float(goal), mu)
 
 
 def _bounds(kinds: dict[Fraction, int], total: Fraction, bounded_range: bool, fixed: bool) -> Iterator[float]:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import dataclass, field
+from decimal import Decimal
 from fractions import Fraction
 from math import inf, nextafter
 
@@ -21,6 +22,8 @@ from smalldb.planning import relation_of, workload_of
 MOST_RATIOS = 1 << 24  # pairs of neighbours, both ways, x small databases
 MOST_TERMS = 1 << 33  # laws x (releases x steps)^2
 MOST_MASSES = 1 << 25  # laws x releases x steps
+LEAST = Decimal("1e-100")  # below, a probability is less than one unit, and could have millions of digits
+MOST_LOSS = 600  # of a trade-off: a probability times its exponential is still a float
 FLOAT = 1e-13  # relative, far more than a sum of this kind is off
 
 Enclosure = tuple[Fraction, Fraction]
@@ -66,7 +69,7 @@ class Profile:
         The draws are of this instance, on one table. Convolutions take some (releases x 2 m D)^2 steps for
         each law.
         """
-        return float_above(self.enclosed(epsilon, releases)[1])
+        return min(1.0, float_above(self.enclosed(epsilon, releases)[1]))
 
     def enclosed(self, epsilon: Number, releases: int = 1) -> Enclosure:
         """Return (low, high) of that delta, which agree to at least 25 digits."""
@@ -107,6 +110,8 @@ class Profile:
         level, releases = as_fraction(alpha, "alpha"), whole(releases, "releases")
         if not 0 <= level <= 1:
             raise ValueError("alpha must lie between 0 and 1")
+        if self.epsilon * releases > MOST_LOSS:
+            raise ValueError(f"epsilon x releases must be at most {MOST_LOSS} for a trade-off curve")
         masses, losses = self._float(releases)
         # the most likely under x' beside x are rejected first: those of least loss
         first = np.cumsum(masses, axis=1)
@@ -164,8 +169,8 @@ class Profile:
             total = tables.ln_z.of_law(tables.ln_z.law(here)).exp()
             shares = [weight / total for weight in weights]
             self._exact[law, 1] = (
-                [max(0, int(Fraction(share.low) * (1 << BITS))) for share in shares],
-                [-int(-Fraction(share.high) * (1 << BITS) // 1) for share in shares],
+                [0 if share.low < LEAST else int(Fraction(share.low) * (1 << BITS)) for share in shares],
+                [_units_above(share.high) for share in shares],
             )
         if (law, releases) not in self._exact:
             self._exact[law, releases] = power(*self._exact[law, 1], releases)
@@ -278,6 +283,11 @@ def _profile(instance: Instance, tables: Tables) -> Profile:
     shifts = tables.floats[there] - tables.floats[here] - rate * (tables.least[there] - tables.least[here])
     ends = np.stack([here, there], axis=1)
     return Profile(instance.epsilon, len(first), len(once), instance, tables, ends, masses, shifts)
+
+
+def _units_above(x: Decimal) -> int:
+    """Return x in units of 2^-256, rounded up."""
+    return int(x > 0) if x < LEAST else -int(-Fraction(x) * (1 << BITS) // 1)
 
 
 def _power(masses: Floats, times: int) -> Floats:
