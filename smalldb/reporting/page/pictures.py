@@ -11,7 +11,7 @@ from queries.arrays import Floats
 from smalldb.reporting.page.markup import element, folded, paragraph, scrolling, table, text
 
 WIDTH, STEP = 300, 40  # of bars: units of the picture
-LINE, BESIDE, SHORTER = 38, 27, 7  # characters of a line, of one beside a number, and less beside whiskers
+LINE, BESIDE, SHORTER = 38, 26, 8  # characters of a line, of one beside a number, and less beside whiskers
 LINES, HIGH = 4, 16  # of a label at most, with the one that has the number; units of the picture
 CELL, SIGNED, MARGIN, NAME = (
     28,
