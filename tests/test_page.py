@@ -508,3 +508,10 @@ def test_cards_of_long_labels_still_fit_on_a_sheet():
         boxes = [int(h) for h in re.findall(r'viewBox="0 0 300 (\d+)" role', text)]
         assert len(boxes) == cards + 1
         assert max(boxes) <= 800
+
+
+def test_a_confidential_page_says_to_publish_the_table_alone():
+    real, made = of_columns(COLUMNS, Marginals(2))
+    text = page(made, comparison=compare(real, made))
+    assert "Publish the table, but not this page" in text
+    assert "Publish it and pass it on" in page(made)

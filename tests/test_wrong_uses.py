@@ -164,8 +164,11 @@ SCHEMA = parse_schema(SCHEMAS["good.toml"])
 FLAGS = pd.DataFrame({"a": [0, 1], "b": [1, 1]})
 PEOPLE = pd.DataFrame({"id": [1, 2], "age": [17, 31337], "job": ["none", "secret"]})
 STRICT = parse_schema(SCHEMAS["strict.toml"])
+LEARNING = AGE.replace("[18]", '"learn", bins = 3, share = "1/20"') + 'ignore = "*"'
 CALLS = [
-    (lambda: smalldb.generate(FLAGS), "epsilon", "argument"),
+    (lambda: smalldb.generate(FLAGS), "epsilon is missing", "such as epsilon=1"),
+    (lambda: smalldb.release(PEOPLE, schema=LEARNING), "epsilon is missing", "such as epsilon=1"),
+    (lambda: smalldb.generate(FLAGS, epsilom=1), "unknown argument 'epsilom'", "did you mean 'epsilon'?"),
     (
         lambda: smalldb.generate(FLAGS, epsilon=1, rng=__import__("random")),
         "rng must be None",

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from queries import DataError, Domain, QueryClass, Rows, Workload
+from queries.expressions import suggestion
 from queries.frames import as_frame, as_given, universe_of
 from smalldb.exact.bits import BitSource, bit_source
 from smalldb.exact.integers import uniform_permutation
@@ -176,6 +177,8 @@ def release(
     """
     source = bit_source(rng, seed)
     how = {"progress": progress, "executor": executor, "checkpoint": checkpoint, "ledger": ledger}
+    if not isinstance(data, Plan):
+        _check(settings)
     wished = open_or_none(schema, domain)
     if isinstance(wished, OpenSchema):
         if isinstance(data, Plan):
@@ -199,6 +202,16 @@ def release(
     if queries is None and known is not None:
         queries = known.queries
     return _carry_out(plan(universe, queries, n=n, **settings), data, known, middle, source, how)
+
+
+def _check(settings: dict[str, Any]) -> None:
+    """Refuse arguments that a plan does not have, and none for epsilon: TypeError."""
+    known = Settings.__annotations__
+    for name in settings:
+        if name not in known:
+            raise TypeError(f"unknown argument {name!r}{suggestion(name, known)}")
+    if "epsilon" not in settings:
+        raise TypeError("epsilon is missing: give the privacy parameter as an argument, such as epsilon=1")
 
 
 def _learning(

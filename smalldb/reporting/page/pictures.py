@@ -11,14 +11,10 @@ from queries.arrays import Floats
 from smalldb.reporting.page.markup import element, folded, paragraph, scrolling, table, text
 
 WIDTH, STEP = 300, 40  # of bars: units of the picture
-LINE, BESIDE, SHORTER = 38, 27, 7  # characters of a line, of one beside a number, and less beside whiskers
+LINE, BESIDE, SHORTER = 38, 26, 8  # characters of a line, of one beside a number, and less beside whiskers
 LINES, HIGH = 4, 16  # of a label at most, with the one that has the number; units of the picture
-CELL, SIGNED, MARGIN, NAME = (
-    28,
-    40,
-    190,
-    24,
-)  # of a heat map: pixels, with signs, pixels, characters of a name
+CELL, SIGNED = 28, 40  # of a heat map: pixels of a cell, and of one whose number has a sign
+MARGIN, NAME = 190, 24  # of a heat map: pixels, characters of a name
 MAX_HEAT = 24  # attributes, and
 MAX_COLUMNS = 30  # columns of a heat map
 STRONGEST = 0.45  # opacity of a cell: what stands in it stays readable

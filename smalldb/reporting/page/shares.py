@@ -10,7 +10,7 @@ from queries.arrays import Floats, Integers
 from queries.packing import Places
 from queries.rows import tabulated
 
-SHORT = 20  # characters of a label that stands beside its share
+SHORT = 18  # characters of a label that stands beside its share
 
 
 @dataclass(frozen=True, slots=True)

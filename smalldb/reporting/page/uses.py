@@ -6,11 +6,12 @@ from smalldb.reporting.page.markup import element, facts, paragraph, section, te
 from smalldb.reporting.words import brief
 
 
-def uses(record: Record) -> str:
-    """Say what the table may be used for, and what not."""
+def uses(record: Record, confidential: bool) -> str:
+    """Say what the table may be used for, and what not; `confidential`: the page is not for publication."""
     asked = record["queries"]["text"]
+    publish = "Publish the table, but not this page" if confidential else "Publish it and pass it on"
     may = [
-        "Publish it and pass it on: no use of it costs the people in the data any more privacy.",
+        f"{publish}: no use of the table costs the people in the data any more privacy.",
         f"Read from it what it was made to answer ({asked}), with the error that stands below.",
         "Try out programs and questions on it, teach with it, prepare a study of the data themselves.",
     ]

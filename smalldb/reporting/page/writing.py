@@ -62,7 +62,7 @@ def page(
         what(plan, record, about),
         guarantee(plan, record),
         assumed(plan, record),
-        uses(record),
+        uses(record, comparison is not None),
         errors(plan, record),
         contents(release, schema),
         spent(about.account),
