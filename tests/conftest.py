@@ -2,6 +2,7 @@
 
 import json
 import os
+import subprocess
 from functools import cache
 from pathlib import Path
 
@@ -20,6 +21,20 @@ settings.register_profile("quick", deadline=None, max_examples=25)
 def pytest_configure(config):
     """Let hypothesis try a quarter of its examples in the quick tier."""
     settings.load_profile("quick" if "not slow" in config.option.markexpr else "all")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item):
+    """Let only tests that are marked `slow` or `long` start processes."""
+    if item.get_closest_marker("slow") or item.get_closest_marker("long"):
+        return (yield)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(subprocess.Popen, "_execute_child", _refused)
+        return (yield)
+
+
+def _refused(*_, **__):
+    raise PermissionError("a test that starts processes must be marked slow")
 
 
 @pytest.fixture(scope="session")

@@ -250,6 +250,7 @@ def test_the_non_adaptive_optimum_is_refused_for_adaptive_use():
     assert not fixed.table.set_index("method")["valid"]["Gaussian limit"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", [1.01, 1.5, 2, 8, 64, 1000])
 @pytest.mark.parametrize("eps", [1e-3, 0.1, 1.0, 4.0])
 def test_curves_are_the_largest_over_the_worst_pairs(order, eps):
@@ -356,6 +357,7 @@ def test_orders_are_searched_as_far_as_they_matter(eps):
     assert made["Renyi, bounded range"] <= made["zCDP eps^2/8"] < made["zCDP eps^2/8, loose"]
 
 
+@pytest.mark.slow
 def test_an_independent_accountant_agrees():
     pld = pytest.importorskip("dp_accounting.pld.privacy_loss_distribution")
     common = pytest.importorskip("dp_accounting.pld.common")
@@ -382,6 +384,7 @@ def test_an_independent_accountant_agrees():
             assert ours <= theirs * (1 + 1e-8)
 
 
+@pytest.mark.slow
 @settings(max_examples=10, deadline=None)
 @example(0.5, 1, 0.3, False, False)  # a Renyi bound below 0
 @given(
@@ -443,6 +446,7 @@ def test_per_release_evaluates_and_does_not_solve(monkeypatch, given):
     assert all(calls.count(name) < 110 for name in calls)
 
 
+@pytest.mark.slow
 def test_one_release_may_have_more_than_the_total():
     """At T = 1 and delta > 0: from bounded range, and even from pure privacy alone."""
     given = {"epsilon": "1/100", "releases": 1, "delta": "1/1000"}
@@ -516,6 +520,7 @@ def test_unequal_pure_releases_are_nearly_optimal(epsilons, share):
     assert made.method == "optimal, pure, each rounded up to a grid"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bounded_range", [False, True])
 @pytest.mark.parametrize("adaptive", [False, True])
 @pytest.mark.parametrize("eps, releases, total", [("1/2", 10, 2), ("1/10", 100, 3), (1, 1, "0.3"), (2, 3, 1)])
@@ -543,6 +548,7 @@ def test_deltas_at_the_ends():
             accounting.delta(**{"total": 1, "epsilon": 1, "releases": 2} | bad)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bounded_range", [False, True])
 @pytest.mark.parametrize(
     "epsilon, total, delta",
@@ -595,6 +601,7 @@ def test_one_adaptive_release_is_a_fixed_one(eps, total):
     assert adaptive_delta(total=eps, epsilon=eps, releases=1)[0] == 0.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("eps, releases, total", [(1.0, 2, 0.3), (0.5, 4, 0.9), (2.0, 3, 1.0)])
 @pytest.mark.parametrize("steps", [1, 3, 20])
 def test_brackets_hold_however_coarse(eps, releases, total, steps):

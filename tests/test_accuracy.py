@@ -41,6 +41,7 @@ def laws(workload, rows, epsilon, n, base):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("base", ["multisets", "tuples"])
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{len(case[0].attributes)}-{case[1].text[:20]}")
 def test_it_is_the_definition(case, base):

@@ -362,7 +362,7 @@ def neighbours(cells, histogram, relation):
 @pytest.mark.parametrize(
     ("queries", "n"), [(Conjunctions(1), 2), (Conjunctions(2), 1), (Parities(2, exactly=True), 1)]
 )
-@pytest.mark.parametrize("valid", [None, "~(a & b & c)"])
+@pytest.mark.parametrize("valid", [None, pytest.param("~(a & b & c)", marks=pytest.mark.slow)])
 def test_the_worst_loss_over_all_neighbours(relation, queries, n, valid):
     domain, epsilon = Domain([*"abc"], valid), Fraction(3, 5)
     workload = queries.workload(domain)

@@ -312,11 +312,12 @@ def test_chernoff_covers_the_noise_of_a_query():
 NEAR = [
     *(("titanic", epsilon) for epsilon in ("0.1", "1")),
     *(("autoworkers", epsilon) for epsilon in ("0.1", "1")),
-    pytest.param(("latent", 9, 800), "0.1", marks=pytest.mark.slow),
-    pytest.param(("latent", 10, 6000), "1", marks=pytest.mark.slow),
+    (("latent", 9, 800), "0.1"),
+    (("latent", 10, 6000), "1"),
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("table", "epsilon"), NEAR, ids=str)
 @pytest.mark.parametrize("queries", [Conjunctions(2), Marginals(3, exactly=True)], ids=lambda q: q.text)
 def test_the_plan_is_near_the_best_of_its_alternatives(table, epsilon, queries, examples):

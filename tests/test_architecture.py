@@ -149,6 +149,11 @@ def test_only_the_one_door_reaches_for_entropy():
             assert "np.random" not in text, path
 
 
+def test_only_slow_tests_start_processes():
+    with pytest.raises(PermissionError, match="must be marked slow"):
+        subprocess.run([sys.executable, "--version"])
+
+
 @pytest.mark.slow
 def test_importing_compiles_nothing_and_loads_no_heavy_package():
     code = (

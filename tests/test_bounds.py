@@ -183,6 +183,7 @@ CHANCES = st.fractions(Fraction(1, 10**6), Fraction(999, 1000), max_denominator=
 N = st.integers(1, 10**9)
 
 
+@pytest.mark.slow
 @settings(max_examples=100)
 @given(
     n=N,

@@ -406,6 +406,7 @@ def every_swap(n, cells, queries, rows, epsilon, beta):
     return bounds.opt(cells=cells, queries=queries, rows=rows) + least
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cells", [2, 4, 33])
 @pytest.mark.parametrize("n", [1, 20, 50, 3000])
 @pytest.mark.parametrize("rows", [1, 5, 40, 300])

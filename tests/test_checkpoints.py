@@ -260,6 +260,7 @@ AUDITS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("given", AUDITS, ids=str)
 def test_audits_go_on(given, tmp_path):
     folder = tmp_path / "kept"

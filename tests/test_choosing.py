@@ -58,6 +58,7 @@ def test_what_was_passed_over_is_said():
     assert smalldb.plan(domain(4), Conjunctions(2), n=1000, epsilon=1, rows=8).why is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "n"), [(1, 30), (1, 1000), ("1/100", 1000), (10, 100_000), (100, 50)])
 @pytest.mark.parametrize("attributes", [2, 4])
 def test_with_the_size_left_open_the_least_expected_error_is_taken(attributes, epsilon, n):

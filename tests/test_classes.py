@@ -204,6 +204,7 @@ def test_smaller_weights_would_miss_some(d, count):
     assert len(naive_halfspaces(d, d - 2)) == count
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("d", [1, 2, 3, 4])
 def test_labels_of_halfspaces_are_minimal_and_say_what_is_counted(d):
     least = naive_halfspaces(d, (2, 2, 3, 4)[d - 1])  # among larger weights than are enumerated

@@ -113,6 +113,7 @@ def test_what_it_is_worth():
     assert bounds.sharp_data(**given, **one_way, method="one-way") == 2264
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["thresholds", "one-way", "intervals"])
 @pytest.mark.parametrize("candidates", ["multisets", "tuples"])
 @pytest.mark.parametrize("beta", ["0.05", "0.999"])

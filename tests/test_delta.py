@@ -137,6 +137,7 @@ def test_the_quantile_ends_where_noise_is_cut_off():
     assert gaussian_quantile(Fraction(2) ** 130, Fraction(1, 10**9)) == CLIP
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("queries", [Conjunctions(2), Marginals(3, exactly=True)])
 def test_the_bound_holds_as_often_as_it_says(relation, queries):
@@ -172,6 +173,7 @@ def test_a_release_without_noise_to_speak_of_is_right(d):
     assert error < 0.01
 
 
+@pytest.mark.slow
 def test_orders_that_need_less_noise_than_pure_ones_are_taken():
     """The released error is as expected, and below that of the best pure plan."""
     frame = latent(12, 60_000, 9)
@@ -297,6 +299,7 @@ def test_smalldb_stays_pure_where_a_delta_is_allowed():
     assert (made.mechanism, made.delta, made.bounded_range) == ("census", None, 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("epsilon", [Fraction(1, 2**40), Fraction(2**20)])
 def test_plans_at_the_ends_of_the_range(relation, epsilon):

@@ -202,6 +202,7 @@ def test_wider_keys_are_refused_whatever_the_data():
     assert len(widths) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "candidates, cells, rows, limbs",
     [("multisets", 24, 60, 2), ("tuples", 3, 64, 2), ("tuples", 5, 70, 3)],

@@ -270,6 +270,7 @@ def test_a_family_equals_its_slow_twin(first, prefix):
         assert quick.bits(64) == slow.bits(64)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ones", [0, 1, 10, 60, 64, 70, 127, 200])
 @pytest.mark.parametrize("rate", [Fraction(1), Fraction(1, 3), Fraction(50)])
 def test_geometric_levels_far_into_the_tail(ones, rate):

@@ -29,6 +29,7 @@ END = st.sampled_from(["\n", "\n", "\r\n"])
 LINES = st.lists(st.builds(str.__add__, RECORD, END), max_size=12).map("".join)
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(st.lists(st.sampled_from([*WORDS[:3], "", "a", "b", "ab", WORDS[5]]), max_size=20), st.integers(1, 3))
 def test_the_kernel_splits_as_its_twin(words, width):
@@ -54,6 +55,7 @@ def result(path, read):
     return rows.words.tolist(), rows.counts.tolist()
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(
     header=st.sampled_from(

@@ -196,6 +196,7 @@ def test_extreme_numbers_stay_short_and_json(capfd, arguments):
         assert "0" * 40 not in said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "what", [("--attributes", 10, "--size", 1, "--n", 16), ("--attributes", 1, "--n", 100)], ids=str
 )

@@ -57,6 +57,7 @@ def test_the_relaxed_set_is_counted_exactly(text, tree):
         assert relaxer.count(tree, threshold, 1 << 40).size == (found <= threshold).sum()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ["conjunctions:2", "marginals:2"])
 def test_with_all_pairs_in_the_tree_the_count_is_the_census(text):
     attributes, rows, n = 4, 5, 23

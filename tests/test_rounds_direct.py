@@ -67,6 +67,7 @@ def test_margins_are_exceeded_as_seldom_as_they_say_and_no_sooner():
     assert beyond_half > 40  # less than half of them would not do
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
 def test_nothing_is_spent_on_a_certificate_where_all_cells_are_measured(relation):
     real = rows_of(3, 3_000)

@@ -43,6 +43,7 @@ def test_a_certificate_does_not_tell_a_distance_behind_noise_that_is_cut_off():
     assert max(map(abs, found)) <= LIMIT
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [0, 1])
 @pytest.mark.parametrize("epsilon", ["1e-10", "1e-6", "1/1000", "1000"])
 def test_tiny_tables_and_budgets_are_released(n, epsilon):

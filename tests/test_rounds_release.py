@@ -258,6 +258,7 @@ def test_rows_are_checked(places, counts):
         checked(np.array(places), np.array(counts, dtype=np.int64), TINY)
 
 
+@pytest.mark.slow
 def test_room_does_not_depend_on_what_was_looked_at():
     places, sizes = latent()
     tables = tuple(combinations(range(5), 3))
@@ -281,6 +282,7 @@ def test_room_does_not_depend_on_what_was_looked_at():
         assert fits or not any(finer)
 
 
+@pytest.mark.slow
 def test_counts_cost_no_work(monkeypatch):
     """10^8 rows by counts are counted as 10^4 are: the same distinct rows, as often."""
     looked = []

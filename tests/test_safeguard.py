@@ -189,6 +189,7 @@ def test_what_was_predicted_is_left_alone():
     np.testing.assert_array_equal(guarded_fit(plan, measured).q, first.q)
 
 
+@pytest.mark.slow
 @BOTH
 def test_the_bound_holds_and_knows_it(neighbours):
     plan, rows = guarded(planted(7, 3000, 4), neighbours)

@@ -338,6 +338,7 @@ def test_a_far_better_candidate_does_not_hide_the_rest():
     assert sorted(made.indices) == [0, 1, 2, 3]
 
 
+@pytest.mark.slow
 def test_ranks_far_apart_are_drawn_by_their_law():
     """More than all octaves between the first two, the rest alike; and with weights."""
     scores, trials = [0, 10**6, 1, 0, 10**6 + 1], 400

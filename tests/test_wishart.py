@@ -142,6 +142,7 @@ def test_noise_has_its_law():
     assert stats.ks_2samp(drawn[:, 1] * drawn[:, 4], both).pvalue > 1e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
 def test_released_noise_has_the_deviation_that_is_stated(relation):
     domain = Domain([*"abcd"])
