@@ -140,7 +140,7 @@ def test_the_picture_is_drawn_and_its_figures_are_as_stated(tmp_path):
     gallery = page("gallery.md")
     stated = re.search(
         r"one of the ([\d,]+)\s+tables of 12 rows.*?its mean is (\S+),\s+and it is at most (\S+)\s+with "
-        r"probability 0.95. For any data (\S+) is provable, and Theorem 4.5 promises (0\.\d+)",
+        r"probability 0.95. For any data (\S+) is\s+provable, and Theorem 4.5 promises (0\.\d+)",
         gallery,
         re.S,
     ).groups()
