@@ -20,7 +20,7 @@ _NULLABLE_FLOATS = (pd.Float32Dtype, pd.Float64Dtype)
 
 
 class DataError(ValueError):
-    """The table is outside the declared universe.
+    """The table has a value outside the declared universe.
 
     Its text names a column, never a value. That it was raised at all depends on the data, so it is
     for the curator, and it says so.

@@ -35,7 +35,7 @@ __all__ = ["MAX_MATRIX", "MAX_QUERIES", "Query", "QueryClass", "Union", "Workloa
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """The queries that a release answers, reduced: what differs in error from what is kept, no more.
+    """The queries that a release answers, reduced: queries that cannot differ in error are kept once.
 
     Queries that are equal up to sign and an added constant have the same error on every table, so one
     of them stands for all (the first, or the first with a smaller denominator); constants drop. (On a

@@ -144,7 +144,7 @@ def test_whoever_interrupts_learns_what_was_paid(tmp_path):
     os.kill(running.pid, signal.SIGINT)
     _, rest = running.communicate(timeout=60)
     assert lines[0].startswith("ledger:    4 of 5 spent")
-    assert "it can be interrupted" in lines[1]
+    assert "you can interrupt it" in lines[1]
     assert rest == (
         "smalldb: interrupted; unfinished files were removed; what the ledger says is spent stays spent\n"
     )

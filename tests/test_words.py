@@ -32,7 +32,16 @@ PLAIN = {
     "score",
     "parity",
 }
-PLAIN |= {"alpha", "beta", "mechanism", "base measure", "differential privacy", "geometric noise", "SmallDB"}
+PLAIN |= {
+    "alpha",
+    "beta",
+    "mechanism",
+    "reduction",
+    "base measure",
+    "differential privacy",
+    "geometric noise",
+    "SmallDB",
+}
 # pages of figures and citations point to the glossary once
 WHOLE = {"performance.md", "sources.md", "installation.md", "index.md", "architecture.md"}
 # how earlier versions said it: verbs at the end, history, sentences that hide who does what

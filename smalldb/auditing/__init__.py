@@ -1,4 +1,4 @@
-"""What is exact of a small instance: over all its databases, the worst privacy loss and the worst error."""
+"""Exact results for small instances: the worst privacy loss and the worst error over all databases."""
 
 from smalldb.auditing.accuracy import Accuracy, accuracy
 from smalldb.auditing.audit import audit

@@ -28,7 +28,7 @@ Enclosure = tuple[Fraction, Fraction]
 @dataclass(frozen=True, slots=True)
 class Accuracy:
     """
-    How far SmallDB errs at worst, over all tables of n rows; nothing here depends on anybody's data.
+    The worst error of SmallDB over all tables of n rows; nothing here depends on anybody's data.
 
     Attributes
     ----------

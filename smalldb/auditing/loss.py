@@ -15,7 +15,7 @@ from smalldb.showing import in_notebook
 @dataclass(frozen=True, slots=True)
 class Audit:
     """
-    What a mechanism loses at worst on one instance; nothing here depends on anybody's data.
+    The worst privacy loss of a mechanism on one instance; nothing here depends on anybody's data.
 
     Attributes
     ----------

@@ -30,7 +30,7 @@ LARGEST_EPSILON = 10  # beyond, exp(-epsilon) nears the solver's tolerance
 @dataclass(frozen=True, slots=True)
 class Minimax:
     """
-    How well any epsilon-DP mechanism can do that releases a small database of m rows.
+    The least worst mean error of all epsilon-DP mechanisms that release a small database of m rows.
 
     Attributes
     ----------

@@ -32,7 +32,7 @@ Enclosure = tuple[Fraction, Fraction]
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Profile:
     """
-    How well neighbours can be told apart at worst, by one draw of SmallDB or by several.
+    How well neighbours can be told apart at worst, by one draw of SmallDB or by several draws.
 
     It depends on nobody's data. The loss ln P(y | x) - ln P(y | x') of a candidate is a multiple of
     epsilon / (2 m D) plus what depends on the pair alone, so that the loss of several draws is a sum of whole

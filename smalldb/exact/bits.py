@@ -10,7 +10,7 @@ _BLOCK_BYTES = 128
 
 @runtime_checkable
 class BitSource(Protocol):
-    """Where random bits come from; whoever writes one promises that its bits are independent and fair."""
+    """A source of random bits; its author promises that the bits are independent and fair."""
 
     @property
     def private(self) -> bool:

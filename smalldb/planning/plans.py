@@ -178,5 +178,6 @@ def _figure(mechanism: Mechanism) -> str:
     """Write the public expected error of a mechanism, in few digits."""
     expected = mechanism.promise.expected_error
     kind = "at most " if mechanism.promise.proved else ""
-    rows = "" if mechanism.rows is None else f" with {mechanism.rows} rows"
+    count = mechanism.rows
+    rows = "" if count is None else f" with {count} row{'s' * (count != 1)}"
     return "unknown" if expected is None else f"{kind}{expected:.2g}{rows}"

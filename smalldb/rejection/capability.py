@@ -82,7 +82,7 @@ def slow(
     ----------
     n, guessed
         The rows of the data; or a guess that a table may exceed. No more than that is proved then: a trial
-        ends with a candidate with probability e^-(epsilon n / 2) at least.
+        ends with a candidate with probability e^-(epsilon n / 2) at least, nearly.
     most
         It is enough if it was quick on most kinds of tables.
     """

@@ -154,10 +154,10 @@ class HeadAndTail:
 def capable(workload: Workload, n: int, rows: int, epsilon: Number) -> bool:
     """Say whether draws will end soon, from public numbers alone.
 
-    Either a uniform candidate is kept with probability e^-`SURE` at least, whatever the data (no score
-    exceeds n m D, so none has less than ``exp(-epsilon n / 2)``; under add-remove n is n_max, and scores are
-    cut off there); or the workload and the rows lie within
-    `ROWS`, which was measured, with a margin (`docs/performance.md`).
+    Either a trial ends with probability e^-`SURE` at least, whatever the data. No score exceeds n m D, so no
+    candidate weighs less than ``exp(-epsilon n / 2)``; under add-remove n is n_max, and scores are cut off
+    there. Or the workload and the rows lie within `ROWS`, which was measured, with a margin
+    (`docs/performance.md`).
     """
     privacy = positive(epsilon, "epsilon")
     if too_large(n, rows, workload.denominator) or not possible(workload, rows):

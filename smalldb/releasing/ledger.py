@@ -94,7 +94,7 @@ class Account:
 
 @final
 class Ledger:
-    """The ledger of a data set: a file of what its releases spent, opened, locked and read anew each time.
+    """The ledger of a data set: a file that states what its releases spent; each use locks and reads it anew.
 
     Spend first, then release. What was spent is on the disk when `spend` returns, and is never given back.
 

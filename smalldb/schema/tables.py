@@ -182,7 +182,7 @@ def is_json_lines(path: str) -> bool:
 
 
 def chosen(path: str, names: Sequence[str], schema: Schema, counts: str | None = None) -> list[int]:
-    """Tell where the schema's columns stand in a file; errors as `Schema.chosen`, with the file."""
+    """Return the places of the schema's columns in a file; errors as `Schema.chosen`, with the file."""
     try:
         return schema.chosen(names, counts)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""Selection from a finite scored set: exact draws, the exact law of small ones, and what they are beside."""
+"""Selection from a finite scored set: exact draws, exact laws of short lists, and reference mechanisms."""
 
 from smalldb.selection.law import selection_law
 from smalldb.selection.references import laplace, randomised_response

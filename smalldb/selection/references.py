@@ -57,7 +57,7 @@ def randomised_response(
     answers: Iterable[bool], *, epsilon: Number, rng: int | BitSource | None = None
 ) -> npt.NDArray[np.bool_]:
     """
-    Let everybody tell the truth with probability e^epsilon / (1 + e^epsilon), and else lie: exact.
+    Return each answer as it is with probability e^epsilon / (1 + e^epsilon), and negated otherwise: exact.
 
     Equation (28) of `docs/theory.md`. It is the exponential mechanism with score 1 for the truth and 0 for
     a lie, where a change of answer exchanges them. Every answer is epsilon-differentially private by

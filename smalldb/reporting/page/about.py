@@ -9,7 +9,7 @@ from smalldb.releasing.ledger import Account
 @final
 @dataclass(frozen=True, slots=True)
 class About:
-    """What the curator says of a release; public, as it stands on the page.
+    """What the curator says about a release; it stands on the page, so it is public.
 
     Attributes
     ----------

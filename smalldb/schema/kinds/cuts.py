@@ -30,7 +30,7 @@ FINER = 2  # digits that a drawn value has beyond those of edges that are not wh
 @final
 @dataclass(frozen=True, slots=True)
 class Cuts:
-    """A number, of which only the bin is kept: below the first cut, from each cut to the next, from the last.
+    """A number, read as its bin: below the first cut, from each cut to the next, or from the last cut on.
 
     Numbers are compared exactly, as decimals. Beyond `low` and `high` they count in the outer bins.
     The value of a bin is its middle; where the cuts and the range are whole, its (lower) middle integer.

@@ -42,7 +42,7 @@ class Edge(NamedTuple):
 @final
 @dataclass(frozen=True, slots=True)
 class Dates:
-    """A date, of which only the bin is kept.
+    """A date, read as its bin.
 
     Without `form` it is written year-month-day, and a time behind it is passed over, if no cut has one.
     The middle of a bin of years is the first of July of its (lower) middle year, of others its middle day.

@@ -13,7 +13,7 @@ from smalldb.schema.kinds.protocol import MAX_PLACES, Value
 @final
 @dataclass(frozen=True, slots=True)
 class Integers:
-    """A whole number from `low` to `high`, each of which is a place.
+    """A whole number from `low` to `high`; each number is a place.
 
     Parameters
     ----------

@@ -25,7 +25,7 @@ _TIME = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])(?::([0-5][0-9])(?:\.[0-9]+
 @final
 @dataclass(frozen=True, slots=True)
 class Times:
-    """A time of the day, of which only the bin is kept.
+    """A time of the day, read as its bin.
 
     Parameters
     ----------
