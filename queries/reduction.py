@@ -15,9 +15,11 @@ from queries.domain import MAX_CELLS, Domain
 from queries.mixing import splitmix64
 from queries.packing import Places
 from queries.query import Query
+from queries.rules import steps
 
 Key = Callable[[Query], Hashable | None]
 Drop = Callable[[Query], bool]
+MAX_RULE_STEPS = 100_000  # tables that are made to enforce rules on sets of columns: some seconds
 MAX_MARKED = 1 << 26  # cells of the universe x sets of columns that queries are compared on
 
 
@@ -29,6 +31,19 @@ def marks_for(domain: Domain, sets: Iterable[tuple[int, ...]]) -> "Marks | None"
     if domain.valid is None or not domain.listable or len({*sets}) * domain.size > MAX_MARKED:
         return None
     return Marks.of(domain)
+
+
+def check_rules(domain: Domain, sets: Iterable[tuple[int, ...]], text: str) -> None:
+    """Refuse sets of columns on which it takes long to enforce the rules: counted before it is done."""
+    if domain.valid is None or not all(isinstance(rule, str) for rule in domain.valid):
+        return
+    wanted = {*sets}
+    needed = steps(domain.rules, wanted)
+    if needed > MAX_RULE_STEPS:
+        raise ValueError(
+            f"{text}: the rules of valid are enforced on {len(wanted)} sets of columns in {needed} steps, "
+            f"more than {MAX_RULE_STEPS}: use fewer rules that meet, fewer columns, or a smaller width"
+        )
 
 
 def key_of(domain: Domain, marks: "Marks | None") -> Key:

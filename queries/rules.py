@@ -101,8 +101,10 @@ def projected(rules: Sequence[Rule], sizes: Sequence[int], keep: tuple[int, ...]
     """Return which settings of the columns `keep` some row that keeps all rules has; whether that is exact.
 
     Where a table on the way would pass 2^20 cells, rules are projected apart (mini-buckets): what is then
-    ruled out is ruled out rightly, but more may be.
+    ruled out is ruled out rightly, but more may be. Rules that do not meet these columns, over others either,
+    must leave some row, and are passed over.
     """
+    rules = _meeting(rules, keep) if keep else rules
     order, widest = _order(rules, sizes, keep)
     exact = widest <= MAX_RULE_CELLS
     largest = widest if exact else MAX_BUCKET
@@ -111,6 +113,18 @@ def projected(rules: Sequence[Rule], sizes: Sequence[int], keep: tuple[int, ...]
     for columns, table in left:
         allowed &= _over(table, columns, keep)
     return allowed, exact
+
+
+def steps(rules: Sequence[Rule], sets: Iterable[tuple[int, ...]]) -> int:
+    """Return about how many tables are made where the rules are projected on each of some sets of columns."""
+    part: dict[int, int] = {}  # the columns that meet, by the first rule of theirs
+    weight: dict[int, int] = {}
+    for first, rule in enumerate(rules):
+        if rule.columns and rule.columns[0] not in part:
+            met = _meeting(rules, rule.columns)
+            part |= {c: first for each in met for c in each.columns}
+            weight[first] = len(met)
+    return sum(weight[i] for columns in sets for i in {part[c] for c in columns if c in part})
 
 
 def listed(rules: Sequence[Rule], sizes: Sequence[int]) -> npt.NDArray[np.integer] | None:
@@ -142,24 +156,38 @@ def closure(rules: Sequence[Rule], sizes: Sequence[int]) -> tuple[Rule, ...]:
     return tuple(found)
 
 
+def _meeting(rules: Sequence[Rule], keep: tuple[int, ...]) -> Sequence[Rule]:
+    """Return the rules that say something of the columns `keep`, alone or through rules between."""
+    of_column: dict[int, list[int]] = {}
+    for i, rule in enumerate(rules):
+        for c in rule.columns:
+            of_column.setdefault(c, []).append(i)
+    met, open_ = set[int](), [*keep]
+    while open_:
+        for i in of_column.pop(open_.pop(), ()):
+            if i not in met:
+                met.add(i)
+                open_ += rules[i].columns
+    return [rules[i] for i in sorted(met)]
+
+
 def _order(rules: Sequence[Rule], sizes: Sequence[int], keep: tuple[int, ...]) -> tuple[list[int], int]:
     """Order the columns to be summed out, cheapest first; with the cells of the largest table on the way."""
-    left, order, widest = [set(rule.columns) for rule in rules], list[int](), 1
-    waiting = {c for scope in left for c in scope} - set(keep)
-    cost: dict[int, int] = {}
-
-    def joint(c: int) -> set[int]:
-        return set().union(*(scope for scope in left if c in scope))
-
-    stale = set(waiting)
-    while waiting:
-        cost |= {c: prod(sizes[i] for i in joint(c)) for c in stale & waiting}
-        c = min(waiting, key=lambda column: (cost[column], column))
-        waiting.remove(c)
+    near: dict[int, set[int]] = {c: set() for rule in rules for c in rule.columns}
+    for rule in rules:
+        for c in rule.columns:
+            near[c].update(rule.columns)
+    order, widest = list[int](), 1
+    cost = {c: prod(sizes[i] for i in joint) for c, joint in near.items() if c not in keep}
+    while cost:
+        c = min(cost, key=lambda column: (cost[column], column))
+        widest = max(widest, cost.pop(c))
         order.append(c)
-        widest = max(widest, cost[c])
-        stale = joint(c) - {c}
-        left = [scope for scope in left if c not in scope] + [stale]
+        joined = near.pop(c) - {c}
+        for i in joined:
+            near[i] = near[i] - {c} | joined
+            if i in cost:
+                cost[i] = prod(sizes[j] for j in near[i])
     return order, widest
 
 
@@ -167,9 +195,17 @@ def _eliminated(
     factors: list[Factor], sizes: Sequence[int], order: Iterable[int], largest: int
 ) -> list[Factor]:
     """Sum out columns in order (of bool tables, by OR); no joint table has more than `largest` cells."""
-    for c in order:
-        touched = [factor for factor in factors if c in factor[0]]
-        factors = [factor for factor in factors if c not in factor[0]]
+    turns = {c: turn for turn, c in enumerate(order)}
+    buckets: list[list[Factor]] = [
+        [] for _ in range(len(turns) + 1)
+    ]  # by the first column to go; then the rest
+
+    def put(factor: Factor) -> None:
+        buckets[min((turns[c] for c in factor[0] if c in turns), default=-1)].append(factor)
+
+    for factor in factors:
+        put(factor)
+    for c, touched in zip(turns, buckets, strict=False):
         groups: list[tuple[tuple[int, ...], list[Factor]]] = []
         for factor in touched:
             for g, (members, parts) in enumerate(groups):
@@ -184,8 +220,8 @@ def _eliminated(
             product = np.broadcast_to(reduce(np.multiply, tables), [sizes[i] for i in members])
             axis = members.index(c)
             summed = product.any(axis) if product.dtype == bool else product.sum(axis)
-            factors.append((tuple(i for i in members if i != c), np.asarray(summed)))
-    return factors
+            put((tuple(i for i in members if i != c), np.asarray(summed)))
+    return buckets[-1]
 
 
 def _over(table: npt.NDArray[Any], columns: tuple[int, ...], members: tuple[int, ...]) -> npt.NDArray[Any]:

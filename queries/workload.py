@@ -17,7 +17,7 @@ from queries.cells import Cells
 from queries.domain import MAX_CELLS, MAX_TABLE_ATTRIBUTES, Domain
 from queries.packing import Places, places_dtype
 from queries.query import Query, odd, settings
-from queries.reduction import in_cells, key_of, marks_for, reduced_cells
+from queries.reduction import check_rules, in_cells, key_of, marks_for, reduced_cells
 from queries.rows import MAX_TOTAL, Rows, bincounted
 from queries.vc import VCDimension, search
 
@@ -87,7 +87,10 @@ class Workload:
         """
         sets, given = list(tables), list(queries)
         looked_at = () if domain.valid is None else (query.columns(domain) for query in given)
-        marks = marks_for(domain, [*sets, *looked_at])
+        compared = {*sets, *looked_at}
+        marks = marks_for(domain, compared)
+        if marks is None:
+            check_rules(domain, compared, text)
         blocks = reduced_cells(domain, sets, marks)
         stated = sum(math.prod(domain.sizes[c] for c in columns) for columns in sets) + len(given)
         key, dropped = key_of(domain, marks), in_cells(domain, blocks, marks) if blocks else None

@@ -122,8 +122,8 @@ SEEDS = {
     "shard": [f"{MARK}\nrun\n0\n[[1, 20], 3.5]\n#\n", f'{MARK}\nrun\n0\n{{"7": "{"9" * 99}"}}\n#\n'],
 }
 SHARES = {  # percent, by speed
-    "spec": 37,
-    "predicate": 40,
+    "spec": 38.2,
+    "predicate": 42,
     "shard": 8,
     "record": 3,
     "ledger": 4,
@@ -131,12 +131,12 @@ SHARES = {  # percent, by speed
     "table": 0.5,
     "csv": 0.5,
     "jsonl": 1,
-    "rules": 2,
-    "codebook": 2,
-    "frame": 0.2,
+    "rules": 0.5,
+    "codebook": 1,
+    "frame": 0.1,
     "parquet": 0.1,
-    "keys": 0.2,
-    "compressed": 1,
+    "keys": 0.1,
+    "compressed": 0.5,
 }
 CODE = """
 import sys, atheris

@@ -5,7 +5,7 @@ from time import process_time
 import pytest
 
 import smalldb
-from queries import Column, Domain
+from queries import Column, Domain, Marginals
 from queries.conjunctions import count_subsets, count_weights
 
 MOST = 5  # CPU seconds
@@ -148,6 +148,15 @@ def test_what_would_take_long_is_refused_at_once(domain, text):
     assert took(domain, text, n=1000, epsilon=1) < 1
     with pytest.raises(ValueError, match=r"states .* more than [0-9]+: use fewer"):
         smalldb.plan(domain, text, n=1000, epsilon=1)
+
+
+def test_rules_that_meet_are_counted_before_they_are_enforced():
+    chain = flags(200, chained(100))
+    assert took(chain, "marginals:2", n=1000, epsilon=1) < 1
+    with pytest.raises(ValueError, match=r"20101 sets of columns in 1515000 steps, more than 100000: use"):
+        smalldb.plan(chain, "marginals:2", n=1000, epsilon=1)
+    apart = flags(200, [f"~(x{i} & x{i + 1})" for i in range(0, 200, 2)])  # as many, of which no two meet
+    assert Marginals(2).workload(apart).size
 
 
 def test_figures_beyond_the_floats_are_no_error():
