@@ -162,7 +162,7 @@ def test_costs_add_up_to_the_budget(replaced, delta):
     outcome = release_rounds(plan, checked(places, np.ones(3_000, dtype=np.int64), sizes), SeededBits(1))
     assert outcome.spent <= plan.budget
     tables = (*outcome.history.tables, *outcome.history.beside)
-    paid = sum(part.cost for part in (*outcome.history.columns, *tables))
+    paid = sum(part.cost for part in (*outcome.history.columns, *tables, *outcome.history.again))
     assert outcome.spent == paid + len(tables) * plan.selecting
     assert all(table.cost == plan.cost_of(table.counts.size) for table in tables)
     assert tables

@@ -1,7 +1,7 @@
 """What follows from released numbers alone: totals, groups, candidates, models, predictions and rows."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from smalldb.rounds.plan import RoundsPlan
 from smalldb.rounds.reading import pooled_total, read_column, reconciled
 from smalldb.rounds.searching import affordable, exchanged
 from smalldb.rounds.selecting import Candidates, candidates
+from smalldb.rounds.stopping import pooled
 from smalldb.rounds.targets import groups_at, moved
 
 PREDICTING = 1 << 15  # rows of a model from which predictions are made; their seeds are public numbers
@@ -67,6 +68,16 @@ class Reader:
         sizes = tuple(cells(name, groupings) for name in names)
         least = cells_of([], groupings, fixed)
         return Reader(plan, columns, total, read, groupings, fixed, chosen, names, sizes, least)
+
+    def again(self, more: Sequence[Measured]) -> "Reader":
+        """Return what follows from every column measured once more, too; groups and total stay."""
+        both = [pooled(one, other) for one, other in zip(self.columns, more, strict=True)]
+        read = tuple(
+            read_column(counts, variance, self.total, ordered)
+            for (counts, variance), ordered in zip(both, self.plan.universe.ordered, strict=True)
+        )
+        columns = tuple(replace(one, variance=v) for one, (_, v) in zip(self.columns, both, strict=True))
+        return replace(self, read=read, columns=columns)
 
     def fit(self, tables: list[Measured], start: tuple[Floats, ...], last: bool = False) -> Model:
         """Fit the model to all that was released; the last one of a release to the end."""

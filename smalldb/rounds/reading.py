@@ -32,7 +32,7 @@ def bounded_total(rows: float) -> int:
     return max(1, min(MOST_ROWS, round(rows)))
 
 
-def read_column(counts: Integers, variance: float, total: int, ordered: bool) -> Floats:
+def read_column(counts: Integers | Floats, variance: float, total: int, ordered: bool) -> Floats:
     """
     Return expected counts of a column's places, at least 0 and `total` in all, from its released counts.
 

@@ -26,6 +26,7 @@ from smalldb.rounds.reader import Reader
 from smalldb.rounds.reading import bounded_total
 from smalldb.rounds.room import Room, selected
 from smalldb.rounds.selecting import Candidates
+from smalldb.rounds.stopping import LEAST, Heard, tells
 
 PENALTY = 0.8  # of the noise that a table would get, what its score is reduced by
 
@@ -47,11 +48,14 @@ class History:
         The selected tables that the model has, one a round; or the table of all cells.
     beside
         The selected tables that it has no room for: rows are moved to them.
+    again
+        Every column once more, where rounds ended early; else empty.
     """
 
     columns: tuple[Measured, ...]
     tables: tuple[Measured, ...]
     beside: tuple[Measured, ...] = ()
+    again: tuple[Measured, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -118,7 +122,7 @@ def release_rounds(
     made = found.rows(wanted, journal.step(lambda coins: coins.bits(64)))
     steps = found.history
     selections = 0 if plan.cells else len(steps.tables) + len(steps.beside)
-    measured = (*steps.columns, *steps.tables, *steps.beside)
+    measured = (*steps.columns, *steps.tables, *steps.beside, *steps.again)
     paid = sum((part.cost for part in measured), Fraction(0)) + selections * plan.selecting
     places = made[:, uniform_permutation(wanted, journal.source)].T
     return Outcome(steps, found.total, found.model, places, paid)
@@ -173,18 +177,20 @@ def _in_rounds(
     progress: Progress | None,
     executor: Executor | None,
 ) -> Found:
-    """Measure every column; then select a table and measure it, round by round."""
-    columns = tuple(
-        _measured(plan, journal, ((c, 0),), (size,), cost, partial(rows.table, (c,), (size,)))
-        for c, (size, cost) in enumerate(zip(plan.universe.sizes, plan.columns, strict=True))
-    )
+    """
+    Measure every column; then select a table and measure it, round by round.
+
+    Where tables tell nothing (`stopping`), rounds end, and the columns get what is left.
+    """
+    columns = _columns(plan, rows, journal, Fraction(1))
     reader = Reader.of(plan, columns)
     candidates = reader.candidates
     count = cache(lambda: counted(rows, candidates.count, executor))  # not where all was released before
     model, tables, beside = reader.fit([], ()), list[Measured](), list[Measured]()
     predicted = cache(partial(reader.predicted, model, 0))
     budget = left = plan.rounds * (plan.selecting + plan.measuring)
-    while plan.rounds:
+    heard, again = Heard(), tuple[Measured, ...]()
+    while plan.rounds and not heard.enough:
         room = Room(reader, tables)
         select = partial(_selected, plan, reader, room, predicted, beside, left, count)
         chosen = journal.step(select, list_of, scope_of)
@@ -195,6 +201,8 @@ def _in_rounds(
         cost = plan.cost_of(prod(shape))
         released = _measured(plan, journal, chosen, shape, cost, counts)
         left -= plan.selecting + cost
+        foretold = reader.moved(predicted(), beside)[candidates.tables.index(tuple(c for c, _ in chosen))]
+        heard = heard.after(tells(released, candidates.coarse(foretold, chosen), plan.law.concentrated))
         if room.lacking(chosen) is None:
             tables.append(released)
             model = reader.fit(tables, model.coefficients)
@@ -203,9 +211,20 @@ def _in_rounds(
             beside.append(released)
         if progress is not None:
             progress(int((1 - left / budget) * PROGRESS), PROGRESS)
+    if heard.enough and left >= LEAST * sum(plan.columns):
+        again = _columns(plan, rows, journal, left / sum(plan.columns))
+        reader = reader.again(again)
     model = reader.fit(tables, model.coefficients, last=True)
-    history = History(columns, tuple(tables), tuple(beside))
+    history = History(columns, tuple(tables), tuple(beside), again)
     return Found(history, reader.total, model, partial(reader.rows, model, beside))
+
+
+def _columns(plan: RoundsPlan, rows: PrivateRows, journal: Journal, share: Fraction) -> tuple[Measured, ...]:
+    """Measure every column, at a share of what the plan says."""
+    return tuple(
+        _measured(plan, journal, ((c, 0),), (size,), share * cost, partial(rows.table, (c,), (size,)))
+        for c, (size, cost) in enumerate(zip(plan.universe.sizes, plan.columns, strict=True))
+    )
 
 
 def _selected(

@@ -4,10 +4,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
 from math import prod
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 
+from queries.arrays import Floats
 from queries.domain import Integers
 from smalldb.rounds.counting import PrivateRows
 from smalldb.rounds.grouping import Grouping
@@ -15,6 +16,7 @@ from smalldb.rounds.junction import Scope
 from smalldb.rounds.universe import Universe
 
 Noise: TypeAlias = Callable[[int], float]
+Cells = TypeVar("Cells", Integers, Floats)
 
 MOST_CELLS = 1 << 24  # of all counted tables
 WHOLE = 32  # places of a column that is looked at place by place
@@ -73,7 +75,7 @@ class Candidates:
         ]
 
     # Proof: docs/proofs/rounds.md, lemma 1.
-    def coarse(self, counts: Integers, scope: Scope) -> Integers:
+    def coarse(self, counts: Cells, scope: Scope) -> Cells:
         """Return a table, counted at its finest levels, at the levels of a scope."""
         finest = self.levels(tuple(c for c, _ in scope))
         for axis, ((c, level), fine) in enumerate(zip(scope, finest, strict=True)):

@@ -1,0 +1,74 @@
+"""Rounds end where released tables are no more than noise, and the columns get what is left."""
+
+from fractions import Fraction
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from smalldb.exact.bits import SeededBits
+from smalldb.rounds import Universe, checked, plan_rounds, release_rounds
+from smalldb.rounds.measuring import Law, measure
+from smalldb.rounds.stopping import QUIET, Heard, pooled, tells
+
+N = 4_000
+SIZES = (6, 4, 5, 6, 8, 4, 6, 5)
+
+
+@pytest.mark.parametrize("concentrated", [False, True])
+def test_noise_tells_nothing_and_a_difference_does(concentrated):
+    law = Law(concentrated=concentrated, replaced=False)
+    scope, counts = ((0, 1), (1, 1)), np.arange(48).reshape(6, 8)
+    tables = [measure(counts, scope, law, Fraction(1, 20), SeededBits(seed)) for seed in range(40)]
+    assert sum(tells(table, counts.astype(float), concentrated) for table in tables) <= 4
+    far = counts + 2 * law.variance(Fraction(1, 20)) ** 0.5 * (-1) ** np.arange(48).reshape(6, 8)
+    assert sum(tells(table, far, concentrated) for table in tables) >= 36
+
+
+def test_what_is_enough():
+    heard = Heard()
+    for tells_ in (True, False, True, False, False, False, False, False):
+        heard = heard.after(tells_)
+        assert not heard.enough
+    assert heard == Heard(told=2, quiet=5)
+    assert heard.after(False).enough
+    assert not Heard(0, 3).enough
+    assert Heard(0, 4).enough
+
+
+def test_two_measurements_are_weighted_by_precision():
+    law = Law(concentrated=False, replaced=False)
+    one, other = (measure(np.arange(5), ((0, 0),), law, Fraction(c), SeededBits(c)) for c in (1, 2))
+    counts, variance = pooled(one, other)
+    precisions = 1 / one.variance, 1 / other.variance
+    assert variance == pytest.approx(1 / sum(precisions))
+    mean = (precisions[0] * one.counts + precisions[1] * other.counts) / sum(precisions)
+    assert counts == pytest.approx(mean)
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(Fraction(2), None), (Fraction(1, 4), Fraction(1, 10**6))])
+def test_columns_get_what_is_left_where_nothing_depends_on_anything(epsilon, delta):
+    rng = np.random.default_rng(0)
+    places = np.stack([rng.choice(k, size=N, p=rng.dirichlet(np.ones(k))) for k in SIZES], axis=1)
+    tables = tuple(combinations(range(8), 2))
+    universe = Universe(SIZES, (False,) * 8, tables, (1,) * len(tables))
+    plan = plan_rounds(universe, epsilon, delta, True, N)
+    assert plan.rounds
+    rows = checked(places, np.ones(N, dtype=np.int64), SIZES)
+    made = release_rounds(plan, rows, SeededBits(3))
+    history = made.history
+    assert QUIET <= len(history.tables) <= 2 * QUIET
+    assert [table.scope for table in history.again] == [table.scope for table in history.columns]
+    assert made.spent == plan.budget - plan.certifying
+    shares = {a.cost / b.cost for a, b in zip(history.again, history.columns, strict=True)}
+    assert len(shares) == 1
+
+
+def test_rounds_go_on_where_columns_depend_on_each_other():
+    z = np.random.default_rng(0).integers(0, 3, N)
+    places = np.stack([z] * 8, axis=1)
+    tables = tuple(combinations(range(8), 2))
+    universe = Universe(SIZES, (False,) * 8, tables, (1,) * len(tables))
+    plan = plan_rounds(universe, Fraction(1), None, True, N)
+    made = release_rounds(plan, checked(places, np.ones(N, dtype=np.int64), SIZES), SeededBits(3))
+    assert plan.rounds and not made.history.again
