@@ -5,8 +5,8 @@ Wide tables: releases in rounds, beside independent columns and noise on all cel
 
 PLACES.csv has a column of places (integers from 0) for each column, and SIZES.json the number of places of
 each. Prints the mean total variation distance (TVD) of tables of one, two and three columns, the largest of
-two, CPU seconds, and at the end the memory of the process. Tables of two have up to 10,000 cells, of three up
-to 100,000.
+two, CPU seconds, and at the end the memory of the process. Tables of two and
+three have up to 10,000 cells.
 """
 
 import argparse
