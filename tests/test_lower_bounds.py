@@ -227,3 +227,7 @@ def test_many_attributes_are_told_apart_by_more_than_one_cell():
     assert bounds.packing_parities(attributes=100, width=3, **given) > 2.3 * bounds.packing(
         apart=2**100, **given
     )
+    widest = bounds.packing_parities(attributes=100, width=9, **given)
+    assert bounds.packing_parities(attributes=100, width=10**30, **given) == widest
+    with pytest.raises(ValueError, match="attributes must be at most"):
+        bounds.packing_parities(attributes=10**30, width=3, **given)

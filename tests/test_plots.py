@@ -2,9 +2,11 @@
 
 import re
 from fractions import Fraction
+from io import StringIO
 from itertools import pairwise
 
 import numpy as np
+import pandas as pd
 import pytest
 from calling import called
 
@@ -133,6 +135,11 @@ def test_the_audit_tells_the_error(capfd):
     code, out, _ = called(capfd, *COMMANDS["audit"], "--error")
     assert code == 0
     assert "error over all 5 tables of 4 rows, with probability 0.95" in out
+    table = pd.read_csv(StringIO(called(capfd, *COMMANDS["audit"], "--error", "--csv")[1]))
+    assert table["neighbours"].tolist() == ["replace-one", "add-remove"]
+    assert table["databases"].tolist() == [5, 15]
+    assert (table["loss"] <= table["cap"]).all()
+    assert (table["worst quantile"] <= table["sharp"]).all()
     assert '"error": {' in called(capfd, *COMMANDS["audit"], "--error", "--json")[1]
 
 

@@ -24,6 +24,7 @@ from smalldb.exact.numbers import Number, as_fraction
 
 MOST_ENTRIES = 1 << 22
 MOST_BITS = 8
+MOST_ATTRIBUTES = 100_000
 NOTHING = 800  # e^-800 is below all floats
 
 
@@ -64,13 +65,12 @@ def packing_parities(
     width - 1 of them; every other attribute is a word of a Reed-Muller code of r bits. Two tables differ in a
     word, hence some parity by t h / (r n), t the least even number whose square is the code's distance or
     more. The best of these codes (up to 256 cells) and of one cell. It grows faster than the number of
-    attributes, as the bounds of De (2012) do: 2.3 times one cell for
-    parities of three of 100.
+    attributes, as the bounds of De (2012) do: 2.3 times one cell for parities of three of 100.
 
     Parameters
     ----------
     attributes : int
-        d, all of them yes/no; the universe is the whole cube.
+        d, all of them yes/no, up to 100,000; the universe is the whole cube.
     width : int
         How many attributes a parity looks at, at most.
 
@@ -82,6 +82,8 @@ def packing_parities(
     """
     n, attributes, width, moves = sizes(n=n, attributes=attributes, width=width, moves=moves)
     epsilon, beta = numbers(epsilon=epsilon, beta=beta)
+    if attributes > MOST_ATTRIBUTES:
+        raise ValueError(f"attributes must be at most {MOST_ATTRIBUTES}")
     one = packing(n=n, apart=1 << attributes, epsilon=epsilon, beta=beta, moves=moves)
     rate, constant = epsilon * moves, (1 - beta) / beta
     ln = Log()
@@ -94,7 +96,7 @@ def packing_parities(
     def about(code: tuple[int, int, int]) -> Fraction:
         return value(code, int(Fraction(code[1] * known[0] + known[1]) / rate))
 
-    code = max(_codes(attributes, width), key=about, default=None)
+    code = max(_codes(attributes, min(width, MOST_BITS + 1)), key=about, default=None)
     if code is None:
         return one
     # ln(M - 1) >= ln M - 2 / M

@@ -6,14 +6,14 @@ import sys
 from typing import Any
 
 from smalldb.auditing import Accuracy, Audit, accuracy, audit, profile
-from smalldb.commands.options import Commands, add_universe, universe, whole_number
+from smalldb.commands.options import Commands, add_formats, add_universe, universe, whole_number
 from smalldb.exact.numbers import float_above
 from smalldb.files.checkpoints import check_running
 from smalldb.files.outputs import Outputs
 from smalldb.planning import Neighbours
 from smalldb.reporting.plots_audit import plot_audit
 from smalldb.reporting.plots_base import check_plotting
-from smalldb.reporting.words import as_json, brief, rounded_up
+from smalldb.reporting.words import as_csv, as_json, brief, rounded_up
 
 
 def add(commands: Commands) -> None:
@@ -58,7 +58,7 @@ def add(commands: Commands) -> None:
         metavar="FILE.png",
         help="draw delta of every epsilon, the trade-off curve and the worst error (census; png, svg, pdf)",
     )
-    command.add_argument("--json", action="store_true", help="everything, for machines")
+    add_formats(command, "a row for each relation, with the worst error if asked for")
     command.set_defaults(run=run_audit)
 
 
@@ -93,6 +93,14 @@ def run_audit(arguments: argparse.Namespace) -> None:
     if arguments.json:
         said: dict[str, Any] = {relation: audit_json(made) for relation, made in audits.items()}
         print(as_json(said if worst is None else said | {"error": error_json(worst)}))
+        return
+    if arguments.csv:
+        errors = {} if worst is None else error_json(worst)
+        rows = [
+            {"neighbours": relation, **made.to_frame().to_dict("records")[0], **errors}
+            for relation, made in audits.items()
+        ]
+        print(as_csv(rows))
         return
     print(f"{'neighbours':14}{'loss':>22}{'cap':>10}{'range':>10}{'databases':>12}{'pairs':>12}")
     for relation, made in audits.items():
