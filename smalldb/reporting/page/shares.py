@@ -45,7 +45,8 @@ def marginals(rows: Rows, together: bool = False) -> list[Marginal]:
 def labels_of(column: Column) -> tuple[str, ...]:
     """Return the labels of a column's places; of bins, where they are long, without the column's name.
 
-    >>> labels_of(Column("income of the household", cuts=[100, 200]))
+    >>> from smalldb.schema import Column, Cuts
+    >>> labels_of(Column("income of the household", Cuts([100, 200], 0, 999)).universe)
     ('...<100', '100<=...<200', '...>=200')
     """
     if not column.cuts or max(map(len, column.labels)) <= SHORT:
