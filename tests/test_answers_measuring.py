@@ -238,6 +238,7 @@ def test_geometric_noise_beyond_64_bits_is_whole_until_the_difference(monkeypatc
     assert stats.chisquare(*np.array(pairs).T).pvalue > 1e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
 def test_each_part_gets_the_noise_of_its_share(relation):
     """What `measure` adds has the deviation that the plan states, part by part."""
