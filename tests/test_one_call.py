@@ -58,6 +58,7 @@ def libraries():
 LIBRARIES = libraries()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_what_comes_in_comes_out(library):
     table = LIBRARIES[library]
