@@ -207,6 +207,7 @@ def test_noise_that_does_not_fit_is_cut_off(monkeypatch):
     assert stats.chisquare([found[v] for v in law], expected * (trials / expected.sum())).pvalue > 1e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("odds", [0, 1, 4])
 def test_what_is_cut_off_is_the_sum_with_the_whole_noise(odds, monkeypatch):
     """Noise that was cut off before the sum would tell neighbours apart with certainty."""
@@ -238,6 +239,7 @@ def test_geometric_noise_beyond_64_bits_is_whole_until_the_difference(monkeypatc
     assert stats.chisquare(*np.array(pairs).T).pvalue > 1e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
 def test_each_part_gets_the_noise_of_its_share(relation):
     """What `measure` adds has the deviation that the plan states, part by part."""
@@ -358,11 +360,12 @@ def neighbours(cells, histogram, relation):
                     yield tuple(h - (c == i) + (c == j) for c, h in enumerate(histogram))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
 @pytest.mark.parametrize(
     ("queries", "n"), [(Conjunctions(1), 2), (Conjunctions(2), 1), (Parities(2, exactly=True), 1)]
 )
-@pytest.mark.parametrize("valid", [None, pytest.param("~(a & b & c)", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("valid", [None, "~(a & b & c)"])
 def test_the_worst_loss_over_all_neighbours(relation, queries, n, valid):
     domain, epsilon = Domain([*"abc"], valid), Fraction(3, 5)
     workload = queries.workload(domain)
@@ -408,6 +411,7 @@ def test_the_loss_is_that_of_the_law(relation):
         assert max(ratios) == loss(plan, one, other)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
 def test_what_is_released_are_the_counts_with_noise(relation):
     domain = Domain([*"ab"])

@@ -217,6 +217,7 @@ def test_a_mechanism_of_ones_own():
     assert right.pair[2] in set(naive.multisets(4, 2))
 
 
+@pytest.mark.slow
 def test_the_forgotten_half_is_found():
     made = audit(AB, "conjunctions:2", n=6, epsilon=1, mechanism=census_law(lambda n: Fraction(1, 2)))
     assert made.cap == 1 < made.worst_loss

@@ -15,6 +15,7 @@ ABC = Domain(["a", "b", "c"])
 BOTH = pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
 
 
+@pytest.mark.slow
 @BOTH
 @pytest.mark.parametrize("method", ["cube", "cells"])
 @pytest.mark.parametrize("queries", [Conjunctions(1), Conjunctions(2), Marginals(3)])

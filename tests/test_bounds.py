@@ -440,6 +440,7 @@ def failure_of(law, bound):
     return sum(probability for error, probability in law.items() if error > Fraction(bound))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("candidates", ["multisets", "tuples"])
 def test_no_small_instance_breaks_a_promise(candidates):
     telling = 0
@@ -591,6 +592,7 @@ WRONG = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "function, name, value",
     [

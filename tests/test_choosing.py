@@ -147,6 +147,7 @@ def test_what_is_accepted_falls_with_attributes_rows_and_width(queries):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
 @pytest.mark.parametrize("mechanism", ["census", "rejection", "answers"])
 def test_every_mechanism_releases_and_records(mechanism, neighbours):

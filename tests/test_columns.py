@@ -296,6 +296,7 @@ def test_ranges_and_places_are_names_of_predicates():
 # Rows
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(st.data())
 def test_rows_count_places(data):

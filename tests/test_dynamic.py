@@ -74,6 +74,7 @@ def instances(draw, most_cells=5, most_rows=4):
     return matrix, data, draw(st.integers(1, most_rows))
 
 
+@pytest.mark.slow
 @given(instance=instances(), candidates=st.sampled_from(sorted(BASES)), shards=st.integers(1, 9))
 @settings(max_examples=250, deadline=None)
 def test_equals_the_definition(instance, candidates, shards):

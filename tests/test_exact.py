@@ -283,6 +283,7 @@ def test_geometric_levels_far_into_the_tail(ones, rate):
         assert draw_level(LogConcave(lambda s: 1), rate, script) == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("levels", "rate"),
     [

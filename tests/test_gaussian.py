@@ -156,6 +156,7 @@ EPSILONS = [Fraction(1, 1000), Fraction(1, 10), Fraction(1), Fraction(10)]
 DELTAS = [Fraction(1, 10**30), Fraction(1, 10**9), Fraction(1, 100), Fraction(9, 10)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", EPSILONS)
 @pytest.mark.parametrize("delta", DELTAS)
 def test_rho_is_the_largest_that_some_order_proves(epsilon, delta):

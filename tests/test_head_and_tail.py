@@ -227,6 +227,7 @@ def test_a_wrong_tail_is_noticed(monkeypatch, change):
     assert worst > 8
 
 
+@pytest.mark.slow
 def test_candidates_of_a_level_are_equally_likely():
     scores, census, rate, (workload, answers, n) = instance("tiny")
     rate /= 4

@@ -244,6 +244,7 @@ def test_a_table_without_rows_is_read():
     assert len(made.data.drop_duplicates()) == 16
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["largest", "heavy", "alternating"])
 def test_hostile_integers_are_read_in_bounded_work(monkeypatch, kind):
     """Whatever integers were released, a reading looks at so many places, a public number."""

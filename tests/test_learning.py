@@ -123,6 +123,7 @@ def test_replacing_a_row_costs_two_steps():
     assert passed < 40
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
 def test_a_release_says_what_was_learned_and_adds_up(neighbours):
     size = {"n_max": 1000} if neighbours == "add-remove" else {}

@@ -40,6 +40,7 @@ def test_a_coin_of_a_lazy_number_by_its_decision_tree(monkeypatch):
     assert obeys(outcomes(thrown, 14), {True: heads, False: 1 - heads}, Fraction(1, 2))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bits", [1, 2, 3, 4, 7])
 def test_short_exponentials_hold_the_true_ones(bits):
     for r in FRACTIONS:

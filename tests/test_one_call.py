@@ -58,6 +58,7 @@ def libraries():
 LIBRARIES = libraries()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_texts_make_no_texts_of_what_the_schema_calls_a_number(library):
     texts = FRAME.assign(born=FRAME["born"].dt.date).astype(object).where(FRAME.notna(), "").astype(str)

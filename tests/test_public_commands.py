@@ -49,6 +49,7 @@ def test_plan(capfd):
     assert said["cost"]["operations"] == plan.chosen.work.operations
 
 
+@pytest.mark.slow
 def test_a_plan_of_answers_says_why_and_what_it_expects(capfd):
     given = ("plan", "--attributes", 8, "--n", 5000, "--epsilon", 1, "--queries", "conjunctions:2")
     code, out, _ = called(capfd, *given)

@@ -93,6 +93,7 @@ DRAWS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("draw", DRAWS.values(), ids=DRAWS)
 def test_entropy_that_fails_at_any_call_ends_every_mechanism(monkeypatch, draw):
     draw()  # imports what it needs: multiprocessing, under tqdm, asks for entropy of its own then

@@ -331,6 +331,7 @@ def test_a_wrong_step_would_be_seen(monkeypatch, mistake):
         assert abs(found) < 4 if mistake == "none" else found > 6
 
 
+@pytest.mark.slow
 def test_refining_between_trials_leaves_the_law_alone(monkeypatch):
     monkeypatch.setattr(sampler, "FIRST", 1)
     monkeypatch.setattr(sampler.Sampler, "_refine", little)

@@ -83,6 +83,7 @@ WHOLE_WAYS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("domain", "queries", "histogram", "rows", "epsilon", "neighbours"), WHOLE_WAYS)
 def test_every_candidate_is_drawn_with_its_exact_probability(
     domain, queries, histogram, rows, epsilon, neighbours

@@ -119,6 +119,7 @@ def test_each_round_loses_its_share_and_no_more(replaced, monkeypatch):
     assert made.spent <= plan.cost - plan.certifying
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("replaced", [True, False])
 def test_the_two_stages_of_a_certificate_lose_its_cost_and_no_more(replaced, monkeypatch):
     """The selected query, and its distance with noise, given the finished rows."""

@@ -68,6 +68,7 @@ def naive_turn(signs, beyond, weights, threshold, first):
     return made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 def test_a_sweep_is_the_definition(seed):
     rng = np.random.default_rng(seed)

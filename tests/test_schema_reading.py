@@ -377,6 +377,7 @@ def test_a_tally_of_many_distinct_rows():
     assert counted(tally(domain, halves)) == counted(Rows.from_counts(domain, frame, [2] * len(bits)))
 
 
+@pytest.mark.slow
 def test_the_example(examples, tmp_path):
     path = tmp_path / "people.csv"
     runpy.run_path(str(examples / "make_people.py"))["main"](str(path))

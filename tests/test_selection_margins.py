@@ -99,6 +99,7 @@ def test_heaps_are_drawn_from_by_their_weights(monkeypatch, weights, gone):
     assert obeys(outcomes(lambda source: heaps.at(*heaps.pick(source)), 12), law, Fraction(1, 10))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("deep", [1, 2])
 @pytest.mark.parametrize("weights", [None, [1, 3]], ids=str)
 def test_ranked_draws_by_their_decision_trees(monkeypatch, weights, deep):

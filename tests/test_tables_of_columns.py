@@ -77,6 +77,7 @@ def test_marginals_are_all_cells_of_tables_of_columns(drawn, width, exactly):
     assert set(workload.tables) == {query.columns(domain) for query in workload.queries}
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(ruled(), st.data())
 def test_answers_are_the_sums_over_the_rows(drawn, data):

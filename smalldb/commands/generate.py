@@ -23,6 +23,7 @@ from smalldb.releasing.released import Release
 from smalldb.reporting.page import About, Comparison, page
 from smalldb.reporting.words import as_json, brief, tell
 from smalldb.schema.learned import Learned
+from smalldb.schema.writing import NAMED
 
 
 def add(commands: Commands) -> None:
@@ -46,7 +47,7 @@ def add(commands: Commands) -> None:
         "-o",
         "--output",
         metavar="OUT.csv",
-        help="where the table goes: .csv, .jsonl or .parquet (default: stdout, as CSV)",
+        help=f"where the table goes: {NAMED} (default: stdout, as CSV)",
     )
     command.add_argument(
         "--spelling",

@@ -26,9 +26,7 @@ from smalldb.schema.tables import (
     read_table,
     table_pieces,
 )
-from smalldb.schema.writing import to_csv, written
-
-SUFFIXES = {"": "csv", ".csv": "csv", ".jsonl": "jsonl", ".parquet": "parquet", ".pq": "parquet"}
+from smalldb.schema.writing import NAMED, SUFFIXES, to_csv, written
 
 
 @final
@@ -153,7 +151,7 @@ def form_of(path: str | None) -> str:
     """
     suffix = "" if path is None else os.path.splitext(path)[1].lower()
     if suffix not in SUFFIXES:
-        raise ValueError(f"a table is written as .csv, .jsonl or .parquet, not {path!r}")
+        raise ValueError(f"a table is written as {NAMED}, not {path!r}")
     if SUFFIXES[suffix] == "parquet" and find_spec("pyarrow") is None:
         raise ValueError("Parquet files need pyarrow: pip install 'smalldb[parquet]'")
     return SUFFIXES[suffix]

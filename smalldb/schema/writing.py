@@ -5,7 +5,10 @@ import io
 import numpy as np
 import pandas as pd
 
-FORMATS = ("csv", "jsonl", "parquet")
+# the suffix of a file's name -> its format; a name without one is that of a CSV file
+SUFFIXES = {"": "csv", ".csv": "csv", ".jsonl": "jsonl", ".parquet": "parquet", ".pq": "parquet"}
+FORMATS = tuple(dict.fromkeys(SUFFIXES.values()))
+NAMED = f".{', .'.join(FORMATS[:-1])} or .{FORMATS[-1]}"
 
 
 def written(frame: pd.DataFrame, form: str) -> bytes:
