@@ -124,8 +124,6 @@ def laplace_histogram_tail(
 
 def _learned(ln: Log, cells: int, rounds: int, noise: Real) -> Real:
     """Enclose sqrt(4 ln N / T + v^2): T times an error of more would bring the distance below 0."""
-    # The distance (relative entropy) from the data begins at ln N or less. A round of error a takes at
-    # least (a^2 - v^2) / 4 off it. After T rounds with a^2 = 4 ln N / T + v^2 nothing would be left.
     return (4 * ln(cells) / rounds + noise * noise).sqrt()
 
 

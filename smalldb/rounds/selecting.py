@@ -80,7 +80,6 @@ class Candidates:
             counts = np.add.reduceat(counts, self.groupings[c].inside(level, fine), axis=axis)
         return counts
 
-    # Proof: docs/proofs/rounds.md, lemma 3.
     def scores(self, counts: Sequence[Integers], predicted: Sequence[Integers], noise: Noise) -> Integers:
         """
         Return the integer score of every candidate: weight times (L1 distance less the noise it would get).
@@ -95,7 +94,7 @@ class Candidates:
         noise
             Of a number of cells: the mean absolute noise that each would have, public.
         """
-        found = []
+        found = []  # proof: docs/proofs/rounds.md, lemma 3
         for table, weight, here, expected in zip(self.tables, self.weights, counts, predicted, strict=True):
             for level in self._coarser(table, here - expected, 0):
                 penalty = round(min(noise(level.size) * level.size, MOST_PENALTY))
