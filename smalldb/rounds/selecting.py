@@ -94,10 +94,11 @@ class Candidates:
         noise
             Of a number of cells: the mean absolute noise that each would have, public.
         """
-        found = []  # proof: docs/proofs/rounds.md, lemma 3
+        found = []
         for table, weight, here, expected in zip(self.tables, self.weights, counts, predicted, strict=True):
             for level in self._coarser(table, here - expected, 0):
                 penalty = round(min(noise(level.size) * level.size, MOST_PENALTY))
+                # proof: docs/proofs/rounds.md, lemma 3
                 found.append(weight * (int(np.abs(level).sum()) - penalty))
         return np.array(found, dtype=np.int64)
 
