@@ -7,7 +7,7 @@ import numpy as np
 
 from smalldb.exact.bits import SeededBits
 from smalldb.exact.integers import two_sided_geometric
-from smalldb.rounds import Universe
+from smalldb.rounds import Universe, checked, plan_rounds, release_rounds
 from smalldb.rounds.cells import moved_to_sums, read_cells
 from smalldb.rounds.measuring import Law, Measured
 from smalldb.rounds.reading import on_simplex
@@ -49,8 +49,8 @@ def distance(one, other, width):
     return np.mean([np.abs(sums(one, t) - sums(other, t)).sum() / 2 / N for t in tables])
 
 
-def read(released):
-    universe = Universe(SIZES, (False,) * 4, ((0, 1),), (1,))
+def read(released, rules=()):
+    universe = Universe(SIZES, (False,) * 4, ((0, 1),), (1,), rules)
     law = Law(concentrated=False, replaced=True)
     measured = Measured(
         tuple((c, 0) for c in range(4)), released, Fraction(1, 2), law.variance(Fraction(1, 2))
@@ -103,3 +103,40 @@ def test_no_row_is_where_a_rule_forbids_it():
     found = probabilities(moved_to_sums(believed, np.zeros(SIZES), released, 2 / RATE**2))
     assert not found[0, :, 1].any()
     assert abs(found.sum() - 1) < 1e-9
+
+
+def forbidding(share, seed):
+    """Rules that forbid about such a share of three tables of two columns; and which cells they leave."""
+    rng, rules = np.random.default_rng(seed), []
+    for pair in ((0, 1), (1, 2), (2, 3)):
+        allowed = rng.random([SIZES[c] for c in pair]) > share
+        allowed[0], allowed[:, 0] = True, True
+        rules.append((pair, allowed))
+    rules = tuple(rules)
+    return rules, Universe(SIZES, (False,) * 4, ((0, 1),), (1,), rules).possible()
+
+
+def test_cells_that_rules_forbid_bring_no_noise():
+    errors = []
+    for seed in range(6):
+        rules, possible = forbidding(0.8, seed)
+        shares = table(seed, 0.4) * possible
+        counts = np.random.default_rng(seed).multinomial(N, (shares / shares.sum()).ravel()).reshape(SIZES)
+        found = read(counts + noise(seed + 50), rules)
+        assert not found[~possible].any()
+        errors.append([distance(found, counts, width) for width in (1, 2)])
+    assert (np.mean(errors, axis=0) < [0.0027, 0.00626]).all()
+
+
+def test_the_number_of_rows_is_read_where_rows_can_be():
+    allowed = np.zeros((40, 40), dtype=bool)
+    allowed[0] = True
+    universe = Universe((40, 40), (False, False), ((0, 1),), (1,), (((0, 1), allowed),))
+    plan = plan_rounds(universe, Fraction(1, 2), None, False, 2000)
+    assert plan.cells
+    places = np.stack([np.zeros(2000, dtype=np.int64), np.arange(2000) % 40], axis=1)
+    rows = checked(places, np.ones(2000, dtype=np.int64), universe.sizes)
+    totals = [release_rounds(plan, rows, SeededBits(seed), count=1).total for seed in range(8)]
+    # the noise of 40 cells has a standard deviation of 19; of all 1,600 it would be 119
+    assert np.std(totals) < 50
+    assert max(abs(total - 2000) for total in totals) < 80

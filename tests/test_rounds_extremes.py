@@ -116,3 +116,11 @@ def test_no_row_breaks_a_rule_where_noise_is_far_larger_than_the_table(seed):
         **settings,
     )
     assert domain.contains(release.places).all()
+
+
+@pytest.mark.parametrize("epsilon", [1000, 10**6])
+def test_where_there_is_no_noise_the_table_is_that_of_the_data(epsilon):
+    real = drawn(DOMAIN, 1000)
+    found = smalldb.release(real, epsilon=epsilon, mechanism="rounds", rng=1).rows
+    assert (found.words == real.words).all()
+    assert (found.counts == real.counts).all()

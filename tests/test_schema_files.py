@@ -132,6 +132,9 @@ values = ["a", "a"]
         parse_schema('valid = ["x | z", "v"]\n' + plain)
     with pytest.raises(ValueError, match="valid leaves no cell"):
         parse_schema('valid = ["x", "~x"]\n' + plain)
+    told = r"'marginals:3': width 3 is more than the 2 columns \(line 2\); valid .* 'v' \(line 1\)$"
+    with pytest.raises(ValueError, match=told):
+        parse_schema('valid = ["v"]\nqueries = "parities:1 + marginals:3"\n' + plain)
 
 
 def test_all_other_columns_are_ignored_by_a_star():
@@ -170,7 +173,7 @@ def test_a_draft_knows_names_and_declared_types_and_no_value():
         *("[columns.small]", 'kind = "cuts"', 'dtype = "Int8"', "[columns.share]", 'kind = "cuts"'),
     ]
     assert kinds[-2:] == [r'[columns."a \"quoted\" name"]', 'kind = ""']
-    with pytest.raises(ValueError, match=r"^column 'small': fill in the draft: cuts is empty"):
+    with pytest.raises(ValueError, match=r"^columns 'small', 'share', 'day': fill in the draft: cuts"):
         parse_schema(text)
     with pytest.raises(ValueError, match=r"^column 'x': fill in the draft: kind must be one of"):
         parse_schema(draft_schema(["x"]))

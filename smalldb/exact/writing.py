@@ -10,8 +10,18 @@ LONG = 20  # characters of a number; beyond, it is written with an exponent
 
 
 def sized(number: int) -> str:
-    """Write a count, in few digits where it is long."""
-    return f"{number:,}" if number < 10**15 else f"about 10^{len(str(number)) - 1}"
+    """
+    Write a count; where it is long, the nearest power of ten.
+
+    Examples
+    --------
+    >>> sized(2**20), sized(3 * 10**17), sized(9 * 10**17)
+    ('1,048,576', 'about 10^17', 'about 10^18')
+    """
+    if number < 10**15:
+        return f"{number:,}"
+    below = len(str(number)) - 1
+    return f"about 10^{below + (number * number > 10 ** (2 * below + 1))}"
 
 
 def rounded_up(bound: float, digits: int = 3) -> str:

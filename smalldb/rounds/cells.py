@@ -49,12 +49,11 @@ def read_cells(universe: Universe, measured: Measured, rate: float, total: int) 
     from smalldb.kernels.posterior import posterior
 
     everything = tuple(range(len(universe.sizes)))
-    possible = np.ones(universe.sizes, dtype=bool)
-    for columns, allowed in universe.rules:
-        possible &= allowed.reshape([s if c in columns else 1 for c, s in enumerate(universe.sizes)])
+    possible = universe.possible()
     seen = np.where(possible, measured.counts, 0)
+    noise = measured.variance * np.count_nonzero(possible)  # of the sum of all cells that rows can be in
     read = [
-        read_column(_margin(seen, (c,)), measured.variance * universe.cells / size, total, ordered)
+        read_column(_margin(seen, (c,)), noise / size, total, ordered)
         for c, (size, ordered) in enumerate(zip(universe.sizes, universe.ordered, strict=True))
     ]
     lifted = [_lifted(mass, total) for mass in read]
@@ -64,7 +63,7 @@ def read_cells(universe: Universe, measured: Measured, rate: float, total: int) 
             tuple((c, groupings[c].finest) for c in pair),
             _margin(seen, pair),
             measured.cost,
-            measured.variance * universe.cells / universe.size(pair),
+            noise / universe.size(pair),
         )
         for pair in combinations(everything, 2)
     ]
@@ -100,7 +99,7 @@ def moved_to_sums(believed: Floats, doubt: Floats, seen: Integers, variance: flo
     Parameters
     ----------
     believed
-        Posterior means of all cells; 0 where no row can be.
+        Posterior means of all cells; 0 where no row can be, and there alone.
     doubt
         Their posterior variances.
     seen
@@ -116,7 +115,7 @@ def moved_to_sums(believed: Floats, doubt: Floats, seen: Integers, variance: flo
         here, beyond = _margin(believed, columns), _margin(seen - believed, columns)
         for axis in range(beyond.ndim):  # what the tables of fewer columns say is theirs
             beyond = beyond - beyond.mean(axis=axis, keepdims=True)
-        noise = max(variance * believed.size / here.size, _CERTAIN)
+        noise = max(variance * np.count_nonzero(believed) / here.size, _CERTAIN)
         freedom = prod(size - 1 for size in here.shape)
         left = max(noise - float(_margin(doubt, columns).mean()), 0.0)
         missed = max(float((beyond**2).sum()) - left * freedom, _TOLD * noise * freedom)

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from fractions import Fraction
 from math import pi, sqrt
 
+import numpy as np
+
 from smalldb.rounds.measuring import Law
 from smalldb.rounds.universe import Universe
 
@@ -45,7 +47,7 @@ def in_rounds(universe: Universe, blur: float, concentrated: bool, told: float) 
 
 def all_cells(universe: Universe, law: Law, cost: Fraction, rows: int) -> float:
     """Return the mean distance of the workload's tables where all cells are measured at once."""
-    deviation = sqrt(law.variance(cost) * universe.cells * 2 / pi)
+    deviation = sqrt(law.variance(cost) * np.count_nonzero(universe.possible()) * 2 / pi)
     total, weights = 0.0, sum(universe.weights)
     for table, weight in zip(universe.tables, universe.weights, strict=True):
         # a cell of a table is a sum of cells / size of them, each with its own noise

@@ -162,7 +162,8 @@ def _in_cells(plan: RoundsPlan, rows: PrivateRows, journal: Journal, progress: P
     scope = tuple((c, 0) for c in everything)
     sizes = plan.universe.sizes
     measured = _measured(plan, journal, scope, sizes, plan.cells, lambda: rows.table(everything, sizes))
-    total = plan.rows if plan.law.replaced else bounded_total(measured.counts.sum(dtype=float))
+    seen = measured.counts[plan.universe.possible()]
+    total = plan.rows if plan.law.replaced else bounded_total(seen.sum(dtype=float))
     model = read_cells(plan.universe, measured, float(plan.law.spread(plan.cells)), total)
     if progress is not None:
         progress(PROGRESS, PROGRESS)

@@ -62,6 +62,13 @@ class Universe:
         """The number of cells of the product, whatever the rules."""
         return prod(self.sizes)
 
+    def possible(self) -> npt.NDArray[np.bool_]:
+        """Return where rows can be, shaped by the sizes: for universes whose cells can be listed."""
+        found = np.ones(self.sizes, dtype=bool)
+        for columns, allowed in self.rules:
+            found &= allowed.reshape([s if c in columns else 1 for c, s in enumerate(self.sizes)])
+        return found
+
     def size(self, columns: Sequence[int]) -> int:
         """Return the number of cells of a table."""
         return prod(self.sizes[c] for c in columns)

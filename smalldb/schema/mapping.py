@@ -8,7 +8,7 @@ from typing import final
 import numpy as np
 import pandas as pd
 
-from queries import DataError, Domain, Rows, spec
+from queries import DataError, Domain, Marginals, QueryClass, Rows, Union, spec
 from queries.arrays import Integers
 from queries.expressions import parse, suggestion
 from queries.frames import as_frame
@@ -64,7 +64,7 @@ class Schema:
             if name in self.ignored:
                 wrong.append(f"column {name!r} is described and ignored")
         rules = (self.valid,) if isinstance(self.valid, str) else self.valid or ()
-        wrong += unreadable(self.queries, rules)
+        wrong += unreadable(self.queries, rules, len(self.columns))
         if wrong:
             raise ValueError("; ".join(wrong))
         object.__setattr__(self, "domain", Domain([c.universe for c in self.columns], self.valid))
@@ -207,13 +207,36 @@ class Schema:
         return distinct(places, sizes) if times is None else (places, times)
 
 
-def unreadable(queries: str | None, rules: Iterable[str]) -> list[str]:
-    """Tell what cannot be read of the queries and the rules of a schema."""
+def unreadable(queries: str | None, rules: Iterable[str], columns: int = 0) -> list[str]:
+    """Tell what cannot be read of the queries and the rules of a schema, and which tables are too wide.
+
+    Parameters
+    ----------
+    columns
+        How many there are; 0: not known.
+    """
     wrong = []
-    readers = [(spec.parse, queries)] if queries is not None else []
-    for read, text in (*readers, *((parse, rule) for rule in rules)):
+    if queries is not None:
         try:
-            read(text)
+            wrong += _too_wide(spec.parse(queries), columns)
+        except (ValueError, TypeError) as error:
+            wrong.append(str(error))
+    for rule in rules:
+        try:
+            parse(rule)
         except (ValueError, TypeError) as error:
             wrong.append(str(error))
     return wrong
+
+
+def _too_wide(queries: QueryClass, columns: int) -> list[str]:
+    """Tell which tables have more columns than there are.
+
+    Other classes speak of attributes: how many there are is not known before a column has learned its places.
+    """
+    parts = queries.parts if isinstance(queries, Union) else (queries,)
+    return [
+        f"queries {part.text!r}: width {part.width} is more than the {columns} columns"
+        for part in parts
+        if columns and isinstance(part, Marginals) and part.width > columns
+    ]

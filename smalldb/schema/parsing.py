@@ -151,16 +151,18 @@ def parsed(text: str, learned: Mapping[str, Sequence[str]] | None = None) -> tup
         if texts is None
     ]
     queries, valid = given.get("queries"), given.get("valid")
-    if not wrong:
+    readable, count = not wrong, len(tables) if isinstance(tables, dict) else 0
+    if isinstance(queries, str):
+        wrong += [(said, ("queries",)) for said in unreadable(queries, (), count)]
+    if readable:
         try:
             stated = valid if isinstance(valid, str) else rules
-            return Schema(tuple(columns), stated, queries, ignored or ()), tuple(asked)
+            schema = Schema(tuple(columns), stated, None if wrong else queries, ignored or ())
+            if not wrong:
+                return schema, tuple(asked)
         except ValueError as error:
-            key = "queries" if str(error).startswith("unknown query") else "valid"
-            wrong.append((str(error), (key,)))
+            wrong.append((str(error), ("valid",)))
     else:
-        if isinstance(queries, str):
-            wrong += [(said, ("queries",)) for said in unreadable(queries, ())]
         wrong += [(said, ("valid",)) for said in unreadable(None, rules or ())]
     raise ValueError("; ".join(_told(wrong, key_lines(text))))
 
