@@ -9,6 +9,7 @@ from smalldb.rounds.measuring import Measured
 from smalldb.rounds.selecting import MOST_WEIGHT, Candidates
 
 
+# Proof: docs/proofs/rounds.md, lemma 3.
 def reaching_weights(
     candidates: Candidates, predicted: Sequence[Floats], measured: Sequence[Measured]
 ) -> tuple[int, ...]:
