@@ -66,9 +66,7 @@ def printed_alike(session):
     drawn = re.compile(r"at most 0\.\d+|0\.\d{4,}")
     for step in re.split(r"^\$ ", session, flags=re.M)[1:]:
         command, _, shown = step.partition("\n")
-        made = subprocess.run(
-            ["bash", "-euc", command], check=True, capture_output=True, text=True
-        )
+        made = subprocess.run(["bash", "-euc", command], check=True, capture_output=True, text=True)
         printed = made.stderr + made.stdout
         if command == "head -n 3 synthetic.csv":
             assert (printed.splitlines()[0], printed.count("\n")) == (shown.splitlines()[0], 3)
