@@ -2,6 +2,7 @@
 
 from queries.columns import Column
 from queries.conjunctions import Conjunctions, Disjunctions, Marginals
+from queries.decision_lists import DecisionLists
 from queries.domain import DataError, Domain
 from queries.halfspaces import Halfspaces
 from queries.intervals import Intervals, Thresholds
@@ -18,6 +19,7 @@ __all__ = [
     "Column",
     "Conjunctions",
     "DataError",
+    "DecisionLists",
     "Disjunctions",
     "Domain",
     "Halfspaces",

@@ -6,6 +6,7 @@ from functools import reduce
 from operator import add
 
 from queries.conjunctions import Conjunctions, Disjunctions, Marginals
+from queries.decision_lists import DecisionLists
 from queries.domain import Domain
 from queries.expressions import shorten, suggestion
 from queries.halfspaces import Halfspaces
@@ -26,18 +27,19 @@ _WIDTHS: dict[str, tuple[Callable[..., QueryClass], tuple[str, ...]]] = {
 _PLAIN: dict[str, Callable[[], QueryClass]] = {
     "thresholds": Thresholds,
     "intervals": Intervals,
+    "decision-lists": DecisionLists,
     "halfspaces": Halfspaces,
     "halfspaces:last": lambda: Halfspaces(last=True),
 }
-NAMES = (*_WIDTHS, "thresholds", "intervals", "halfspaces", "predicates")
+NAMES = (*_WIDTHS, "thresholds", "intervals", "decision-lists", "halfspaces", "predicates")
 
 
 def parse(text: str) -> QueryClass:
     """Read a union of query classes.
 
     ``NAME:WIDTH`` is all widths up to WIDTH, ``NAME:=WIDTH`` that width alone; `conjunctions` takes
-    ``:negations``; `thresholds`, `intervals`, `halfspaces` and ``halfspaces:last`` stand alone;
-    ``predicates:P; Q`` lists predicates. ``+`` joins classes.
+    ``:negations``; `thresholds`, `intervals`, `decision-lists`, `halfspaces` and ``halfspaces:last``
+    stand alone; ``predicates:P; Q`` lists predicates. ``+`` joins classes.
 
     >>> parse("conjunctions:2:negations + parities:=3")
     Union(parts=(Conjunctions(width=2, negations=True, exactly=False), Parities(width=3, exactly=True)))

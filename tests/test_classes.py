@@ -1,10 +1,10 @@
-"""Thresholds, intervals and halfspaces against their definitions; the VC dimension of every class."""
+"""Thresholds, intervals, lists and halfspaces against their definitions; the VC dimension of every class."""
 
 import re
 import subprocess
 import sys
 from fractions import Fraction
-from itertools import combinations, product
+from itertools import combinations, permutations, product
 from math import comb
 
 import numpy as np
@@ -17,6 +17,7 @@ from scipy.optimize import linprog
 import smalldb
 from queries import (
     Conjunctions,
+    DecisionLists,
     Disjunctions,
     Domain,
     Halfspaces,
@@ -51,6 +52,18 @@ def naive_ordered(queries, values):
     else:
         found = [tuple(int(a <= v < b) for v in values) for a in ends for b in ends]
     return set(found)
+
+
+def naive_decision_lists(d):
+    """Every list that asks all attributes in some order, as its values on the cube."""
+    found = set()
+    for order, asked in product(permutations(range(d)), product((0, 1), repeat=d)):
+        first = [  # which question decides; d: none
+            next((k for k, (i, answer) in enumerate(zip(order, asked, strict=True)) if cell[i] == answer), d)
+            for cell in cells_of(d)
+        ]
+        found |= {tuple(decided[k] for k in first) for decided in product((0, 1), repeat=d + 1)}
+    return found
 
 
 def naive_halfspaces(d, largest):
@@ -150,6 +163,7 @@ def test_the_number_of_intervals_of_16_values(vectors):
         (Thresholds(), 20, "thresholds states 1048577 queries over 20 attributes"),
         (Intervals(), 40, "intervals states"),
         (Halfspaces(), 5, "^halfspaces: at most 4 attributes, not 5$"),
+        (DecisionLists(), 6, "^decision-lists: at most 5 attributes, not 6$"),
         (Thresholds() + Intervals(), 9, "intervals: "),
     ],
 )
@@ -179,6 +193,34 @@ def test_intervals_of_a_frame_of_16_values_are_released():
     release = smalldb.release(frame, "intervals", epsilon=50, rows=8, rng=1)
     assert release.confidential.max_error == pytest.approx(max(errors))
     assert max(errors) < 0.2
+
+
+# Decision lists
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 4])
+def test_decision_lists_are_their_definition(d, vectors):
+    table = [tuple(row) for row in stated_table(DecisionLists(), domain_of(d))]
+    assert len(table) == DecisionLists().stated(domain_of(d)) == vectors["dl1_counts"]["value"][d - 1]
+    assert set(table) == naive_decision_lists(d)
+    assert raw(DecisionLists(), d).low == vectors["dl1_vc"]["value"][d - 1]
+    assert DecisionLists().vc_dimension(domain_of(d)) == VCDimension(d + 1, d + 1, "closed form")
+
+
+def test_decision_lists_of_five_attributes_are_halved_by_complements(vectors):
+    count = vectors["dl1_counts"]["value"][4]
+    assert DecisionLists().stated(domain_of(5)) == count
+    assert DecisionLists().workload(domain_of(5)).size == count // 2 - 1
+
+
+def test_labels_of_decision_lists_are_predicates_that_say_the_same():
+    domain = Domain(["is old", "b|c", "{0}", "d"])
+    lists = list(DecisionLists().queries(domain))
+    assert "`is old` & (`b|c` | `{0}`)" in [query.label for query in lists]
+    for query in lists[2:]:
+        (said,) = Predicates([query.label]).queries(domain)
+        cells = domain.table()
+        assert (said.on(domain, cells) == query.on(domain, cells)).all()
 
 
 # Halfspaces
@@ -391,6 +433,7 @@ def classes(draw, d):
         Marginals(width, exactly),
         Parities(width, exactly),
         *PLAIN,
+        DecisionLists(),
         Predicates(draw(predicates)),
         Linear(draw(bit_rows)),
     ]
