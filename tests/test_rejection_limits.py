@@ -139,10 +139,20 @@ def test_whoever_interrupts_learns_what_was_paid(tmp_path):
     pd.DataFrame(coins, columns=list(domain(14).attributes)).to_csv(tmp_path / "data.csv", index=False)
     command = [sys.executable, "-m", "smalldb", "generate", "data.csv", "--epsilon", "4", "--rows", "20"]
     command += ["--mechanism", "rejection", "--ledger", "spent", "--budget", "5", "-o", "out.csv"]
-    running = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
-    lines = [running.stderr.readline(), running.stderr.readline()]
-    os.kill(running.pid, signal.SIGINT)
-    _, rest = running.communicate(timeout=300)  # what is being compiled is compiled to its end
+    # a shell without job control has what runs in the background ignore Ctrl-C, and children inherit that
+    running = subprocess.Popen(
+        command,
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    try:
+        lines = [running.stderr.readline(), running.stderr.readline()]
+        os.kill(running.pid, signal.SIGINT)
+        _, rest = running.communicate(timeout=120)  # what is being compiled is compiled to its end
+    finally:
+        running.kill()
     assert lines[0].startswith("ledger:    4 of 5 spent")
     assert "you can interrupt it" in lines[1]
     assert rest == (
