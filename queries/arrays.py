@@ -1,6 +1,6 @@
 """The types of arrays, each under one name."""
 
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -10,3 +10,4 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 Integers: TypeAlias = npt.NDArray[np.int64]
 Objects: TypeAlias = npt.NDArray[np.object_]
 Words: TypeAlias = npt.NDArray[np.uint64]
+Numbers = TypeVar("Numbers", Integers, Floats)

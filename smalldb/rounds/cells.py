@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 from itertools import combinations
 from math import log, prod
-from typing import TypeVar
 
 import numpy as np
 
-from queries.arrays import Floats
+from queries.arrays import Floats, Numbers
 from queries.domain import Integers
 from smalldb.rounds.fitting import Factor, fit
 from smalldb.rounds.grouping import halved
@@ -16,8 +15,6 @@ from smalldb.rounds.modelling import Model, fitted
 from smalldb.rounds.passing import beliefs, build
 from smalldb.rounds.reading import read_column
 from smalldb.rounds.universe import Universe
-
-Cells = TypeVar("Cells", Integers, Floats)
 
 MOST_CELLS = 1 << 20
 SHAPES = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 100.0, 1000.0)  # of the negative binomial
@@ -132,8 +129,8 @@ def moved_to_sums(believed: Floats, doubt: Floats, seen: Integers, variance: flo
     return Model(tree, tuple(probabilities), tuple(found))
 
 
-def _margin(cells: Cells, columns: Sequence[int]) -> Cells:
-    sums: Cells = cells.sum(axis=tuple(a for a in range(cells.ndim) if a not in columns))
+def _margin(cells: Numbers, columns: Sequence[int]) -> Numbers:
+    sums: Numbers = cells.sum(axis=tuple(a for a in range(cells.ndim) if a not in columns))
     return sums
 
 

@@ -193,17 +193,16 @@ def _in_rounds(
     heard, again = Heard(), tuple[Measured, ...]()
     while plan.rounds and not heard.enough:
         room = Room(reader, tables)
-        select = partial(_selected, plan, reader, room, predicted, beside, left, count)
+        expected = reader.moved(predicted(), beside)
+        select = partial(_selected, plan, reader, room, expected, beside, left, count)
         chosen = journal.step(select, list_of, scope_of)
         if chosen is None:
             break
-        counts = partial(_coarse, candidates, chosen, count)
         shape = candidates.shape(chosen)
         cost = plan.cost_of(prod(shape))
-        released = _measured(plan, journal, chosen, shape, cost, counts)
+        released = _measured(plan, journal, chosen, shape, cost, partial(_counts, candidates, chosen, count))
         left -= plan.selecting + cost
-        foretold = reader.moved(predicted(), beside)[candidates.tables.index(tuple(c for c, _ in chosen))]
-        heard = heard.after(tells(released, candidates.coarse(foretold, chosen), plan.law.concentrated))
+        heard = heard.after(tells(released, candidates.chosen(expected, chosen), plan.law.concentrated))
         if room.lacking(chosen) is None:
             tables.append(released)
             model = reader.fit(tables, model.coefficients)
@@ -232,7 +231,7 @@ def _selected(
     plan: RoundsPlan,
     reader: Reader,
     room: Room,
-    predicted: Callable[[], list[Floats]],
+    expected: list[Floats],
     beside: list[Measured],
     left: Fraction,
     count: Callable[[], list[Integers]],
@@ -244,18 +243,17 @@ def _selected(
     costs = [plan.cost_of(size) for size in sizes.tolist()]
     noise = {s: PENALTY * plan.law.size(cost) for s, cost in zip(sizes.tolist(), costs, strict=True) if cost}
     payable = np.array([cost + plan.selecting <= left for cost in costs], dtype=bool)[which]
-    moved = reader.moved(predicted(), beside)
     weights = candidates.weights
     if len(plan.universe.sizes) > MANY_COLUMNS:
-        weights = reaching_weights(candidates, moved, [*room.tables, *beside])
-    expected = [whole(table, reader.total) for table in moved]
-    scores = candidates.scores(count(), expected, weights, noise.__getitem__)
+        weights = reaching_weights(candidates, expected, [*room.tables, *beside])
+    foretold = [whole(table, reader.total) for table in expected]
+    scores = candidates.scores(count(), foretold, weights, noise.__getitem__)
     return selected(plan, room, reader.names, max(weights, default=1), scores, payable, coins)
 
 
-def _coarse(candidates: Candidates, scope: Scope, count: Callable[[], list[Integers]]) -> Integers:
+def _counts(candidates: Candidates, scope: Scope, count: Callable[[], list[Integers]]) -> Integers:
     """Return the counts of a selected table."""
-    return candidates.coarse(count()[candidates.tables.index(tuple(c for c, _ in scope))], scope)
+    return candidates.chosen(count(), scope)
 
 
 def list_of(scope: Scope | None) -> list[list[int]] | None:

@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
 from math import prod
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 
 import numpy as np
 
-from queries.arrays import Floats
+from queries.arrays import Numbers
 from queries.domain import Integers
 from smalldb.rounds.counting import PrivateRows
 from smalldb.rounds.grouping import Grouping
@@ -16,7 +16,6 @@ from smalldb.rounds.junction import Scope
 from smalldb.rounds.universe import Universe
 
 Noise: TypeAlias = Callable[[int], float]
-Cells = TypeVar("Cells", Integers, Floats)
 
 MOST_CELLS = 1 << 24  # of all counted tables
 WHOLE = 32  # places of a column that is looked at place by place
@@ -75,12 +74,16 @@ class Candidates:
         ]
 
     # Proof: docs/proofs/rounds.md, lemma 1.
-    def coarse(self, counts: Cells, scope: Scope) -> Cells:
+    def coarse(self, counts: Numbers, scope: Scope) -> Numbers:
         """Return a table, counted at its finest levels, at the levels of a scope."""
         finest = self.levels(tuple(c for c, _ in scope))
         for axis, ((c, level), fine) in enumerate(zip(scope, finest, strict=True)):
             counts = np.add.reduceat(counts, self.groupings[c].inside(level, fine), axis=axis)
         return counts
+
+    def chosen(self, tables: Sequence[Numbers], scope: Scope) -> Numbers:
+        """Return, of all tables at their finest levels, that of a scope at its levels."""
+        return self.coarse(tables[self.tables.index(tuple(c for c, _ in scope))], scope)
 
     # Proof: docs/proofs/rounds.md, lemma 3.
     def scores(
