@@ -49,6 +49,9 @@ def cramers_v(table: Floats) -> float:
     """
     Return Cramer's V of a table of two columns: 0 for independent ones, 1 where one tells the other.
 
+    V is the root of chi^2 / (n (k - 1)), where k is the lesser number of places that occur. If one column has
+    one place in use, it is 0.
+
     Examples
     --------
     >>> cramers_v(np.array([[2.0, 2.0], [1.0, 1.0]])), cramers_v(np.array([[5.0, 0.0], [0.0, 3.0]]))
@@ -62,4 +65,4 @@ def cramers_v(table: Floats) -> float:
     squares = np.divide(
         (table - independent) ** 2, independent, out=np.zeros_like(independent), where=independent > 0
     )
-    return float(np.sqrt(squares.sum() / (rows.sum() * least)))
+    return min(1.0, float(np.sqrt(squares.sum() / (rows.sum() * least))))

@@ -9,6 +9,7 @@ from queries import Column, Rows, Workload
 from queries.arrays import Floats, Integers
 from queries.packing import Places
 from queries.rows import tabulated
+from smalldb.rounds.reaching import cramers_v
 
 SHORT = 18  # characters of a label that stands beside its share
 
@@ -56,22 +57,14 @@ def labels_of(column: Column) -> tuple[str, ...]:
 
 
 def association(rows: Rows, columns: int) -> Floats:
-    """Return Cramer's V of each two of the first columns, shape (columns, columns).
-
-    V is the root of chi^2 / (n (k - 1)), where k is the lesser number of places that occur: 0 where two
-    columns are independent, 1 where one says the other. Of a column with one place in use it is 0.
-    """
+    """Return Cramer's V of each two of the first columns, shape (columns, columns); see `cramers_v`."""
     domain, (places, n) = rows.domain, _unpacked(rows)
     found = np.eye(columns)
     for a in range(columns):
         for b in range(a):
             shape = domain.sizes[a], domain.sizes[b]
-            table = tabulated(domain, places, rows.counts, (a, b)).reshape(shape) / n
-            rest = table[table.any(axis=1)][:, table.any(axis=0)]
-            expected = np.multiply.outer(rest.sum(axis=1), rest.sum(axis=0))
-            least = min(rest.shape) - 1
-            squares = float(((rest - expected) ** 2 / expected).sum()) / least if least else 0.0
-            found[a, b] = found[b, a] = min(1.0, np.sqrt(squares))
+            table = tabulated(domain, places, rows.counts, (a, b)).reshape(shape)
+            found[a, b] = found[b, a] = cramers_v(table / n)
     return found
 
 
