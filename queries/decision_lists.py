@@ -78,9 +78,9 @@ def _lists(d: int) -> dict[int, tuple[tuple[int, ...], str]]:
             for rest in longest:
                 asked, others = found[rest]
                 if i not in asked:
-                    for sign, table in (("&", where & rest), ("|", where | rest)):
+                    for sign, other, table in (("&", "|", where & rest), ("|", "&", where | rest)):
                         if table not in found:
-                            inner = f"({others})" if "&|"[sign == "&"] in others else others
+                            inner = f"({others})" if other in others else others
                             found[table] = tuple(sorted((i, *asked))), f"{label} {sign} {inner}"
                             longer.append(table)
         longest = longer

@@ -196,9 +196,7 @@ def _eliminated(
 ) -> list[Factor]:
     """Sum out columns in order (of bool tables, by OR); no joint table has more than `largest` cells."""
     turns = {c: turn for turn, c in enumerate(order)}
-    buckets: list[list[Factor]] = [
-        [] for _ in range(len(turns) + 1)
-    ]  # by the first column to go; then the rest
+    buckets: list[list[Factor]] = [[] for _ in range(len(turns) + 1)]  # by the first column to go; the rest
 
     def put(factor: Factor) -> None:
         buckets[min((turns[c] for c in factor[0] if c in turns), default=-1)].append(factor)

@@ -31,7 +31,7 @@ _PLAIN: dict[str, Callable[[], QueryClass]] = {
     "halfspaces": Halfspaces,
     "halfspaces:last": lambda: Halfspaces(last=True),
 }
-NAMES = (*_WIDTHS, "thresholds", "intervals", "decision-lists", "halfspaces", "predicates")
+NAMES = (*_WIDTHS, *(name for name in _PLAIN if ":" not in name), "predicates")
 
 
 def parse(text: str) -> QueryClass:
