@@ -182,7 +182,7 @@ def test_unequal_pairs_lose_no_more_than_equal_ones():
 
 
 @pytest.mark.slow
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_mixed_releases_are_bounded(data):
     """Of records of both kinds, against all outcomes of pairs that they may have."""
@@ -385,11 +385,11 @@ def test_an_independent_accountant_agrees():
 
 
 @pytest.mark.slow
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=25, deadline=None)
 @example(0.5, 1, 0.3, False, False)  # a Renyi bound below 0
 @given(
     st.floats(0.01, 5),
-    st.integers(1, 30),
+    st.integers(1, 60),
     st.sampled_from([0, 1e-9, 1e-6, 1e-3, 0.3]),
     st.booleans(),
     st.booleans(),

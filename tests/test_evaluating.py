@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from calling import called
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
@@ -35,7 +35,6 @@ def mean(query, frame):
     return total / len(frame)
 
 
-@settings(max_examples=30)
 @given(st.integers(0, 99), st.integers(1, 30), st.integers(1, 9))
 def test_answers_and_errors_are_those_of_the_definition(seed, n, rows):
     real, synthetic = table(seed, n), table(seed + 1000, rows)

@@ -221,7 +221,7 @@ def test_a_trial_does_not_depend_on_how_its_words_arrive():
 
 
 @settings(max_examples=20)
-@given(st.fractions("1/1000", 3), st.integers(0, 50), st.lists(st.integers(1, 20), min_size=1, max_size=5))
+@given(st.fractions("1/1000", 3), st.integers(0, 50), st.lists(st.integers(1, 30), min_size=1, max_size=8))
 def test_the_envelope_is_above_the_weights(rate, lowest, steps):
     thresholds = [lowest + sum(steps[: i + 1]) for i in range(len(steps))]
     envelope = Envelope.build(rate, lowest, thresholds)

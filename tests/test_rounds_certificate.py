@@ -78,7 +78,7 @@ def test_rows_of_another_number_are_scaled_and_rounded_to_the_nearest():
 def test_noise_stays_below_its_tail(law):
     cost, moved = Fraction(1, 5) if not law.concentrated else Fraction(1, 50), 3
     source = SeededBits(5)
-    noise = np.array([law.single(cost, moved, source) for _ in range(600)])
+    noise = np.array([law.single(cost, moved, source) for _ in range(2_000)])
     beyond = tail(law, cost, moved, 0.1)
     assert (np.abs(noise) > beyond).mean() <= 0.12
     assert (np.abs(noise) > beyond / 2).mean() > 0.12  # half of it would not do

@@ -6,7 +6,7 @@ from collections import Counter
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import smalldb
@@ -32,7 +32,6 @@ def codes(rows):
     }
 
 
-@settings(max_examples=40)
 @given(st.integers(0, 99), st.integers(0, 40), st.sampled_from([1, 3, 8, 63, 64, 65, 128, 130]))
 def test_rows_count_the_table(seed, n, attributes):
     frame = table(seed, n, attributes)
