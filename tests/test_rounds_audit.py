@@ -92,9 +92,9 @@ def test_each_round_loses_its_share_and_no_more(replaced, monkeypatch):
     model, left = reader.fit([], ()), plan.rounds * (plan.selecting + plan.measuring)
     for number, released in enumerate(made.history.tables):
         before = list(made.history.tables[:number])
-        room, predicted = Room(reader, before), reader.predicted(model, number)
+        room, expected = Room(reader, before), reader.moved(reader.predicted(model, number), [])
         found = [
-            rounds_module._selected(plan, reader, room, lambda p=predicted: p, [], left, lambda c=c: c, None)
+            rounds_module._selected(plan, reader, room, expected, [], left, lambda c=c: c, None)
             for c in counted
         ]
         _, names, weight, _, payable, _ = found[0]
