@@ -55,6 +55,14 @@ def distance(made, workload, answers, n, rows, epsilon, draws, seed, most=1 << 6
     return (total - freedom) / sqrt(2 * freedom)
 
 
+def slot_of(tables, states, node, state):
+    """The row of a state in the slots of the tables, by looking at each of its node's."""
+    start, end = states.slot_start[node], states.slot_start[node + 1]
+    (found,) = np.flatnonzero((tables.slots[start:end, :2] == states.keys[state]).all(axis=1))
+    assert tables.slots[start + found, 2] == state
+    return int(start + found)
+
+
 def check_coins(monkeypatch):
     """Let every coin of the sampler fail the test whose probability is not at most 1."""
     toss = sampler.bernoulli_exp

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from rejecting import gaps, instance
+from rejecting import gaps, instance, slot_of
 
 from smalldb.exact.bits import SeededBits
 from smalldb.kernels import ktree
@@ -153,18 +153,13 @@ def proposals(made, bits):
             (state,) = start + np.flatnonzero(
                 (states.keys[start:end] == np.array(key, np.uint64)).all(axis=1)
             )
-            found = ktree.ShareTables(
-                np.full(len(states.keys), ktree.EMPTY),
-                np.zeros(len(states.keys), dtype=np.int64),
-                np.empty(room, dtype=np.int64),
-                np.empty((room, 2), dtype=np.uint64),
-                np.zeros(1, dtype=np.int64),
-            )
+            found = ktree.share_tables(states, room)
             scan = ktree.scan_for(nodes)
             ktree.unpack(*states.keys[state], scan.h)
-            ktree.tabulate(nodes, i, state, states, scan, np.empty(ktree.MOST_ROWS + 1), found)
-            sums, at = [0, *found.sums[: found.length[state]].tolist()], None
-            for entry in range(found.length[state]):
+            slot = slot_of(found, states, i, state)
+            ktree.tabulate(nodes, i, slot, states, scan, np.empty(ktree.MOST_ROWS + 1), found)
+            sums, at = [0, *found.sums[: found.used[0]].tolist()], None
+            for entry in range(found.used[0]):
                 ktree.unpack(*found.ways[entry], scan.u)
                 if scan.u[: len(cells)].tolist() == ones:
                     at = entry
@@ -216,10 +211,13 @@ def test_every_candidate_ends_a_trial_by_its_weight():
 def test_what_must_not_happen_is_an_error():
     """Values that are too small make shares that are too large; a state that was not counted is met."""
     workload, answers, _ = instance(4, 34, "conjunctions:2", 3)
-    for spoil in (lambda states: states.values.__imul__(0.25), lambda states: states.slots.fill(ktree.EMPTY)):
+    for spoil in (
+        lambda mixture: mixture.states.values.__imul__(0.25),
+        lambda mixture: mixture.tables.slots.fill(0),
+    ):
         made = tuple_sampler(workload, answers, 34, 3, Fraction(2))
         made._finished = True
-        spoil(made._mixture.states)
+        spoil(made._mixture)
         with pytest.raises(ArithmeticError, match="must not happen"):
             for _ in range(50):
                 made.draw(SeededBits(1))

@@ -3,14 +3,14 @@
 from fractions import Fraction
 from functools import cache
 from itertools import chain, combinations, product
-from math import comb, exp, sqrt
+from math import comb, exp, prod, sqrt
 
 import naive
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rejecting import check_coins, distance, gaps, instance, spelled
+from rejecting import check_coins, distance, gaps, instance, slot_of, spelled
 
 from queries import Domain
 from queries.spec import parse
@@ -157,15 +157,9 @@ def test_shares_are_never_less_than_promised(text, tree):
             assert value == total  # so small that doubles are exact
             if not total:
                 continue
-            tables = ktree.ShareTables(
-                np.full(len(states.keys), ktree.EMPTY),
-                np.zeros(len(states.keys), dtype=np.int64),
-                np.empty(room, dtype=np.int64),
-                np.empty((room, 2), dtype=np.uint64),
-                np.zeros(1, dtype=np.int64),
-            )
-            ktree.tabulate(nodes, node, state, states, scan, scratch, tables)
-            sums = tables.sums[: tables.length[state]].tolist()
+            tables = ktree.share_tables(states, room)
+            ktree.tabulate(nodes, node, slot_of(tables, states, node, state), states, scan, scratch, tables)
+            sums = tables.sums[: tables.used[0]].tolist()
             found = {}
             for way, after, before in zip(tables.ways, sums, [0, *sums], strict=False):
                 ktree.unpack(*way, scan.u)
@@ -174,6 +168,7 @@ def test_shares_are_never_less_than_promised(text, tree):
             for u in ways_of(relaxation, tree.cliques[node], target, h):
                 part = completions(tree, node, h, u, exactly)
                 if part:
+                    assert found[u] % prod(map(comb, h, u)) == 0  # so that each column has as much
                     assert found.pop(u) >= Fraction(part, total) * (1 << 63) * (1 - Fraction(1, 1 << 19))
                     checked += 1
             assert not found

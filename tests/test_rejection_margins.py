@@ -1,12 +1,13 @@
 """Margins of rejection: shares at their ends, and coins of a head and a tail in words of four bits."""
 
 from fractions import Fraction
+from math import comb
 
 import naive
 import numpy as np
 import pytest
 from margins import obeys, outcomes
-from rejecting import instance
+from rejecting import instance, slot_of
 
 from smalldb.counting import multisets
 from smalldb.counting.scores import Scores
@@ -29,10 +30,13 @@ def test_shares_are_rounded_up():
     unit = Fraction(ktree.SHARE)
     for weight, value in ((1.0, 3.0), (2.0, 2.0**62), (3.0, 2.0**63), (5.0, 7 * 2.0**60), (1.0, 2.0**300)):
         exact = Fraction(weight) / Fraction(value) * unit
-        found = int(ktree.share(weight, value))
-        assert exact * (1 - Fraction(1, 1 << 51)) <= found <= exact * (1 + Fraction(1, 1 << 51)) + 1
-        assert found >= exact or exact > 1 << 50
-        assert found >= 1
+        for columns in (1, 3, 184756, ktree.ONE_WORD, ktree.ONE_WORD + 1, 1 << 60):
+            few = columns <= ktree.ONE_WORD
+            found, step = int(ktree.share(weight, value, float(columns))), columns if few else 1
+            assert exact * (1 - Fraction(1, 1 << 51)) <= found <= exact * (1 + Fraction(1, 1 << 51)) + step
+            assert found >= exact or exact > 1 << 50
+            assert found >= step
+            assert found % step == 0
 
 
 @pytest.mark.parametrize("room", [0, 1 << 12])
@@ -44,33 +48,28 @@ def test_a_way_is_chosen_by_the_share_that_holds_the_place(room):
     relaxation = Relaxer(Target.build(workload, answers, n, rows)).count(tree, 14, 1 << 40)
     nodes, states, node = relaxation.nodes, relaxation.states, 2
     scratch, checked = np.empty(ktree.MOST_ROWS + 1), 0
-
-    def tables(room):
-        return ktree.ShareTables(
-            np.full(len(states.keys), ktree.EMPTY),
-            np.zeros(len(states.keys), dtype=np.int64),
-            np.empty(room, dtype=np.int64),
-            np.empty((room, 2), dtype=np.uint64),
-            np.zeros(1, dtype=np.int64),
-        )
-
     for state in range(states.start[node], states.start[node + 1]):
-        scan, known, mine = ktree.scan_for(nodes), tables(1 << 12), tables(room)
+        scan = ktree.scan_for(nodes)
+        known, mine = ktree.share_tables(states, 1 << 12), ktree.share_tables(states, room)
         ktree.unpack(*states.keys[state], scan.h)
         if not states.values[state]:
             continue
-        ktree.tabulate(nodes, node, state, states, scan, scratch, known)
-        sums = known.sums[: known.length[state]].tolist()
+        slot = slot_of(known, states, node, state)
+        ktree.tabulate(nodes, node, slot, states, scan, scratch, known)
+        sums = known.sums[: known.used[0]].tolist()
         if room:
-            ktree.tabulate(nodes, node, state, states, scan, scratch, mine)
+            ktree.tabulate(nodes, node, slot, states, scan, scratch, mine)
         for way, first, end in zip(known.ways, [0, *sums], sums, strict=False):
             ktree.unpack(*way, scan.u)
             expected = scan.u[: nodes.cells[node]].tolist()
             for place in (first, end - 1):
-                part, _ = ktree.choose(nodes, node, state, states, scan, scratch, mine, np.int64(place))
-                assert (part, scan.u[: nodes.cells[node]].tolist()) == (end - first, expected)
+                part, within, _ = ktree.choose(
+                    nodes, node, slot, states, scan, scratch, mine, np.int64(place)
+                )
+                assert (part, within) == (end - first, place - first)
+                assert scan.u[: nodes.cells[node]].tolist() == expected
                 checked += 1
-        part, _ = ktree.choose(nodes, node, state, states, scan, scratch, mine, np.int64(sums[-1]))
+        part, *_ = ktree.choose(nodes, node, slot, states, scan, scratch, mine, np.int64(sums[-1]))
         assert part == 0
     assert checked > 20
 
@@ -86,7 +85,7 @@ def test_a_layer_is_chosen_by_the_share_that_holds_the_place(made):
     last = len(mixture.sums) - 1
 
     def tried(place):
-        words = np.full(2 * d + 1, 1 << 40, dtype=np.uint64)
+        words = np.full(d + 1, 1 << 40, dtype=np.uint64)
         words[0] = place << 1
         columns, shares, ways = np.zeros(d, np.uint64), np.zeros(d, np.int64), np.zeros(d, np.int64)
         status, layer, start, trials, _ = ktree.trials(
@@ -99,6 +98,33 @@ def test_a_layer_is_chosen_by_the_share_that_holds_the_place(made):
     assert tried(begins) == tried(ends - 1) == (True, d + 1, 1)
     assert not tried(begins - 1)[0]
     assert tried(ends) == (False, 1, 1)  # the slack of the shares
+
+
+def test_the_place_within_a_share_says_which_column(made):
+    """Each column of a way has equally many places of its share: one in as many as there are columns."""
+    target, mixture, d = made._target, made._mixture, made._target.attributes
+    columns, shares, ways = np.zeros(d, np.uint64), np.zeros(d, np.int64), np.zeros(d, np.int64)
+
+    def first_column(place):
+        words = np.array([0, place << 1, *[0] * d], dtype=np.uint64)
+        ktree.trials(
+            mixture.nodes, mixture.states, target.queries, mixture.checks, mixture.tables, mixture.sums,
+            words, 0, target.everyone, columns, shares, ways, 1 << 40,
+        )  # fmt: skip
+        return int(columns[mixture.nodes.attributes[0]])
+
+    first, several = 0, 0
+    while first < 0.999 * ktree.SHARE:
+        seen = [first_column(first)]
+        share, count = int(shares[0]), int(ways[0])
+        seen += [first_column(first + place) for place in (*range(1, count + 1), share - 1)]
+        assert share % count == 0
+        assert len(set(seen[:count])) == count == comb(target.rows, seen[0].bit_count())
+        assert {column.bit_count() for column in seen} == {seen[0].bit_count()}
+        assert seen[count:] == [seen[0], seen[count - 1]]
+        several += count > 1
+        first += share
+    assert several > 0
 
 
 def test_shares_of_layers_are_rounded_up(made):

@@ -27,6 +27,7 @@ MOST_PARENTS = 4
 MOST_CELLS = 1 << MOST_PARENTS
 MOST_TERMS = 1 << 22  # ways u of one state: the rounding of their sum stays below 2^-30
 SHARE = 2.0**63 * (1 - 2.0**-20)  # integers that a draw divides among the ways of a state
+ONE_WORD = 1 << 20  # columns of one way, up to which the word that chose the way also says which column it is
 
 ONE = np.uint64(1)
 SPREAD = np.uint64(0x9E3779B97F4A7C15)  # 2^64 / golden ratio: multiplicative hashing
@@ -34,13 +35,14 @@ MORE_SPREAD = np.uint64(0xBF58476D1CE4E5B9)
 CELL_BITS = np.uint64(8)
 CELL_MASK = np.uint64(255)
 HALF = np.uint64(32)
+LOW_HALF = np.uint64((1 << 32) - 1)
 
 CONJUNCTION, PARITY, TABLE = range(3)
 OUT_OF_WORDS, PAUSED, SURVIVED, IMPOSSIBLE = range(4)
 EMPTY = -1
 
 STATE_COST = 8  # of a state in ways, so that a budget bounds the memory too
-COLUMN_COST = 20  # of a column of a trial
+COLUMN_COST = 3  # of a column of a trial, so that a unit of work takes as long as one of counting
 
 BINOMIALS = np.zeros((MOST_ROWS + 1, MOST_ROWS + 1), dtype=np.int64)
 BINOMIALS[:, 0] = 1
@@ -187,13 +189,16 @@ class Checks(NamedTuple):
 
 
 class ShareTables(NamedTuple):
-    """The ways of states that were visited twice, so that a draw is a binary search.
+    """The ways of states that were visited, so that a draw is a binary search.
+
+    A trial waits for memory more than for anything else: what it reads of a state lies side by side.
 
     Attributes
     ----------
-    place, length
-        Shape (states,): where a state's table starts (`EMPTY`: none) and its entries; before it has one,
-        `length` counts visits.
+    slots
+        Shape (slots, 4), a row for each slot of `States`: the packed state (0, 0: no state), its place among
+        all states, and its table: the entry after its last one, shifted by 32, plus the number of entries.
+        0: no table.
     sums
         Shape (capacity,): running sums of the integer shares.
     ways
@@ -202,8 +207,7 @@ class ShareTables(NamedTuple):
         Shape (1,): entries used.
     """
 
-    place: Integers
-    length: Integers
+    slots: Words
     sums: Integers
     ways: Words
     used: Integers
@@ -367,6 +371,14 @@ def advance(nodes: Nodes, i: int, scan: Scan, fresh: bool) -> bool:
 
 
 @njit(nogil=True, cache=True, inline="always")
+def mixed(first: np.uint64, second: np.uint64) -> np.uint64:
+    """Return a hash of a packed state, its low bits well mixed."""
+    found = (first ^ (first >> HALF)) * SPREAD ^ (second + SPREAD) * MORE_SPREAD
+    found = (found ^ (found >> HALF)) * SPREAD
+    return found ^ (found >> HALF)
+
+
+@njit(nogil=True, cache=True, inline="always")
 def find(
     slots: Integers, start: int, mask: np.uint64, keys: Words, base: int, first: np.uint64, second: np.uint64
 ) -> tuple[np.int64, np.int64]:
@@ -374,9 +386,7 @@ def find(
 
     States are counted from `base`.
     """
-    mixed = (first ^ (first >> HALF)) * SPREAD ^ (second + SPREAD) * MORE_SPREAD
-    mixed = (mixed ^ (mixed >> HALF)) * SPREAD
-    slot = (mixed ^ (mixed >> HALF)) & mask
+    slot = mixed(first, second) & mask
     while True:
         state = slots[start + np.int64(slot)]
         if state == EMPTY or (keys[base + state, 0] == first and keys[base + state, 1] == second):
@@ -542,22 +552,52 @@ def answers(queries: Queries, columns: Words, everyone: np.uint64) -> Integers:
 
 # Proof: docs/proofs/rejection.md, lemma 4.
 @njit(nogil=True, cache=True)
-def share(weight: float, value: float) -> np.int64:
+def share(weight: float, value: float, columns: float) -> np.int64:
     """Return the integers that a way gets of those divided among the ways of a state: rounded up.
 
-    See `docs/proofs/rejection.md`, lemmas 4 and 5.
+    If a way has few columns, each of them gets the same whole number: the integer that chose the way also
+    says which column it is.
     """
-    return np.int64(np.ceil(weight / value * SHARE))
+    part = weight / value * SHARE
+    if columns > ONE_WORD:
+        return np.int64(np.ceil(part))
+    return np.int64(np.ceil(part / columns)) * np.int64(columns)
+
+
+@njit(nogil=True, cache=True)
+def share_tables(states: States, room: int) -> ShareTables:
+    """Return tables with room for so many entries, none of them used."""
+    slots = np.zeros((len(states.slots), 4), np.uint64)
+    for i in range(len(states.start) - 1):
+        for slot in range(states.slot_start[i], states.slot_start[i + 1]):
+            if states.slots[slot] != EMPTY:
+                state = states.start[i] + states.slots[slot]
+                slots[slot, 0], slots[slot, 1] = states.keys[state, 0], states.keys[state, 1]
+                slots[slot, 2] = np.uint64(state)
+    return ShareTables(slots, np.empty(room, np.int64), np.empty((room, 2), np.uint64), np.zeros(1, np.int64))
+
+
+@njit(nogil=True, cache=True, inline="always")
+def slot_of(slots: Words, start: int, mask: np.uint64, first: np.uint64, second: np.uint64) -> np.int64:
+    """Return the row of a state in the slots of `ShareTables`, from `start` on; -1: there is none."""
+    slot = mixed(first, second) & mask
+    while True:
+        here = np.uint64(start) + slot
+        if slots[here, 0] == first and slots[here, 1] == second:
+            return np.int64(here)
+        if slots[here, 0] == 0 and slots[here, 1] == 0:
+            return np.int64(-1)
+        slot = (slot + ONE) & mask
 
 
 # Proof: docs/proofs/rejection.md, lemma 5.
 @njit(nogil=True, cache=True)
 def tabulate(
-    nodes: Nodes, i: int, state: int, states: States, scan: Scan, found: Floats, tables: ShareTables
+    nodes: Nodes, i: int, slot: np.int64, states: States, scan: Scan, found: Floats, tables: ShareTables
 ) -> int:
-    """Write the table of a state, if there is room; return the ways visited; -1: shares pass 2^63."""
-    value = states.values[state] / nodes.shrink
-    place = end = tables.used[0]
+    """Write the table of a slot's state, if there is room; return the ways visited; -1: shares pass 2^63."""
+    value = states.values[np.int64(tables.slots[slot, 2])] / nodes.shrink
+    first = end = tables.used[0]
     total, cost = np.int64(0), 1
     going = begin(nodes, i, scan) and advance(nodes, i, scan, True)
     while going:
@@ -575,30 +615,34 @@ def tabulate(
             if end == len(tables.sums):
                 tables.used[0] = end  # full: no more tables
                 return cost
-            total += share(found[a], value)
+            u = scan.u[0] + a
+            total += share(found[a], value, scan.weights[1] * WEIGHTS[scan.h[0], u])
             if total < 0:
                 return -1
             tables.sums[end] = total
-            tables.ways[end, 0] = lower | np.uint64(scan.u[0] + a)
+            tables.ways[end, 0] = lower | np.uint64(u)
             tables.ways[end, 1] = upper
             end += 1
         going = advance(nodes, i, scan, False)
-    tables.place[state], tables.length[state], tables.used[0] = place, end - place, end
+    tables.slots[slot, 3] = np.uint64(end) << HALF | np.uint64(end - first)
+    tables.used[0] = end
     return cost
 
 
 @njit(nogil=True, cache=True, inline="always")
-def looked_up(first: int, length: int, sums: Integers, place: np.int64) -> tuple[np.int64, np.int64]:
-    """Return the entry of a table whose share holds `place`, and its share; 0: none does."""
-    if length == 0 or place >= sums[first + length - 1]:
-        return np.int64(0), np.int64(0)
-    low, left = np.int64(first), np.int64(length)
+def looked_up(table: np.uint64, sums: Integers, place: np.int64) -> tuple[np.int64, np.int64, np.int64]:
+    """Return the entry of a table whose share holds `place`, its share (0: none) and the place within."""
+    end, left = np.int64(table >> HALF), np.int64(table & LOW_HALF)
+    if left == 0 or place >= sums[end - 1]:
+        return np.int64(0), np.int64(0), np.int64(0)
+    first = end - left
+    low = first
     while left > 1:  # without a branch in it that the processor would have to guess
         half = left >> 1
         low += half * (sums[low + half - 1] <= place)
         left -= half
     before = sums[low - 1] if low > first else np.int64(0)
-    return low, sums[low] - before
+    return low, sums[low] - before, place - before
 
 
 # Proof: docs/proofs/rejection.md, lemma 5.
@@ -606,53 +650,51 @@ def looked_up(first: int, length: int, sums: Integers, place: np.int64) -> tuple
 def choose(
     nodes: Nodes,
     i: int,
-    state: int,
+    slot: np.int64,
     states: States,
     scan: Scan,
     found: Floats,
     tables: ShareTables,
     place: np.int64,
-) -> tuple[np.int64, int]:
+) -> tuple[np.int64, np.int64, int]:
     """
     Choose the way whose share holds `place`: write ``scan.u``.
 
     Returns
     -------
-    share
-        Of the way chosen; 0 where no share holds the place; -1 where shares pass 2^63.
+    share, within
+        Of the way chosen, and the place within it; 0 where no share holds the place; -1 where shares pass
+        2^63.
     cost
         Ways visited.
     """
     cost = 1
-    if tables.place[state] == EMPTY and tables.used[0] < len(tables.sums):
-        tables.length[state] += 1
-        if tables.length[state] > 1:
-            work = tabulate(nodes, i, state, states, scan, found, tables)
-            if work < 0:
-                return np.int64(-1), cost
-            cost += work
-    if tables.place[state] != EMPTY:
-        entry, part = looked_up(tables.place[state], tables.length[state], tables.sums, place)
+    if tables.slots[slot, 3] == 0 and tables.used[0] < len(tables.sums):
+        cost += tabulate(nodes, i, slot, states, scan, found, tables)
+        if cost == 0:
+            return np.int64(-1), np.int64(0), 1
+    if tables.slots[slot, 3]:
+        entry, part, within = looked_up(tables.slots[slot, 3], tables.sums, place)
         if part:
             unpack(tables.ways[entry, 0], tables.ways[entry, 1], scan.u)
-        return part, cost
-    value = states.values[state] / nodes.shrink
+        return part, within, cost
+    value = states.values[np.int64(tables.slots[slot, 2])] / nodes.shrink
     total = np.int64(0)
     going = begin(nodes, i, scan) and advance(nodes, i, scan, True)
     while going:
         size = weights_of(nodes, i, scan, states, found)
         for a in range(size):
             if found[a] > 0.0:
-                part = share(found[a], value)
+                part = share(found[a], value, scan.weights[1] * WEIGHTS[scan.h[0], scan.u[0] + a])
                 total += part
                 if total < 0:
-                    return np.int64(-1), cost
+                    return np.int64(-1), np.int64(0), cost
                 if total > place:
                     scan.u[0] += a
-                    return part, cost
+                    return part, place - (total - part), cost
         cost += size
         going = advance(nodes, i, scan, False)
-    return np.int64(0), cost
+    return np.int64(0), np.int64(0), cost
 
 
 # Proof: docs/proofs/rejection.md, lemma 7.
@@ -662,10 +704,10 @@ def subset(rank: np.int64, rows: np.uint64, size: np.int64, taken: np.int64) -> 
     chosen = np.uint64(0)
     if size <= FEW:
         places = SUBSETS[size, taken, rank]
-        while places:
+        for _ in range(FEW):
             lowest = rows & (~rows + ONE)
             rows ^= lowest
-            chosen |= lowest * (places & ONE)
+            chosen |= lowest & (~(places & ONE) + ONE)
             places >>= ONE
         return chosen
     while taken:
@@ -700,9 +742,10 @@ def trials(
     """
     Make trials until a candidate survives all checks (`docs/proofs/rejection.md`, lemma 7).
 
-    A trial reads its words in order: one for the layer, then one for u and one or more for the rows of each
-    column. If its words do not reach, it is given up, and the caller must make it again from its first word,
-    with the same layers: which words a trial has read depends on them.
+    A trial reads its words in order: one for the layer, then one for each column. That word says u and which
+    rows, unless more than `ONE_WORD` columns have this u: then one or more further words say which. If its
+    words do not reach, it is given up, and the caller must make it again from its first word, with the same
+    layers: which words a trial has read depends on them.
 
     Parameters
     ----------
@@ -735,7 +778,7 @@ def trials(
     made, cost = 0, 0
     while True:
         here = start
-        if cost > budget or here + 2 * d + 1 > len(words):
+        if cost > budget or here + d + 1 > len(words):
             return PAUSED, 0, start, made, cost
         made += 1
         place = np.int64(words[here] >> ONE)
@@ -773,21 +816,26 @@ def trials(
                     second |= np.uint64(h) << np.uint64(8 * x - 64)
             start_slot = states.slot_start[i]
             mask = np.uint64(states.slot_start[i + 1] - start_slot - 1)
-            _, state = find(states.slots, start_slot, mask, states.keys, states.start[i], first, second)
-            if state == EMPTY:
+            slot = slot_of(tables.slots, start_slot, mask, first, second)
+            if slot < 0:
                 return IMPOSSIBLE, 0, start, made, cost
             if here == len(words):
                 return OUT_OF_WORDS, 0, start, made - 1, cost
             place = np.int64(words[here] >> ONE)
             here += 1
-            state += states.start[i]
-            if tables.place[state] == EMPTY:
-                part, work = choose(nodes, i, state, states, scan, found, tables, place)
+            table = tables.slots[slot, 3]
+            if table == 0:
+                part, within, work = choose(nodes, i, slot, states, scan, found, tables, place)
             else:
-                entry, part = looked_up(tables.place[state], tables.length[state], tables.sums, place)
+                entry, part, within = looked_up(table, tables.sums, place)
                 work = 1
-                if part:
-                    unpack(tables.ways[entry, 0], tables.ways[entry, 1], scan.u)
+                first, second = tables.ways[entry, 0], tables.ways[entry, 1]
+                for x in range(min(cells, 8)):
+                    scan.u[x] = np.int64(first & CELL_MASK)
+                    first >>= CELL_BITS
+                for x in range(8, cells):
+                    scan.u[x] = np.int64(second & CELL_MASK)
+                    second >>= CELL_BITS
             cost += work + COLUMN_COST
             if part < 0:
                 return IMPOSSIBLE, 0, start, made, cost
@@ -799,14 +847,16 @@ def trials(
                 count *= BINOMIALS[scan.h[x], scan.u[x]]
             shares[position], ways[position] = part, count
             modulus = np.uint64(count)
-            if here < len(words) and words[here] < modulus:  # seldom: spares a division
+            if count <= ONE_WORD:
+                rank = np.uint64(within) % modulus  # the share is a multiple of the count
+            else:
                 excess = (~modulus + ONE) % modulus  # 2^64 modulo the count: as many words are refused
                 while here < len(words) and words[here] < excess:
                     here += 1
-            if here == len(words):
-                return OUT_OF_WORDS, 0, start, made - 1, cost
-            rank = words[here] % modulus
-            here += 1
+                if here == len(words):
+                    return OUT_OF_WORDS, 0, start, made - 1, cost
+                rank = words[here] % modulus
+                here += 1
             column = np.uint64(0)
             for x in range(cells):
                 if scan.u[x] == scan.h[x]:

@@ -16,13 +16,15 @@ from smalldb.rejection.layers import Envelope, Mixture
 from smalldb.rejection.relaxation import Relaxation, Relaxer
 from smalldb.rejection.search import greedy, improve, pair_gains
 from smalldb.rejection.target import Target
-from smalldb.rejection.tree import scattered
+from smalldb.rejection.tree import Tree, scattered
 
 WIDEST = ktree.MOST_PARENTS  # parents of a node
 STEP = Fraction(4, 5)  # nats between thresholds
 TAIL = log(1e-4)  # of the mass, that the last layer may have
 WORTH = log(1e-3)  # of the mass, that a layer must have to be refined
+ROUGH = log(0.2)  # of the largest layer's, while the tree is being chosen
 OVERSHOOT = 1.08  # the threshold that a tree is chosen for, over the mode of the mass at the width below
+GAIN = 0.2  # nats by which another tree must cut the layer that it was chosen for
 SEARCH = 4  # the part of a budget that goes to the choice of a tree: one in so many
 MOST_STATES = 8_000_000  # of all layers: 350 MB
 LAYER = 8 * MOST_STATES  # ways that the count of one layer may visit
@@ -48,6 +50,7 @@ class Builder:
         self._lowest = target.least_score()
         self._layers: list[Relaxation] = []
         self._width, self._tree = 0, scattered(target.attributes)
+        self._settled = True  # no other tree of this width cuts the largest layer by much
         self._refined: set[int] = set()
         self._cover()
 
@@ -55,7 +58,7 @@ class Builder:
     def done(self) -> bool:
         """Nothing is left to refine."""
         widest = min(WIDEST, self._target.attributes - 1)
-        return self._width == widest and self._next() is None
+        return self._width == widest and self._settled and self._next() is None
 
     def mixture(self) -> Mixture:
         """Return the present layers, ready for trials."""
@@ -70,7 +73,7 @@ class Builder:
             tick()
             place = self._next()
             if place is None:
-                self._widen((end - self.spent) // SEARCH)
+                self._choose((end - self.spent) // SEARCH)
                 continue
             old = self._layers[place]
             allowed = min(end - self.spent, LAYER)
@@ -105,20 +108,43 @@ class Builder:
     def _next(self) -> int | None:
         """Return the layer of most mass that was not yet counted with the present tree."""
         masses = self._masses()
-        total = np.logaddexp.reduce(masses)
+        least = np.logaddexp.reduce(masses) + WORTH if self._settled else max(masses) + ROUGH
         open_ = [i for i, layer in enumerate(self._layers) if layer.threshold not in self._refined]
         place = max(open_, key=masses.__getitem__, default=None)
-        return None if place is None or masses[place] < total + WORTH else place
+        return None if place is None or masses[place] < least else place
 
-    def _widen(self, budget: int) -> None:
-        """Choose a wider tree, for the scores at which the candidates seem to be."""
+    def _choose(self, budget: int) -> None:
+        """Choose another tree for the scores at which the candidates seem to be: as wide, or else wider.
+
+        A tree cuts the layers that it was chosen for most, so the mass moves to others. Trees are chosen
+        until one for the largest layer hardly cuts it; then all layers are counted with the last of them.
+        """
         masses = self._masses()
-        mode = max(range(len(self._layers)), key=masses.__getitem__)
-        threshold = floor(self._layers[mode].threshold * OVERSHOOT)
-        self._width += 1
+        mode = self._layers[max(range(len(self._layers)), key=masses.__getitem__)]
+        if self._settled:
+            self._width += 1
+            self._take(self._searched(floor(mode.threshold * OVERSHOOT), budget))
+            self._settled = self._width == 1  # a tree of single edges is hardly worth the search
+            return
+        tree = self._searched(mode.threshold, budget)
+        found = self._relaxer.count(tree, mode.threshold, LAYER)
+        self.spent += LAYER if found is None else found.cost
+        hardly = found is None or found.log_size > mode.log_size - GAIN
+        self._settled = hardly or tree == self._tree
+        if not self._settled:
+            self._take(tree)
+
+    def _searched(self, threshold: int, budget: int) -> Tree:
+        """Return a tree of the present width whose relaxation at a threshold is small."""
         first = greedy(pair_gains(self._relaxer, threshold), self._width)
-        self._tree, spent = improve(self._relaxer, first, self._width, threshold, budget)
+        if self._width == 1:
+            return first
+        tree, spent = improve(self._relaxer, first, self._width, threshold, budget)
         self.spent += spent
+        return tree
+
+    def _take(self, tree: Tree) -> None:
+        self._tree = tree
         self._refined.clear()
 
     def _masses(self) -> list[float]:

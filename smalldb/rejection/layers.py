@@ -75,10 +75,11 @@ class Mixture:
 
     A trial proposes by integer shares out of 2^63: of the layer, and at each node of u. Each share is rounded
     up from the number that it should be, times 1 - 2^-20, so that the shares of a state never exceed 2^63
-    (at most 2^22 of them, whose sum in doubles is off by at most 2^-30); what is left over ends the trial.
-    All products of doubles along a tree together are off by less than 2^-30. So the proposal of layer i has
-    density at least ``unit (Q_i - Q_{i+1})`` at every candidate of R_i, and the coin of `factor` brings it to
-    exactly that, whatever the doubles were (`docs/proofs/rejection.md`, lemmas 3 to 6).
+    (at most 2^22 of them, rounded up by at most 2^20 each; their sum in doubles is off by at most 2^-30);
+    what is left over ends the trial. All products of doubles along a tree together are off by less than
+    2^-30. So the proposal of layer i has density at least ``unit (Q_i - Q_{i+1})`` at every candidate of R_i,
+    and the coin of `factor` brings it to exactly that, whatever the doubles were
+    (`docs/proofs/rejection.md`, lemmas 3 to 6).
 
     Attributes
     ----------
@@ -127,13 +128,6 @@ class Mixture:
         nodes = len(relaxations[0].tree.order) if relaxations else 0
         unit = Fraction(_SHARE, _UNIT) ** (nodes + 1) * _SLACK / total
         states = _joined([relaxation.states for relaxation in relaxations], nodes)
-        tables = ktree.ShareTables(
-            np.full(len(states.keys), ktree.EMPTY, dtype=np.int64),
-            np.zeros(len(states.keys), dtype=np.int64),
-            np.empty(room, dtype=np.int64),
-            np.empty((room, 2), dtype=np.uint64),
-            np.zeros(1, dtype=np.int64),
-        )
         return cls(
             envelope,
             candidates,
@@ -142,7 +136,7 @@ class Mixture:
             _joined([relaxation.nodes for relaxation in relaxations], nodes),
             states,
             _joined(checks, nodes),
-            tables,
+            ktree.share_tables(states, room),
         )
 
     # Proof: docs/proofs/rejection.md, lemma 6.

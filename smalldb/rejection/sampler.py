@@ -17,7 +17,7 @@ from smalldb.rejection.target import Bits, Target, uniform_words
 
 FIRST = 8_000_000  # ways that are visited before the first trial: a second
 BATCH = 5_000_000  # work of one call of the kernel: a fraction of a second
-FEW, MANY = 1 << 8, 1 << 15  # words drawn from the source at first, and at most, at a time
+FEW, MANY = 1 << 8, 1 << 13  # words drawn from the source at first, and at most, at a time
 
 
 class Sampler:
@@ -74,7 +74,7 @@ class Sampler:
             self._tick()
             self.trials += made
             self.work += work
-            if status == ktree.OUT_OF_WORDS or len(words) - start <= 2 * target.attributes:
+            if status == ktree.OUT_OF_WORDS or len(words) - start <= target.attributes:
                 words, start = np.concatenate([words[start:], uniform_words(source, fresh)]), 0
                 fresh = min(2 * fresh, MANY)
             if status == ktree.SURVIVED:
