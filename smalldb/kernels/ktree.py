@@ -42,7 +42,7 @@ OUT_OF_WORDS, PAUSED, SURVIVED, IMPOSSIBLE = range(4)
 EMPTY = -1
 
 STATE_COST = 8  # of a state in ways, so that a budget bounds the memory too
-COLUMN_COST = 3  # of a column of a trial, so that a unit of work takes as long as one of counting
+COLUMN_COST = 1  # of a column of a trial, so that a unit of work takes as long as one of counting
 
 BINOMIALS = np.zeros((MOST_ROWS + 1, MOST_ROWS + 1), dtype=np.int64)
 BINOMIALS[:, 0] = 1
