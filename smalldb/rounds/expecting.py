@@ -1,6 +1,6 @@
 """What error a plan leads one to expect, as total variation distance, from public numbers alone."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from math import pi, sqrt
 
@@ -43,6 +43,26 @@ def in_rounds(universe: Universe, blur: float, concentrated: bool, told: float) 
     widths = zip(map(len, universe.tables), universe.weights, strict=True)
     mean: float = sum(weight * _WIDTHS.get(width, 2.5) for width, weight in widths) / sum(universe.weights)
     return float(min(1.0, pairs * mean))
+
+
+def all_pairs(universe: Universe, blur: float, noise: Mapping[tuple[int, int], float], rows: int) -> float:
+    """
+    Return the mean distance of the workload's tables where all tables of two columns are measured at once.
+
+    Parameters
+    ----------
+    blur
+        The mean distance of columns.
+    noise
+        Of each table of two columns, the variance of a cell.
+    """
+    total = 0.0
+    for table, weight in zip(universe.tables, universe.weights, strict=True):
+        own = blur
+        if len(table) == 2:
+            own = sqrt(noise[table[0], table[1]] * 2 / pi) * universe.size(table) / (2 * rows)
+        total += weight * own * _DEPENDENT / (own + _DEPENDENT)
+    return total / sum(universe.weights)
 
 
 def all_cells(universe: Universe, law: Law, cost: Fraction, rows: int) -> float:
