@@ -15,8 +15,10 @@ from smalldb.rounds.universe import Universe
 MEMORY = 1 << 16  # cells of all tables of the model, beyond those of columns and rules
 CERTIFICATE = Fraction(1, 20)
 SELECTING = Fraction(3, 20)  # of a round
+LARGE = 1 << 10  # cells of a table: larger ones are measured by groups
 COLUMNS = Fraction(1, 8)  # of what is left for them and all their pairs at once
-SURE = 0.8  # of the error of rounds, which all pairs at once are to be below: both are rough
+SURE = 0.8  # of the error of rounds, below which all pairs at once are taken: rounds may find few that depend
+NEAR = 0.02  # an error above which the same holds: columns that hardly depend may be as near to independent
 MOST_ROUNDS = 100  # of up to `MANY_COLUMNS`; twice as many of twice as many
 MANY_PAIRS = 91  # of 14 columns: fewer need fewer rounds
 MANY_COLUMNS = 28  # more need more rounds, so that each is in a table, and tables that reach far
@@ -149,7 +151,7 @@ def plan_rounds(
     plan = min(plans, key=lambda one: one.expected)
     if measurable(universe):
         at_once = _pairs_at_once(universe, pure, epsilon, rows, memory, certificate)
-        if at_once.expected < SURE * plan.expected:
+        if at_once.expected < min(NEAR, SURE * plan.expected):
             plan = at_once
     left = epsilon * (1 - certificate)
     if universe.cells > MOST_CELLS or universe.cells > READING * pure.spread(left):
@@ -189,7 +191,7 @@ def _in_rounds(
     share = Fraction(round(_FINE * _column_share(blur, law.concentrated)), _FINE) if pairs else Fraction(1)
     rounds = _rounds(blur, pairs, len(universe.sizes), law.concentrated)
     each = left * (1 - share) / max(1, rounds)
-    return RoundsPlan(
+    plan = RoundsPlan(
         universe=universe,
         epsilon=epsilon,
         delta=delta,
@@ -203,8 +205,22 @@ def _in_rounds(
         measuring=each * (1 - SELECTING),
         certifying=budget * certificate,
         memory=memory,
-        expected=in_rounds(universe, blur, law.concentrated, rounds / pairs) if pairs else blur,
+        expected=blur,
     )
+    if not pairs:
+        return plan
+    noise = _pair_by_pair(plan)
+    return replace(plan, expected=in_rounds(universe, blur, law.concentrated, rounds / pairs, noise))
+
+
+def _pair_by_pair(plan: RoundsPlan) -> list[float]:
+    """Return by how much noise puts each table of two columns off, were all selected and measured alike."""
+    sizes = [min(plan.universe.size(pair), LARGE) for pair in pairs_of(plan.universe)]
+    costs = [plan.cost_of(size) for size in sizes]
+    budget = plan.rounds * (plan.selecting + plan.measuring)
+    times = budget / sum((cost + plan.selecting for cost in costs), Fraction(0))
+    noise = [plan.law.size(times * cost) for cost in costs]
+    return [one * size / (2 * plan.rows) for one, size in zip(noise, sizes, strict=True)]
 
 
 def _pairs_at_once(
