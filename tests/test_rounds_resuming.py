@@ -30,6 +30,7 @@ CASES = {
     "at once": (Domain([f"a{i}" for i in range(21)]), {}),
     "gaussian": (WIDE, {"delta": "1e-9"}),
     "add-remove": (WIDE, {"neighbours": "add-remove", "n_max": 900}),
+    "pairs": (Domain([Column(f"a{i}", 3) for i in range(13)]), {"epsilon": "20"}),
     "certified at once": (Domain([f"a{i}" for i in range(24)]), {"epsilon": "0.1"}),
 }
 

@@ -1,6 +1,6 @@
 """What error a plan leads one to expect, as total variation distance, from public numbers alone."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from math import pi, sqrt
 
@@ -15,6 +15,7 @@ _MANY = 0.8  # under rho, many tables lose less than the columns alone tell
 _LEVEL, _BLUR, _POWER = 0.053, 0.0041, 0.36  # fitted to tables of 8 to 21 columns
 _TOLD = 15  # tables of two columns of which a round says something
 _NEAR = 20  # columns; of more, a table says less of the others
+_EACH = {False: 1.5, True: 1.2}  # times the noise of all tables of two columns, where rounds reach them all
 _UNSEEN = 0.12  # about what tables are off of which rounds say nothing
 
 
@@ -25,7 +26,9 @@ def columns_alone(universe: Universe, law: Law, costs: Sequence[Fraction], rows:
     return noise / (2 * rows * len(sizes))
 
 
-def in_rounds(universe: Universe, blur: float, concentrated: bool, told: float) -> float:
+def in_rounds(
+    universe: Universe, blur: float, concentrated: bool, told: float, each: Sequence[float]
+) -> float:
     """
     Return the mean distance of the workload's tables after rounds.
 
@@ -37,12 +40,35 @@ def in_rounds(universe: Universe, blur: float, concentrated: bool, told: float) 
         Whether costs are parts of a rho.
     told
         The number of rounds for each table of two columns.
+    each
+        By how much noise alone puts each of these tables off, if all are measured.
     """
     pairs = _LEVEL * (blur / _BLUR) ** _POWER * (_MANY if concentrated else 1)
     pairs += _UNSEEN * max(0.0, 1 - _TOLD * told * min(1.0, _NEAR / len(universe.sizes)))
+    pairs = min(pairs, _EACH[concentrated] * sum(each) / len(each))
     widths = zip(map(len, universe.tables), universe.weights, strict=True)
     mean: float = sum(weight * _WIDTHS.get(width, 2.5) for width, weight in widths) / sum(universe.weights)
     return float(min(1.0, pairs * mean))
+
+
+def all_pairs(universe: Universe, blur: float, noise: Mapping[tuple[int, int], float], rows: int) -> float:
+    """
+    Return the mean distance of the workload's tables where all tables of two columns are measured at once.
+
+    Parameters
+    ----------
+    blur
+        The mean distance of columns.
+    noise
+        Of each table of two columns, the variance of a cell.
+    """
+    total = 0.0
+    for table, weight in zip(universe.tables, universe.weights, strict=True):
+        own = blur
+        if len(table) == 2:
+            own = sqrt(noise[table[0], table[1]] * 2 / pi) * universe.size(table) / (2 * rows)
+        total += weight * _shrunk(own)
+    return total / sum(universe.weights)
 
 
 def all_cells(universe: Universe, law: Law, cost: Fraction, rows: int) -> float:
@@ -52,5 +78,10 @@ def all_cells(universe: Universe, law: Law, cost: Fraction, rows: int) -> float:
     for table, weight in zip(universe.tables, universe.weights, strict=True):
         # a cell of a table is a sum of cells / size of them, each with its own noise
         blur = deviation * sqrt(universe.size(table)) / (2 * rows)
-        total += weight * blur * _DEPENDENT / (blur + _DEPENDENT)
+        total += weight * _shrunk(blur)
     return total / weights
+
+
+def _shrunk(blur: float) -> float:
+    """Return what is left of noise where the model shrinks a table towards independent columns."""
+    return blur * _DEPENDENT / (blur + _DEPENDENT)

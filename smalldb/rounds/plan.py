@@ -7,13 +7,18 @@ from math import isqrt
 
 from smalldb.accounting.concentrated import rho_of
 from smalldb.rounds.cells import MOST_CELLS
-from smalldb.rounds.expecting import all_cells, columns_alone, in_rounds
+from smalldb.rounds.expecting import all_cells, all_pairs, columns_alone, in_rounds
 from smalldb.rounds.measuring import Law
+from smalldb.rounds.pairs import measurable, pairs_of, variance
 from smalldb.rounds.universe import Universe
 
 MEMORY = 1 << 16  # cells of all tables of the model, beyond those of columns and rules
 CERTIFICATE = Fraction(1, 20)
 SELECTING = Fraction(3, 20)  # of a round
+LARGE = 1 << 10  # cells of a table: larger ones are measured by groups
+COLUMNS = Fraction(1, 8)  # of what is left for them and all their pairs at once
+SURE = 0.8  # of the error of rounds, below which all pairs at once are taken: rounds may find few that depend
+NEAR = 0.02  # an error above which the same holds: columns that hardly depend may be as near to independent
 MOST_ROUNDS = 100  # of up to `MANY_COLUMNS`; twice as many of twice as many
 MANY_PAIRS = 91  # of 14 columns: fewer need fewer rounds
 MANY_COLUMNS = 28  # more need more rounds, so that each is in a table, and tables that reach far
@@ -42,6 +47,8 @@ class RoundsPlan:
         The cost of each column.
     cells
         The cost of all cells of the universe at once; above 0, there are neither columns nor rounds.
+    pairs
+        The cost of all tables of two columns at once; above 0, there are no rounds.
     rounds
         How many tables of 64 cells can be selected and measured; fewer large ones, more small ones.
     selecting, measuring
@@ -61,6 +68,7 @@ class RoundsPlan:
     rows: int
     columns: tuple[Fraction, ...]
     cells: Fraction
+    pairs: Fraction
     rounds: int
     selecting: Fraction
     measuring: Fraction
@@ -83,8 +91,9 @@ class RoundsPlan:
         where = self.universe
         rules = [part for columns, allowed in where.rules for part in (columns, allowed)]
         fields = (where.sizes, where.ordered, where.tables, where.weights, *rules)
-        costs = (self.columns, self.cells, self.rounds, self.selecting, self.measuring, self.certifying)
-        return (*fields, self.epsilon, self.delta, self.law, self.rows, *costs, self.memory)
+        costs = (self.columns, self.cells, self.pairs, self.rounds, self.selecting, self.measuring)
+        spent = (self.epsilon, self.delta, self.law, *costs, self.certifying)
+        return (*fields, *spent, self.rows, self.memory)
 
     # Proof: docs/proofs/rounds.md, lemma 6.
     @property
@@ -101,9 +110,8 @@ class RoundsPlan:
     @property
     def cost(self) -> Fraction:
         """What all steps cost together, exactly: never more than the budget."""
-        return sum(self.columns, self.certifying + self.cells) + self.rounds * (
-            self.selecting + self.measuring
-        )
+        at_once = self.certifying + self.cells + self.pairs
+        return sum(self.columns, at_once) + self.rounds * (self.selecting + self.measuring)
 
 
 # Proof: docs/proofs/rounds.md, lemma 8.
@@ -141,6 +149,10 @@ def plan_rounds(
         law, rho = Law(concentrated=True, replaced=replaced), rho_of(epsilon, delta)
         plans.append(_in_rounds(universe, law, epsilon, delta, rho, rows, memory, certificate))
     plan = min(plans, key=lambda one: one.expected)
+    if measurable(universe):
+        at_once = _pairs_at_once(universe, pure, epsilon, rows, memory, certificate)
+        if at_once.expected < min(NEAR, SURE * plan.expected):
+            plan = at_once
     left = epsilon * (1 - certificate)
     if universe.cells > MOST_CELLS or universe.cells > READING * pure.spread(left):
         return plan
@@ -154,6 +166,7 @@ def plan_rounds(
         law=pure,
         columns=(),
         cells=left,
+        pairs=Fraction(0),
         rounds=0,
         certifying=epsilon * certificate,
         expected=error,
@@ -178,7 +191,7 @@ def _in_rounds(
     share = Fraction(round(_FINE * _column_share(blur, law.concentrated)), _FINE) if pairs else Fraction(1)
     rounds = _rounds(blur, pairs, len(universe.sizes), law.concentrated)
     each = left * (1 - share) / max(1, rounds)
-    return RoundsPlan(
+    plan = RoundsPlan(
         universe=universe,
         epsilon=epsilon,
         delta=delta,
@@ -186,12 +199,54 @@ def _in_rounds(
         rows=rows,
         columns=tuple(left * share * part / sum(parts) for part in parts),
         cells=Fraction(0),
+        pairs=Fraction(0),
         rounds=rounds,
         selecting=each * SELECTING,
         measuring=each * (1 - SELECTING),
         certifying=budget * certificate,
         memory=memory,
-        expected=in_rounds(universe, blur, law.concentrated, rounds / pairs) if pairs else blur,
+        expected=blur,
+    )
+    if not pairs:
+        return plan
+    noise = _pair_by_pair(plan)
+    return replace(plan, expected=in_rounds(universe, blur, law.concentrated, rounds / pairs, noise))
+
+
+def _pair_by_pair(plan: RoundsPlan) -> list[float]:
+    """Return by how much noise puts each table of two columns off, were all selected and measured alike."""
+    sizes = [min(plan.universe.size(pair), LARGE) for pair in pairs_of(plan.universe)]
+    costs = [plan.cost_of(size) for size in sizes]
+    budget = plan.rounds * (plan.selecting + plan.measuring)
+    times = budget / sum((cost + plan.selecting for cost in costs), Fraction(0))
+    noise = [plan.law.size(times * cost) for cost in costs]
+    return [one * size / (2 * plan.rows) for one, size in zip(noise, sizes, strict=True)]
+
+
+def _pairs_at_once(
+    universe: Universe, law: Law, epsilon: Fraction, rows: int, memory: int, certificate: Fraction
+) -> RoundsPlan:
+    """Return the plan that measures columns, then all tables of two columns at once."""
+    left = epsilon * (1 - certificate)
+    parts = [round(k ** (1 / 2) * _FINE) for k in universe.sizes]
+    columns = tuple(left * COLUMNS * part / sum(parts) for part in parts)
+    paid = left * (1 - COLUMNS)
+    noise = {pair: variance(universe, pair, paid, law.replaced) for pair in pairs_of(universe)}
+    return RoundsPlan(
+        universe=universe,
+        epsilon=epsilon,
+        delta=None,
+        law=law,
+        rows=rows,
+        columns=columns,
+        cells=Fraction(0),
+        pairs=paid,
+        rounds=0,
+        selecting=Fraction(0),
+        measuring=Fraction(0),
+        certifying=epsilon * certificate,
+        memory=memory,
+        expected=all_pairs(universe, columns_alone(universe, law, columns, rows), noise, rows),
     )
 
 

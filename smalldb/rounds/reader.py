@@ -81,7 +81,8 @@ class Reader:
 
     def fit(self, tables: list[Measured], start: tuple[Floats, ...], last: bool = False) -> Model:
         """Fit the model to all that was released; the last one of a release to the end."""
-        masses = reconciled(self.read, self.columns, self.groupings, tables, self.total)
+        told = [] if self.plan.pairs else tables  # margins of pairs at once are those of `read`
+        masses = reconciled(self.read, self.columns, self.groupings, told, self.total)
         sweeps = LAST_SWEEPS if last else SWEEPS
         return fitted(self.groupings, masses, tables, self.fixed, self.total, start, sweeps, 0)
 

@@ -20,6 +20,7 @@ from smalldb.rounds.journal import Journal
 from smalldb.rounds.junction import Scope
 from smalldb.rounds.measuring import Measured, measure
 from smalldb.rounds.modelling import Model
+from smalldb.rounds.pairs import dependence, measure_pairs, read_pairs, sums_of_products
 from smalldb.rounds.plan import MANY_COLUMNS, RoundsPlan
 from smalldb.rounds.reaching import reaching_weights
 from smalldb.rounds.reader import Reader
@@ -45,7 +46,8 @@ class History:
     columns
         Every column at all its places.
     tables
-        The selected tables that the model has, one a round; or the table of all cells.
+        The selected tables that the model has, one a round; or the table of all cells; or those of pairs
+        that were measured at once.
     beside
         The selected tables that it has no room for: rows are moved to them.
     again
@@ -116,14 +118,16 @@ def release_rounds(
     journal = source if isinstance(source, Journal) else Journal(source)
     if plan.cells:
         found = _in_cells(plan, rows, journal, progress)
+    elif plan.pairs:
+        found = _in_pairs(plan, rows, journal, progress, executor)
     else:
         found = _in_rounds(plan, rows, journal, progress, executor)
     wanted = min(found.total, plan.most_rows) if count is None else count
     made = found.rows(wanted, journal.step(lambda coins: coins.bits(64)))
     steps = found.history
-    selections = 0 if plan.cells else len(steps.tables) + len(steps.beside)
+    selections = len(steps.tables) + len(steps.beside) if plan.rounds else 0
     measured = (*steps.columns, *steps.tables, *steps.beside, *steps.again)
-    paid = sum((part.cost for part in measured), Fraction(0)) + selections * plan.selecting
+    paid = sum((part.cost for part in measured), plan.pairs) + selections * plan.selecting
     places = made[:, uniform_permutation(wanted, journal.source)].T
     return Outcome(steps, found.total, found.model, places, paid)
 
@@ -168,6 +172,35 @@ def _in_cells(plan: RoundsPlan, rows: PrivateRows, journal: Journal, progress: P
     if progress is not None:
         progress(PROGRESS, PROGRESS)
     return Found(History((), (measured,)), total, model, model.rows)
+
+
+# Proof: docs/proofs/rounds.md, lemma 12.
+def _in_pairs(
+    plan: RoundsPlan,
+    rows: PrivateRows,
+    journal: Journal,
+    progress: Progress | None,
+    executor: Executor | None,
+) -> Found:
+    """Measure every column, and all tables of two columns at once; the most dependent ones make the model."""
+    universe, n = plan.universe, plan.rows if plan.law.replaced else None
+    columns = _columns(plan, rows, journal, Fraction(1))
+    reader = Reader.of(plan, columns)
+
+    def draw(coins: BitSource) -> Integers:
+        sums = counted(rows, partial(sums_of_products, universe), executor)
+        return measure_pairs(universe, sums, n, plan.pairs, coins)
+
+    values = journal.step(draw, lambda released: released.tolist(), partial(np.array, dtype=np.int64))
+    read = read_pairs(universe, values, n, plan.pairs, reader.read, reader.groupings, reader.total)
+    tables, beside = list[Measured](), list[Measured]()
+    for table in sorted(read, key=dependence, reverse=True):
+        (tables if reader.fits(tables, table.scope) else beside).append(table)
+    model = reader.fit(tables, (), last=True)
+    if progress is not None:
+        progress(PROGRESS, PROGRESS)
+    history = History(columns, tuple(tables), tuple(beside))
+    return Found(history, reader.total, model, partial(reader.rows, model, beside))
 
 
 # Proof: docs/proofs/rounds.md, lemma 6.
