@@ -21,6 +21,7 @@ import smalldb
 from queries import Marginals
 from smalldb.cli import WELCOME, main
 from smalldb.releasing.record import record_schema
+from smalldb.schema.writing import NAMED
 
 pytestmark = pytest.mark.slow
 
@@ -211,7 +212,7 @@ BAD = [
     (["bare_data.csv"], "must hold column names, not data"),
     (["data.csv", "--candidates", "tuple"], "invalid choice: 'tuple'; did you mean 'tuples'?"),
     (["data.csv", "--mechanism", "answer"], "invalid choice: 'answer'; did you mean 'answers'?"),
-    (["data.csv", "-o", "out.json"], "written as .csv, .jsonl or .parquet, not 'out.json'"),
+    (["data.csv", "-o", "out.json"], f"written as {NAMED}, not 'out.json'"),
     (["data.csv", "--confidential"], "--confidential needs --report"),
     (["data.csv", "--report", "page.txt"], "its name must end in .html, not 'page.txt'"),
     (["data.csv", "--counts", "a"], "--counts needs --schema"),

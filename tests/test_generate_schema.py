@@ -7,6 +7,8 @@ import pandas as pd
 import pytest
 from calling import called
 
+from smalldb.schema.writing import NAMED
+
 SCHEMA = """
 queries = "marginals:1"
 ignore = ["id"]
@@ -152,7 +154,7 @@ BAD = [
     (["people.csv", "--columns", "age"], "--columns is for tables without --schema"),
     (["people.csv", "--valid", "smoker"], "--valid is for tables without --schema"),
     (["people.csv", "--spelling", "0/1"], "--spelling is for tables without --schema"),
-    (["people.csv", "-o", "people.toml"], "written as .csv, .jsonl or .parquet"),
+    (["people.csv", "-o", "people.toml"], f"written as {NAMED}"),
     (["people.csv", "--record", "people.toml"], "an output would replace an input"),
     (["people.csv", "--record", "people.csv"], "an output would replace an input"),
     (["people.csv", "--counts", "times"], "the table has no column 'times'"),

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from queries import (
     Conjunctions,
+    DecisionLists,
     Disjunctions,
     Domain,
     Halfspaces,
@@ -95,6 +96,7 @@ def classes(draw):
         Thresholds(),
         Intervals(),
         Halfspaces(),
+        DecisionLists(),
         Predicates(["a & ~`b; c + d`", "e"]),
     ]
     return draw(st.sampled_from(found))

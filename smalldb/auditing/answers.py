@@ -4,6 +4,7 @@ from fractions import Fraction
 
 from queries import Rows, Workload
 from smalldb.answers import AnswersPlan, loss
+from smalldb.answers.laws import AUDITED
 from smalldb.answers.measuring import counts
 from smalldb.answers.shares import alternatives
 from smalldb.auditing.databases import check_budget, databases, neighbours_of
@@ -57,7 +58,8 @@ def _plan(
     if method is not None:
         plans = [plan for plan in plans if plan.method == method]
     if not plans:
-        raise ValueError("method must be 'cube' or 'cells' for an audit of these answers")
+        names = " or ".join(map(repr, AUDITED))
+        raise ValueError(f"method must be {names} for an audit of these answers")
     plan = min(plans, key=lambda plan: plan.expected_error)
     for part in plan.parts:
         if part.unaudited is not None:

@@ -5,6 +5,7 @@ import os
 import sys
 from typing import Any
 
+from smalldb.answers.laws import AUDITED
 from smalldb.auditing import Accuracy, Audit, accuracy, audit, profile
 from smalldb.commands.options import Commands, add_formats, add_universe, universe, whole_number
 from smalldb.exact.numbers import float_above
@@ -39,9 +40,9 @@ def add(commands: Commands) -> None:
     )
     command.add_argument(
         "--method",
-        choices=("exponential", "permute-and-flip", "noisy-max", "top-k", "cube", "cells"),
-        help="of a selection: exponential (default), permute-and-flip, noisy-max or top-k; of answers: cube "
-        "or cells, instead of what a release would measure",
+        choices=("exponential", "permute-and-flip", "noisy-max", "top-k", *AUDITED),
+        help="of a selection: exponential (default), permute-and-flip, noisy-max or top-k; of answers: "
+        f"{' or '.join(AUDITED)}, instead of what a release would measure",
     )
     command.add_argument("--k", type=whole_number, metavar="K", help="how many are selected by top-k")
     command.add_argument("--neighbours", metavar="RELATION", help="replace-one or add-remove (default: both)")

@@ -7,6 +7,7 @@ from smalldb.answers.laws.safeguard import Safeguard
 from smalldb.answers.laws.wishart import Wishart
 from smalldb.answers.parts import Part
 
-__all__ = ["LAWS", "Cells", "Cube", "Gaussian", "Safeguard", "Wishart"]
+__all__ = ["AUDITED", "LAWS", "Cells", "Cube", "Gaussian", "Safeguard", "Wishart"]
 
 LAWS: tuple[type[Part], ...] = (Cube, Wishart, Cells, Gaussian, Safeguard)
+AUDITED = tuple(law.law for law in LAWS if law.unaudited is None)  # whose loss can be computed
