@@ -89,8 +89,13 @@ def _lists(d: int) -> dict[int, tuple[tuple[int, ...], str]]:
 
 def _table(table: int, asked: tuple[int, ...], d: int) -> tuple[int, ...]:
     """Return the answers by the settings of the attributes asked, the others 0."""
-    answers = []
-    for setting in range(1 << len(asked)):
-        bits = (setting >> (len(asked) - 1 - k) & 1 for k in range(len(asked)))
-        answers.append(table >> sum(bit << (d - 1 - i) for bit, i in zip(bits, asked, strict=True)) & 1)
-    return tuple(answers)
+    return tuple(table >> cell & 1 for cell in _settings(asked, d))
+
+
+@lru_cache(maxsize=1 << MOST_ATTRIBUTES)
+def _settings(asked: tuple[int, ...], d: int) -> tuple[int, ...]:
+    """Return the cells of the settings of some attributes, the others 0."""
+    cells = [0]
+    for i in asked:
+        cells = [cell | bit << (d - 1 - i) for cell in cells for bit in (0, 1)]
+    return tuple(cells)

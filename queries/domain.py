@@ -106,6 +106,9 @@ class Domain:
         if valid is not None and _leaves_nothing(self):
             raise ValueError("valid leaves no cell: no row could exist")
 
+    def __hash__(self) -> int:
+        return hash((self.sizes, self.valid))  # columns are large: they are compared where these agree
+
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the columns."""

@@ -125,22 +125,22 @@ def _holds(dtype: Any, column: Column) -> bool:
 def _labelled(series: pd.Series, column: Column) -> npt.NDArray[np.integer]:
     labels = pd.Index(column.labels, dtype=object)
     if isinstance(series.dtype, pd.CategoricalDtype):
-        spelled = pd.Index([_spelled(value) for value in series.cat.categories], dtype=object)
+        spelled = pd.Index([spell(value) for value in series.cat.categories], dtype=object)
         place_of = labels.get_indexer(spelled)
         places: npt.NDArray[np.integer] = place_of[series.cat.codes.to_numpy()]
         return places
     values = series
     if series.dtype == object and {*map(type, series.tolist())} != {str}:
         # equal objects of several types, such as True and 1, are spelled apart: each by itself
-        values = pd.Series([_spelled(value) for value in series.tolist()], dtype=object)
+        values = pd.Series([spell(value) for value in series.tolist()], dtype=object)
     codes, distinct = pd.factorize(values)
-    spelled = pd.Index([_spelled(value) for value in distinct], dtype=object)
+    spelled = pd.Index([spell(value) for value in distinct], dtype=object)
     found: npt.NDArray[np.integer] = labels.get_indexer(spelled)
     return found[codes] if len(found) else np.zeros(0, dtype=np.int64)
 
 
-def _spelled(value: object) -> str:
-    """Spell a value of a list of numbers: a whole float, which may stand beside others, as an integer."""
+def spell(value: object) -> str:
+    """Spell a value as a CSV file does; a whole float, which may stand beside gaps, as an integer."""
     if isinstance(value, float | np.floating) and float(value).is_integer() and abs(float(value)) < 1 << 53:
         return str(int(value))
     return str(value)

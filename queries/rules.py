@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import lru_cache, reduce
 from itertools import combinations
 from math import prod
 from typing import Any
@@ -158,17 +158,24 @@ def closure(rules: Sequence[Rule], sizes: Sequence[int]) -> tuple[Rule, ...]:
 
 def _meeting(rules: Sequence[Rule], keep: tuple[int, ...]) -> Sequence[Rule]:
     """Return the rules that say something of the columns `keep`, alone or through rules between."""
-    of_column: dict[int, list[int]] = {}
-    for i, rule in enumerate(rules):
-        for c in rule.columns:
-            of_column.setdefault(c, []).append(i)
+    of_column = _by_column(tuple(rules))
     met, open_ = set[int](), [*keep]
     while open_:
-        for i in of_column.pop(open_.pop(), ()):
+        for i in of_column.get(open_.pop(), ()):
             if i not in met:
                 met.add(i)
                 open_ += rules[i].columns
     return [rules[i] for i in sorted(met)]
+
+
+@lru_cache(maxsize=32)
+def _by_column(rules: tuple[Rule, ...]) -> dict[int, list[int]]:
+    """Return the rules of each column, by their places."""
+    found: dict[int, list[int]] = {}
+    for i, rule in enumerate(rules):
+        for c in rule.columns:
+            found.setdefault(c, []).append(i)
+    return found
 
 
 def _order(rules: Sequence[Rule], sizes: Sequence[int], keep: tuple[int, ...]) -> tuple[list[int], int]:

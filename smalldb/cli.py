@@ -6,6 +6,7 @@ import sys
 import warnings
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import cache
 from traceback import walk_tb
 from typing import TYPE_CHECKING, NoReturn
 
@@ -29,6 +30,7 @@ All commands: smalldb help. One of them: smalldb help generate
 """
 
 
+@cache
 def parser() -> "Parser":
     """Build the parser of all commands; these are imported here, where Ctrl-C is taken care of already."""
     from smalldb.commands import account, audit, bounds, census, evaluate, generate, ledger, plan, schema

@@ -1,21 +1,38 @@
 """What tests of margins share: every string of bits is walked, so that a lost margin is seen, not sampled."""
 
 from collections import Counter
+from contextlib import suppress
 from fractions import Fraction
 
-from smalldb.exact.bits import OutOfBits, ScriptedBits
+from smalldb.exact.bits import OutOfBits
+
+
+class Walk:
+    """The bits of a script, then zeros up to a depth; what has a one in place of such a zero is left open."""
+
+    private = False
+
+    def __init__(self, script, depth, open_scripts):
+        self.script, self._depth, self._open, self._read = script, depth, open_scripts, 0
+
+    def bits(self, count):
+        end = self._read + count
+        if end > self._depth:
+            raise OutOfBits
+        while len(self.script) < end:
+            self._open.append(self.script + "1")
+            self.script += "0"
+        drawn, self._read = self.script[self._read : end], end
+        return int(drawn or "0", 2)
 
 
 def outcomes(draw, depth):
     """The probability of each outcome that scripts of up to `depth` bits decide."""
     found, open_scripts = Counter(), [""]
     while open_scripts:
-        script = open_scripts.pop()
-        try:
-            found[draw(ScriptedBits(script))] += Fraction(1, 1 << len(script))
-        except OutOfBits:
-            if len(script) < depth:
-                open_scripts += [script + "0", script + "1"]
+        source = Walk(open_scripts.pop(), depth, open_scripts)
+        with suppress(OutOfBits):
+            found[draw(source)] += Fraction(1, 1 << len(source.script))
     return found
 
 

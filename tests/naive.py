@@ -3,6 +3,9 @@
 from collections import Counter
 from fractions import Fraction
 from itertools import combinations_with_replacement, product
+from math import floor
+
+ONE = 1 << 400  # the unit of fixed points
 
 
 def multisets(cells, rows):
@@ -66,13 +69,14 @@ def exp_minus(r):
     r, halvings = Fraction(r), 0
     while r > 1:
         r, halvings = r / 2, halvings + 1
-    term = total = Fraction(1)
+    r = floor(r * ONE)
+    term = total = ONE
     for i in range(1, 60):
-        term = term * -r / i
+        term = term * -r // (i * ONE)
         total += term
     for _ in range(halvings):
-        total = Fraction(int(total * total * (1 << 400)), 1 << 400)
-    return total
+        total = total * total // ONE
+    return Fraction(total, ONE)
 
 
 def split(block, width, longest):

@@ -8,18 +8,18 @@ import subprocess
 from fractions import Fraction
 from pathlib import Path
 
-import jsonschema
 import numpy as np
 import pandas as pd
 import pytest
 from calling import called
+from records import check_record
 from test_page import Outline, of_columns, opened
 
 import smalldb
 from queries import Column, Domain, Marginals
 from smalldb.accounting import compose_records
 from smalldb.releasing.ledger import Account, Ledger
-from smalldb.releasing.record import make_record, record_schema
+from smalldb.releasing.record import make_record
 from smalldb.reporting.page import About, page
 from smalldb.reporting.page.gain import beliefs_picture, guesses_picture
 
@@ -56,7 +56,7 @@ def test_epsilon_covers_all_rows_of_a_person():
         assert plans[0].bounded_range == 3 * plans[1].bounded_range
         assert plans[0].privacy == 3 * plans[1].privacy
     for made in (one, three):
-        jsonschema.validate(made.record, record_schema())
+        check_record(made.record)
     with pytest.raises(ValueError, match="leave out delta"):
         release(rows_per_person=2, delta="1e-9")
     with pytest.raises(ValueError, match="rows_per_person must be a whole number"):
@@ -87,7 +87,7 @@ def test_a_large_epsilon_is_warned_of_in_record_page_and_account(
     epsilon, warned, tmp_path, monkeypatch, capfd
 ):
     made = release(epsilon=epsilon)
-    jsonschema.validate(made.record, record_schema())
+    check_record(made.record)
     assert ("warning" in made.record) is warned
     assert ("Warning: epsilon is above 10" in page(made)) is warned
     monkeypatch.chdir(tmp_path)

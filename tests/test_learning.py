@@ -7,10 +7,10 @@ from fractions import Fraction
 from itertools import product
 from math import ceil, exp, log
 
-import jsonschema
 import pandas as pd
 import pytest
 from calling import called
+from records import check_record
 
 import smalldb
 from smalldb.exact.bits import SeededBits
@@ -19,7 +19,6 @@ from smalldb.releasing import learning
 from smalldb.releasing.evaluation import evaluate
 from smalldb.releasing.learning import frequent, quantiles, threshold
 from smalldb.releasing.ledger import Ledger
-from smalldb.releasing.record import record_schema
 from smalldb.schema import Cuts, Schema, parse_schema, read_schema
 from smalldb.schema.learned import OpenSchema
 
@@ -138,7 +137,7 @@ def test_a_release_says_what_was_learned_and_adds_up(neighbours):
         {"column": "town", "what": "values", "epsilon": "0.2", "delta": "0.0000001"},
         {"column": "pay", "what": "cuts", "epsilon": "0.4", "delta": None},
     ]
-    jsonschema.validate(made.record, record_schema())
+    check_record(made.record)
     assert made.plan.request.epsilon == Fraction(14, 10)
     assert made.record["privacy"]["epsilon"] == made.record["epsilon"] == "2"
     assert Fraction(made.record["privacy"]["delta"]) <= Fraction(1, 10**6)

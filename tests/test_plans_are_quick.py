@@ -155,7 +155,11 @@ def test_rules_that_meet_are_counted_before_they_are_enforced():
     assert took(chain, "marginals:2", n=1000, epsilon=1) < 1
     with pytest.raises(ValueError, match=r"20101 sets of columns in 1515000 steps, more than 100000: use"):
         smalldb.plan(chain, "marginals:2", n=1000, epsilon=1)
-    apart = flags(200, [f"~(x{i} & x{i + 1})" for i in range(0, 200, 2)])  # as many, of which no two meet
+
+
+@pytest.mark.slow
+def test_as_many_rules_of_which_no_two_meet_are_enforced():
+    apart = flags(200, [f"~(x{i} & x{i + 1})" for i in range(0, 200, 2)])
     assert Marginals(2).workload(apart).size
 
 

@@ -16,6 +16,8 @@ ROWS = [
 ]
 DOCUMENTS = 5
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def names():

@@ -236,11 +236,7 @@ def profile(
     >>> round(found.total_variation(), 4), found.delta(1), round(found.tradeoff("0.05"), 4)
     (0.2448, 0.0, 0.8907)
     """
-    workload, exact, relation = (
-        workload_of(queries, domain),
-        positive(epsilon, "epsilon"),
-        relation_of(neighbours),
-    )
+    workload, exact = workload_of(queries, domain), positive(epsilon, "epsilon")
     if not EPSILONS[0] <= exact <= EPSILONS[1]:
         raise ValueError("epsilon must be from 1e-20 to 1e9 for an audit")
     n, rows, relation = whole(n, "n"), whole(rows, "rows"), relation_of(neighbours)

@@ -298,13 +298,14 @@ def count_candidates(
     """Do the census of checked arguments."""
     if too_large(table.n, rows, workload.denominator):
         raise ValueError("rows of the data x rows x common denominator of the queries reach 2^62")
-    scores = Scores.build(workload.matrix(), workload.answers(table), table.n, rows)
-    counted: Engine
     if engine == "enumeration":
         if candidates != "multisets":
             raise ValueError("the enumeration counts multisets only: tuples need engine 'dynamic'")
-        if multisets.count(len(scores.cells), rows) >= MAX_SCORE:
+        if multisets.count(workload.domain.size, rows) >= MAX_SCORE:
             raise ValueError("the enumeration counts up to 2^62 candidates")
+    scores = Scores.build(workload.matrix(), workload.answers(table), table.n, rows)
+    counted: Engine
+    if engine == "enumeration":
         counted = enumerate_scores(
             scores,
             threads=threads,

@@ -34,12 +34,16 @@ class Real:
         return cls(down.divide(above, below), up.divide(above, below), digits)
 
     def __add__(self, other: "Operand") -> "Real":
-        return self._corners(Context.add, other)
+        other = Real.of(other, self.digits)
+        down, up = _contexts(self.digits)
+        return Real(down.add(self.low, other.low), up.add(self.high, other.high), self.digits)
 
     __radd__ = __add__
 
     def __sub__(self, other: "Operand") -> "Real":
-        return self._corners(Context.subtract, other)
+        other = Real.of(other, self.digits)
+        down, up = _contexts(self.digits)
+        return Real(down.subtract(self.low, other.high), up.subtract(self.high, other.low), self.digits)
 
     def __rsub__(self, other: Fraction | int) -> "Real":
         return Real.of(other, self.digits) - self

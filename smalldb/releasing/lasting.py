@@ -60,6 +60,8 @@ def running_of(
         for name, given in (("executor", executor), ("checkpoint", checkpoint)):
             if given is not None:
                 raise ValueError(f"{name} is for rounds: {plan.mechanism} take none")
+    if ledger is None and checkpoint is None:
+        return Running(progress=progress, executor=executor)
     record = make_record(plan, private=private)
     if ledger is not None and not private:
         raise ValueError("a ledger is for private releases: what a seed makes is not private at any epsilon")

@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from queries.encoding import spell
 from smalldb.schema.pieces import Fields
 
 
@@ -18,11 +19,7 @@ def as_field(value: object, decimal: str = ".") -> str:
     >>> as_field(np.float64(3.0)), as_field(np.float32(0.1)), as_field(" a "), as_field(1.5, ",")
     ('3', '0.1', 'a', '1,5')
     """
-    if isinstance(value, str):
-        return value.strip()
-    if isinstance(value, float | np.floating) and float(value).is_integer() and abs(float(value)) < 1 << 53:
-        return str(int(value))
-    return str(value).replace(".", decimal)
+    return value.strip() if isinstance(value, str) else spell(value).replace(".", decimal)
 
 
 def spelled(fields: Fields, decimal: str = ".") -> tuple[npt.NDArray[np.intp], list[str]] | None:
