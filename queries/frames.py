@@ -2,7 +2,7 @@
 
 from contextlib import suppress
 from os import PathLike
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -21,7 +21,7 @@ def as_frame(table: object) -> pd.DataFrame:
             case "pyarrow":
                 found = from_arrow(table)
             case "polars":
-                found = from_arrow(table.to_arrow())
+                found = from_arrow(cast(Any, table).to_arrow())
             case _:
                 found = table.to_pandas()
     if not isinstance(found, pd.DataFrame):

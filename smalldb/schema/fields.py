@@ -71,7 +71,7 @@ def spelled(fields: Fields, decimal: str = ".") -> tuple[npt.NDArray[np.intp], l
     return codes, texts
 
 
-def _listed(column: Any, dtype: npt.DTypeLike = None) -> npt.NDArray[Any]:
+def _listed(column: Any, dtype: npt.DTypeLike | None = None) -> npt.NDArray[Any]:
     try:
         return np.asarray(column, dtype=dtype)
     except (NotImplementedError, OverflowError, ValueError):
