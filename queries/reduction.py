@@ -240,6 +240,15 @@ def _parity_table(width: int) -> tuple[int, ...]:
 
 def _key_on_columns(domain: Domain) -> Key:
     """Return the same for columns: a function has one set of columns that matter."""
+    ruled, tables = domain.ruled, dict[tuple[int, ...], Booleans]()
+
+    def allowed(columns: tuple[int, ...]) -> Booleans:
+        """Return which of the cells of these columns can exist: what the rules say of some of the columns."""
+        core = tuple(c for c in columns if c in ruled)
+        if core not in tables:  # few, of up to 10^4 sets of columns and more
+            tables[core] = domain.allowed(core) if core else np.ones((), dtype=bool)
+        shape = [domain.sizes[c] if c in ruled else 1 for c in columns]
+        return np.broadcast_to(tables[core].reshape(shape), [domain.sizes[c] for c in columns])
 
     def key(query: Query) -> Hashable | None:
         found = _canonical_on_columns(domain, query)
@@ -247,7 +256,7 @@ def _key_on_columns(domain: Domain) -> Key:
             return query.attributes, query.weights, query.sizes  # too wide to compare
         columns, values, scale = found
         if domain.valid is not None and columns:
-            values, scale = _unsigned(values[domain.allowed(columns).reshape(-1)], scale)
+            values, scale = _unsigned(values[allowed(columns).reshape(-1)], scale)
         return (columns, sha256(values.tobytes()).digest(), scale) if values.any() else None
 
     return key
