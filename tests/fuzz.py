@@ -510,8 +510,8 @@ def run_one(name, runs, seed, folder):
 
     corpus = Path(folder, name)
     corpus.mkdir()
-    for i, seed in enumerate(SEEDS[name]):
-        (corpus / str(i)).write_text(seed)
+    for i, text in enumerate(SEEDS[name]):
+        (corpus / str(i)).write_text(text)
     options = [f"-runs={runs}", "-max_len=512", "-timeout=10", f"-seed={seed}", "-print_final_stats=1"]
     options.append(f"-artifact_prefix={folder}/")
 
