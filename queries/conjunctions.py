@@ -239,7 +239,10 @@ def vc_of_subsets(domain: Domain, width: int, exactly: bool, stated: int) -> tup
 
 
 def _cell(names: list[str], chosen: tuple[int, ...], pattern: tuple[int, ...]) -> Query:
-    literals = [names[i] if wanted else "~" + names[i] for i, wanted in zip(chosen, pattern, strict=True)]
+    if all(pattern):
+        literals = [names[i] for i in chosen]
+    else:
+        literals = [names[i] if wanted else "~" + names[i] for i, wanted in zip(chosen, pattern, strict=True)]
     return Query(" & ".join(literals) or "TRUE", chosen, _one_cell_table(pattern))
 
 

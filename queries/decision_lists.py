@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import product
 
 from queries.domain import Domain
 from queries.expressions import quote
@@ -89,13 +90,10 @@ def _lists(d: int) -> dict[int, tuple[tuple[int, ...], str]]:
 
 def _table(table: int, asked: tuple[int, ...], d: int) -> tuple[int, ...]:
     """Return the answers by the settings of the attributes asked, the others 0."""
-    return tuple(table >> cell & 1 for cell in _settings(asked, d))
+    return tuple(table >> cell & 1 for cell in _cells(asked, d))
 
 
 @lru_cache(maxsize=1 << MOST_ATTRIBUTES)
-def _settings(asked: tuple[int, ...], d: int) -> tuple[int, ...]:
-    """Return the cells of the settings of some attributes, the others 0."""
-    cells = [0]
-    for i in asked:
-        cells = [cell | bit << (d - 1 - i) for cell in cells for bit in (0, 1)]
-    return tuple(cells)
+def _cells(asked: tuple[int, ...], d: int) -> tuple[int, ...]:
+    bits = product((0, 1), repeat=len(asked))
+    return tuple(sum(bit << (d - 1 - i) for bit, i in zip(some, asked, strict=True)) for some in bits)

@@ -2,8 +2,9 @@
 
 from contextlib import suppress
 from os import PathLike
-from typing import Any
+from typing import Any, cast
 
+import numpy as np
 import pandas as pd
 
 from queries.domain import Domain
@@ -20,7 +21,7 @@ def as_frame(table: object) -> pd.DataFrame:
             case "pyarrow":
                 found = from_arrow(table)
             case "polars":
-                found = table.to_pandas(integer_object_nulls=True)
+                found = from_arrow(cast(Any, table).to_arrow())
             case _:
                 found = table.to_pandas()
     if not isinstance(found, pd.DataFrame):
@@ -42,6 +43,9 @@ def _without_arrow(table: pd.DataFrame) -> pd.DataFrame:
         if types.is_dictionary(arrow):
             arrow = arrow.value_type
             column = column.astype(pd.ArrowDtype(arrow))
+        if types.is_date(arrow) or types.is_time(arrow):
+            made.isetitem(i, _moments(column.array.__arrow_array__()))
+            continue
         plain = pd.api.types.pandas_dtype(_without_arrow_dtype(arrow))
         if hasattr(plain, "__from_arrow__"):  # astype would take large integers beside a gap for floats
             made.isetitem(i, plain.__from_arrow__(column.array.__arrow_array__()))
@@ -133,15 +137,42 @@ def from_arrow(table: Any, **options: bool) -> pd.DataFrame:
     """Return a table of Arrow as a frame in which a value does not depend on the others of its column.
 
     Integers beside a gap stay integers: as floats large ones would lose digits. A dictionary becomes its
-    values: pandas would refuse one with a gap in it, or with both 0.0 and -0.0.
+    values: pandas would refuse one with a gap in it, or with both 0.0 and -0.0. Dates and times are those of
+    Python; one that Python has not (the year 10000) is a text.
     """
-    from pyarrow import types
+    from pyarrow import nulls, types
 
+    moments = {}
     for i, field in enumerate(table.schema):
         if types.is_dictionary(field.type):
-            table = table.set_column(i, field.name, table.column(i).cast(field.type.value_type))
+            field = field.with_type(field.type.value_type)
+            table = table.set_column(i, field, table.column(i).cast(field.type))
+        if types.is_date(field.type) or types.is_time(field.type):
+            moments[i] = _moments(table.column(i))
+            table = table.set_column(i, field.name, nulls(len(table)))
     frame: pd.DataFrame = table.to_pandas(integer_object_nulls=True, **options)
+    for i, column in moments.items():
+        frame.isetitem(i, column)
     return frame
+
+
+def _moments(column: Any) -> Any:
+    """Return dates or times of Arrow as those of Python; of one that Python has not, the text in Arrow."""
+    from pyarrow import string
+
+    try:
+        return column.to_pandas().to_numpy(dtype=object)
+    except (ValueError, OverflowError):  # it may name a value, and one such value must not stop the others
+        made = np.empty(len(column), dtype=object)
+        made[:] = [_moment(value, string()) for value in column]
+        return made
+
+
+def _moment(value: Any, text: Any) -> object:
+    try:
+        return value.as_py()
+    except (ValueError, OverflowError):
+        return value.cast(text).as_py()
 
 
 def universe_of(data: pd.DataFrame | Rows, domain: Domain | None) -> Domain:

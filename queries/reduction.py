@@ -193,21 +193,27 @@ def _key(query: Query) -> Hashable | None:
     """Return the key on the whole cube: a function there has one set of attributes that matter."""
     if query.weights is None:
         return (query.attributes, None) if query.attributes else None
-    places, table, denominator = _canonical(query.weights, query.denominator)
+    places, function = _canonical(query.weights, query.denominator)
     if not places:
         return None
-    attributes = tuple(query.attributes[i] for i in places)
-    if denominator == 1 and table == _parity_table(len(places)):
-        return attributes, None
-    return attributes, (table, denominator)
+    attributes = query.attributes  # of up to 10^5 queries and more, most of which look at all of theirs
+    if len(places) < len(attributes):
+        attributes = tuple(attributes[i] for i in places)
+    return attributes, function
 
 
 @lru_cache(maxsize=512)
-def _canonical(weights: tuple[int, ...], denominator: int) -> tuple[tuple[int, ...], tuple[int, ...], int]:
-    """Return the places that matter, and the table over them without constant, sign and common factor."""
+def _canonical(
+    weights: tuple[int, ...], denominator: int
+) -> tuple[tuple[int, ...], tuple[tuple[int, ...], int] | None]:
+    """Return the places that matter, and the table over them without constant, sign and common factor.
+
+    None in place of the table of a parity and its denominator.
+    """
     table = np.array(weights, dtype=np.int64).reshape((2,) * (len(weights).bit_length() - 1))
-    places, values, scale = _plain(table, denominator)
-    return places, tuple(values.tolist()), scale
+    places, found, scale = _plain(table, denominator)
+    values = tuple(found.tolist())
+    return places, None if scale == 1 and values == _parity_table(len(places)) else (values, scale)
 
 
 def _plain(table: Integers, denominator: int) -> tuple[tuple[int, ...], Integers, int]:
@@ -234,6 +240,15 @@ def _parity_table(width: int) -> tuple[int, ...]:
 
 def _key_on_columns(domain: Domain) -> Key:
     """Return the same for columns: a function has one set of columns that matter."""
+    ruled, tables = domain.ruled, dict[tuple[int, ...], Booleans]()
+
+    def allowed(columns: tuple[int, ...]) -> Booleans:
+        """Return which of the cells of these columns can exist: what the rules say of some of the columns."""
+        core = tuple(c for c in columns if c in ruled)
+        if core not in tables:  # few, of up to 10^4 sets of columns and more
+            tables[core] = domain.allowed(core) if core else np.ones((), dtype=bool)
+        shape = [domain.sizes[c] if c in ruled else 1 for c in columns]
+        return np.broadcast_to(tables[core].reshape(shape), [domain.sizes[c] for c in columns])
 
     def key(query: Query) -> Hashable | None:
         found = _canonical_on_columns(domain, query)
@@ -241,7 +256,7 @@ def _key_on_columns(domain: Domain) -> Key:
             return query.attributes, query.weights, query.sizes  # too wide to compare
         columns, values, scale = found
         if domain.valid is not None and columns:
-            values, scale = _unsigned(values[domain.allowed(columns).reshape(-1)], scale)
+            values, scale = _unsigned(values[allowed(columns).reshape(-1)], scale)
         return (columns, sha256(values.tobytes()).digest(), scale) if values.any() else None
 
     return key

@@ -148,7 +148,7 @@ class Workload:
         found = {block.columns for block in self.cells} | {
             query.columns(self.domain) for query in self.listed
         }
-        return tuple(sorted(found, key=lambda columns: (len(columns), columns)))
+        return tuple(sorted(sorted(found), key=len))
 
     @property
     def mean_squares(self) -> Fraction:

@@ -227,6 +227,16 @@ def test_mini_buckets_never_rule_out_too_much(drawn):
         rules_module.MAX_RULE_CELLS, rules_module.MAX_BUCKET = usual
 
 
+@pytest.mark.parametrize(
+    "value", ["1:", ":", "8:00", "24:00:", "0001-01-01T08:00", "1990-01-01T1:", "1e9:", ""]
+)
+@pytest.mark.parametrize("sign", ["<", ">=", "=", "<=", ">"])
+def test_a_broken_time_is_no_cut(sign, value):
+    assert Column("age", cuts=[18, 40]).holds(sign, value) is None
+    with pytest.raises(ValueError, match="age"):
+        Domain([Column("age", cuts=[18, 40])], f"`age{sign}{value}`")
+
+
 def test_rules_hold_at_any_width():
     hot = [Column(f"c{i}", [f"v{j}" for j in range(10)]) for i in range(60)]
     domain = Domain([Column("sex", ["m", "f"]), "pregnant", *hot], valid="~(pregnant & sex=m)")

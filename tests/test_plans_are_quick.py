@@ -37,6 +37,9 @@ FLAGS = [
     *((d, "intervals") for d in (7, 8, 20, 62)),
     *((d, "thresholds") for d in (10, 11, 20, 62)),
     (30, "marginals:3 + parities:4 + conjunctions:3"),
+    (48, "conjunctions:2:negations + parities:4"),
+    *((d, "decision-lists") for d in (4, 5, 6, 200)),
+    *((d, text) for d in (3, 5, 62) for text in ("halfspaces", "halfspaces:2")),
 ]
 WIDE = [
     *((100, k, "marginals:3") for k in (4, 10)),
@@ -81,6 +84,8 @@ KINDS = [
     {"n": 10**6, "epsilon": 10, "delta": "1e-9"},
     {"n": 10**6, "epsilon": 1, "rows": 50},
     {"n": 10**6, "epsilon": 1, "alpha": "1/100"},
+    {"n": 10**18, "epsilon": 10**6, "beta": "1e-300"},
+    {"n": 1, "epsilon": "1e-9", "alpha": "1/1000000", "rows_per_person": 10**6},
     {"neighbours": "add-remove", "n_max": 10**6, "epsilon": 1},
 ]
 GRID = [

@@ -117,6 +117,42 @@ def test_large_integers_beside_a_gap_keep_their_digits():
         assert schema.encode(table).histogram().tolist() == expected
 
 
+@pytest.mark.parametrize("kind", ["date32", "date64", "time64", "timestamp UTC", "timestamp Europe/Berlin"])
+def test_moments_that_python_has_not_have_no_place(tmp_path, kind):
+    """The year 10000, or a nanosecond: the other rows are read as they are, and no error names the value."""
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    name, _, zone = kind.partition(" ")
+    types = {"date32": pa.date32(), "date64": pa.date64(), "time64": pa.time64("ns")}
+    day, arrow = {"date32": (1, pa.int32()), "date64": (86_400_000, pa.int64())}.get(
+        name, (86_400, pa.int64())
+    )
+    odd = 5 if name == "time64" else 10**7 * day
+    values = [odd, 0, None] if name == "time64" else [odd, -odd, 0, None]
+    array = pa.array(values, arrow).cast(types.get(name) or pa.timestamp("s", zone))
+    described = (
+        '"times", cuts = ["08:00"]' if name == "time64" else '"dates", cuts = [1990], range = [1950, 2009]'
+    )
+    schema = parse_schema(f'columns.a = {{ kind = {described}, missing = true, unknown = "missing" }}')
+    table = pa.table({"a": array})
+    parquet.write_table(table, tmp_path / "a.parquet")
+    expected = schema.encode(pa.table({"a": array[1:]})).histogram()
+    expected += schema.encode(pa.table({"a": array[:1]})).histogram()
+    assert expected.sum() == len(values)
+    for found in (
+        schema.encode(table),
+        schema.encode(pa.table({"a": array.dictionary_encode()})),
+        schema.encode(table.to_pandas(types_mapper=pd.ArrowDtype)),
+        read_table(str(tmp_path / "a.parquet"), schema),
+    ):
+        assert (found.histogram() == expected).all()
+    strict = parse_schema(f"columns.a = {{ kind = {described}, missing = true }}")
+    if name != "time64":
+        with pytest.raises(DataError, match="column 'a' has values that its schema gives no place"):
+            strict.encode(table)
+
+
 def test_what_is_no_single_value_is_refused():
     schema = parse_schema('columns.a = { kind = "bool", missing = true, unknown = "missing" }')
     for value in ([1], (1,), {"a": 1}, {1}, np.array([1])):

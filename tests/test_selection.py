@@ -19,7 +19,7 @@ from scipy import integrate, stats
 
 import smalldb
 from smalldb.exact.bits import SeededBits
-from smalldb.selection import drawing, scored, selection_law
+from smalldb.selection import drawing, score_sensitivity, scored, selection_law
 from smalldb.selection.scored import Scored, read_scores
 from smalldb.selection.selecting import DRAWS, _geometric
 
@@ -225,6 +225,36 @@ def test_draws_have_the_exact_law_in_every_form(form, method):
     assert chi_square(found, law, trials) > 1e-4
     wrong = middle(selection_law(scores, epsilon=20, **given))
     assert chi_square(found, wrong, trials) < 1e-4
+
+
+@pytest.mark.parametrize("method", ONE)
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_floats_are_read_as_the_fractions_that_they_are(method, dtype):
+    floats = np.array([0.1, 0.3, 0.1 * 3, -1e-7], dtype=dtype)
+    fractions = [Fraction(float(u)) for u in floats]
+    assert len({*fractions}) == 4 - (dtype != np.float64)
+    given = {"epsilon": 1, "sensitivity": "1/10", "method": method}
+    law = selection_law(fractions, **given)
+    assert selection_law(floats, **given) == selection_law(floats.tolist(), **given) == law
+    assert selection_law([0, *map(Fraction, ("1/10", "3/10", "3/10"))], **given) != law
+
+
+def test_what_rounding_adds_to_the_sensitivity_is_told():
+    """Sums of 0.1 move by more than 1/10: with that as their sensitivity the odds move by more than e."""
+    floats = [[0.1 * 2, 0.1 * 3], [0.1 * 3, 0.1 * 2]]
+    tenths = [[Fraction(2, 10), Fraction(3, 10)], [Fraction(3, 10), Fraction(2, 10)]]
+
+    def moved(tables, sensitivity):
+        a, b = (middle(selection_law(scores, epsilon=1, sensitivity=sensitivity)) for scores in tables)
+        return a[(1,)] / a[(0,)] / (b[(1,)] / b[(0,)]) * naive.exp_minus(Fraction(1)) - 1
+
+    tiny = Fraction(1, 10**37)
+    assert moved(floats, "1/10") > 10**20 * tiny
+    told = score_sensitivity(floats).sensitivity
+    assert told == Fraction(0.1 * 3) - Fraction(0.1 * 2) > Fraction(1, 10)
+    assert abs(moved(floats, told)) < tiny
+    assert abs(moved(tenths, "1/10")) < tiny
+    assert score_sensitivity(tenths).sensitivity == Fraction(1, 10)
 
 
 @pytest.mark.parametrize("kind", [np.array, list, pd.Series])

@@ -8,6 +8,7 @@ where rho is the largest sum of Delta_j^2 / (2 sigma_j^2) (CKS, Theorem 14).
 from collections.abc import Mapping
 from fractions import Fraction
 from math import comb, isqrt
+from operator import mul
 
 import numpy as np
 
@@ -85,8 +86,8 @@ def least_variances(
     best: tuple[float, list[Fraction]] | None = None
     for moved in moves:
         floats = np.sqrt(needed / np.maximum(moved, 0.5))
-        weights = [Fraction(max(1, round(w))) for w in (floats / floats.max() * (1 << BITS)).tolist()]
-        most = max(sum((m * w for m, w in zip(some, weights, strict=True)), Fraction(0)) for some in moves)
+        weights = [max(1, round(w)) for w in (floats / floats.max() * (1 << BITS)).tolist()]
+        most = max(sum(map(mul, some, weights)) for some in moves)
         variances = [most / (2 * rho * w) for w in weights]
         noise = float(needed @ np.array([float(v) for v in variances]))
         if best is None or noise < best[0]:

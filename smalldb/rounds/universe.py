@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from math import prod
+from operator import ge
 
 import numpy as np
 import numpy.typing as npt
@@ -46,10 +46,11 @@ class Universe:
         if not self.tables or len(set(self.tables)) != len(self.tables):
             raise ValueError("tables must be distinct, and at least one")
         for columns in (*self.tables, *(columns for columns, _ in self.rules)):
-            ascending = all(a < b for a, b in pairwise(columns))
-            if not columns or not ascending or not 0 <= columns[0] <= columns[-1] < len(self.sizes):
+            # of up to 10^5 tables and more: the check runs in C
+            unordered = any(map(ge, columns, columns[1:]))
+            if not columns or unordered or not 0 <= columns[0] <= columns[-1] < len(self.sizes):
                 raise ValueError("the columns of a table or rule are numbers from 0, ascending, at least one")
-        if len(self.weights) != len(self.tables) or any(weight < 1 for weight in self.weights):
+        if len(self.weights) != len(self.tables) or min(self.weights) < 1:
             raise ValueError("weights must be integers of at least 1, one for each table")
         for columns, allowed in self.rules:
             if allowed.dtype != np.bool_ or allowed.shape != tuple(self.sizes[c] for c in columns):

@@ -10,6 +10,8 @@ import pandas as pd
 from queries.encoding import spell
 from smalldb.schema.pieces import Fields
 
+NO_TEXT = "a value without a text"  # pandas spells no moment past the year 9999 in a time zone
+
 
 def as_field(value: object, decimal: str = ".") -> str:
     """Spell a value of a table as a CSV file does; a whole float (an integer beside gaps) as an integer.
@@ -19,7 +21,12 @@ def as_field(value: object, decimal: str = ".") -> str:
     >>> as_field(np.float64(3.0)), as_field(np.float32(0.1)), as_field(" a "), as_field(1.5, ",")
     ('3', '0.1', 'a', '1,5')
     """
-    return value.strip() if isinstance(value, str) else spell(value).replace(".", decimal)
+    if isinstance(value, str):
+        return value.strip()
+    try:
+        return spell(value).replace(".", decimal)
+    except (NotImplementedError, OverflowError, ValueError):
+        return NO_TEXT
 
 
 def spelled(fields: Fields, decimal: str = ".") -> tuple[npt.NDArray[np.intp], list[str]] | None:
@@ -45,13 +52,13 @@ def spelled(fields: Fields, decimal: str = ".") -> tuple[npt.NDArray[np.intp], l
     # of one type, so equal values have one text; True == 1 == Decimal("1.00") have three
     if column.dtype.kind in "biufmM" or isinstance(column.dtype, pd.StringDtype):
         codes, distinct = pd.factorize(fields)
-        values = np.asarray(distinct)
+        values = _listed(distinct)
         texts = [
             "" if gap else as_field(value, decimal)
             for value, gap in zip(values, pd.isna(values), strict=True)
         ]
     else:
-        values = np.asarray(column, dtype=object)
+        values = _listed(column, object)
         if {*map(type, values.tolist())} != {str}:
             if any(map(_is_list, {*map(type, values.tolist())})):
                 return None
@@ -61,6 +68,22 @@ def spelled(fields: Fields, decimal: str = ".") -> tuple[npt.NDArray[np.intp], l
     if (codes < 0).any():
         return np.where(codes < 0, len(texts), codes), [*texts, ""]
     return codes, texts
+
+
+def _listed(column: Any, dtype: npt.DTypeLike | None = None) -> npt.NDArray[Any]:
+    try:
+        return np.asarray(column, dtype=dtype)
+    except (NotImplementedError, OverflowError, ValueError):
+        values = np.empty(len(column), dtype=object)
+        values[:] = [_value(column, i) for i in range(len(column))]
+        return values
+
+
+def _value(column: Any, i: int) -> object:
+    try:
+        return column[i]
+    except (NotImplementedError, OverflowError, ValueError):
+        return NO_TEXT
 
 
 def _texts(values: npt.NDArray[Any], decimal: str) -> npt.NDArray[Any]:

@@ -147,7 +147,8 @@ def select(
         One number a candidate, or chunks of them (any iterable of lists and arrays, looked at once).
         Integers, Fractions, Decimals, and floats, each of which is read as the fraction that it is. Prefer
         integers and Fractions: the sensitivity must hold for the numbers given, and rounding is part of
-        floats (0.1 * 3 - 0.1 * 2 exceeds 1/10).
+        floats (0.1 * 3 - 0.1 * 2 exceeds 1/10; `smalldb.selection.score_sensitivity` tells what listed
+        scores need).
     epsilon
         Of all that is returned together. Exact; a float is read through its shortest decimal text.
     sensitivity, range
