@@ -21,7 +21,7 @@ from smalldb.rounds.pairs import (
     pairs_of,
     read_pairs,
     sums_of_products,
-    variance,
+    variances,
     words,
 )
 
@@ -95,6 +95,33 @@ def test_a_row_adds_the_outer_product_of_its_signs():
         assert (one == other).all()
 
 
+@pytest.mark.parametrize("tables", [((0, 1), (0, 2), (1, 2)), ((0,), (0, 2))])
+def test_each_sum_gets_the_noise_of_its_own_entry(tables, monkeypatch):
+    sizes, cost = (3, 2, 5), Fraction(3, 7)
+    some = Universe(sizes, (False,) * 3, tables, (1,) * len(tables))
+    asked = []
+
+    def noise(d, x, y, entries, source):
+        asked.append((d, x, y, entries))
+        return np.zeros(len(entries), dtype=np.int64)
+
+    monkeypatch.setattr("smalldb.rounds.pairs.wishart_noise", noise)
+    # a column that no pair has brings no signs, hence no noise
+    inside = sorted({c for table in tables if len(table) == 2 for c in table})
+    rng = np.random.default_rng(0)
+    matrix, rows = 0, np.stack([rng.integers(0, size, 40) for size in sizes], axis=1)
+    for row in rows:
+        u = np.concatenate([[1], *(words(sizes[c])[row[c]] for c in inside)])
+        matrix = matrix + np.outer(u, u)
+    sums = measure_pairs(some, sums_of_products(some, rows_of(rows)), None, cost, SeededBits(0))
+    odd = measure_pairs(some, sums_of_products(some, rows_of(rows)), 40, cost, SeededBits(0))
+    for d, x, y, entries in asked:
+        assert d == len(matrix) - 1 and x + y == cost and x > 0 and y > 0
+        assert len(set(entries)) == len(entries)
+        assert [matrix[entry] for entry in entries] == sums.tolist()
+        assert [(40 - matrix[entry]) // 2 for entry in entries] == odd.tolist()
+
+
 @pytest.mark.parametrize("replaced", [True, False])
 def test_without_noise_tables_are_read_as_they_are(replaced, monkeypatch):
     monkeypatch.setattr(
@@ -122,7 +149,7 @@ def test_noise_of_cells_is_as_large_as_stated(replaced):
     none = rows_of(np.zeros((0, 3), dtype=np.int64))
     columns = [np.full(size, 1.0 / size) for size in sizes]
     groupings = [halved(mass, True) for mass in columns]
-    squares = [[] for _ in pairs_of(small)]
+    squares, noise = [[] for _ in pairs_of(small)], variances(small, cost, replaced)
     for seed in range(draws):
         values = measure_pairs(small, sums_of_products(small, none), n, cost, SeededBits(seed))
         for some, table in zip(
@@ -131,7 +158,7 @@ def test_noise_of_cells_is_as_large_as_stated(replaced):
             some.append((table.counts.astype(float) ** 2).mean())
     for (a, b), some in zip(pairs_of(small), squares, strict=True):
         # white noise, less its means along both axes
-        stated = variance(small, (a, b), cost, replaced) * (1 - 1 / sizes[a]) * (1 - 1 / sizes[b])
+        stated = noise[a, b] * (1 - 1 / sizes[a]) * (1 - 1 / sizes[b])
         assert abs(np.mean(some) - stated) < 5 * np.std(some) / draws**0.5
         assert np.std(some) / draws**0.5 < 0.2 * stated
 
@@ -152,8 +179,14 @@ def test_costs_add_up_to_epsilon_and_a_small_one_goes_in_rounds(replaced):
         assert plan.pairs > 0 and plan.rounds == 0
         assert plan.cost == plan.budget == epsilon
         assert plan_rounds(universe(SIZES), epsilon, Fraction(1, 10**9), replaced, N).cost <= epsilon
-    plan = plan_rounds(universe(SIZES), Fraction(1, 10), None, replaced, N)
-    assert plan.pairs == 0 and plan.rounds > 0
+    for epsilon, n in (
+        (Fraction(1, 10), N),
+        (Fraction(1, 100), N),
+        (Fraction(1, 10), 1000),
+        (Fraction(10), 20),
+    ):
+        plan = plan_rounds(universe(SIZES), epsilon, None, replaced, n)
+        assert plan.pairs == 0 and plan.rounds > 0
 
 
 @pytest.mark.slow

@@ -64,11 +64,11 @@ def all_pairs(universe: Universe, blur: float, noise: Mapping[tuple[int, int], f
     """
     total = 0.0
     for table, weight in zip(universe.tables, universe.weights, strict=True):
-        own = blur
+        own = 0.0
         if len(table) == 2:
-            own = sqrt(noise[table[0], table[1]] * 2 / pi) * universe.size(table) / (2 * rows)
-        total += weight * _shrunk(own)
-    return total / sum(universe.weights)
+            own = _shrunk(sqrt(noise[table[0], table[1]] * 2 / pi) * universe.size(table) / (2 * rows))
+        total += weight * max(own, blur)
+    return min(1.0, total / sum(universe.weights))
 
 
 def all_cells(universe: Universe, law: Law, cost: Fraction, rows: int) -> float:

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import cache
-from itertools import combinations
-from math import isqrt, prod
+from itertools import combinations, product
+from math import isqrt
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,7 @@ from smalldb.rounds.universe import Universe
 
 MOST_PLACES = 64  # of a column
 MOST_SIGNS = 256  # of a row: the noise takes four times their square of normal numbers
-TILT = Fraction(1, 64)  # of the cost: for entries of a single sign, which are not released
+TILT = Fraction(1, 64)  # of the cost: for entries of one sign and the constant, which are not released
 
 
 # Proof: docs/proofs/rounds.md, lemma 12.
@@ -30,7 +30,8 @@ def words(size: int) -> npt.NDArray[np.int64]:
     """
     Return a word of signs for each place, shape (size, m - 1): the scalar product of any two is -1.
 
-    They are rows of a Hadamard matrix of order m, the least there is from `size` on, less its first column.
+    They are rows of a Hadamard matrix of order m, less its first column: the least order from `size` on that
+    is a power of 2 (Sylvester), or above a prime by 1 and divided by 4 (Paley).
 
     Examples
     --------
@@ -41,7 +42,9 @@ def words(size: int) -> npt.NDArray[np.int64]:
     while not (order & (order - 1) == 0 or _paley(order - 1)):
         order += 1
     found = hadamard(order) if order & (order - 1) == 0 else _residues(order - 1)
-    return np.asarray(found[:size, 1:], dtype=np.int64)
+    signs = np.array(found[:size, 1:], dtype=np.int64)
+    signs.setflags(write=False)  # it is cached
+    return signs
 
 
 def _paley(q: int) -> bool:
@@ -65,20 +68,30 @@ def pairs_of(universe: Universe) -> list[tuple[int, int]]:
 
 def measurable(universe: Universe) -> bool:
     """Whether all tables of two columns can be measured at once, and the workload has no wider ones."""
-    if not pairs_of(universe) or max(map(len, universe.tables)) > 2:
+    if max(map(len, universe.tables)) > 2:
         return False
-    return max(universe.sizes) <= MOST_PLACES and _signs(universe) <= MOST_SIGNS
+    columns = {c for pair in pairs_of(universe) for c in pair}
+    if not columns or max(universe.sizes[c] for c in columns) > MOST_PLACES:
+        return False
+    signs: int = sum(words(universe.sizes[c]).shape[1] for c in columns)
+    return signs <= MOST_SIGNS
 
 
-def _signs(universe: Universe) -> int:
-    return sum(words(size).shape[1] for size in universe.sizes)
+def _places_of_signs(universe: Universe) -> tuple[dict[int, int], int]:
+    """Return where the signs of each column begin, after the constant, and how many there are in all."""
+    starts, end = {}, 1
+    for c in sorted({c for pair in pairs_of(universe) for c in pair}):
+        starts[c] = end
+        end += words(universe.sizes[c]).shape[1]
+    return starts, end - 1
 
 
-def variance(universe: Universe, pair: tuple[int, int], cost: Fraction, replaced: bool) -> float:
-    """Return the variance of the noise of a cell in the table of a pair, as `read_pairs` gives it."""
-    of_sums = float(even_moments(_signs(universe), 2, *rates(cost, TILT), 2)[1])
-    cells: int = prod(words(universe.sizes[c]).shape[1] + 1 for c in pair)
-    return of_sums * (4 if replaced else 1) / cells
+def variances(universe: Universe, cost: Fraction, replaced: bool) -> dict[tuple[int, int], float]:
+    """Return, for each pair of columns, the variance of the noise of a cell as `read_pairs` gives it."""
+    signs = _places_of_signs(universe)[1]
+    of_sums = float(even_moments(signs, 2, *rates(cost, TILT), 2)[1]) * (4 if replaced else 1)
+    orders = [words(size).shape[1] + 1 if size <= MOST_PLACES else 0 for size in universe.sizes]
+    return {(a, b): of_sums / (orders[a] * orders[b]) for a, b in pairs_of(universe)}
 
 
 # Proof: docs/proofs/rounds.md, lemma 12.
@@ -108,17 +121,13 @@ def measure_pairs(
     n
         The number of rows under replace-one, else None.
     """
-    starts = np.cumsum([1, *(words(size).shape[1] for size in universe.sizes)])
-    entries = [
-        (i, j)
-        for a, b in pairs_of(universe)
-        for i in range(starts[a], starts[a + 1])
-        for j in range(starts[b], starts[b + 1])
-    ]
+    starts, signs = _places_of_signs(universe)
+    ranges = {c: range(start, start + words(universe.sizes[c]).shape[1]) for c, start in starts.items()}
+    entries = [entry for a, b in pairs_of(universe) for entry in product(ranges[a], ranges[b])]
     exact = np.concatenate([part.ravel() for part in sums])
     if n is not None:
         exact = (n - exact) // 2
-    noise = wishart_noise(_signs(universe), *rates(cost, TILT), entries, source)
+    noise = wishart_noise(signs, *rates(cost, TILT), entries, source)
     return np.clip(exact + noise, -LIMIT, LIMIT)
 
 
@@ -151,6 +160,7 @@ def read_pairs(
         At all places, in the order of the groupings. They cost nothing by themselves.
     """
     sizes, found, start = universe.sizes, [], 0
+    noise = variances(universe, cost, n is not None)
     for a, b in pairs_of(universe):
         one, other = words(sizes[a]), words(sizes[b])
         end = start + one.shape[1] * other.shape[1]
@@ -164,12 +174,12 @@ def read_pairs(
         ranked = np.rint(independent + apart).astype(np.int64)
         ranked = ranked[np.ix_(groupings[a].order, groupings[b].order)]
         scope = ((a, groupings[a].finest), (b, groupings[b].finest))
-        found.append(Measured(scope, ranked, Fraction(0), variance(universe, (a, b), cost, n is not None)))
+        found.append(Measured(scope, ranked, Fraction(0), noise[a, b]))
     return found
 
 
 def dependence(table: Measured) -> float:
-    """Return how far a table is from independent columns, in squares, beyond what its noise alone is."""
+    """Return the sum of squared differences from independent columns, less what noise adds to it."""
     counts = table.counts.astype(np.float64)
     independent = np.outer(counts.sum(axis=1), counts.sum(axis=0)) / max(counts.sum(), 1.0)
     freedom = (counts.shape[0] - 1) * (counts.shape[1] - 1)

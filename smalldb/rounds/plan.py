@@ -9,7 +9,7 @@ from smalldb.accounting.concentrated import rho_of
 from smalldb.rounds.cells import MOST_CELLS
 from smalldb.rounds.expecting import all_cells, all_pairs, columns_alone, in_rounds
 from smalldb.rounds.measuring import Law
-from smalldb.rounds.pairs import measurable, pairs_of, variance
+from smalldb.rounds.pairs import measurable, pairs_of, variances
 from smalldb.rounds.universe import Universe
 
 MEMORY = 1 << 16  # cells of all tables of the model, beyond those of columns and rules
@@ -149,13 +149,12 @@ def plan_rounds(
         law, rho = Law(concentrated=True, replaced=replaced), rho_of(epsilon, delta)
         plans.append(_in_rounds(universe, law, epsilon, delta, rho, rows, memory, certificate))
     plan = min(plans, key=lambda one: one.expected)
-    if measurable(universe):
-        at_once = _pairs_at_once(universe, pure, epsilon, rows, memory, certificate)
-        if at_once.expected < min(NEAR, SURE * plan.expected):
-            plan = at_once
     left = epsilon * (1 - certificate)
     if universe.cells > MOST_CELLS or universe.cells > READING * pure.spread(left):
-        return plan
+        if not measurable(universe):
+            return plan
+        at_once = _pairs_at_once(universe, pure, epsilon, rows, memory, certificate)
+        return at_once if at_once.expected < min(NEAR, SURE * plan.expected) else plan
     # one noise for all cells is geometric, with a delta, too: its tail is lighter
     error = all_cells(universe, pure, left, rows)
     if error > plan.expected:  # both are 0 where epsilon is huge: cells are then exact, a model is not
@@ -231,7 +230,7 @@ def _pairs_at_once(
     parts = [round(k ** (1 / 2) * _FINE) for k in universe.sizes]
     columns = tuple(left * COLUMNS * part / sum(parts) for part in parts)
     paid = left * (1 - COLUMNS)
-    noise = {pair: variance(universe, pair, paid, law.replaced) for pair in pairs_of(universe)}
+    noise = variances(universe, paid, law.replaced)
     return RoundsPlan(
         universe=universe,
         epsilon=epsilon,

@@ -33,6 +33,8 @@ PENALTY = 0.8  # of the noise that a table would get, what its score is reduced 
 
 PROGRESS = 1000
 
+REFUSALS = 32  # tables one after another that have no room in the model, when it is taken to be full
+
 Progress = Callable[[int, int], None]
 
 
@@ -193,9 +195,11 @@ def _in_pairs(
 
     values = journal.step(draw, lambda released: released.tolist(), partial(np.array, dtype=np.int64))
     read = read_pairs(universe, values, n, plan.pairs, reader.read, reader.groupings, reader.total)
-    tables, beside = list[Measured](), list[Measured]()
+    tables, beside, refused = list[Measured](), list[Measured](), 0
     for table in sorted(read, key=dependence, reverse=True):
-        (tables if reader.fits(tables, table.scope) else beside).append(table)
+        fits = refused < REFUSALS and reader.fits(tables, table.scope)
+        refused = 0 if fits else refused + 1
+        (tables if fits else beside).append(table)
     model = reader.fit(tables, (), last=True)
     if progress is not None:
         progress(PROGRESS, PROGRESS)
