@@ -70,17 +70,21 @@ def measurable(universe: Universe) -> bool:
     """Whether all tables of two columns can be measured at once, and the workload has no wider ones."""
     if max(map(len, universe.tables)) > 2:
         return False
-    columns = {c for pair in pairs_of(universe) for c in pair}
+    columns = _columns(universe)
     if not columns or max(universe.sizes[c] for c in columns) > MOST_PLACES:
         return False
-    signs: int = sum(words(universe.sizes[c]).shape[1] for c in columns)
-    return signs <= MOST_SIGNS
+    return _places_of_signs(universe)[1] <= MOST_SIGNS
+
+
+def _columns(universe: Universe) -> list[int]:
+    """Return the columns that are in some pair, in order."""
+    return sorted({c for pair in pairs_of(universe) for c in pair})
 
 
 def _places_of_signs(universe: Universe) -> tuple[dict[int, int], int]:
     """Return where the signs of each column begin, after the constant, and how many there are in all."""
     starts, end = {}, 1
-    for c in sorted({c for pair in pairs_of(universe) for c in pair}):
+    for c in _columns(universe):
         starts[c] = end
         end += words(universe.sizes[c]).shape[1]
     return starts, end - 1
@@ -90,7 +94,7 @@ def variances(universe: Universe, cost: Fraction, replaced: bool) -> dict[tuple[
     """Return, for each pair of columns, the variance of the noise of a cell as `read_pairs` gives it."""
     signs = _places_of_signs(universe)[1]
     of_sums = float(even_moments(signs, 2, *rates(cost, TILT), 2)[1]) * (4 if replaced else 1)
-    orders = [words(size).shape[1] + 1 if size <= MOST_PLACES else 0 for size in universe.sizes]
+    orders = {c: words(universe.sizes[c]).shape[1] + 1 for c in _columns(universe)}
     return {(a, b): of_sums / (orders[a] * orders[b]) for a, b in pairs_of(universe)}
 
 
