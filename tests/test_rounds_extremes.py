@@ -12,8 +12,7 @@ from queries import Column, Domain, Rows
 from smalldb.exact.bits import SeededBits
 from smalldb.rounds.certificate import certify
 from smalldb.rounds.measuring import LIMIT, Law, measure
-from smalldb.rounds.reading import WIDTHS, bounded_total, on_simplex, read_column
-from smalldb.rounds.rounds import whole
+from smalldb.rounds.reading import WIDTHS, bounded_total, on_simplex, read_column, whole
 from smalldb.rounds.targets import fitted_margins
 
 DOMAIN = Domain([Column("job", ["none", "part", "full"]), Column("region", 5), "smoker"])

@@ -143,6 +143,15 @@ def test_all_other_columns_are_ignored_by_a_star():
     assert schema.encode(pd.DataFrame({"x": [1], "other": ["text"]})).n == 1
 
 
+def test_many_faults_are_told_in_part_and_counted():
+    faulty = "".join(f'[columns.c{i}]\nkind = "bool"\nnonsense{i} = 1\n' for i in range(40))
+    with pytest.raises(ValueError, match=r"^column 'c0': .*; and [0-9]+ more$") as caught:
+        parse_schema(faulty)
+    told = str(caught.value).split("; ")
+    assert len(told) - 1 + int(re.findall(r"[0-9]+", told[-1])[0]) == 40
+    assert 1000 < len(str(caught.value)) < 2000
+
+
 def test_other_files_are_no_schemas(tmp_path):
     (tmp_path / "latin").write_bytes(b"\xff")
     with pytest.raises(ValueError, match="latin is not a text in UTF-8"):

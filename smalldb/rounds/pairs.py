@@ -98,14 +98,18 @@ def variances(universe: Universe, cost: Fraction, replaced: bool) -> dict[tuple[
     return {(a, b): of_sums / (orders[a] * orders[b]) for a, b in pairs_of(universe)}
 
 
+def tables_of_pairs(universe: Universe, rows: PrivateRows) -> list[Integers]:
+    """Return the counts of the table of each pair of columns."""
+    sizes = universe.sizes
+    return [rows.table((a, b), (sizes[a], sizes[b])) for a, b in pairs_of(universe)]
+
+
 # Proof: docs/proofs/rounds.md, lemma 12.
 def sums_of_products(universe: Universe, rows: PrivateRows) -> list[Integers]:
     """Return, for each pair of columns, the sums over rows of products of a sign of each: (m - 1, m' - 1)."""
-    sizes, found = universe.sizes, []
-    for a, b in pairs_of(universe):
-        counts = rows.table((a, b), (sizes[a], sizes[b]))
-        found.append(words(sizes[a]).T @ counts @ words(sizes[b]))
-    return found
+    sizes, tables = universe.sizes, tables_of_pairs(universe, rows)
+    pairs = zip(pairs_of(universe), tables, strict=True)
+    return [words(sizes[a]).T @ counts @ words(sizes[b]) for (a, b), counts in pairs]
 
 
 # Proof: docs/proofs/rounds.md, lemma 12.

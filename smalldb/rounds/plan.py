@@ -6,6 +6,7 @@ from itertools import combinations
 from math import isqrt
 
 from smalldb.accounting.concentrated import rho_of
+from smalldb.rounds.asking import answerable
 from smalldb.rounds.cells import MOST_CELLS
 from smalldb.rounds.expecting import all_cells, all_pairs, columns_alone, in_rounds
 from smalldb.rounds.measuring import Law
@@ -18,7 +19,9 @@ SELECTING = Fraction(3, 20)  # of a round
 LARGE = 1 << 10  # cells of a table: larger ones are measured by groups
 COLUMNS = Fraction(1, 8)  # of what is left for them and all their pairs at once
 SURE = 0.8  # of the error of rounds, below which all pairs at once are taken: rounds may find few that depend
-NEAR = 0.02  # an error above which the same holds: columns that hardly depend may be as near to independent
+NEAR = 0.02  # an error above which it is asked first: columns that hardly depend may be near to independent
+ASKING = Fraction(1, 64)  # of all but the certificate, for asking whether most pairs depend
+ASKED_COLUMNS = Fraction(1, 6)  # as `COLUMNS`, where they were said to depend
 MOST_ROUNDS = 100  # of up to `MANY_COLUMNS`; twice as many of twice as many
 MANY_PAIRS = 91  # of 14 columns: fewer need fewer rounds
 MANY_COLUMNS = 28  # more need more rounds, so that each is in a table, and tables that reach far
@@ -59,6 +62,10 @@ class RoundsPlan:
         How many cells the tables of the model may have beyond those of columns and rules.
     expected
         About what the total variation distance of the workload's tables will be in the mean.
+    asking
+        The cost of a number that tells first whether most pairs of columns depend; 0: it is not asked.
+    at_once
+        The plan with all tables of two columns at once that is followed where they do; None: it is not asked.
     """
 
     universe: Universe
@@ -75,6 +82,8 @@ class RoundsPlan:
     certifying: Fraction
     memory: int
     expected: float
+    asking: Fraction = Fraction(0)
+    at_once: "RoundsPlan | None" = None
 
     def cost_of(self, cells: int) -> Fraction:
         """
@@ -85,6 +94,16 @@ class RoundsPlan:
         """
         return self.measuring * min(Fraction(4), max(Fraction(1, 4), Fraction(isqrt(cells << 8), 128)))
 
+    def raised(self, times: Fraction) -> "RoundsPlan":
+        """Return the plan of rounds that cost so many times as much."""
+        return replace(self, selecting=self.selecting * times, measuring=self.measuring * times)
+
+    def after(self, asking: Fraction) -> "RoundsPlan":
+        """Return the plan that pays for the question first, and has less for all but the certificate."""
+        kept = 1 - asking / (self.budget - self.certifying)
+        columns = tuple(kept * cost for cost in self.columns)
+        return replace(self.raised(kept), columns=columns, pairs=kept * self.pairs, asking=asking)
+
     @property
     def public(self) -> tuple[object, ...]:
         """What decides what is done: numbers, texts and arrays."""
@@ -93,7 +112,8 @@ class RoundsPlan:
         fields = (where.sizes, where.ordered, where.tables, where.weights, *rules)
         costs = (self.columns, self.cells, self.pairs, self.rounds, self.selecting, self.measuring)
         spent = (self.epsilon, self.delta, self.law, *costs, self.certifying)
-        return (*fields, *spent, self.rows, self.memory)
+        others = (self.asking, *(() if self.at_once is None else self.at_once.public))
+        return (*fields, *spent, self.rows, self.memory, *others)
 
     # Proof: docs/proofs/rounds.md, lemma 6.
     @property
@@ -110,8 +130,9 @@ class RoundsPlan:
     @property
     def cost(self) -> Fraction:
         """What all steps cost together, exactly: never more than the budget."""
-        at_once = self.certifying + self.cells + self.pairs
-        return sum(self.columns, at_once) + self.rounds * (self.selecting + self.measuring)
+        at_once = self.asking + self.certifying + self.cells + self.pairs
+        own = sum(self.columns, at_once) + self.rounds * (self.selecting + self.measuring)
+        return own if self.at_once is None else max(own, self.at_once.cost)
 
 
 # Proof: docs/proofs/rounds.md, lemma 8.
@@ -153,8 +174,13 @@ def plan_rounds(
     if universe.cells > MOST_CELLS or universe.cells > READING * pure.spread(left):
         if not measurable(universe):
             return plan
-        at_once = _pairs_at_once(universe, pure, epsilon, rows, memory, certificate)
-        return at_once if at_once.expected < min(NEAR, SURE * plan.expected) else plan
+        at_once = _pairs_at_once(universe, pure, epsilon, rows, memory, certificate, COLUMNS)
+        if at_once.expected < min(NEAR, SURE * plan.expected):
+            return at_once
+        if plan.delta is not None or at_once.expected >= plan.expected:
+            return plan
+        at_once = _pairs_at_once(universe, pure, epsilon, rows, memory, certificate, ASKED_COLUMNS)
+        return _asked(plan, at_once.after(left * ASKING))
     # one noise for all cells is geometric, with a delta, too: its tail is lighter
     error = all_cells(universe, pure, left, rows)
     if error > plan.expected:  # both are 0 where epsilon is huge: cells are then exact, a model is not
@@ -223,13 +249,19 @@ def _pair_by_pair(plan: RoundsPlan) -> list[float]:
 
 
 def _pairs_at_once(
-    universe: Universe, law: Law, epsilon: Fraction, rows: int, memory: int, certificate: Fraction
+    universe: Universe,
+    law: Law,
+    epsilon: Fraction,
+    rows: int,
+    memory: int,
+    certificate: Fraction,
+    share: Fraction,
 ) -> RoundsPlan:
-    """Return the plan that measures columns, then all tables of two columns at once."""
+    """Return the plan that measures columns, for a share, then all tables of two columns at once."""
     left = epsilon * (1 - certificate)
     parts = [round(k ** (1 / 2) * _FINE) for k in universe.sizes]
-    columns = tuple(left * COLUMNS * part / sum(parts) for part in parts)
-    paid = left * (1 - COLUMNS)
+    columns = tuple(left * share * part / sum(parts) for part in parts)
+    paid = left * (1 - share)
     noise = variances(universe, paid, law.replaced)
     return RoundsPlan(
         universe=universe,
@@ -247,6 +279,15 @@ def _pairs_at_once(
         memory=memory,
         expected=all_pairs(universe, columns_alone(universe, law, columns, rows), noise, rows),
     )
+
+
+# Proof: docs/proofs/rounds.md, lemma 13.
+def _asked(plan: RoundsPlan, at_once: RoundsPlan) -> RoundsPlan:
+    """Return the plan of rounds that asks first whether most pairs depend, if there is an answer to hear."""
+    noise = variances(plan.universe, at_once.pairs, plan.law.replaced)
+    if not answerable(plan.universe, noise, plan.law, at_once.asking):
+        return plan
+    return replace(plan.after(at_once.asking), at_once=at_once, expected=at_once.expected)
 
 
 def _column_share(blur: float, concentrated: bool) -> float:

@@ -148,3 +148,9 @@ def signal(beyond: Floats, expected: Floats, noise: float, alike: bool = False) 
         if likelihood > likeliest:
             best, likeliest = variance, likelihood
     return best if alike else np.maximum(best, beyond**2 - _FAR**2 * noise)
+
+
+# Proof: docs/proofs/rounds.md, lemma 3.
+def whole(predicted: Floats, total: int) -> Integers:
+    """Return predictions as integers from 0 to the total: no score overflows, whatever is predicted."""
+    return np.rint(np.clip(np.nan_to_num(predicted, nan=0.0), 0.0, total)).astype(np.int64)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache, partial
 from math import prod
@@ -14,17 +14,25 @@ from queries.arrays import Floats
 from queries.domain import Integers
 from smalldb.exact.bits import BitSource
 from smalldb.exact.integers import uniform_permutation
+from smalldb.rounds.asking import ask, mostly
 from smalldb.rounds.cells import read_cells
 from smalldb.rounds.counting import PrivateRows, counted
 from smalldb.rounds.journal import Journal
 from smalldb.rounds.junction import Scope
 from smalldb.rounds.measuring import Measured, measure
 from smalldb.rounds.modelling import Model
-from smalldb.rounds.pairs import dependence, measure_pairs, read_pairs, sums_of_products
+from smalldb.rounds.pairs import (
+    dependence,
+    measure_pairs,
+    read_pairs,
+    sums_of_products,
+    tables_of_pairs,
+    variances,
+)
 from smalldb.rounds.plan import MANY_COLUMNS, RoundsPlan
 from smalldb.rounds.reaching import reaching_weights
 from smalldb.rounds.reader import Reader
-from smalldb.rounds.reading import bounded_total
+from smalldb.rounds.reading import bounded_total, whole
 from smalldb.rounds.room import Room, selected
 from smalldb.rounds.selecting import Candidates
 from smalldb.rounds.stopping import LEAST, Heard, tells
@@ -54,12 +62,15 @@ class History:
         The selected tables that it has no room for: rows are moved to them.
     again
         Every column once more, where rounds ended early; else empty.
+    dependence
+        The number that told whether most pairs of columns depend; None: it was not asked.
     """
 
     columns: tuple[Measured, ...]
     tables: tuple[Measured, ...]
     beside: tuple[Measured, ...] = ()
     again: tuple[Measured, ...] = ()
+    dependence: int | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -120,18 +131,16 @@ def release_rounds(
     journal = source if isinstance(source, Journal) else Journal(source)
     if plan.cells:
         found = _in_cells(plan, rows, journal, progress)
-    elif plan.pairs:
-        found = _in_pairs(plan, rows, journal, progress, executor)
     else:
-        found = _in_rounds(plan, rows, journal, progress, executor)
+        answer = None
+        if plan.at_once is not None:
+            answer, plan = _settled(plan, plan.at_once, rows, journal, executor)
+        begun = History(_columns(plan, rows, journal, Fraction(1)), (), dependence=answer)
+        found = (_in_pairs if plan.pairs else _in_rounds)(plan, rows, journal, begun, progress, executor)
     wanted = min(found.total, plan.most_rows) if count is None else count
     made = found.rows(wanted, journal.step(lambda coins: coins.bits(64)))
-    steps = found.history
-    selections = len(steps.tables) + len(steps.beside) if plan.rounds else 0
-    measured = (*steps.columns, *steps.tables, *steps.beside, *steps.again)
-    paid = sum((part.cost for part in measured), plan.pairs) + selections * plan.selecting
     places = made[:, uniform_permutation(wanted, journal.source)].T
-    return Outcome(steps, found.total, found.model, places, paid)
+    return Outcome(found.history, found.total, found.model, places, found.spent)
 
 
 class Found(NamedTuple):
@@ -141,6 +150,7 @@ class Found(NamedTuple):
     total: int
     model: Model
     rows: Callable[[int, int], Integers]
+    spent: Fraction
 
 
 def _measured(
@@ -173,7 +183,27 @@ def _in_cells(plan: RoundsPlan, rows: PrivateRows, journal: Journal, progress: P
     model = read_cells(plan.universe, measured, float(plan.law.spread(plan.cells)), total)
     if progress is not None:
         progress(PROGRESS, PROGRESS)
-    return Found(History((), (measured,)), total, model, model.rows)
+    return Found(History((), (measured,)), total, model, model.rows, plan.cells)
+
+
+# Proof: docs/proofs/rounds.md, lemma 13.
+def _settled(
+    plan: RoundsPlan,
+    at_once: RoundsPlan,
+    rows: PrivateRows,
+    journal: Journal,
+    executor: Executor | None,
+) -> tuple[int, RoundsPlan]:
+    """Ask whether most pairs of columns depend; return the answer, and the plan that follows from it."""
+    universe, law = plan.universe, plan.law
+    noise = variances(universe, at_once.pairs, law.replaced)
+
+    def draw(coins: BitSource) -> int:
+        counts = counted(rows, partial(tables_of_pairs, universe), executor)
+        return ask(universe, counts, noise, law, plan.asking, coins)
+
+    answer = journal.step(draw)
+    return answer, at_once if mostly(answer, universe, noise) else plan
 
 
 # Proof: docs/proofs/rounds.md, lemma 12.
@@ -181,13 +211,13 @@ def _in_pairs(
     plan: RoundsPlan,
     rows: PrivateRows,
     journal: Journal,
+    begun: History,
     progress: Progress | None,
     executor: Executor | None,
 ) -> Found:
-    """Measure every column, and all tables of two columns at once; the most dependent ones make the model."""
+    """Measure all tables of two columns at once; the most dependent ones make the model."""
     universe, n = plan.universe, plan.rows if plan.law.replaced else None
-    columns = _columns(plan, rows, journal, Fraction(1))
-    reader = Reader.of(plan, columns)
+    reader = Reader.of(plan, begun.columns)
 
     def draw(coins: BitSource) -> Integers:
         sums = counted(rows, partial(sums_of_products, universe), executor)
@@ -203,8 +233,9 @@ def _in_pairs(
     model = reader.fit(tables, (), last=True)
     if progress is not None:
         progress(PROGRESS, PROGRESS)
-    history = History(columns, tuple(tables), tuple(beside))
-    return Found(history, reader.total, model, partial(reader.rows, model, beside))
+    history = replace(begun, tables=tuple(tables), beside=tuple(beside))
+    spent = sum(plan.columns, plan.asking + plan.pairs)
+    return Found(history, reader.total, model, partial(reader.rows, model, beside), spent)
 
 
 # Proof: docs/proofs/rounds.md, lemma 6.
@@ -212,16 +243,17 @@ def _in_rounds(
     plan: RoundsPlan,
     rows: PrivateRows,
     journal: Journal,
+    begun: History,
     progress: Progress | None,
     executor: Executor | None,
 ) -> Found:
     """
-    Measure every column; then select a table and measure it, round by round.
+    Select a table and measure it, round by round.
 
-    Where tables tell nothing (`stopping`), rounds end, and the columns get what is left.
+    After a table that told nothing, rounds cost more (`stopping`), while the budget pays for it. Where all
+    of them tell nothing, rounds end, and the columns get what is left.
     """
-    columns = _columns(plan, rows, journal, Fraction(1))
-    reader = Reader.of(plan, columns)
+    reader = Reader.of(plan, begun.columns)
     candidates = reader.candidates
     count = cache(lambda: counted(rows, candidates.count, executor))  # not where all was released before
     model, tables, beside = reader.fit([], ()), list[Measured](), list[Measured]()
@@ -229,16 +261,17 @@ def _in_rounds(
     budget = left = plan.rounds * (plan.selecting + plan.measuring)
     heard, again = Heard(), tuple[Measured, ...]()
     while plan.rounds and not heard.enough:
+        step = plan.raised(min(heard.times, max(Fraction(1), left / (plan.selecting + plan.measuring))))
         room = Room(reader, tables)
         expected = reader.moved(predicted(), beside)
-        select = partial(_selected, plan, reader, room, expected, beside, left, count)
+        select = partial(_selected, step, reader, room, expected, beside, left, count)
         chosen = journal.step(select, list_of, scope_of)
         if chosen is None:
             break
         shape = candidates.shape(chosen)
-        cost = plan.cost_of(prod(shape))
+        cost = step.cost_of(prod(shape))
         released = _measured(plan, journal, chosen, shape, cost, partial(_counts, candidates, chosen, count))
-        left -= plan.selecting + cost
+        left -= step.selecting + cost
         heard = heard.after(tells(released, candidates.chosen(expected, chosen), plan.law.concentrated))
         if room.lacking(chosen) is None:
             tables.append(released)
@@ -248,12 +281,14 @@ def _in_rounds(
             beside.append(released)
         if progress is not None:
             progress(int((1 - left / budget) * PROGRESS), PROGRESS)
+    spent = sum(plan.columns, plan.asking + budget - left)
     if heard.enough and left >= LEAST * sum(plan.columns):
         again = _columns(plan, rows, journal, left / sum(plan.columns))
         reader = reader.again(again)
+        spent += left
     model = reader.fit(tables, model.coefficients, last=True)
-    history = History(columns, tuple(tables), tuple(beside), again)
-    return Found(history, reader.total, model, partial(reader.rows, model, beside))
+    history = replace(begun, tables=tuple(tables), beside=tuple(beside), again=again)
+    return Found(history, reader.total, model, partial(reader.rows, model, beside), spent)
 
 
 def _columns(plan: RoundsPlan, rows: PrivateRows, journal: Journal, share: Fraction) -> tuple[Measured, ...]:
@@ -301,9 +336,3 @@ def list_of(scope: Scope | None) -> list[list[int]] | None:
 def scope_of(packed: list[list[int]] | None) -> Scope | None:
     """Return a selected table as it was before `list_of`."""
     return None if packed is None else tuple((column, level) for column, level in packed)
-
-
-# Proof: docs/proofs/rounds.md, lemma 3.
-def whole(predicted: Floats, total: int) -> Integers:
-    """Return predictions as integers from 0 to the total: no score overflows, whatever is predicted."""
-    return np.rint(np.clip(np.nan_to_num(predicted, nan=0.0), 0.0, total)).astype(np.int64)

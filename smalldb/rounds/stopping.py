@@ -1,4 +1,4 @@
-"""When rounds end before their budget does: where what they release is no more than noise."""
+"""What rounds do where a table told nothing: the next ones are measured better, and in the end they stop."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -11,6 +11,8 @@ from smalldb.rounds.measuring import Measured
 
 QUIET = 4  # tables one after another that tell nothing, at least, when rounds end
 TIMES = 3  # as many of them as tables that told something, at least
+RAISED = Fraction(2)  # times the cost of a round, after each table that told nothing; once one did
+MOST_RAISED = Fraction(64)
 LEAST = Fraction(1, 8)  # of what columns cost, what is worth measuring them again
 _DEVIATIONS = 2.0
 _LEAST = 1e-9  # a variance below which noise does not count
@@ -28,14 +30,20 @@ class Heard:
         How many told something.
     quiet
         How many after the last of these told nothing.
+    times
+        How many times what the plan says the next round costs: noise hid what the tables tell, if anything.
     """
 
     told: int = 0
     quiet: int = 0
+    times: Fraction = Fraction(1)
 
     def after(self, tells: bool) -> "Heard":
         """Return what is known after one more table."""
-        return Heard(self.told + 1, 0) if tells else Heard(self.told, self.quiet + 1)
+        if tells:
+            return Heard(self.told + 1, 0, self.times)
+        raised = min(MOST_RAISED, self.times * RAISED) if self.told else self.times
+        return Heard(self.told, self.quiet + 1, raised)
 
     @property
     def enough(self) -> bool:
