@@ -196,7 +196,7 @@ def test_tables_are_nearer_than_in_rounds_or_of_independent_columns(replaced, mo
     rows = checked(places, np.ones(N, dtype=np.int64), SIZES)
     plan = plan_rounds(all_pairs, Fraction(8), None, replaced, N)
     assert plan.pairs
-    monkeypatch.setattr(planning, "SURE", 0.0)
+    monkeypatch.setattr(planning, "measurable", lambda _: False)
     others = plan_rounds(all_pairs, Fraction(8), None, replaced, N)
     assert others.rounds
     made = release_rounds(plan, rows, SeededBits(1), count=N)

@@ -9,7 +9,7 @@ import pytest
 from smalldb.exact.bits import SeededBits
 from smalldb.rounds import Universe, checked, plan_rounds, release_rounds
 from smalldb.rounds.measuring import Law, measure
-from smalldb.rounds.stopping import QUIET, Heard, pooled, tells
+from smalldb.rounds.stopping import MOST_RAISED, QUIET, RAISED, Heard, pooled, tells
 
 N = 4_000
 SIZES = (6, 4, 5, 6, 8, 4, 6, 5)
@@ -30,10 +30,46 @@ def test_what_is_enough():
     for tells_ in (True, False, True, False, False, False, False, False):
         heard = heard.after(tells_)
         assert not heard.enough
-    assert heard == Heard(told=2, quiet=5)
+    assert heard == Heard(told=2, quiet=5, times=RAISED**6)
     assert heard.after(False).enough
     assert not Heard(0, 3).enough
     assert Heard(0, 4).enough
+
+
+def test_rounds_cost_more_once_tables_told_something_and_one_does_not():
+    heard = Heard()
+    for tells_, times in (
+        (False, 1),
+        (True, 1),
+        (True, 1),
+        (False, RAISED),
+        (True, RAISED),
+        (False, RAISED**2),
+    ):
+        heard = heard.after(tells_)
+        assert heard.times == times
+    for _ in range(20):
+        heard = heard.after(False)
+    assert heard.times == MOST_RAISED
+
+
+def test_raised_rounds_stay_within_the_budget():
+    # three pairs of equal columns, and five that depend on nothing: most tables tell nothing
+    rng = np.random.default_rng(0)
+    places = np.stack([rng.integers(0, k, N) for k in SIZES], axis=1)
+    places[:, 3], places[:, 5] = places[:, 0], places[:, 1]
+    tables = tuple(combinations(range(8), 2))
+    universe = Universe(SIZES, (False,) * 8, tables, (1,) * len(tables))
+    for delta in (None, Fraction(1, 10**6)):
+        plan = plan_rounds(universe, Fraction(1, 2), delta, True, N)
+        made = release_rounds(plan, checked(places, np.ones(N, dtype=np.int64), SIZES), SeededBits(1))
+        history = made.history
+        parts = (*history.columns, *history.tables, *history.beside, *history.again)
+        raised = [part.cost / plan.cost_of(part.counts.size) for part in (*history.tables, *history.beside)]
+        assert max(raised) > 1 == raised[0]
+        assert made.spent == sum(part.cost for part in parts) + sum(raised) * plan.selecting
+        assert made.spent <= plan.cost - plan.certifying
+        assert all(part.variance == plan.law.variance(part.cost) for part in parts)
 
 
 def test_two_measurements_are_weighted_by_precision():

@@ -271,6 +271,11 @@ class ByRounds:
         noise = "geometric noise" if self.steps.delta is None else "Gaussian noise"
         if self.steps.cells:
             return f"the counts of all cells with {noise}"
+        if self.steps.at_once is not None:
+            return (
+                f"columns with {noise}, and, as a released number decides, all tables of two columns at once "
+                f"with Wishart noise, or tables selected and measured in up to {self.steps.rounds} rounds"
+            )
         if self.steps.pairs:
             return f"columns with {noise}, and all tables of two columns at once with Wishart noise"
         return f"tables selected and measured in up to {self.steps.rounds} rounds, with {noise}"

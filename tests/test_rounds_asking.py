@@ -1,0 +1,125 @@
+"""The number that tells whether most pairs of columns depend, and the plans between which it decides."""
+
+from fractions import Fraction
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from smalldb.exact.bits import SeededBits
+from smalldb.rounds import Universe, checked, plan_rounds, release_rounds
+from smalldb.rounds.asking import MOST, MOVED, answerable, ask, distance, mostly, tops
+from smalldb.rounds.measuring import Law
+from smalldb.rounds.pairs import tables_of_pairs, variances
+
+SIZES = (5, 8, 9, 3, 7, 4, 6, 10)
+N = 30_000
+EPSILON = Fraction(1)
+
+
+def universe(sizes=SIZES):
+    tables = tuple(combinations(range(len(sizes)), 2))
+    return Universe(tuple(sizes), (False,) * len(sizes), tables, (1,) * len(tables))
+
+
+def rows_of(places):
+    return checked(places, np.ones(len(places), dtype=np.int64), SIZES)
+
+
+def tied(weight, seed=0):
+    """Columns that depend on a hidden number, all of them alike."""
+    rng = np.random.default_rng(seed)
+    hidden, found = rng.normal(size=N), []
+    for size in SIZES:
+        score = weight * hidden + rng.normal(size=N)
+        found.append(np.searchsorted(np.quantile(score, np.arange(1, size) / size), score))
+    return np.stack(found, axis=1)
+
+
+def slow_distance(counts):
+    n = sum(map(sum, counts))
+    if n == 0:
+        return Fraction(0)
+    sums = [sum(row) for row in counts], [sum(column) for column in zip(*counts, strict=True)]
+    return sum(
+        abs(Fraction(cell) - Fraction(a * b, n))
+        for row, a in zip(counts, sums[0], strict=True)
+        for cell, b in zip(row, sums[1], strict=True)
+    )
+
+
+@pytest.mark.parametrize("shape", [(2, 2), (3, 2), (4, 5)])
+def test_a_distance_is_that_of_fractions_rounded_down(shape):
+    rng = np.random.default_rng(0)
+    for most in (2, 10, 1 << 20, 1 << 32):
+        for _ in range(20):
+            counts = rng.integers(0, most, shape)
+            assert distance(counts) == slow_distance(counts.tolist()) // 1
+    assert distance(np.zeros(shape, dtype=np.int64)) == 0
+    huge = np.zeros(shape, dtype=np.int64)
+    huge[0, 0] = huge[-1, -1] = (1 << 52) - 1
+    assert distance(huge) == slow_distance(huge.tolist())
+
+
+@pytest.mark.parametrize(("shape", "most"), [((2, 2), 6), ((2, 3), 3)])
+def test_a_row_moves_a_distance_by_at_most_4(shape, most):
+    # docs/proofs/rounds.md, lemma 13, over all small tables; the same of real numbers, not rounded
+    moved = Fraction(0)
+    for flat in np.ndindex(*[most] * (shape[0] * shape[1])):
+        table = np.array(flat).reshape(shape)
+        here, whole = slow_distance(table.tolist()), distance(table)
+        for cell in np.ndindex(*shape):
+            more = table.copy()
+            more[cell] += 1
+            moved = max(moved, abs(slow_distance(more.tolist()) - here))
+            assert abs(distance(more) - whole) <= MOVED
+    assert 2 < moved < MOVED
+
+
+def test_far_tables_move_by_less_than_4_too():
+    for n in (10, 1000, 10**6, 10**9):
+        for table in (np.diag([n, n, n]), np.array([[n, 1, 0], [0, 0, 1], [1, 0, 0]]), np.full((3, 3), n)):
+            for cell in np.ndindex(3, 3):
+                more = table.copy()
+                more[cell] += 1
+                assert abs(slow_distance(more.tolist()) - slow_distance(table.tolist())) < MOVED
+
+
+@pytest.mark.parametrize("replaced", [True, False])
+def test_the_number_is_the_sum_up_to_the_tops_with_noise_for_all_pairs(replaced):
+    where, law, cost = universe(), Law(concentrated=False, replaced=replaced), Fraction(1, 50)
+    noise = variances(where, EPSILON, replaced)
+    counts = tables_of_pairs(where, rows_of(tied(0.5)))
+    exact = sum(min(tops(where, noise)[pair], distance(t)) for pair, t in zip(noise, counts, strict=True))
+    assert 0 < exact < sum(tops(where, noise).values())
+    drawn = np.array([ask(where, counts, noise, law, cost, SeededBits(seed)) for seed in range(400)]) - exact
+    size = law.size(cost / (MOVED * len(counts)))  # of geometric noise of all pairs' sensitivity
+    assert abs(np.abs(drawn).mean() / size - 1) < 0.2
+    assert mostly(round(MOST * sum(tops(where, noise).values())) + 1, where, noise)
+    assert not mostly(0, where, noise)
+    assert answerable(where, noise, law, cost)
+    assert not answerable(where, noise, law, cost / 100)
+
+
+@pytest.mark.parametrize("replaced", [True, False])
+def test_the_answer_decides_between_pairs_at_once_and_rounds(replaced):
+    plan = plan_rounds(universe(), EPSILON, None, replaced, N)
+    at_once = plan.at_once
+    assert at_once is not None and plan.rounds and not plan.pairs and at_once.pairs and not at_once.rounds
+    assert plan.cost <= plan.budget and at_once.cost == plan.budget == EPSILON
+    assert plan.asking == at_once.asking > 0
+    told = release_rounds(plan, rows_of(tied(2.0)), SeededBits(0))
+    assert {part.cost for part in told.history.tables} == {0}  # paid for all at once
+    assert told.spent == at_once.cost - at_once.certifying
+    silent = release_rounds(plan, rows_of(tied(0.0)), SeededBits(0))
+    assert all(part.cost > 0 for part in silent.history.tables)
+    assert silent.spent <= plan.cost - plan.certifying
+    assert silent.history.dependence < told.history.dependence
+    assert [part.cost for part in silent.history.columns] == list(plan.columns)
+    assert [part.cost for part in told.history.columns] == list(at_once.columns)
+
+
+def test_nothing_is_asked_where_the_answer_would_be_noise_or_a_delta_serves():
+    assert plan_rounds(universe(), Fraction(1, 50), None, True, N).at_once is None
+    with_delta = plan_rounds(universe(), EPSILON, Fraction(1, 10**9), True, N)
+    assert with_delta.delta is None or (with_delta.at_once is None and not with_delta.asking)
