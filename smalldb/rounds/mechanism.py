@@ -273,6 +273,8 @@ class ByRounds:
             return f"the counts of all cells with {noise}"
         if self.steps.pairs:
             return f"columns with {noise}, and all tables of two columns at once with Wishart noise"
+        if not self.steps.rounds:
+            return f"columns with {noise}"
         return f"tables selected and measured in up to {self.steps.rounds} rounds, with {noise}"
 
 
