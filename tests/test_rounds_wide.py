@@ -11,6 +11,7 @@ from smalldb.rounds import Universe, checked, plan_rounds, release_rounds
 from smalldb.rounds.counting import PrivateRows
 from smalldb.rounds.grouping import halved
 from smalldb.rounds.measuring import Measured
+from smalldb.rounds.plan import DEAF, _of_one
 from smalldb.rounds.reaching import cramers_v, reaching_weights
 from smalldb.rounds.selecting import MOST_WEIGHT, candidates
 
@@ -38,6 +39,28 @@ def test_wide_tables_get_rounds_for_every_column():
     for columns in (28, 100):
         plan = plan_rounds(wide(columns), Fraction(1), None, False, 100_000)
         assert plan.cost <= plan.budget
+
+
+def test_columns_get_all_where_noise_leaves_nothing_to_be_found():
+    """Of many columns, noise on a table that a round would measure decides; of up to 28 there are rounds."""
+    for rows, rounds in ((10_000, False), (100_000, True)):
+        plan = plan_rounds(wide(100), Fraction(1), None, False, rows)
+        assert bool(plan.rounds) == rounds
+        assert (_of_one(plan) < DEAF) if rounds else (plan.selecting == plan.measuring == 0)
+        assert 0 <= plan.budget - plan.cost <= Fraction(1, 10**6)
+        assert rounds or sum(plan.columns) == Fraction(19, 20)
+    assert plan_rounds(wide(28), Fraction(1, 10), None, False, 10_000).rounds
+
+
+def test_columns_alone_are_released():
+    places = latent(40, 300)
+    universe = wide(40, places=4)
+    plan = plan_rounds(universe, Fraction(1), None, True, 300)
+    made = release_rounds(plan, checked(places, np.ones(300, dtype=np.int64), universe.sizes), SeededBits(1))
+    assert plan.rounds == 0
+    assert made.places.shape == (300, 40)
+    assert not (made.history.tables or made.history.beside or made.history.again)
+    assert made.spent == sum(plan.columns) == plan.cost - plan.certifying
 
 
 def measured(a, b):

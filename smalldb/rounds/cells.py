@@ -66,7 +66,9 @@ def read_cells(universe: Universe, measured: Measured, rate: float, total: int) 
     ]
     whole = tuple((c, groupings[c].finest) for c in everything)
     zeros = np.where(possible, 0.0, -np.inf)
-    first = fitted(groupings, lifted, pairs, [(whole, zeros)], total, (), SWEEPS, ITERATIONS, alike=True)
+    first = fitted(
+        groupings, dict(enumerate(lifted)), pairs, [(whole, zeros)], total, (), SWEEPS, ITERATIONS, alike=True
+    )
     expected = np.maximum(_cells(first), 1e-300)[possible] * total
     counts, bounded = np.ascontiguousarray(seen[possible]), min(rate, _CLEAR)
     best, means, variances = -np.inf, expected, np.zeros(len(counts))

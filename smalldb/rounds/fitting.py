@@ -8,7 +8,7 @@ from scipy.optimize import minimize
 
 from queries.arrays import Floats
 from smalldb.rounds.passing import Tree, beliefs, marginals
-from smalldb.rounds.scaling import scaled
+from smalldb.rounds.scaling import CLOSE, scaled
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,6 +37,7 @@ def fit(
     start: Sequence[Floats | None],
     sweeps: int,
     iterations: int,
+    close: float = CLOSE,
 ) -> list[Floats]:
     """
     Return coefficients theta, for each factor with counts: those of the maximum entropy.
@@ -48,7 +49,7 @@ def fit(
     where Z sums exp(base + theta) over all cells. It is concave; at its top, expected counts are the released
     ones less ridge theta: those of maximum entropy that are near the released ones.
 
-    So many sweeps of proportional fitting (`scaling.scaled`) come first; then iterations of L-BFGS, in
+    Up to so many sweeps of proportional fitting (`scaling.scaled`) come first; then iterations of L-BFGS, in
     coordinates in which the curvature is about 1. Cost: each is about two passes over all tables of the tree.
     """
     free = [i for i, factor in enumerate(factors) if factor.held is not None]
@@ -78,7 +79,7 @@ def fit(
         [np.zeros(int(np.prod(s))) if t is None else np.ravel(t) for t, s in zip(start, shapes, strict=True)]
     )
     tables, _ = beliefs(tree, weights(first))
-    swept = scaled(tree, tables, [factor.held for factor in factors], split(first), total, sweeps)
+    swept = scaled(tree, tables, [factor.held for factor in factors], split(first), total, sweeps, close)
     if not iterations:
         return swept
     first = np.concatenate([np.ravel(part) for part in swept])

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from heapq import heappop, heappush
 from math import prod
 from typing import TypeAlias
 
@@ -67,55 +68,71 @@ def junction_tree(scopes: Iterable[Scope], groupings: Sequence[Grouping]) -> tup
         Children before parents; each scope lies within the first bucket that refines one of its columns.
     """
     # Tables (a, b) and (b, c): a goes with the bucket (a, b), and passes on what it says of b; then b goes.
-    left = set(scopes)
-    holding: dict[int, set[Scope]] = {}
-    for scope in left:
-        for column, _ in scope:
-            holding.setdefault(column, set()).add(scope)
-    costs: dict[int, tuple[int, dict[int, int], int]] = {}
+    holding: dict[int, dict[Scope, int]] = {}  # of each column, the tables that have it, and at which level
+    for scope in scopes:
+        for column, level in scope:
+            holding.setdefault(column, {})[scope] = level
+    plans: dict[int, tuple[int, dict[int, int], int]] = {}
+    heap: list[tuple[int, int]] = []
     done: list[tuple[int, Scope, Scope]] = []
+    changed = set(holding)
     while holding:
-        for column, those in holding.items():
-            if column not in costs:
-                finest = max(dict(scope)[column] for scope in those)
-                whole = union(scope for scope in those if dict(scope)[column] == finest)
-                costs[column] = cells(whole.items(), groupings), whole, finest
-        column = min(costs, key=lambda c: (costs[c][0], c))
-        _, whole, finest = costs[column]
-        gone = {scope for scope in holding[column] if dict(scope)[column] == finest}
-        coarser = max((dict(scope)[column] for scope in holding[column] - gone), default=0)
+        for column in changed & holding.keys():
+            finest = max(holding[column].values())
+            whole = union(scope for scope, level in holding[column].items() if level == finest)
+            plans[column] = cells(whole.items(), groupings), whole, finest
+            heappush(heap, (plans[column][0], column))
+        cost, column = heappop(heap)
+        while column not in holding or plans[column][0] != cost:  # a later entry took its place
+            cost, column = heappop(heap)
+        _, whole, finest = plans[column]
+        gone = [scope for scope, level in holding[column].items() if level == finest]
+        coarser = max((level for level in holding[column].values() if level != finest), default=0)
         passed = tuple(
             sorted(
                 (c, coarser if c == column else level) for c, level in whole.items() if c != column or coarser
             )
         )
         done.append((column, tuple(sorted(whole.items())), passed))
+        for scope in gone:
+            for c, _ in scope:
+                del holding[c][scope]
+        for c, level in passed:
+            holding[c][passed] = level
         for c in whole:
-            holding[c] -= gone
-            if passed and any(c == other for other, _ in passed):
-                holding[c].add(passed)
             if not holding[c]:
                 del holding[c]
-            costs.pop(c, None)
+        changed = set(whole)
+    refining = _refining((column, passed) for column, _, passed in done)
     return tuple(
-        Bucket(column, scope, passed, _parent(place, passed, done))
+        Bucket(column, scope, passed, _first(passed, refining, place + 1))
         for place, (column, scope, passed) in enumerate(done)
     )
 
 
-def home(scope: Scope, buckets: Sequence[Bucket]) -> int:
-    """Return the place of the first bucket that refines a column of a scope: it holds the scope."""
-    levels = dict(scope)
-    for place, bucket in enumerate(buckets):
-        if levels.get(bucket.column, 0) > dict(bucket.passed).get(bucket.column, 0):
-            return place
-    raise ValueError("no bucket holds the scope")
+def homes(scopes: Iterable[Scope], buckets: Sequence[Bucket]) -> tuple[int, ...]:
+    """Return of each scope the place of the first bucket that refines a column of it: it holds the scope."""
+    refining = _refining((bucket.column, bucket.passed) for bucket in buckets)
+    found = tuple(_first(scope, refining, 0) for scope in scopes)
+    if -1 in found:
+        raise ValueError("no bucket holds the scope")
+    return found
 
 
-def _parent(place: int, passed: Scope, done: Sequence[tuple[int, Scope, Scope]]) -> int:
-    levels = dict(passed)
-    for later in range(place + 1, len(done)):
-        column, _, coarser = done[later]
-        if levels.get(column, 0) > dict(coarser).get(column, 0):
-            return later
-    return -1
+def _refining(steps: Iterable[tuple[int, Scope]]) -> dict[int, list[tuple[int, int]]]:
+    """Return where each column is refined, in order: places of buckets, and the levels that they pass on."""
+    found: dict[int, list[tuple[int, int]]] = {}
+    for place, (column, passed) in enumerate(steps):
+        found.setdefault(column, []).append((place, dict(passed).get(column, 0)))
+    return found
+
+
+def _first(scope: Scope, refining: dict[int, list[tuple[int, int]]], start: int) -> int:
+    """Return the first place from `start` on at which a column of a scope is refined to its level; or -1."""
+    places = (
+        place
+        for column, level in scope
+        for place, coarser in refining.get(column, [])
+        if place >= start and level > coarser
+    )
+    return min(places, default=-1)

@@ -278,6 +278,8 @@ class ByRounds:
             )
         if self.steps.pairs:
             return f"columns with {noise}, and all tables of two columns at once with Wishart noise"
+        if not self.steps.rounds:
+            return f"columns with {noise}"
         return f"tables selected and measured in up to {self.steps.rounds} rounds, with {noise}"
 
 

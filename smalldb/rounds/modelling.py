@@ -1,6 +1,6 @@
 """From released counts to a model: which factors it has, and how far each is believed."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import TypeAlias
@@ -16,6 +16,7 @@ from smalldb.rounds.measuring import Measured
 from smalldb.rounds.passing import Tree, beliefs, build
 from smalldb.rounds.reading import signal
 from smalldb.rounds.rows import model_rows
+from smalldb.rounds.scaling import CLOSE
 from smalldb.rounds.universe import Universe
 
 Fixed: TypeAlias = tuple[Scope, Floats]
@@ -66,20 +67,22 @@ def cells_of_rules(universe: Universe) -> int:
 
 def cells_of(tables: Sequence[Scope], groupings: Sequence[Grouping], fixed: Sequence[Fixed]) -> int:
     """Return how many cells the tables of a model of such tables have."""
-    tree = junction_tree(scopes_of(groupings, tables, fixed), groupings)
+    tree = junction_tree(scopes_of(range(len(groupings)), groupings, tables, fixed), groupings)
     return sum(cells(bucket.scope, groupings) for bucket in tree)
 
 
-def scopes_of(groupings: Sequence[Grouping], tables: Sequence[Scope], fixed: Sequence[Fixed]) -> list[Scope]:
+def scopes_of(
+    columns: Iterable[int], groupings: Sequence[Grouping], tables: Sequence[Scope], fixed: Sequence[Fixed]
+) -> list[Scope]:
     """Return the scopes of a model's factors: columns, measured tables, what is fixed."""
-    columns: list[Scope] = [((c, grouping.finest),) for c, grouping in enumerate(groupings)]
-    return [*columns, *tables, *(scope for scope, _ in fixed)]
+    alone: list[Scope] = [((c, groupings[c].finest),) for c in columns]
+    return [*alone, *tables, *(scope for scope, _ in fixed)]
 
 
 # Proof: docs/proofs/rounds.md, lemma 7.
 def fitted(
     groupings: Sequence[Grouping],
-    columns: Sequence[Floats],
+    columns: Mapping[int, Floats],
     tables: Sequence[Measured],
     fixed: Sequence[Fixed],
     total: int,
@@ -87,6 +90,7 @@ def fitted(
     sweeps: int,
     iterations: int,
     alike: bool = False,
+    close: float = CLOSE,
 ) -> Model:
     """
     Fit the model to expected counts of columns and released counts of tables.
@@ -94,23 +98,23 @@ def fitted(
     Parameters
     ----------
     columns
-        Expected counts of each column's places, above 0, `total` in all.
+        Those of the model, with expected counts of their places, above 0, `total` in all.
     fixed
         Logarithms of weights that are kept as they are: structural zeros.
     start
         Coefficients of an earlier model of the same columns and the first of the tables.
-    sweeps, iterations
-        See `fitting.fit`.
+    sweeps, iterations, close
+        See `fitting.fit`, and `scaling.scaled`.
     alike
         See `reading.signal`.
     """
-    tree = build(scopes_of(groupings, [t.scope for t in tables], fixed), groupings)
-    ranked = [mass[g.order] for mass, g in zip(columns, groupings, strict=True)]
-    factors = [Factor(np.log(mass / total), (mass, np.full(len(mass), OWN))) for mass in ranked]
+    tree = build(scopes_of(columns, groupings, [t.scope for t in tables], fixed), groupings)
+    ranked = {c: mass[groupings[c].order] for c, mass in columns.items()}
+    factors = [Factor(np.log(mass / total), (mass, np.full(len(mass), OWN))) for mass in ranked.values()]
     factors += [factor_of(table, ranked, groupings, total, alike) for table in tables]
     factors += [Factor(weights, None) for _, weights in fixed]
     known = [*start, *[None] * (len(columns) + len(tables) - len(start))]
-    found = fit(tree, factors, total, known, sweeps, iterations)
+    found = fit(tree, factors, total, known, sweeps, iterations, close)
     weights = [f.base + t for f, t in zip(factors, found, strict=False)]
     weights += [factor.base for factor in factors[len(found) :]]
     probabilities, _ = beliefs(tree, weights)
@@ -119,7 +123,7 @@ def fitted(
 
 # Proof: docs/proofs/rounds.md, lemma 7.
 def factor_of(
-    table: Measured, columns: Sequence[Floats], groupings: Sequence[Grouping], total: int, alike: bool
+    table: Measured, columns: Mapping[int, Floats], groupings: Sequence[Grouping], total: int, alike: bool
 ) -> Factor:
     """
     Return the factor of a measured table: its counts with the margins of columns, and the ridge.

@@ -8,7 +8,7 @@ import numpy as np
 from queries.arrays import Floats
 from queries.domain import Integers
 from smalldb.rounds.grouping import Grouping
-from smalldb.rounds.junction import Bucket, Scope, home, junction_tree
+from smalldb.rounds.junction import Bucket, Scope, homes, junction_tree
 
 Step = tuple[int, Integers | None]  # an axis and where its groups start, or None: summed over
 
@@ -98,13 +98,13 @@ def summed(table: Floats, path: Sequence[Step], how: np.ufunc = np.add) -> Float
 def build(scopes: Sequence[Scope], groupings: Sequence[Grouping]) -> Tree:
     """Build the tree of some factors; every column must be in one of them."""
     buckets = junction_tree(scopes, groupings)
-    homes = tuple(home(scope, buckets) for scope in scopes)
+    places = homes(scopes, buckets)
     return Tree(
         tuple(groupings),
         buckets,
-        homes,
-        tuple(lift(s, buckets[h].scope, groupings) for s, h in zip(scopes, homes, strict=True)),
-        tuple(steps(buckets[h].scope, s, groupings) for s, h in zip(scopes, homes, strict=True)),
+        places,
+        tuple(lift(s, buckets[h].scope, groupings) for s, h in zip(scopes, places, strict=True)),
+        tuple(steps(buckets[h].scope, s, groupings) for s, h in zip(scopes, places, strict=True)),
         tuple(lift(b.passed, buckets[b.parent].scope, groupings) if b.parent >= 0 else None for b in buckets),
         tuple(lift(b.passed, b.scope, groupings) for b in buckets),
         tuple(steps(b.scope, b.passed, groupings) for b in buckets),

@@ -5,13 +5,15 @@ from collections.abc import Sequence
 import numpy as np
 
 from queries.arrays import Floats
+from queries.domain import Integers
 from smalldb.rounds.measuring import Measured
 from smalldb.rounds.selecting import MOST_WEIGHT, Candidates
+from smalldb.rounds.strips import Strips
 
 
 # Proof: docs/proofs/rounds.md, lemma 3.
 def reaching_weights(
-    candidates: Candidates, predicted: Sequence[Floats], measured: Sequence[Measured]
+    layout: Candidates | Strips, predicted: Sequence[Floats], measured: Sequence[Measured]
 ) -> tuple[int, ...]:
     """
     Return the weights of all candidate tables, from what was released: integers from 1 to `MOST_WEIGHT`.
@@ -28,21 +30,37 @@ def reaching_weights(
     measured
         The tables that were measured, but for those of single columns.
     """
+    strips, candidates = (layout, layout.candidates) if isinstance(layout, Strips) else (None, layout)
     part = np.arange(len(candidates.groupings))
     for table in measured:
         joined = [part[c] for c, _ in table.scope]
         part[np.isin(part, joined)] = joined[0]
+    gains = _one_by_one(candidates, predicted, part) if strips is None else _at_once(strips, predicted, part)
+    gains = gains * np.array(candidates.weights)
+    return tuple(np.maximum(1, np.rint(MOST_WEIGHT * gains / gains.max())).astype(int).tolist())
+
+
+def _one_by_one(candidates: Candidates, predicted: Sequence[Floats], part: Integers) -> Floats:
+    """Return, for each table, the largest product of reaches of two columns that are not connected, or 1."""
     reach = np.ones(len(part))
     for columns, cells in zip(candidates.tables, predicted, strict=True):
         if len(columns) == 2 and part[columns[0]] == part[columns[1]]:
             reach[list(columns)] += cramers_v(cells)
-    gains = np.array(
+    return np.array(
         [
-            weight * max([1.0, *(reach[a] * reach[b] for a in columns for b in columns if part[a] < part[b])])
-            for columns, weight in zip(candidates.tables, candidates.weights, strict=True)
+            max([1.0, *(reach[a] * reach[b] for a in columns for b in columns if part[a] < part[b])])
+            for columns in candidates.tables
         ]
     )
-    return tuple(np.maximum(1, np.rint(MOST_WEIGHT * gains / gains.max())).astype(int).tolist())
+
+
+def _at_once(strips: Strips, predicted: Sequence[Floats], part: Integers) -> Floats:
+    """Return the same where all tables are of two columns."""
+    first, second = np.array(strips.candidates.tables).T
+    connected = part[first] == part[second]
+    values = np.where(connected, strips.associations(predicted, connected), 0.0)
+    reach = 1 + np.bincount(first, values, len(part)) + np.bincount(second, values, len(part))
+    return np.where(connected, 1.0, reach[first] * reach[second])
 
 
 def cramers_v(table: Floats) -> float:

@@ -14,13 +14,16 @@ from smalldb.rounds.measuring import Measured
 from smalldb.rounds.modelling import Fixed, Model, cells_of, fitted, zeros_of
 from smalldb.rounds.plan import RoundsPlan
 from smalldb.rounds.reading import pooled_total, read_column, reconciled
+from smalldb.rounds.scaling import CLOSE
 from smalldb.rounds.searching import affordable, exchanged
 from smalldb.rounds.selecting import Candidates, candidates
 from smalldb.rounds.stopping import pooled
+from smalldb.rounds.strips import Strips, laid_out
 from smalldb.rounds.targets import groups_at, moved
 
 PREDICTING = 1 << 15  # rows of a model from which predictions are made; their seeds are public numbers
 SAMPLE = 1 << 19  # rows of a model from which the last tables are read, at most
+ENTRIES = 1 << 25  # of these rows, at most
 SWEEPS = 8  # of a fit between rounds, from the coefficients of the one before
 LAST_SWEEPS = 300
 LARGE = 1 << 16  # cells of a table that rows are not searched for
@@ -37,6 +40,8 @@ class Reader:
         Of all candidates at all their levels, in the order of their scores: scopes, and how many cells.
     least
         The cells of the model of columns and rules alone.
+    layout
+        How the tables of the candidates are counted and scored.
     """
 
     plan: RoundsPlan
@@ -49,6 +54,7 @@ class Reader:
     names: tuple[Scope, ...]
     sizes: tuple[int, ...]
     least: int
+    layout: Candidates | Strips
 
     # Proof: docs/proofs/rounds.md, lemma 7.
     @staticmethod
@@ -67,7 +73,8 @@ class Reader:
         names = tuple(chosen.scopes())
         sizes = tuple(cells(name, groupings) for name in names)
         least = cells_of([], groupings, fixed)
-        return Reader(plan, columns, total, read, groupings, fixed, chosen, names, sizes, least)
+        layout = laid_out(chosen)
+        return Reader(plan, columns, total, read, groupings, fixed, chosen, names, sizes, least, layout)
 
     def again(self, more: Sequence[Measured]) -> "Reader":
         """Return what follows from every column measured once more, too; groups and total stay."""
@@ -79,32 +86,51 @@ class Reader:
         columns = tuple(replace(one, variance=v) for one, (_, v) in zip(self.columns, both, strict=True))
         return replace(self, read=read, columns=columns)
 
-    def fit(self, tables: list[Measured], start: tuple[Floats, ...], last: bool = False) -> Model:
-        """Fit the model to all that was released; the last one of a release to the end."""
+    def fit(
+        self,
+        tables: list[Measured],
+        start: tuple[Floats, ...],
+        last: bool = False,
+        among: Sequence[int] | None = None,
+        near: float = 0.0,
+    ) -> Model:
+        """
+        Fit the model to all that was released; the last one of a release to the end.
+
+        Parameters
+        ----------
+        among
+            Columns that the model is of, which have all these tables; None: all columns.
+        near
+            Of the noise of the surest table: sweeps end when they change counts by less.
+        """
         told = [] if self.plan.pairs else tables  # margins of pairs at once are those of `read`
-        masses = reconciled(self.read, self.columns, self.groupings, told, self.total)
+        masses = reconciled(self.read, self.columns, self.groupings, told, self.total, among)
+        fixed = [rule for rule in self.fixed if all(c in masses for c, _ in rule[0])]
         sweeps = LAST_SWEEPS if last else SWEEPS
-        return fitted(self.groupings, masses, tables, self.fixed, self.total, start, sweeps, 0)
+        noise = min((table.variance for table in tables), default=0.0) ** 0.5
+        close = max(CLOSE, near * noise / self.total)
+        return fitted(self.groupings, masses, tables, fixed, self.total, start, sweeps, 0, close=close)
 
     # Proof: docs/proofs/rounds.md, lemma 3.
     def predicted(self, model: Model, number: int) -> list[Floats]:
         """Return what a model expects of every candidate table at its finest levels, from rows of it."""
         rows = PrivateRows(model.rows(PREDICTING, number << 32).T, np.ones(PREDICTING, dtype=np.int64))
         share = self.total / PREDICTING
-        return [table.astype(np.float64) * share for table in self.candidates.count(rows)]
+        return [table.astype(np.float64) * share for table in self.layout.count(rows)]
 
     # Proof: docs/proofs/rounds.md, lemma 3.
     def moved(self, predicted: list[Floats], beside: list[Measured]) -> list[Floats]:
         """Return the same, moved towards the tables that the model has no room for."""
-        found = list(predicted)
+        found = [tables.copy() for tables in predicted]
         for pair, those in by_pair(beside).items():
             tops = self.candidates.levels(pair)
-            where = self.candidates.tables.index(pair)
             groups = [
                 (self.groupings[a].parents(first, tops[0]), self.groupings[b].parents(second, tops[1]))
                 for (a, first), (b, second) in (table.scope for table in those)
             ]
-            found[where] = moved(found[where], those, groups)
+            table = self.layout.table(found, pair)
+            table[:] = moved(table, those, groups)
         return found
 
     # Proof: docs/proofs/rounds.md, lemma 9.
@@ -119,7 +145,7 @@ class Reader:
         sweeps = affordable(count, len(pairs))
         if not pairs or not sweeps:
             return found
-        size = max(1, min(8 * count, SAMPLE))
+        size = max(1, min(8 * count, SAMPLE, ENTRIES // len(universe.sizes)))
         sample = PrivateRows(model.rows(size, seed ^ 1).T, np.ones(size, dtype=np.int64))
         targets = {}
         for a, b in pairs:

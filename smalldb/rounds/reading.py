@@ -1,6 +1,6 @@
 """Reading of released columns: smoothed where they are ordered, shrunk, and reconciled with wider tables."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from scipy.ndimage import gaussian_filter1d
@@ -82,23 +82,31 @@ def reconciled(
     groupings: Sequence[Grouping],
     tables: Sequence[Measured],
     total: int,
-) -> list[Floats]:
+    among: Iterable[int] | None = None,
+) -> dict[int, Floats]:
     """
     Return expected counts of each column's places, with what wider tables say of its coarse groups.
 
     Level by level, the groups of a column are means of what its own table and the sums of every wider table
     say, weighted by their precisions; the places inside a group keep their shares.
+
+    Parameters
+    ----------
+    among
+        The columns that are wanted; None: all.
     """
-    found = []
-    for c, (mass, own, grouping) in enumerate(zip(read, columns, groupings, strict=True)):
-        values = mass[grouping.order]
+    found, having = {}, dict[int, list[Measured]]()
+    for table in tables:
+        for c, _ in table.scope:
+            having.setdefault(c, []).append(table)
+    for c in range(len(read)) if among is None else among:
+        own, grouping, values = columns[c], groupings[c], read[c][groupings[c].order]
         width = grouping.groups(grouping.finest)
-        with_it = [t for t in tables if any(column == c for column, _ in t.scope)]
         for level in range(1, grouping.finest + 1):
             here = np.add.reduceat(values, grouping.starts[level])
             variance = np.diff(np.append(grouping.starts[level], width)) * max(own.variance, 1e-9) / 2
             weight, weighted = 1 / variance, here / variance
-            for table in with_it:
+            for table in having.get(c, []):
                 axis = [column for column, _ in table.scope].index(c)
                 fine = table.scope[axis][1]
                 if fine < level:
@@ -115,7 +123,7 @@ def reconciled(
         values = np.maximum(values, 1e-9 * total)
         places = np.empty_like(values)
         places[grouping.order] = values * (total / values.sum())
-        found.append(places)
+        found[c] = places
     return found
 
 

@@ -19,6 +19,7 @@ from smalldb.rounds.cells import read_cells
 from smalldb.rounds.counting import PrivateRows, counted
 from smalldb.rounds.journal import Journal
 from smalldb.rounds.junction import Scope
+from smalldb.rounds.learning import at_first
 from smalldb.rounds.measuring import Measured, measure
 from smalldb.rounds.modelling import Model
 from smalldb.rounds.pairs import (
@@ -36,6 +37,7 @@ from smalldb.rounds.reading import bounded_total, whole
 from smalldb.rounds.room import Room, selected
 from smalldb.rounds.selecting import Candidates
 from smalldb.rounds.stopping import LEAST, Heard, tells
+from smalldb.rounds.strips import Strips
 
 PENALTY = 0.8  # of the noise that a table would get, what its score is reduced by
 
@@ -254,29 +256,26 @@ def _in_rounds(
     of them tell nothing, rounds end, and the columns get what is left.
     """
     reader = Reader.of(plan, begun.columns)
-    candidates = reader.candidates
-    count = cache(lambda: counted(rows, candidates.count, executor))  # not where all was released before
-    model, tables, beside = reader.fit([], ()), list[Measured](), list[Measured]()
-    predicted = cache(partial(reader.predicted, model, 0))
+    layout = reader.layout
+    count = cache(lambda: counted(rows, layout.count, executor))  # not where all was released before
+    learned, beside = at_first(reader), list[Measured]()
     budget = left = plan.rounds * (plan.selecting + plan.measuring)
     heard, again = Heard(), tuple[Measured, ...]()
     while plan.rounds and not heard.enough:
         step = plan.raised(min(heard.times, max(Fraction(1), left / (plan.selecting + plan.measuring))))
-        room = Room(reader, tables)
-        expected = reader.moved(predicted(), beside)
+        room = Room(reader, learned.tables)
+        expected = reader.moved(learned.predicted(), beside)
         select = partial(_selected, step, reader, room, expected, beside, left, count)
         chosen = journal.step(select, list_of, scope_of)
         if chosen is None:
             break
-        shape = candidates.shape(chosen)
+        shape = reader.candidates.shape(chosen)
         cost = step.cost_of(prod(shape))
-        released = _measured(plan, journal, chosen, shape, cost, partial(_counts, candidates, chosen, count))
+        released = _measured(plan, journal, chosen, shape, cost, partial(_counts, layout, chosen, count))
         left -= step.selecting + cost
-        heard = heard.after(tells(released, candidates.chosen(expected, chosen), plan.law.concentrated))
+        heard = heard.after(tells(released, layout.chosen(expected, chosen), plan.law.concentrated))
         if room.lacking(chosen) is None:
-            tables.append(released)
-            model = reader.fit(tables, model.coefficients)
-            predicted = cache(partial(reader.predicted, model, len(tables)))
+            learned = learned.after(released)
         else:
             beside.append(released)
         if progress is not None:
@@ -286,8 +285,8 @@ def _in_rounds(
         again = _columns(plan, rows, journal, left / sum(plan.columns))
         reader = reader.again(again)
         spent += left
-    model = reader.fit(tables, model.coefficients, last=True)
-    history = replace(begun, tables=tuple(tables), beside=tuple(beside), again=again)
+    model = learned.last(reader)
+    history = replace(begun, tables=tuple(learned.tables), beside=tuple(beside), again=again)
     return Found(history, reader.total, model, partial(reader.rows, model, beside), spent)
 
 
@@ -317,15 +316,15 @@ def _selected(
     payable = np.array([cost + plan.selecting <= left for cost in costs], dtype=bool)[which]
     weights = candidates.weights
     if len(plan.universe.sizes) > MANY_COLUMNS:
-        weights = reaching_weights(candidates, expected, [*room.tables, *beside])
+        weights = reaching_weights(reader.layout, expected, [*room.tables, *beside])
     foretold = [whole(table, reader.total) for table in expected]
-    scores = candidates.scores(count(), foretold, weights, noise.__getitem__)
+    scores = reader.layout.scores(count(), foretold, weights, noise.__getitem__)
     return selected(plan, room, reader.names, max(weights, default=1), scores, payable, coins)
 
 
-def _counts(candidates: Candidates, scope: Scope, count: Callable[[], list[Integers]]) -> Integers:
+def _counts(layout: Candidates | Strips, scope: Scope, count: Callable[[], list[Integers]]) -> Integers:
     """Return the counts of a selected table."""
-    return candidates.chosen(count(), scope)
+    return layout.chosen(count(), scope)
 
 
 def list_of(scope: Scope | None) -> list[list[int]] | None:

@@ -8,7 +8,7 @@ from scipy.special import wrightomega
 from queries.arrays import Floats
 from smalldb.rounds.passing import Tree, steps_between, summed
 
-CLOSE = 1e-9  # of the total: the largest change of a cell in a sweep at which sweeps end
+CLOSE = 1e-9  # of the total: a change of cells that is of no account
 
 
 # Proof: docs/proofs/rounds.md, lemma 7.
@@ -19,6 +19,7 @@ def scaled(
     coefficients: Sequence[Floats],
     total: float,
     sweeps: int,
+    close: float = CLOSE,
 ) -> list[Floats]:
     """
     Return coefficients nearer to those of `fitting.fit`, after so many sweeps over all factors.
@@ -36,6 +37,8 @@ def scaled(
         Of each factor of the tree, counts and ridges above 0; None: it stays as it is.
     coefficients
         Of each factor that is held, in order.
+    close
+        Sweeps end early where none of them changes an expected count by more than this share of the total.
     """
     beliefs = [table.copy() for table in tables]
     shared = [np.asarray(summed(t, path)) for t, path in zip(beliefs, tree.gathered, strict=True)]
@@ -67,7 +70,7 @@ def scaled(
                 table *= tree.lifts[i](ratio)
                 table /= table.sum()
                 moved = max(moved, float(np.abs(there - here).max()))
-        if moved <= CLOSE * total:
+        if moved <= close * total:
             break
     return theta
 

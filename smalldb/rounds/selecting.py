@@ -81,9 +81,13 @@ class Candidates:
             counts = np.add.reduceat(counts, self.groupings[c].inside(level, fine), axis=axis)
         return counts
 
+    def table(self, tables: Sequence[Numbers], columns: tuple[int, ...]) -> Numbers:
+        """Return, of all tables at their finest levels, that of some columns."""
+        return tables[self.tables.index(columns)]
+
     def chosen(self, tables: Sequence[Numbers], scope: Scope) -> Numbers:
         """Return, of all tables at their finest levels, that of a scope at its levels."""
-        return self.coarse(tables[self.tables.index(tuple(c for c, _ in scope))], scope)
+        return self.coarse(self.table(tables, tuple(c for c, _ in scope)), scope)
 
     # Proof: docs/proofs/rounds.md, lemma 3.
     def scores(

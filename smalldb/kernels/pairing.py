@@ -1,0 +1,39 @@
+"""Contingency tables of many pairs of columns, counted in one pass over rows that fit the cache."""
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+Integers = npt.NDArray[np.int64]
+Bytes = npt.NDArray[np.uint8]
+
+
+# Proof: docs/proofs/rounds.md, lemma 1.
+@njit(nogil=True, cache=True)
+def count_pairs(
+    groups: Bytes, counts: Integers, pairs: Integers, origins: Integers, strides: Integers, cells: Integers
+) -> None:
+    """
+    Add rows to the tables of pairs of columns.
+
+    The cell of group g of the first column and group h of the second is at ``origin + g stride + h``. Cost:
+    rows times pairs.
+
+    Parameters
+    ----------
+    groups
+        Of each column and row, shape (C, rows).
+    counts
+        How often each row is there, shape (rows,).
+    pairs
+        Columns, shape (pairs, 2).
+    origins, strides
+        Of each pair, shape (pairs,).
+    cells
+        Of all tables; written.
+    """
+    for t in range(len(pairs)):
+        first, second = groups[pairs[t, 0]], groups[pairs[t, 1]]
+        origin, stride = origins[t], strides[t]
+        for i in range(len(counts)):
+            cells[origin + np.int64(first[i]) * stride + np.int64(second[i])] += counts[i]
