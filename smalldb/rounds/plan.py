@@ -1,8 +1,8 @@
 """The public plan of a release in rounds: what each step costs, and how many there are."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import combinations
 from math import isqrt
 
 from smalldb.accounting.concentrated import rho_of
@@ -186,7 +186,8 @@ def _in_rounds(
     left = budget * (1 - certificate)
     parts = [round(k ** (2 / 3 if law.concentrated else 1 / 2) * _FINE) for k in universe.sizes]
     blur = columns_alone(universe, law, [left * part / sum(parts) for part in parts], rows)
-    pairs = len({pair for table in universe.tables for pair in combinations(table, 2)})
+    among = pairs_of(universe)
+    pairs = len(among)
     share = Fraction(round(_FINE * _column_share(blur, law.concentrated)), _FINE) if pairs else Fraction(1)
     rounds = _rounds(blur, pairs, len(universe.sizes), law.concentrated)
     each = left * (1 - share) / max(1, rounds)
@@ -208,13 +209,13 @@ def _in_rounds(
     )
     if not pairs:
         return plan
-    noise = _pair_by_pair(plan)
+    noise = _pair_by_pair(plan, among)
     return replace(plan, expected=in_rounds(universe, blur, law.concentrated, rounds / pairs, noise))
 
 
-def _pair_by_pair(plan: RoundsPlan) -> list[float]:
+def _pair_by_pair(plan: RoundsPlan, pairs: Sequence[tuple[int, int]]) -> list[float]:
     """Return by how much noise puts each table of two columns off, were all selected and measured alike."""
-    sizes = [min(plan.universe.size(pair), LARGE) for pair in pairs_of(plan.universe)]
+    sizes = [min(plan.universe.size(pair), LARGE) for pair in pairs]
     costs = [plan.cost_of(size) for size in sizes]
     budget = plan.rounds * (plan.selecting + plan.measuring)
     times = budget / sum((cost + plan.selecting for cost in costs), Fraction(0))
