@@ -7,6 +7,7 @@ from math import prod
 import numpy as np
 
 from queries.arrays import Booleans, Integers
+from queries.columns import Column
 from queries.domain import Domain
 from queries.expressions import quote
 from queries.packing import Places
@@ -68,23 +69,28 @@ class Cells:
         """Name a cell, by its place among all cells."""
         words = []
         for c in reversed(self.columns):
-            column = domain.columns[c]
-            cell, place = divmod(cell, column.size)
-            if column.yes_no:
-                words.append(("~" if place else "") + quote(column.name))
-            else:
-                words.append(quote(column.place_names[place]))
+            cell, at = divmod(cell, domain.sizes[c])
+            words.append(_word(domain.columns[c], at))
         return " & ".join(reversed(words)) or "TRUE"
 
     def queries(self, domain: Domain) -> list[Query]:
         """List the queries."""
         sizes = tuple(domain.sizes[c] for c in self.columns)
-        orders = [(1, 0) if domain.columns[c].yes_no else range(domain.sizes[c]) for c in self.columns]
-        found = []
-        for cell, (setting, kept) in enumerate(zip(product(*orders), self.kept, strict=True)):
+        yes_first = tuple(i for i, c in enumerate(self.columns) if domain.columns[c].yes_no)
+        cells = np.flip(np.arange(self.cells).reshape(sizes), yes_first).reshape(-1).tolist()
+        words = product(
+            *([_word(domain.columns[c], at) for at in range(domain.sizes[c])] for c in self.columns)
+        )
+        shape, found = None if domain.binary else sizes, []
+        for cell, said, kept in zip(cells, words, self.kept.tolist(), strict=True):
             if kept:
-                weights = [0] * self.cells
-                weights[int(np.ravel_multi_index(setting, sizes)) if sizes else 0] = 1
-                shape = None if domain.binary else sizes
-                found.append(Query(self.label(domain, cell), self.columns, tuple(weights), 1, shape))
+                weights = (0,) * cell + (1,) + (0,) * (self.cells - cell - 1)
+                found.append(Query(" & ".join(said) or "TRUE", self.columns, weights, 1, shape))
         return found
+
+
+def _word(column: Column, at: int) -> str:
+    """Name a place of a column, by its number in the order of cells."""
+    if column.yes_no:
+        return "~" * at + quote(column.name)
+    return quote(column.place_names[at])
