@@ -384,16 +384,14 @@ def _cells(domain: Domain) -> Integers:
 @lru_cache(maxsize=32)
 def _joined(domain: Domain) -> Integers | None:
     """List the cells that rules leave of a universe of more than 2^20; None: too many on the way."""
-    places = listed(domain.rules, domain.sizes)
-    return None if places is None else domain.codes_of(places)
+    return listed(domain.rules, domain.sizes)
 
 
 def _unknown(domain: Domain, texts: Sequence[str]) -> list[str]:
     """Tell what the rules name that is not there."""
-    wrong = []
-    for text in texts:
-        for name in parse(text).names:
-            if domain.find(name) is None:
-                word = "attribute" if domain.binary else "attribute or place"
-                wrong.append(f"valid names an unknown {word} {shorten(name)!r}{domain.nearest(name)}")
-    return list(dict.fromkeys(wrong))
+    word = "attribute" if domain.binary else "attribute or place"
+    return [
+        f"valid names an unknown {word} {shorten(name)!r}{domain.nearest(name)}"
+        for name in dict.fromkeys(name for text in texts for name in parse(text).names)
+        if domain.find(name) is None
+    ]

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, reduce
+from functools import cache, lru_cache, reduce
 from itertools import combinations
 from math import prod
 from typing import Any
@@ -56,8 +56,9 @@ def compiled(
         A predicate looks at columns with more than 2^20 cells: says how many.
     """
     found: dict[tuple[int, ...], Booleans] = {}
+    known = cache(find)
     for expression in (part for text in texts for part in parse(text).conjuncts):
-        names = {name: truth for name in expression.names if (truth := find(name)) is not None}
+        names = {name: truth for name in expression.names if (truth := known(name)) is not None}
         columns = tuple(sorted({column for column, _ in names.values()}))
         cells = prod(sizes[c] for c in columns)
         if cells > MAX_RULE_CELLS:
@@ -231,26 +232,28 @@ def _projection(part: Part, keep: tuple[int, ...]) -> Booleans:
     return part.projected(keep)
 
 
-def listed(rules: Sequence[Rule], sizes: Sequence[int]) -> npt.NDArray[np.integer] | None:
-    """List the rows that keep all rules, column by column, shape (r, C); None: beyond 2^20 on the way.
+def listed(rules: Sequence[Rule], sizes: Sequence[int]) -> npt.NDArray[np.int64] | None:
+    """List the codes of the rows that keep all rules, column by column; None: beyond 2^20 on the way.
 
     None, too, where cells are so many that they have no codes.
     """
     if prod(sizes) > MAX_CODES:
         return None
-    places = np.zeros((1, 0), dtype=np.min_scalar_type(max(sizes) - 1))
+    codes = np.zeros(1, dtype=np.int64)
     for c, k in enumerate(sizes):
-        if len(places) > MAX_RULE_CELLS // k:
+        if len(codes) > MAX_RULE_CELLS // k:
             return None
-        grown = np.repeat(places, k, axis=0)
-        places = np.column_stack([grown, np.tile(np.arange(k, dtype=places.dtype), len(places))])
+        codes = (k * codes[:, None] + np.arange(k)).reshape(-1)
         for rule in rules:
             if c in rule.columns:
                 known = tuple(i for i in rule.columns if i <= c)
                 later = tuple(a for a, i in enumerate(rule.columns) if i > c)
                 prefix = np.asarray(rule.allowed.any(axis=later))
-                places = places[prefix[tuple(places[:, i] for i in known)]]
-    return places
+                if not prefix.all():
+                    codes = codes[
+                        prefix[tuple(codes // prod(sizes[i + 1 : c + 1]) % sizes[i] for i in known)]
+                    ]
+    return codes
 
 
 def closure(rules: Sequence[Rule], sizes: Sequence[int]) -> tuple[Rule, ...]:

@@ -1,5 +1,6 @@
 """The public plan of a release in rounds: what each step costs, and how many there are."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -216,11 +217,13 @@ def _in_rounds(
 def _pair_by_pair(plan: RoundsPlan, pairs: Sequence[tuple[int, int]]) -> list[float]:
     """Return by how much noise puts each table of two columns off, were all selected and measured alike."""
     sizes = [min(plan.universe.size(pair), LARGE) for pair in pairs]
-    costs = [plan.cost_of(size) for size in sizes]
+    costs = {size: plan.cost_of(size) for size in set(sizes)}  # of 10^5 pairs few differ
     budget = plan.rounds * (plan.selecting + plan.measuring)
-    times = budget / sum((cost + plan.selecting for cost in costs), Fraction(0))
-    noise = [plan.law.size(times * cost) for cost in costs]
-    return [one * size / (2 * plan.rows) for one, size in zip(noise, sizes, strict=True)]
+    shared = sum(
+        (many * (costs[size] + plan.selecting) for size, many in Counter(sizes).items()), Fraction(0)
+    )
+    noise = {size: plan.law.size(budget / shared * cost) for size, cost in costs.items()}
+    return [noise[size] * size / (2 * plan.rows) for size in sizes]
 
 
 def _pairs_at_once(
