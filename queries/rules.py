@@ -302,6 +302,9 @@ def _order(
     cost = {c: prod(sizes[i] for i in joint) for c, joint in near.items() if c not in keep}
     while cost:
         c = min(cost, key=lambda column: (cost[column], column))
+        if cost[c] > MAX_RULE_CELLS:  # nothing is exact from here on: the rest as it stands
+            rest = sorted(cost, key=lambda column: (cost[column], column))
+            return order + rest, joints + [near[column] for column in rest]
         del cost[c]
         order.append(c)
         joints.append(near.pop(c))
