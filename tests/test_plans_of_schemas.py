@@ -154,6 +154,13 @@ HARD = [
 ]
 
 
+@pytest.fixture(scope="module", autouse=True)
+def imported():
+    """Import what plans need: the processes of the tests start with it."""
+    main(["plan", "--attributes", "4", "--n", "9", "--epsilon", "1"])
+    main(["plan", "--attributes", "30", "--n", "9", "--epsilon", "1", "--delta", "1e-9"])
+
+
 def planned(folder, schema, workload, settings):
     """Plan in a process of its own; return its CPU seconds, its peak memory in bytes and what it says."""
     path, found = folder / "schema.toml", folder / "found"
