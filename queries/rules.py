@@ -170,7 +170,7 @@ class Part:
     def steps(self, sets: Collection[tuple[int, ...]]) -> int:
         """Return how long it takes to project it on each of some sets of its columns, in steps of 20 us."""
         if self.table is not None:
-            return len(sets) * (1 + len(self.columns) // 4 + (self.table.size >> 16))
+            return len(sets) * (1 + len(self.columns) // 4 + (self.table.size >> 17))
         joints = _order(self.rules, self.sizes, ())[1]
         each = len(self.rules) + len(joints) + sum(len(joint) ** 2 for joint in joints) // 16
         cells = sum(prod(self.sizes[c] for c in joint) for joint in joints)
