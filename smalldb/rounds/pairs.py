@@ -83,7 +83,7 @@ def measurable(universe: Universe) -> bool:
 
 def _columns(universe: Universe) -> list[int]:
     """Return the columns that are in some pair, in order."""
-    return sorted({c for pair in pairs_of(universe) for c in pair})
+    return sorted({c for table in universe.tables if len(table) > 1 for c in table})
 
 
 def _places_of_signs(universe: Universe) -> tuple[dict[int, int], int]:

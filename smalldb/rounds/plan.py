@@ -216,7 +216,8 @@ def _in_rounds(
 
 def _pair_by_pair(plan: RoundsPlan, pairs: Sequence[tuple[int, int]]) -> list[float]:
     """Return by how much noise puts each table of two columns off, were all selected and measured alike."""
-    sizes = [min(plan.universe.size(pair), LARGE) for pair in pairs]
+    places = plan.universe.sizes
+    sizes = [min(places[a] * places[b], LARGE) for a, b in pairs]
     costs = {size: plan.cost_of(size) for size in set(sizes)}  # of 10^5 pairs few differ
     budget = plan.rounds * (plan.selecting + plan.measuring)
     shared = sum(
