@@ -69,8 +69,12 @@ class Cells:
         """Name a cell, by its place among all cells."""
         words = []
         for c in reversed(self.columns):
-            cell, at = divmod(cell, domain.sizes[c])
-            words.append(_word(domain.columns[c], at))
+            column = domain.columns[c]
+            cell, place = divmod(cell, column.size)
+            if column.yes_no:
+                words.append("~" * place + quote(column.name))
+            else:
+                words.append(quote(column.place_names[place]))
         return " & ".join(reversed(words)) or "TRUE"
 
     def queries(self, domain: Domain) -> list[Query]:
@@ -78,9 +82,7 @@ class Cells:
         sizes = tuple(domain.sizes[c] for c in self.columns)
         yes_first = tuple(i for i, c in enumerate(self.columns) if domain.columns[c].yes_no)
         cells = np.flip(np.arange(self.cells).reshape(sizes), yes_first).reshape(-1).tolist()
-        words = product(
-            *([_word(domain.columns[c], at) for at in range(domain.sizes[c])] for c in self.columns)
-        )
+        words = product(*(_words(domain.columns[c]) for c in self.columns))
         shape, found = None if domain.binary else sizes, []
         for cell, said, kept in zip(cells, words, self.kept.tolist(), strict=True):
             if kept:
@@ -89,8 +91,8 @@ class Cells:
         return found
 
 
-def _word(column: Column, at: int) -> str:
-    """Name a place of a column, by its number in the order of cells."""
+def _words(column: Column) -> list[str]:
+    """Name the places of a column, in the order of cells."""
     if column.yes_no:
-        return "~" * at + quote(column.name)
-    return quote(column.place_names[at])
+        return [quote(column.name), "~" + quote(column.name)]
+    return [quote(name) for name in column.place_names]

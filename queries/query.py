@@ -51,12 +51,11 @@ class Query:
                 raise ValueError(f"query {self.label!r}: a parity has denominator 1, and looks at attributes")
             return
         cells = 1 << len(places) if self.sizes is None else prod(self.sizes)
-        values = {*self.weights}  # mostly two
         if (
             (self.sizes is not None and len(self.sizes) != len(places))
             or len(self.weights) != cells
             or {*map(type, self.weights)} != {int}
-            or min(values) < 0
+            or min(values := {*self.weights}) < 0  # mostly two
             or max(values) > self.denominator
         ):
             expected = f"2^{len(places)}" if self.sizes is None else f"{cells}"
