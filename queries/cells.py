@@ -7,6 +7,7 @@ from math import prod
 import numpy as np
 
 from queries.arrays import Booleans, Integers
+from queries.columns import Column
 from queries.domain import Domain
 from queries.expressions import quote
 from queries.packing import Places
@@ -71,7 +72,7 @@ class Cells:
             column = domain.columns[c]
             cell, place = divmod(cell, column.size)
             if column.yes_no:
-                words.append(("~" if place else "") + quote(column.name))
+                words.append("~" * place + quote(column.name))
             else:
                 words.append(quote(column.place_names[place]))
         return " & ".join(reversed(words)) or "TRUE"
@@ -79,12 +80,19 @@ class Cells:
     def queries(self, domain: Domain) -> list[Query]:
         """List the queries."""
         sizes = tuple(domain.sizes[c] for c in self.columns)
-        orders = [(1, 0) if domain.columns[c].yes_no else range(domain.sizes[c]) for c in self.columns]
-        found = []
-        for cell, (setting, kept) in enumerate(zip(product(*orders), self.kept, strict=True)):
+        yes_first = tuple(i for i, c in enumerate(self.columns) if domain.columns[c].yes_no)
+        cells = np.flip(np.arange(self.cells).reshape(sizes), yes_first).reshape(-1).tolist()
+        words = product(*(_words(domain.columns[c]) for c in self.columns))
+        shape, found = None if domain.binary else sizes, []
+        for cell, said, kept in zip(cells, words, self.kept.tolist(), strict=True):
             if kept:
-                weights = [0] * self.cells
-                weights[int(np.ravel_multi_index(setting, sizes)) if sizes else 0] = 1
-                shape = None if domain.binary else sizes
-                found.append(Query(self.label(domain, cell), self.columns, tuple(weights), 1, shape))
+                weights = (0,) * cell + (1,) + (0,) * (self.cells - cell - 1)
+                found.append(Query(" & ".join(said) or "TRUE", self.columns, weights, 1, shape))
         return found
+
+
+def _words(column: Column) -> list[str]:
+    """Name the places of a column, in the order of cells."""
+    if column.yes_no:
+        return [quote(column.name), "~" + quote(column.name)]
+    return [quote(name) for name in column.place_names]

@@ -184,6 +184,9 @@ class Column:
         """Which attributes hold at each place: shape (places, attributes), uint8 (read-only)."""
         return _table(self)
 
+    def __hash__(self) -> int:
+        return hash((self.name, self.coding))  # places may be many: they are compared where these agree
+
     @property
     def place_names(self) -> tuple[str, ...]:
         """What a predicate calls each place, such as ``job=part``, ``18<=age<65``, or ``smoker=yes``."""

@@ -1,6 +1,6 @@
 """The public universe: the product of columns, and which of its rows can exist."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import prod
@@ -11,14 +11,14 @@ import pandas as pd
 from queries.arrays import Booleans, Integers
 from queries.columns import Bits, Column
 from queries.encoding import DataError, check_columns, read_column, write_column
-from queries.expressions import Expression, parse, shorten
+from queries.expressions import parse, shorten
 from queries.names import find, nearest, owners, repeated
 from queries.packing import Places, places_dtype
-from queries.rules import Rule, Truth, closure, compiled, count, listed, projected
+from queries.rules import Parts, Rule, Truth, closure, compiled, count, listed, projected, read_codes
 
 MAX_TABLE_ATTRIBUTES = 20  # a table of all cells is made up to 2^20
 MAX_CELLS = 1 << MAX_TABLE_ATTRIBUTES
-MAX_CODE_ATTRIBUTES = 62  # cell codes are int64
+FEW_CELLS = 1 << 10  # that rules leave: what stands together is read off these, whatever rules there are
 
 __all__ = ["MAX_CELLS", "MAX_TABLE_ATTRIBUTES", "Bits", "DataError", "Domain", "Integers"]
 
@@ -99,7 +99,7 @@ class Domain:
                 wrong += _unknown(self, texts)
                 valid = texts
             elif not wrong:
-                valid = _codes(given, self)
+                valid = read_codes(given, self.sizes, self.binary)
         if wrong:
             raise ValueError("; ".join(wrong))
         object.__setattr__(self, "valid", valid)
@@ -193,6 +193,11 @@ class Domain:
     def allowed(self, columns: Sequence[int]) -> Booleans:
         """Return which settings of these columns, ascending, can exist: bool, shaped by their sizes."""
         return _allowed(self, tuple(columns))
+
+    def enforced(self, sets: Collection[tuple[int, ...]]) -> int:
+        """Return in how many steps `allowed` is found for some sets of columns, a step some 20 us."""
+        places = _few(self)
+        return _parts(self).steps(sets) if places is None else len(sets) * (1 + (len(places) >> 10))
 
     def cells(self) -> Integers:
         """Return the codes of the cells that can exist, ascending, shape (N,), int64 (read-only).
@@ -309,12 +314,12 @@ def _rules(domain: Domain) -> tuple[Rule, ...]:
         allowed[np.array(domain.valid, dtype=np.int64)] = True
         return (Rule(tuple(range(len(domain.sizes))), allowed.reshape(domain.sizes)),)
     texts = [domain.valid] if isinstance(domain.valid, str) else domain.valid
-    parts: list[tuple[Expression, dict[str, Truth]]] = []
-    for text in texts:
-        for part in parse(str(text)).conjuncts:
-            found = {name: domain.find(name) for name in part.names}
-            parts.append((part, {name: truth for name, truth in found.items() if truth is not None}))
-    return compiled(parts, domain.sizes)
+    return compiled([str(text) for text in texts], domain.find, domain.sizes)
+
+
+@lru_cache(maxsize=32)
+def _parts(domain: Domain) -> Parts:
+    return Parts.of(domain.rules, domain.sizes)
 
 
 @lru_cache(maxsize=32)
@@ -331,14 +336,21 @@ def _leaves_nothing(domain: Domain) -> bool:
     return not projected(domain.rules, domain.sizes, ())[0].any()
 
 
+@lru_cache(maxsize=4)
+def _few(domain: Domain) -> Places | None:
+    """Return the cells if what stands together is read off them one by one; None: off the rules."""
+    listed = domain.product > MAX_CELLS if _by_codes(domain) else domain.listable and domain.size <= FEW_CELLS
+    return domain.table() if listed else None
+
+
 @lru_cache(maxsize=4096)
 def _allowed(domain: Domain, columns: tuple[int, ...]) -> Booleans:
-    if _by_codes(domain):
-        places = domain.table()
+    places = _few(domain)
+    if places is not None:
         allowed = np.zeros([domain.sizes[c] for c in columns], dtype=bool)
         allowed[tuple(places[:, c] for c in columns)] = True
     else:
-        allowed, _ = projected(domain.rules, domain.sizes, columns)
+        allowed = _parts(domain).allowed(columns)
     allowed.setflags(write=False)
     return allowed
 
@@ -372,29 +384,14 @@ def _cells(domain: Domain) -> Integers:
 @lru_cache(maxsize=32)
 def _joined(domain: Domain) -> Integers | None:
     """List the cells that rules leave of a universe of more than 2^20; None: too many on the way."""
-    places = listed(domain.rules, domain.sizes) if domain.product <= 1 << MAX_CODE_ATTRIBUTES else None
-    return None if places is None else domain.codes_of(places)
+    return listed(domain.rules, domain.sizes)
 
 
 def _unknown(domain: Domain, texts: Sequence[str]) -> list[str]:
     """Tell what the rules name that is not there."""
-    wrong = []
-    for text in texts:
-        for name in parse(text).names:
-            if domain.find(name) is None:
-                word = "attribute" if domain.binary else "attribute or place"
-                wrong.append(f"valid names an unknown {word} {shorten(name)!r}{domain.nearest(name)}")
-    return list(dict.fromkeys(wrong))
-
-
-def _codes(given: Sequence[object], domain: Domain) -> tuple[int, ...]:
-    if domain.product > 1 << MAX_CODE_ATTRIBUTES:
-        limit = f"{MAX_CODE_ATTRIBUTES} attributes" if domain.binary else "2^62 cells"
-        raise ValueError(f"valid as a list of cells needs at most {limit}")
-    if any(isinstance(c, bool | np.bool_) or not isinstance(c, int | np.integer) for c in given):
-        raise TypeError("valid must be a predicate text, several, or a list of integer cell codes")
-    codes = tuple(sorted({int(c) for c in given}))  # type: ignore[call-overload]
-    if codes and not 0 <= codes[0] <= codes[-1] < domain.product:
-        last = f"2^{len(domain.attributes)} - 1" if domain.binary else f"{domain.product - 1}"
-        raise ValueError(f"valid: cell codes must lie in 0 .. {last}")
-    return codes
+    word = "attribute" if domain.binary else "attribute or place"
+    return [
+        f"valid names an unknown {word} {shorten(name)!r}{domain.nearest(name)}"
+        for name in dict.fromkeys(name for text in texts for name in parse(text).names)
+        if domain.find(name) is None
+    ]

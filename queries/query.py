@@ -55,8 +55,8 @@ class Query:
             (self.sizes is not None and len(self.sizes) != len(places))
             or len(self.weights) != cells
             or {*map(type, self.weights)} != {int}
-            or min(self.weights) < 0
-            or max(self.weights) > self.denominator
+            or min(values := {*self.weights}) < 0  # mostly two
+            or max(values) > self.denominator
         ):
             expected = f"2^{len(places)}" if self.sizes is None else f"{cells}"
             raise ValueError(

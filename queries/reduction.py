@@ -15,7 +15,6 @@ from queries.domain import MAX_CELLS, Domain
 from queries.mixing import splitmix64
 from queries.packing import Places
 from queries.query import Query
-from queries.rules import steps
 
 Key = Callable[[Query], Hashable | None]
 Drop = Callable[[Query], bool]
@@ -35,10 +34,10 @@ def marks_for(domain: Domain, sets: Iterable[tuple[int, ...]]) -> "Marks | None"
 
 def check_rules(domain: Domain, sets: Iterable[tuple[int, ...]], text: str) -> None:
     """Refuse sets of columns on which it takes long to enforce the rules: counted before it is done."""
-    if domain.valid is None or not all(isinstance(rule, str) for rule in domain.valid):
+    if domain.valid is None:
         return
     wanted = {*sets}
-    needed = steps(domain.rules, wanted)
+    needed = domain.enforced(wanted)
     if needed > MAX_RULE_STEPS:
         raise ValueError(
             f"{text}: the rules of valid are enforced on {len(wanted)} sets of columns in {needed} steps, "

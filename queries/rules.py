@@ -1,8 +1,8 @@
 """Rules: which places of a few columns can stand together, and what several rules leave."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, reduce
+from functools import cache, lru_cache, reduce
 from itertools import combinations
 from math import prod
 from typing import Any
@@ -11,9 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from queries.arrays import Booleans
-from queries.expressions import Expression, shorten
+from queries.expressions import Expression, parse, shorten
 
 MAX_RULE_CELLS = 1 << 20  # of the columns that one rule looks at, and of each table on the way
+MAX_CODES = 1 << 62  # cells, where these have codes: int64
 MAX_BUCKET = 1 << 12  # cells of the parts that larger tables are made in
 
 
@@ -44,8 +45,10 @@ class Rule:
 Truth = tuple[int, Booleans]  # a column, and at which of its places a name holds
 
 
-def compiled(parts: Iterable[tuple[Expression, dict[str, Truth]]], sizes: Sequence[int]) -> tuple[Rule, ...]:
-    """Make the tables of predicates, each given with the truth of its names; one table a set of columns.
+def compiled(
+    texts: Iterable[str], find: Callable[[str], Truth | None], sizes: Sequence[int]
+) -> tuple[Rule, ...]:
+    """Make the tables of predicates, whose names `find` knows; one table a set of columns.
 
     Raises
     ------
@@ -53,7 +56,9 @@ def compiled(parts: Iterable[tuple[Expression, dict[str, Truth]]], sizes: Sequen
         A predicate looks at columns with more than 2^20 cells: says how many.
     """
     found: dict[tuple[int, ...], Booleans] = {}
-    for expression, names in parts:
+    known = cache(find)
+    for expression in (part for text in texts for part in parse(text).conjuncts):
+        names = {name: truth for name in expression.names if (truth := known(name)) is not None}
         columns = tuple(sorted({column for column, _ in names.values()}))
         cells = prod(sizes[c] for c in columns)
         if cells > MAX_RULE_CELLS:
@@ -88,7 +93,8 @@ def count(rules: Sequence[Rule], sizes: Sequence[int]) -> int | None:
 
     Columns are summed out one by one, the cheapest first (variable elimination).
     """
-    order, widest = _order(rules, sizes, ())
+    order, joints = _order(rules, sizes, ())
+    widest = _widest(joints, sizes)
     if widest > MAX_RULE_CELLS:
         return None
     exact = np.int64 if prod(sizes) < 1 << 62 else object
@@ -105,7 +111,8 @@ def projected(rules: Sequence[Rule], sizes: Sequence[int], keep: tuple[int, ...]
     must leave some row, and are passed over.
     """
     rules = _meeting(rules, keep) if keep else rules
-    order, widest = _order(rules, sizes, keep)
+    order, joints = _order(rules, sizes, keep)
+    widest = _widest(joints, sizes)
     exact = widest <= MAX_RULE_CELLS
     largest = widest if exact else MAX_BUCKET
     left = _eliminated([(rule.columns, rule.allowed) for rule in rules], sizes, order, largest)
@@ -115,33 +122,138 @@ def projected(rules: Sequence[Rule], sizes: Sequence[int], keep: tuple[int, ...]
     return allowed, exact
 
 
-def steps(rules: Sequence[Rule], sets: Iterable[tuple[int, ...]]) -> int:
-    """Return about how many tables are made where the rules are projected on each of some sets of columns."""
-    part: dict[int, int] = {}  # the columns that meet, by the first rule of theirs
-    weight: dict[int, int] = {}
-    for first, rule in enumerate(rules):
-        if rule.columns and rule.columns[0] not in part:
-            met = _meeting(rules, rule.columns)
-            part |= {c: first for each in met for c in each.columns}
-            weight[first] = len(met)
-    return sum(weight[i] for columns in sets for i in {part[c] for c in columns if c in part})
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """Rules that meet, one with another or through others; rules of two parts share no column.
+
+    Attributes
+    ----------
+    rules
+        The rules.
+    columns
+        All columns that they look at, ascending.
+    sizes
+        Their places: those of the whole domain.
+    table
+        Where all of them hold, shaped by the sizes of the columns; None beyond 2^20 cells.
+    """
+
+    rules: Sequence[Rule]
+    columns: tuple[int, ...]
+    sizes: Sequence[int]
+    table: Booleans | None
+
+    @classmethod
+    def of(cls, rules: Sequence[Rule], sizes: Sequence[int]) -> "Part":
+        """Join rules that meet."""
+        columns = tuple(sorted({c for rule in rules for c in rule.columns}))
+        shape = [sizes[c] for c in columns]
+        if prod(shape) > MAX_RULE_CELLS:
+            return cls(rules, columns, sizes, None)
+        table = np.ones(shape, dtype=bool)
+        for rule in rules:
+            table &= _over(rule.allowed, rule.columns, columns)
+        return cls(rules, columns, sizes, table)
+
+    def projected(self, keep: tuple[int, ...]) -> Booleans:
+        """Return which settings of some of its columns can exist, as the function `projected` does."""
+        if self.table is None:
+            return projected(self.rules, self.sizes, keep)[0]
+        left, axis = self.table, 0
+        for c in self.columns:  # from the first on: the rest of the table is in one piece
+            if c in keep:
+                axis += 1
+            else:
+                left = np.asarray(left.any(axis))
+        return left
+
+    def steps(self, sets: Collection[tuple[int, ...]]) -> int:
+        """Return how long it takes to project it on each of some sets of its columns, in steps of 20 us."""
+        if self.table is not None:
+            return len(sets) * (1 + len(self.columns) // 4 + (self.table.size >> 17))
+        joints = _order(self.rules, self.sizes, ())[1]
+        each = len(self.rules) + len(joints) + sum(len(joint) ** 2 for joint in joints) // 16
+        cells = sum(prod(self.sizes[c] for c in joint) for joint in joints)
+        most = len(joints) * MAX_RULE_CELLS
+        return sum(each + (min(most, cells * prod(self.sizes[c] for c in columns)) >> 16) for columns in sets)
 
 
-def listed(rules: Sequence[Rule], sizes: Sequence[int]) -> npt.NDArray[np.integer] | None:
-    """List the rows that keep all rules, column by column, shape (r, C); None: beyond 2^20 on the way."""
-    places = np.zeros((1, 0), dtype=np.min_scalar_type(max(sizes) - 1))
+@dataclass(frozen=True, slots=True, eq=False)
+class Parts:
+    """All rules of a domain, by what they meet; each part is projected by itself.
+
+    Attributes
+    ----------
+    of_column
+        The part of each column that some rule looks at.
+    sizes
+        The places of all columns.
+    """
+
+    of_column: Mapping[int, Part]
+    sizes: Sequence[int]
+
+    @classmethod
+    def of(cls, rules: Sequence[Rule], sizes: Sequence[int]) -> "Parts":
+        """Find out which rules meet."""
+        found: dict[int, Part] = {}
+        for rule in rules:
+            if rule.columns and rule.columns[0] not in found:
+                part = Part.of(_meeting(rules, rule.columns), sizes)
+                found |= dict.fromkeys(part.columns, part)
+        return cls(found, sizes)
+
+    def allowed(self, columns: tuple[int, ...]) -> Booleans:
+        """Return which settings of these columns can exist: bool, shaped by their sizes."""
+        allowed = np.ones([self.sizes[c] for c in columns], dtype=bool)
+        for part, core in self._cores(columns).items():
+            allowed &= _over(_projection(part, tuple(core)), tuple(core), columns)
+        return allowed
+
+    def steps(self, sets: Iterable[tuple[int, ...]]) -> int:
+        """Return how long `allowed` takes on all of some sets of columns, in steps as those of a part."""
+        cores: dict[Part, set[tuple[int, ...]]] = {}
+        for columns in sets:
+            for part, core in self._cores(columns).items():
+                cores.setdefault(part, set()).add(tuple(core))
+        return sum(part.steps(some) for part, some in cores.items())
+
+    def _cores(self, columns: tuple[int, ...]) -> dict[Part, list[int]]:
+        """Return what each part sees of some columns."""
+        found: dict[Part, list[int]] = {}
+        for c in columns:
+            if c in self.of_column:
+                found.setdefault(self.of_column[c], []).append(c)
+        return found
+
+
+@lru_cache(maxsize=4096)
+def _projection(part: Part, keep: tuple[int, ...]) -> Booleans:
+    return part.projected(keep)
+
+
+def listed(rules: Sequence[Rule], sizes: Sequence[int]) -> npt.NDArray[np.int64] | None:
+    """List the codes of the rows that keep all rules, column by column; None: beyond 2^20 on the way.
+
+    None, too, where cells are so many that they have no codes.
+    """
+    if prod(sizes) > MAX_CODES:
+        return None
+    codes = np.zeros(1, dtype=np.int64)
     for c, k in enumerate(sizes):
-        if len(places) > MAX_RULE_CELLS // k:
+        if len(codes) > MAX_RULE_CELLS // k:
             return None
-        grown = np.repeat(places, k, axis=0)
-        places = np.column_stack([grown, np.tile(np.arange(k, dtype=places.dtype), len(places))])
+        codes = (k * codes[:, None] + np.arange(k)).reshape(-1)
         for rule in rules:
             if c in rule.columns:
                 known = tuple(i for i in rule.columns if i <= c)
                 later = tuple(a for a, i in enumerate(rule.columns) if i > c)
                 prefix = np.asarray(rule.allowed.any(axis=later))
-                places = places[prefix[tuple(places[:, i] for i in known)]]
-    return places
+                if not prefix.all():
+                    codes = codes[
+                        prefix[tuple(codes // prod(sizes[i + 1 : c + 1]) % sizes[i] for i in known)]
+                    ]
+    return codes
 
 
 def closure(rules: Sequence[Rule], sizes: Sequence[int]) -> tuple[Rule, ...]:
@@ -178,24 +290,34 @@ def _by_column(rules: tuple[Rule, ...]) -> dict[int, list[int]]:
     return found
 
 
-def _order(rules: Sequence[Rule], sizes: Sequence[int], keep: tuple[int, ...]) -> tuple[list[int], int]:
-    """Order the columns to be summed out, cheapest first; with the cells of the largest table on the way."""
+def _order(
+    rules: Sequence[Rule], sizes: Sequence[int], keep: tuple[int, ...]
+) -> tuple[list[int], list[set[int]]]:
+    """Order the columns to be summed out, cheapest first; with the columns of each table on the way."""
     near: dict[int, set[int]] = {c: set() for rule in rules for c in rule.columns}
     for rule in rules:
         for c in rule.columns:
             near[c].update(rule.columns)
-    order, widest = list[int](), 1
+    order, joints = list[int](), list[set[int]]()
     cost = {c: prod(sizes[i] for i in joint) for c, joint in near.items() if c not in keep}
     while cost:
         c = min(cost, key=lambda column: (cost[column], column))
-        widest = max(widest, cost.pop(c))
+        if cost[c] > MAX_RULE_CELLS:  # nothing is exact from here on: the rest as it stands
+            rest = sorted(cost, key=lambda column: (cost[column], column))
+            return order + rest, joints + [near[column] for column in rest]
+        del cost[c]
         order.append(c)
-        joined = near.pop(c) - {c}
+        joints.append(near.pop(c))
+        joined = joints[-1] - {c}
         for i in joined:
             near[i] = near[i] - {c} | joined
             if i in cost:
                 cost[i] = prod(sizes[j] for j in near[i])
-    return order, widest
+    return order, joints
+
+
+def _widest(joints: Iterable[Iterable[int]], sizes: Sequence[int]) -> int:
+    return max((prod(sizes[c] for c in joint) for joint in joints), default=1)
 
 
 def _eliminated(
@@ -233,3 +355,17 @@ def _over(table: npt.NDArray[Any], columns: tuple[int, ...], members: tuple[int,
     """Lay a table over more columns, with an axis of length 1 for each that it does not see."""
     sizes = iter(table.shape)
     return table.reshape([next(sizes) if i in columns else 1 for i in members])
+
+
+def read_codes(given: Sequence[object], sizes: Sequence[int], binary: bool) -> tuple[int, ...]:
+    """Read a list of cell codes, of columns of these sizes or, `binary`, of attributes."""
+    if prod(sizes) > MAX_CODES:
+        limit = "62 attributes" if binary else "2^62 cells"
+        raise ValueError(f"valid as a list of cells needs at most {limit}")
+    if any(isinstance(c, bool | np.bool_) or not isinstance(c, int | np.integer) for c in given):
+        raise TypeError("valid must be a predicate text, several, or a list of integer cell codes")
+    codes = tuple(sorted({int(c) for c in given}))  # type: ignore[call-overload]
+    if codes and not 0 <= codes[0] <= codes[-1] < prod(sizes):
+        last = f"2^{len(sizes)} - 1" if binary else f"{prod(sizes) - 1}"
+        raise ValueError(f"valid: cell codes must lie in 0 .. {last}")
+    return codes

@@ -93,7 +93,7 @@ class Workload:
             check_rules(domain, compared, text)
         blocks = reduced_cells(domain, sets, marks)
         stated = sum(math.prod(domain.sizes[c] for c in columns) for columns in sets) + len(given)
-        key, dropped = key_of(domain, marks), in_cells(domain, blocks, marks) if blocks else None
+        key, dropped = key_of(domain, marks), in_cells(domain, blocks, marks) if blocks and given else None
         kept: dict[Hashable, Query] = {}
         for query in given:
             found = key(query)
@@ -145,9 +145,8 @@ class Workload:
     @property
     def tables(self) -> tuple[tuple[int, ...], ...]:
         """The sets of columns that queries look at, each once, by their number of columns, then in order."""
-        found = {block.columns for block in self.cells} | {
-            query.columns(self.domain) for query in self.listed
-        }
+        found = dict.fromkeys(block.columns for block in self.cells)
+        found.update(dict.fromkeys(query.columns(self.domain) for query in self.listed))
         return tuple(sorted(sorted(found), key=len))
 
     @property

@@ -2,6 +2,7 @@
 
 import pickle
 from collections import Counter
+from dataclasses import replace
 from itertools import combinations, pairwise, product
 from math import prod
 
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 from queries import Column, DataError, Domain, Predicates, Rows
 from queries import rules as rules_module
-from queries.rules import count, projected
+from queries.rules import Parts, count, listed, projected
 
 JOB = Column("job", ["none", "part", "full"])
 AGE = Column("age", cuts=[18, 40, 65, 80])
@@ -194,12 +195,18 @@ def test_what_rules_leave_is_counted_and_projected_exactly(drawn):
         return
     domain = domain_of(sizes, texts)
     assert count(domain.rules, sizes) == len(kept)
+    assert listed(domain.rules, sizes).tolist() == domain.cells().tolist()
+    parts = Parts.of(domain.rules, sizes)
     for width in range(len(sizes) + 1):
         for columns in combinations(range(len(sizes)), width):
             expected = np.zeros([sizes[c] for c in columns], dtype=bool)
             for row in kept:
                 expected[tuple(row[c] for c in columns)] = True
             assert domain.allowed(columns).tolist() == expected.tolist()
+            assert parts.allowed(columns).tolist() == expected.tolist()
+            for part in parts.of_column.values():  # one table, or rules that columns are summed out of
+                core = tuple(c for c in columns if c in part.columns)
+                assert replace(part, table=None).projected(core).tolist() == part.projected(core).tolist()
     pairs = {rule.columns: rule.allowed for rule in domain.closure}
     for a, b in combinations(range(len(sizes)), 2):
         closed = np.logical_and.outer(
@@ -207,6 +214,30 @@ def test_what_rules_leave_is_counted_and_projected_exactly(drawn):
         )
         closed &= pairs.get((a, b), True)
         assert closed.tolist() == domain.allowed((a, b)).tolist()
+
+
+def test_rules_that_meet_are_a_part():
+    domain = Domain([f"x{i}" for i in range(9)], ["~(x0 & x4)", "x7 | x2", "~(x4 & x8)", "x3 | x2"])
+    parts = Parts.of(domain.rules, domain.sizes)
+    assert {part.columns for part in parts.of_column.values()} == {(0, 4, 8), (2, 3, 7)}
+    apart = [
+        (0, 1),
+        (0, 5),
+        (0, 2),
+        (2,),
+        (4, 8),
+        (1, 5),
+    ]  # they meet a part in (0,), (4, 8) and (2,)
+    one = {part.steps([(0,)]) for part in parts.of_column.values()}
+    assert (parts.steps(apart), parts.steps([(1, 5)])) == (3 * min(one), 0)
+
+
+def test_where_few_rows_are_left_they_say_what_stands_together():
+    names = [f"x{i}" for i in range(40)]
+    at_most_one = Domain(names, [f"~({a} & {b})" for a, b in combinations(names, 2)])
+    assert at_most_one.size == 41
+    assert at_most_one.allowed((3, 30)).tolist() == [[True, True], [True, False]]
+    assert at_most_one.enforced([*combinations(range(40), 3)]) == 9880
 
 
 @given(ruled())

@@ -121,6 +121,14 @@ def spectrum(workload: Workload) -> Spectrum:
     for j, query in enumerate(queries):
         alike.setdefault((query.weights, query.denominator, len(query.attributes)), []).append(j)
     transforms = [_transform(queries[members[0]]) for members in alike.values()]
+    # most queries need the parity of all their attributes: too many are refused before any is made
+    whole = {
+        queries[j].attributes
+        for members, (chosen, _, _) in zip(alike.values(), transforms, strict=True)
+        if len(queries[members[0]].attributes) in chosen
+        for j in members
+    }
+    _check_parities(len(whole))
     constants, lengths = np.empty(len(queries)), np.zeros(len(queries), dtype=np.int64)
     for members, (_, values, constant) in zip(alike.values(), transforms, strict=True):
         constants[members], lengths[members] = constant, len(values)
@@ -141,11 +149,7 @@ def spectrum(workload: Workload) -> Spectrum:
         distinct, inverse = _numbered(np.concatenate(of_terms), len(workload.domain.attributes))
         ranks[np.concatenate(at_terms)] = inverse + len(sets)
         sets += map(tuple, distinct.tolist())
-        if len(sets) > MAX_PARITIES:
-            raise ValueError(
-                f"the queries need {len(sets)} parities or more, more than {MAX_PARITIES}: "
-                "use a smaller width or fewer attributes"
-            )
+        _check_parities(len(sets))
     each = np.array([members[0] for members in alike.values()])
     ends = np.concatenate([[0], np.cumsum(lengths[each])])
     some = np.repeat(starts[each] - ends[:-1], lengths[each]) + np.arange(ends[-1])
@@ -198,6 +202,14 @@ def _packed(bits: npt.NDArray[np.integer]) -> npt.NDArray[np.uint64]:
     padded = np.zeros((rows, -(-length // 64) * 64), dtype=np.uint8)
     padded[:, :length] = bits
     return np.packbits(padded, axis=1).view(np.uint64)
+
+
+def _check_parities(count: int) -> None:
+    if count > MAX_PARITIES:
+        raise ValueError(
+            f"the queries need {count} parities or more, more than {MAX_PARITIES}: "
+            "use a smaller width or fewer attributes"
+        )
 
 
 Chosen = dict[int, tuple[Integers, Integers]]

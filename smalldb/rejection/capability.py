@@ -48,7 +48,7 @@ def impossible(
         if not head_and_tail.possible(workload, rows):
             return f"rejection has no room for multisets of {rows} rows over {d} attributes"
     elif domain.valid is not None:
-        return "rejection knows no structural zeros"
+        return "rejection knows no structural zeros: leave out valid"
     elif _factors(workload):
         return None if d * (rows + 1) <= MOST_COLUMNS else f"{d} attributes of {rows} rows are too many"
     elif rows > MOST_ROWS:

@@ -69,7 +69,8 @@ class ByRounds:
             return "rounds under add-remove need n_max, a public guess of the rows"
         most = max(1, MAX_ENTRIES // len(domain.sizes))
         if (request.rows or n) > most:
-            return f"at most {most} rows of {len(domain.sizes)} columns are made in rounds"
+            give = "give rows" if request.rows is None else "give fewer"
+            return f"at most {most} rows of {len(domain.sizes)} columns are made in rounds: {give}"
         if request.largest_n >= MOST:
             return "rounds are for less than 2^53 rows"
         if request.largest_n * workload.denominator >= MAX_TOTAL // 4:

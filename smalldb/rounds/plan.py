@@ -1,8 +1,9 @@
 """The public plan of a release in rounds: what each step costs, and how many there are."""
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import combinations
 from math import isqrt
 
 from smalldb.accounting.concentrated import rho_of
@@ -214,7 +215,8 @@ def _in_rounds(
     left = budget * (1 - certificate)
     parts = [round(k ** (2 / 3 if law.concentrated else 1 / 2) * _FINE) for k in universe.sizes]
     blur = columns_alone(universe, law, [left * part / sum(parts) for part in parts], rows)
-    pairs = len({pair for table in universe.tables for pair in combinations(table, 2)})
+    among = pairs_of(universe)
+    pairs = len(among)
     share = Fraction(round(_FINE * _column_share(blur, law.concentrated)), _FINE) if pairs else Fraction(1)
     rounds = _rounds(blur, pairs, len(universe.sizes), law.concentrated)
     each = left * (1 - share) / max(1, rounds)
@@ -236,7 +238,7 @@ def _in_rounds(
     )
     if not pairs:
         return plan
-    noise = _pair_by_pair(plan)
+    noise = _pair_by_pair(plan, among)
     if len(universe.sizes) > MANY_COLUMNS and _of_one(plan) > DEAF:
         # rounds would find next to nothing, and the columns, which make up most of the error, pay for them
         alone = tuple(left * part / sum(parts) for part in parts)
@@ -245,14 +247,17 @@ def _in_rounds(
     return replace(plan, expected=in_rounds(universe, blur, law.concentrated, rounds / pairs, noise))
 
 
-def _pair_by_pair(plan: RoundsPlan) -> list[float]:
+def _pair_by_pair(plan: RoundsPlan, pairs: Sequence[tuple[int, int]]) -> list[float]:
     """Return by how much noise puts each table of two columns off, were all selected and measured alike."""
-    sizes = [min(plan.universe.size(pair), LARGE) for pair in pairs_of(plan.universe)]
-    costs = [plan.cost_of(size) for size in sizes]
+    places = plan.universe.sizes
+    sizes = [min(places[a] * places[b], LARGE) for a, b in pairs]
+    costs = {size: plan.cost_of(size) for size in set(sizes)}  # of 10^5 pairs few differ
     budget = plan.rounds * (plan.selecting + plan.measuring)
-    times = budget / sum((cost + plan.selecting for cost in costs), Fraction(0))
-    noise = [plan.law.size(times * cost) for cost in costs]
-    return [one * size / (2 * plan.rows) for one, size in zip(noise, sizes, strict=True)]
+    shared = sum(
+        (many * (costs[size] + plan.selecting) for size, many in Counter(sizes).items()), Fraction(0)
+    )
+    noise = {size: plan.law.size(budget / shared * cost) for size, cost in costs.items()}
+    return [noise[size] * size / (2 * plan.rows) for size in sizes]
 
 
 def _of_one(plan: RoundsPlan) -> float:
