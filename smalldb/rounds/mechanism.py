@@ -274,8 +274,8 @@ class ByRounds:
             return f"the counts of all cells with {noise}"
         if self.steps.at_once is not None:
             return (
-                f"tables selected and measured in up to {self.steps.rounds} rounds, or all pairs of columns at "
-                "once, as a released number decides, with geometric or Wishart noise"
+                f"tables selected and measured in up to {self.steps.rounds} rounds, or all pairs of columns "
+                "at once, as a released number decides, with geometric or Wishart noise"
             )
         if self.steps.pairs:
             return f"columns with {noise}, and all tables of two columns at once with Wishart noise"
