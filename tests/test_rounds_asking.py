@@ -9,7 +9,7 @@ import pytest
 from smalldb.exact.bits import SeededBits
 from smalldb.rounds import Universe, checked, plan_rounds, release_rounds
 from smalldb.rounds.asking import MOST, MOVED, answerable, ask, distance, mostly, tops
-from smalldb.rounds.measuring import Law
+from smalldb.rounds.measuring import LIMIT, Law
 from smalldb.rounds.pairs import tables_of_pairs, variances
 
 SIZES = (5, 8, 9, 3, 7, 4, 6, 10)
@@ -99,6 +99,21 @@ def test_the_number_is_the_sum_up_to_the_tops_with_noise_for_all_pairs(replaced)
     assert not mostly(0, where, noise)
     assert answerable(where, noise, law, cost)
     assert not answerable(where, noise, law, cost / 100)
+
+
+def test_a_sum_beyond_2_60_is_cut_before_noise_is_added():
+    # else noise that was cut off itself would show where the sum was
+    where, law = universe(), Law(concentrated=False, replaced=True)
+    noise = dict.fromkeys(variances(where, EPSILON, True), 2.0**122)
+    tables = [np.zeros((2, 2), dtype=np.int64) for _ in noise]
+    tables[0] = np.kron((1 << 52) * np.eye(2, dtype=np.int64), np.ones((1, 300), dtype=np.int64))
+    fewer = [table.copy() for table in tables]
+    fewer[0][0, 0] -= 1
+    assert LIMIT < distance(fewer[0]) < distance(tables[0]) < 3 * LIMIT < sum(tops(where, noise).values())
+    cost = Fraction(1, 1 << 70)
+    for seed in range(20):
+        drawn = {ask(where, each, noise, law, cost, SeededBits(seed)) for each in (tables, fewer)}
+        assert len(drawn) == 1
 
 
 @pytest.mark.parametrize("replaced", [True, False])

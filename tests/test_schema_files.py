@@ -150,6 +150,14 @@ def test_many_faults_are_told_in_part_and_counted():
     told = str(caught.value).split("; ")
     assert len(told) - 1 + int(re.findall(r"[0-9]+", told[-1])[0]) == 40
     assert 1000 < len(str(caught.value)) < 2000
+    flag = 'columns.x.kind = "bool"\n'
+    alike = "".join(f'[columns.c{i}]\nkind = "bool"\nnonsense = 1\n' for i in range(1000))
+    unknown = "valid = [" + ", ".join(f'"a{i} | x"' for i in range(1000)) + "]\n" + flag
+    unreadable = "valid = [" + ", ".join(f'"x | {i} )"' for i in range(1000)) + "]\n" + flag
+    for text in (alike, unknown, unreadable, f'columns.{"x" * 5000}.kind = "none"'):
+        with pytest.raises(ValueError) as caught:
+            parse_schema(text)
+        assert 100 < len(str(caught.value)) < 2000
 
 
 def test_other_files_are_no_schemas(tmp_path):

@@ -76,7 +76,8 @@ def ask(
         Of each of these pairs: the variance of a cell, were all measured at once.
     """
     most = tops(universe, noise)
-    found = sum(min(top, distance(table)) for top, table in zip(most.values(), counts, strict=True))
+    distances = (min(top, distance(table)) for top, table in zip(most.values(), counts, strict=True))
+    found = min(LIMIT, sum(distances))  # like a count: where noise itself is cut off, nothing shows
     drawn = found + law.single(cost, law.moved * MOVED * len(most), source)
     return max(-LIMIT, min(LIMIT, drawn))
 

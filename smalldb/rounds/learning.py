@@ -16,10 +16,8 @@ from smalldb.rounds.reader import Reader
 from smalldb.rounds.strips import Strips
 
 SELDOM = 64  # tables for each one that waits before a model is fitted to it
-NEAR, NEARER = (
-    0.05,
-    0.003,
-)  # of the noise of a table: when models between rounds, and the last, are near enough
+NEAR = 0.05  # of the noise of a table: when models between rounds are near enough
+NEARER = 0.003  # the same of the last model
 
 
 class Learned(Protocol):

@@ -63,7 +63,8 @@ class RoundsPlan:
     memory
         How many cells the tables of the model may have beyond those of columns and rules.
     expected
-        About what the total variation distance of the workload's tables will be in the mean.
+        About what the total variation distance of the workload's tables will be in the mean; where it is
+        asked, if most pairs depend.
     asking
         The cost of a number that tells first whether most pairs of columns depend; 0: it is not asked.
     at_once

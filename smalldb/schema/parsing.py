@@ -58,6 +58,7 @@ _NAMED: dict[_Type, str] = {
 }
 LEARN, MAX_LEARNED = "learn", 64  # bins
 MOST_TOLD = 1500  # letters of an error: faults beyond them are counted
+LONGEST = 1200  # of one fault: the rest is cut
 
 
 class _Fault(NamedTuple):
@@ -195,6 +196,7 @@ def _told(wrong: Iterable[tuple[str, tuple[str, ...]]], lines: Mapping[tuple[str
 
 def _first(told: Sequence[str]) -> list[str]:
     """Return the first faults, about as many as one reads at a time, and how many more there are."""
+    told = [said if len(said) <= LONGEST else f"{said[: LONGEST - 3]}..." for said in told]
     ends = list(accumulate(map(len, told)))
     shown = max(1, sum(end <= MOST_TOLD for end in ends))
     more = len(told) - shown
