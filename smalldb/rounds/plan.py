@@ -239,8 +239,9 @@ def _in_rounds(
     )
     if not pairs:
         return plan
-    noise = _pair_by_pair(plan, among)
-    if len(universe.sizes) > MANY_COLUMNS and _of_one(plan) > DEAF:
+    cells = [min(universe.sizes[a] * universe.sizes[b], LARGE) for a, b in among]
+    noise = _pair_by_pair(plan, cells)
+    if len(universe.sizes) > MANY_COLUMNS and sum(_put_off(plan, cells, Fraction(1))) > DEAF * pairs:
         # rounds would find next to nothing, and the columns, which make up most of the error, pay for them
         alone = tuple(left * part / sum(parts) for part in parts)
         plan = replace(plan, columns=alone, rounds=0, selecting=Fraction(0), measuring=Fraction(0))
@@ -248,24 +249,20 @@ def _in_rounds(
     return replace(plan, expected=in_rounds(universe, blur, law.concentrated, rounds / pairs, noise))
 
 
-def _pair_by_pair(plan: RoundsPlan, pairs: Sequence[tuple[int, int]]) -> list[float]:
-    """Return by how much noise puts each table of two columns off, were all selected and measured alike."""
-    places = plan.universe.sizes
-    sizes = [min(places[a] * places[b], LARGE) for a, b in pairs]
-    costs = {size: plan.cost_of(size) for size in set(sizes)}  # of 10^5 pairs few differ
-    budget = plan.rounds * (plan.selecting + plan.measuring)
+def _pair_by_pair(plan: RoundsPlan, sizes: Sequence[int]) -> list[float]:
+    """Return by how much noise puts each table of such sizes off, were all selected and measured alike."""
     shared = sum(
-        (many * (costs[size] + plan.selecting) for size, many in Counter(sizes).items()), Fraction(0)
+        (many * (plan.cost_of(size) + plan.selecting) for size, many in Counter(sizes).items()), Fraction(0)
     )
-    noise = {size: plan.law.size(budget / shared * cost) for size, cost in costs.items()}
-    return [noise[size] * size / (2 * plan.rows) for size in sizes]
+    return _put_off(plan, sizes, plan.rounds * (plan.selecting + plan.measuring) / shared)
 
 
-def _of_one(plan: RoundsPlan) -> float:
-    """Return by how much noise puts a table of two columns off that a round measures, in the mean."""
-    sizes = [min(plan.universe.size(pair), LARGE) for pair in pairs_of(plan.universe)]
-    noise = {size: plan.law.size(plan.cost_of(size)) * size / (2 * plan.rows) for size in set(sizes)}
-    return sum(noise[size] for size in sizes) / len(sizes)
+def _put_off(plan: RoundsPlan, sizes: Sequence[int], times: Fraction) -> list[float]:
+    """Return by how much noise puts each table of such sizes off, at so many times what a round costs."""
+    off = {  # of 10^5 tables few differ
+        size: plan.law.size(times * plan.cost_of(size)) * size / (2 * plan.rows) for size in set(sizes)
+    }
+    return [off[size] for size in sizes]
 
 
 def _pairs_at_once(

@@ -122,6 +122,8 @@ class Reader:
     # Proof: docs/proofs/rounds.md, lemma 3.
     def moved(self, predicted: list[Floats], beside: list[Measured]) -> list[Floats]:
         """Return the same, moved towards the tables that the model has no room for."""
+        if not beside:
+            return predicted
         found = [tables.copy() for tables in predicted]
         for pair, those in by_pair(beside).items():
             tops = self.candidates.levels(pair)
