@@ -51,22 +51,23 @@ def in_rounds(
     return float(min(1.0, pairs * mean))
 
 
-def all_pairs(universe: Universe, blur: float, noise: Mapping[tuple[int, int], float], rows: int) -> float:
+def all_pairs(
+    universe: Universe, columns: Sequence[float], pairs: Mapping[tuple[int, int], float], rows: int
+) -> float:
     """
     Return the mean distance of the workload's tables where all tables of two columns are measured at once.
 
     Parameters
     ----------
-    blur
-        The mean distance of columns.
-    noise
-        Of each table of two columns, the variance of a cell.
+    columns, pairs
+        The variance of a count of each column, and of a cell of each table of two.
     """
-    total = 0.0
+    blurs = [sqrt(v * 2 / pi) * size / (2 * rows) for v, size in zip(columns, universe.sizes, strict=True)]
+    blur, total = sum(blurs) / len(blurs), 0.0
     for table, weight in zip(universe.tables, universe.weights, strict=True):
         own = 0.0
         if len(table) == 2:
-            own = _shrunk(sqrt(noise[table[0], table[1]] * 2 / pi) * universe.size(table) / (2 * rows))
+            own = _shrunk(sqrt(pairs[table[0], table[1]] * 2 / pi) * universe.size(table) / (2 * rows))
         total += weight * max(own, blur)
     return min(1.0, total / sum(universe.weights))
 

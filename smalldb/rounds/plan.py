@@ -18,11 +18,9 @@ MEMORY = 1 << 16  # cells of all tables of the model, beyond those of columns an
 CERTIFICATE = Fraction(1, 20)
 SELECTING = Fraction(3, 20)  # of a round
 LARGE = 1 << 10  # cells of a table: larger ones are measured by groups
-COLUMNS = Fraction(1, 8)  # of what is left for them and all their pairs at once
 SURE = 0.8  # of the error of rounds, below which all pairs at once are taken: rounds may find few that depend
-NEAR = 0.02  # an error above which it is asked first: columns that hardly depend may be near to independent
+NEAR = 0.01  # an error above which it is asked first: columns that hardly depend may be near to independent
 ASKING = Fraction(1, 64)  # of all but the certificate, for asking whether most pairs depend
-ASKED_COLUMNS = Fraction(1, 6)  # as `COLUMNS`, where they were said to depend
 MOST_ROUNDS = 100  # of up to `MANY_COLUMNS`; twice as many of twice as many
 MANY_PAIRS = 91  # of 14 columns: fewer need fewer rounds
 MANY_COLUMNS = 28  # more need more rounds, so that each is in a table, and tables that reach far
@@ -53,7 +51,7 @@ class RoundsPlan:
     cells
         The cost of all cells of the universe at once; above 0, there are neither columns nor rounds.
     pairs
-        The cost of all tables of two columns at once; above 0, there are no rounds.
+        The cost of all tables of one and two columns at once; above 0, there are neither columns nor rounds.
     rounds
         How many tables of 64 cells can be selected and measured; fewer large ones, more small ones.
     selecting, measuring
@@ -178,12 +176,11 @@ def plan_rounds(
     if universe.cells > MOST_CELLS or universe.cells > READING * pure.spread(left):
         if not measurable(universe):
             return plan
-        at_once = _pairs_at_once(universe, pure, epsilon, rows, memory, certificate, COLUMNS)
+        at_once = _pairs_at_once(universe, pure, epsilon, rows, memory, certificate)
         if at_once.expected < min(NEAR, SURE * plan.expected):
             return at_once
         if plan.delta is not None or at_once.expected >= plan.expected:
             return plan
-        at_once = _pairs_at_once(universe, pure, epsilon, rows, memory, certificate, ASKED_COLUMNS)
         return _asked(plan, at_once.after(left * ASKING))
     # one noise for all cells is geometric, with a delta, too: its tail is lighter
     error = all_cells(universe, pure, left, rows)
@@ -272,36 +269,32 @@ def _pairs_at_once(
     rows: int,
     memory: int,
     certificate: Fraction,
-    share: Fraction,
 ) -> RoundsPlan:
-    """Return the plan that measures columns, for a share, then all tables of two columns at once."""
+    """Return the plan that measures all tables of one and two columns at once."""
     left = epsilon * (1 - certificate)
-    parts = [round(k ** (1 / 2) * _FINE) for k in universe.sizes]
-    columns = tuple(left * share * part / sum(parts) for part in parts)
-    paid = left * (1 - share)
-    noise = variances(universe, paid, law.replaced)
+    columns, noise = variances(universe, left, law.replaced)
     return RoundsPlan(
         universe=universe,
         epsilon=epsilon,
         delta=None,
         law=law,
         rows=rows,
-        columns=columns,
+        columns=(),
         cells=Fraction(0),
-        pairs=paid,
+        pairs=left,
         rounds=0,
         selecting=Fraction(0),
         measuring=Fraction(0),
         certifying=epsilon * certificate,
         memory=memory,
-        expected=all_pairs(universe, columns_alone(universe, law, columns, rows), noise, rows),
+        expected=all_pairs(universe, columns, noise, rows),
     )
 
 
 # Proof: docs/proofs/rounds.md, lemma 13.
 def _asked(plan: RoundsPlan, at_once: RoundsPlan) -> RoundsPlan:
     """Return the plan of rounds that asks first whether most pairs depend, if there is an answer to hear."""
-    noise = variances(plan.universe, at_once.pairs, plan.law.replaced)
+    _, noise = variances(plan.universe, at_once.pairs, plan.law.replaced)
     if not answerable(plan.universe, noise, plan.law, at_once.asking):
         return plan
     return replace(plan.after(at_once.asking), at_once=at_once, expected=at_once.expected)

@@ -23,10 +23,11 @@ from smalldb.rounds.learning import at_first
 from smalldb.rounds.measuring import Measured, measure
 from smalldb.rounds.modelling import Model
 from smalldb.rounds.pairs import (
+    counts_of,
     dependence,
-    measure_pairs,
+    measure_at_once,
+    read_columns,
     read_pairs,
-    sums_of_products,
     tables_of_pairs,
     variances,
 )
@@ -137,8 +138,7 @@ def release_rounds(
         answer = None
         if plan.at_once is not None:
             answer, plan = _settled(plan, plan.at_once, rows, journal, executor)
-        begun = History(_columns(plan, rows, journal, Fraction(1)), (), dependence=answer)
-        found = (_in_pairs if plan.pairs else _in_rounds)(plan, rows, journal, begun, progress, executor)
+        found = (_in_pairs if plan.pairs else _in_rounds)(plan, rows, journal, answer, progress, executor)
     wanted = min(found.total, plan.most_rows) if count is None else count
     made = found.rows(wanted, journal.step(lambda coins: coins.bits(64)))
     places = made[:, uniform_permutation(wanted, journal.source)].T
@@ -198,7 +198,7 @@ def _settled(
 ) -> tuple[int, RoundsPlan]:
     """Ask whether most pairs of columns depend; return the answer, and the plan that follows from it."""
     universe, law = plan.universe, plan.law
-    noise = variances(universe, at_once.pairs, law.replaced)
+    _, noise = variances(universe, at_once.pairs, law.replaced)
 
     def draw(coins: BitSource) -> int:
         counts = counted(rows, partial(tables_of_pairs, universe), executor)
@@ -213,20 +213,21 @@ def _in_pairs(
     plan: RoundsPlan,
     rows: PrivateRows,
     journal: Journal,
-    begun: History,
+    answer: int | None,
     progress: Progress | None,
     executor: Executor | None,
 ) -> Found:
-    """Measure all tables of two columns at once; the most dependent ones make the model."""
-    universe, n = plan.universe, plan.rows if plan.law.replaced else None
-    reader = Reader.of(plan, begun.columns)
+    """Measure all tables of one and two columns at once; the most dependent ones make the model."""
+    universe, replaced = plan.universe, plan.law.replaced
 
     def draw(coins: BitSource) -> Integers:
-        sums = counted(rows, partial(sums_of_products, universe), executor)
-        return measure_pairs(universe, sums, n, plan.pairs, coins)
+        counts = counted(rows, partial(counts_of, universe), executor)
+        return measure_at_once(universe, counts, replaced, plan.pairs, coins)
 
     values = journal.step(draw, lambda released: released.tolist(), partial(np.array, dtype=np.int64))
-    read = read_pairs(universe, values, n, plan.pairs, reader.read, reader.groupings, reader.total)
+    columns = read_columns(universe, values, replaced, plan.pairs)
+    reader = Reader.of(plan, columns)
+    read = read_pairs(universe, values, replaced, plan.pairs, reader.read, reader.groupings, reader.total)
     tables, beside, refused = list[Measured](), list[Measured](), 0
     for table in sorted(read, key=dependence, reverse=True):
         fits = refused < REFUSALS and reader.fits(tables, table.scope)
@@ -235,9 +236,8 @@ def _in_pairs(
     model = reader.fit(tables, (), last=True)
     if progress is not None:
         progress(PROGRESS, PROGRESS)
-    history = replace(begun, tables=tuple(tables), beside=tuple(beside))
-    spent = sum(plan.columns, plan.asking + plan.pairs)
-    return Found(history, reader.total, model, partial(reader.rows, model, beside), spent)
+    history = History(columns, tuple(tables), tuple(beside), dependence=answer)
+    return Found(history, reader.total, model, partial(reader.rows, model, beside), plan.asking + plan.pairs)
 
 
 # Proof: docs/proofs/rounds.md, lemma 6.
@@ -245,7 +245,7 @@ def _in_rounds(
     plan: RoundsPlan,
     rows: PrivateRows,
     journal: Journal,
-    begun: History,
+    answer: int | None,
     progress: Progress | None,
     executor: Executor | None,
 ) -> Found:
@@ -255,7 +255,8 @@ def _in_rounds(
     After a table that told nothing, rounds cost more (`stopping`), while the budget pays for it. Where all
     of them tell nothing, rounds end, and the columns get what is left.
     """
-    reader = Reader.of(plan, begun.columns)
+    columns = _columns(plan, rows, journal, Fraction(1))
+    reader = Reader.of(plan, columns)
     layout = reader.layout
     count = cache(lambda: counted(rows, layout.count, executor))  # not where all was released before
     learned, beside = at_first(reader), list[Measured]()
@@ -286,7 +287,7 @@ def _in_rounds(
         reader = reader.again(again)
         spent += left
     model = learned.last(reader)
-    history = replace(begun, tables=tuple(learned.tables), beside=tuple(beside), again=again)
+    history = History(columns, tuple(learned.tables), tuple(beside), again, answer)
     return Found(history, reader.total, model, partial(reader.rows, model, beside), spent)
 
 
