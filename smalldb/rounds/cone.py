@@ -1,11 +1,11 @@
 """
 Noise for all tables of one and two columns at once: a cone, two draws, one subtraction.
 
-A row adds u u^T to a matrix, where u is 1 at its place of each column and 0 elsewhere. The entries of the sum are
-the counts of all tables of one and two columns. It lies in the cone of semidefinite matrices that are made like
-such tables: those of one column on the diagonal, those of two beside it, with one total a, and the same margins
-in all of them. The noise is the difference of two matrices drawn from that cone with density exp(-rate a): moving
-it by u u^T changes its law by at most exp(rate) (`docs/proofs/pairs.md`).
+A row adds u u^T to a matrix, where u is 1 at its place of each column and 0 elsewhere. The entries of the
+sum are the counts of all tables of one and two columns. It lies in the cone of semidefinite matrices that are
+made like such tables: those of one column on the diagonal, those of two beside it, with one total a, and the
+same margins in all of them. The noise is the difference of two matrices drawn from that cone with density
+exp(-rate a): moving it by u u^T changes its law by at most exp(rate) (`docs/proofs/pairs.md`).
 """
 
 from collections.abc import Sequence
@@ -22,9 +22,7 @@ from smalldb.exact.bits import BitSource
 from smalldb.exact.integers import clipped
 from smalldb.exact.normals import Normal, normals
 
-_BITS = (
-    64  # of each normal number that are looked at first, and two more for each place of the largest column
-)
+_BITS = 64  # of each normal number that are looked at first, and two more for each place of a column
 
 Pairs = Sequence[tuple[int, int]]
 
@@ -70,7 +68,7 @@ def width(sizes: Sequence[int]) -> int:
 
 
 def dimensions(sizes: Sequence[int]) -> int:
-    """Return of how many dimensions the cone is: (k - 1) (k' - 1) for each pair, k - 1 for a column, and 1."""
+    """Return the dimensions of the cone: (k - 1) (k' - 1) for a pair, k - 1 for a column, and 1."""
     free = [size - 1 for size in sizes]
     return 1 + sum(free) + (sum(free) ** 2 - sum(part * part for part in free)) // 2
 
@@ -84,10 +82,10 @@ def squares(sizes: Sequence[int], size: int) -> int:
 # Proof: docs/proofs/pairs.md, lemma 7.
 def variances(sizes: Sequence[int], rate: Fraction, pairs: Pairs) -> tuple[list[float], list[float]]:
     """
-    Return the variance of the noise: for each column of the count of a place, and for each pair of a cell.
+    Return the variance of the noise: of a place's count for each column, and of a cell for each pair.
 
-    That of a cell is of the white noise which, less its means along both axes, is what a table gets beyond its
-    margins.
+    That of a cell is of the white noise which, less its means along both axes, is what a table gets beyond
+    its margins.
     """
     # of two totals: each is a gamma number of shape d
     second = float(2 * dimensions(sizes) * (dimensions(sizes) + 1) / rate**2)
@@ -110,8 +108,8 @@ def cone_noise(sizes: Sequence[int], rate: Fraction, pairs: Pairs, source: BitSo
     """
     Draw the noise of the tables, rounded to nearest, exactly: int64, one after another.
 
-    As many digits of normal numbers are drawn as it takes to know every rounded entry, so what is returned is a
-    function of the ideal noise.
+    As many digits of normal numbers are drawn as it takes to know every rounded entry, so what is returned
+    is a function of the ideal noise.
 
     Parameters
     ----------
@@ -147,7 +145,7 @@ def cone_noise(sizes: Sequence[int], rate: Fraction, pairs: Pairs, source: BitSo
 # Proof: docs/proofs/pairs.md, lemma 5.
 def rounded_tables(both: Sequence[Drawn], factor: Fraction, pairs: Pairs) -> Integers:
     """
-    Return the entries of A - A' in the tables of all columns, then of pairs, rounded to nearest: exact; int64.
+    Return the entries of A - A' in the tables of all columns, then of pairs, rounded to nearest: int64.
 
     Parameters
     ----------
@@ -225,7 +223,7 @@ def _shares(sums: Sequence[tuple[int, int]], bits: int) -> tuple[Objects, Object
 
 # Proof: docs/proofs/pairs.md, lemma 5.
 def _frame(rows: Sequence[Sequence[Normal]], bits: int) -> Balls | None:
-    """Make the rows orthonormal one after another (Gram and Schmidt); None where one may depend on the others."""
+    """Make rows orthonormal one after another (Gram and Schmidt); None where they may depend."""
     one, each = 1 << bits, len(rows[0])
     slack = isqrt(each) + 1  # of a vector whose entries are each off by up to 1 unit
     given = np.array([[number.floor(bits) for number in row] for row in rows], dtype=object)

@@ -40,7 +40,7 @@ def measurable(universe: Universe) -> bool:
 def variances(
     universe: Universe, cost: Fraction, replaced: bool
 ) -> tuple[list[float], dict[tuple[int, int], float]]:
-    """Return the variance of the noise: of each column's counts, and of a pair's cells as `read_pairs` gives them."""
+    """Return the variance of the noise: of each column's counts, and of the cells that `read_pairs` gives."""
     pairs = pairs_of(universe)
     columns, cells = cone.variances(universe.sizes, _rate(cost, replaced), pairs)
     return columns, dict(zip(pairs, cells, strict=True))
