@@ -31,10 +31,14 @@ def pairs_of(universe: Universe) -> list[tuple[int, int]]:
 
 
 def measurable(universe: Universe) -> bool:
-    """Whether all tables of two columns can be measured at once, and the workload has no wider ones."""
+    """
+    Whether all tables of two columns can be measured at once, and the workload has no wider ones.
+
+    Yes/no columns alone have parities, which `smalldb.rounds.parities` measures.
+    """
     if max(map(len, universe.tables)) != 2:
         return False
-    return max(universe.sizes) <= MOST_PLACES and cone.width(universe.sizes) <= MOST_WIDE
+    return 2 < max(universe.sizes) <= MOST_PLACES and cone.width(universe.sizes) <= MOST_WIDE
 
 
 def variances(

@@ -173,29 +173,48 @@ def plan_rounds(
         plans.append(_in_rounds(universe, law, epsilon, delta, rho, rows, memory, certificate))
     plan = min(plans, key=lambda one: one.expected)
     left = epsilon * (1 - certificate)
-    if universe.cells > MOST_CELLS or universe.cells > READING * pure.spread(left):
-        if not measurable(universe):
-            return plan
-        at_once = _pairs_at_once(universe, pure, epsilon, rows, memory, certificate)
-        if at_once.expected < min(NEAR, SURE * plan.expected):
-            return at_once
-        if plan.delta is not None or at_once.expected >= plan.expected:
-            return plan
-        return _asked(plan, at_once.after(left * ASKING))
-    # one noise for all cells is geometric, with a delta, too: its tail is lighter
-    error = all_cells(universe, pure, left, rows)
-    if error > plan.expected:  # both are 0 where epsilon is huge: cells are then exact, a model is not
+    if universe.cells <= MOST_CELLS and universe.cells <= READING * pure.spread(left):
+        # one noise for all cells is geometric, with a delta, too: its tail is lighter
+        error = all_cells(universe, pure, left, rows)
+        if error <= plan.expected:  # both are 0 where epsilon is huge: cells are then exact, a model is not
+            plan = _alone(universe, pure, epsilon, rows, memory, certificate, error, cells=left)
+    if not measurable(universe):
         return plan
-    return replace(
-        plan,
+    at_once = _pairs_at_once(universe, pure, epsilon, rows, memory, certificate)
+    if at_once.expected < SURE * plan.expected and (plan.cells or at_once.expected < NEAR):
+        return at_once
+    if plan.cells or plan.delta is not None or at_once.expected >= plan.expected:
+        return plan
+    return _asked(plan, at_once.after(left * ASKING))
+
+
+def _alone(
+    universe: Universe,
+    law: Law,
+    epsilon: Fraction,
+    rows: int,
+    memory: int,
+    certificate: Fraction,
+    expected: float,
+    cells: Fraction = Fraction(0),
+    pairs: Fraction = Fraction(0),
+) -> RoundsPlan:
+    """Return the plan that measures all cells, or all pairs, and nothing else."""
+    return RoundsPlan(
+        universe=universe,
+        epsilon=epsilon,
         delta=None,
-        law=pure,
+        law=law,
+        rows=rows,
         columns=(),
-        cells=left,
-        pairs=Fraction(0),
+        cells=cells,
+        pairs=pairs,
         rounds=0,
+        selecting=Fraction(0),
+        measuring=Fraction(0),
         certifying=epsilon * certificate,
-        expected=error,
+        memory=memory,
+        expected=expected,
     )
 
 
@@ -263,32 +282,13 @@ def _put_off(plan: RoundsPlan, sizes: Sequence[int], times: Fraction) -> list[fl
 
 
 def _pairs_at_once(
-    universe: Universe,
-    law: Law,
-    epsilon: Fraction,
-    rows: int,
-    memory: int,
-    certificate: Fraction,
+    universe: Universe, law: Law, epsilon: Fraction, rows: int, memory: int, certificate: Fraction
 ) -> RoundsPlan:
     """Return the plan that measures all tables of one and two columns at once."""
     left = epsilon * (1 - certificate)
     columns, noise = variances(universe, left, law.replaced)
-    return RoundsPlan(
-        universe=universe,
-        epsilon=epsilon,
-        delta=None,
-        law=law,
-        rows=rows,
-        columns=(),
-        cells=Fraction(0),
-        pairs=left,
-        rounds=0,
-        selecting=Fraction(0),
-        measuring=Fraction(0),
-        certifying=epsilon * certificate,
-        memory=memory,
-        expected=all_pairs(universe, columns, noise, rows),
-    )
+    expected = all_pairs(universe, columns, noise, rows)
+    return _alone(universe, law, epsilon, rows, memory, certificate, expected, pairs=left)
 
 
 # Proof: docs/proofs/rounds.md, lemma 13.
