@@ -246,7 +246,7 @@ def _frame(rows: Sequence[Sequence[Normal]], bits: int) -> Balls | None:
 # Proof: docs/proofs/pairs.md, lemma 5.
 def _without_total(shares: Objects, margins: Objects, axes: Balls, bits: int) -> Balls:
     """
-    Return the vectors z (q - z p), with p the sum of z q and z the roots of shares: their sum is 0.
+    Return the vectors z (q - z w), with w the sum of z q and z the roots of shares: their sum is 0.
 
     With a q for each place, their scalar products are z^2 on the diagonal, less z^2 z'^2 everywhere.
     """
@@ -255,7 +255,7 @@ def _without_total(shares: Objects, margins: Objects, axes: Balls, bits: int) ->
     of_roots, slack = tops - roots, isqrt(axes.middles.shape[1]) + 1
     whole = roots @ axes.middles >> bits
     middles = (roots[:, None] * axes.middles >> bits) - (shares[:, None] * whole >> bits)
-    # no root or share, and no |q| or |p|, is above 1
+    # no root or share, and no |q| or |w|, is above 1
     of_products = of_roots + axes.errors
     of_whole = int(of_products.sum()) + slack
     errors = of_products + margins + of_whole + (margins * of_whole >> bits) + 1 + 2 * slack

@@ -275,10 +275,10 @@ class ByRounds:
         if self.steps.at_once is not None:
             return (
                 f"tables selected and measured in up to {self.steps.rounds} rounds, or all pairs of columns "
-                "at once, as a released number decides, with geometric or Wishart noise"
+                "at once, as a released number decides, with geometric or cone noise"
             )
         if self.steps.pairs:
-            return f"columns with {noise}, and all tables of two columns at once with Wishart noise"
+            return "all tables of one and two columns at once, with cone noise"
         if not self.steps.rounds:
             return f"columns with {noise}"
         return f"tables selected and measured in up to {self.steps.rounds} rounds, with {noise}"
