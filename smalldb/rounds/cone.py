@@ -8,10 +8,13 @@ same margins in all of them. The noise is the difference of two matrices drawn f
 exp(-rate a): moving it by u u^T changes its law by at most exp(rate) (`docs/proofs/pairs.md`).
 """
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from fractions import Fraction
-from itertools import islice
-from math import isqrt
+from functools import lru_cache
+from itertools import accumulate, islice
+from math import comb, isqrt
+from operator import mul
 from typing import NamedTuple
 
 import numpy as np
@@ -19,7 +22,7 @@ import numpy as np
 from queries.arrays import Objects
 from queries.domain import Integers
 from smalldb.exact.bits import BitSource
-from smalldb.exact.integers import clipped
+from smalldb.exact.integers import CLIP, clipped
 from smalldb.exact.normals import Normal, normals
 
 _BITS = 64  # of each normal number that are looked at first, and two more for each place of a column
@@ -62,11 +65,13 @@ class Balls(NamedTuple):
     errors: Objects
 
 
+# Proof: docs/proofs/pairs.md, lemma 4.
 def width(sizes: Sequence[int]) -> int:
     """Return of how many numbers a row of a frame is: one more than the sum over columns of k - 1."""
     return sum(sizes) - len(sizes) + 1
 
 
+# Proof: docs/proofs/pairs.md, lemma 4.
 def dimensions(sizes: Sequence[int]) -> int:
     """Return the dimensions of the cone: (k - 1) (k' - 1) for a pair, k - 1 for a column, and 1."""
     free = [size - 1 for size in sizes]
@@ -101,6 +106,69 @@ def variances(sizes: Sequence[int], rate: Fraction, pairs: Pairs) -> tuple[list[
         for a, b in pairs
     ]
     return columns, cells
+
+
+# Proof: docs/proofs/pairs.md, lemma 8.
+@lru_cache(maxsize=256)
+def quantile(sizes: tuple[int, ...], rate: Fraction, places: tuple[int, ...], failure: Fraction) -> int:
+    """
+    Return an r that rounded noise exceeds with probability at most `failure`, in absolute value.
+
+    P(|V| >= r + 1/2) <= E V^2m / (r + 1/2)^2m, exactly, for the best of some m.
+
+    Parameters
+    ----------
+    places
+        The k of the column whose count it is; or of the two columns whose cell; or none: of the total.
+    """
+    tried = max(8, 2 * (1 / failure).__ceil__().bit_length())
+    moments = _even_moments(sizes, rate, places, tried)
+
+    def least(m: int) -> int:
+        return bisect_left(
+            range(CLIP), True, key=lambda r: moments[m] <= failure * Fraction(2 * r + 1, 2) ** (2 * m)
+        )
+
+    return min(map(least, range(1, tried)))
+
+
+# Proof: docs/proofs/pairs.md, lemma 8.
+def _even_moments(sizes: Sequence[int], rate: Fraction, places: Sequence[int], count: int) -> list[Fraction]:
+    """Return E V^0, E V^2, ..., `count` of them: V is the difference of two independent entries of A."""
+    totals = _rising(Fraction(dimensions(sizes)), 2 * count)
+    halves = [Fraction(squares(sizes, size), 2) for size in places]
+    shares = [
+        (_rising(h, 2 * count), _rising((size - 1) * h, 2 * count))
+        for h, size in zip(halves, places, strict=True)
+    ]
+    wholes = [_rising(size * h, 2 * count) for h, size in zip(halves, places, strict=True)]
+    odd, beside = _rising(Fraction(1, 2), count), _rising(Fraction(width(sizes), 2), count)
+
+    def moment(j: int) -> Fraction:
+        """E (A / a)^j: the total's part z^2 z'^2 to some power, and y . y' to an even one."""
+        found = Fraction(0)
+        for i in range(j // 2 + 1 if len(places) == 2 else 1):
+            part = comb(j, 2 * i) * odd[i] / beside[i]
+            for own, others in shares:
+                part *= own[j - i] * others[i]
+            found += part
+        for whole in wholes:
+            found /= whole[j]
+        return found * totals[j] / rate**j
+
+    of_one = [moment(j) for j in range(2 * count - 1)]
+    return [
+        sum(
+            ((-1) ** i * comb(2 * m, i) * of_one[i] * of_one[2 * m - i] for i in range(2 * m + 1)),
+            Fraction(0),
+        )
+        for m in range(count)
+    ]
+
+
+def _rising(start: Fraction, count: int) -> list[Fraction]:
+    """Return the products start (start + 1) ... of 0, 1, ..., `count` - 1 factors."""
+    return list(accumulate((start + i for i in range(count - 1)), mul, initial=Fraction(1)))
 
 
 # Proof: docs/proofs/pairs.md, lemma 4.

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from queries import Rows
+from queries import Rows, Workload
 from queries.domain import MAX_TABLE_ATTRIBUTES
 from queries.rows import MAX_TOTAL
 from smalldb.exact.bits import BitSource
@@ -18,12 +18,19 @@ from smalldb.mechanisms import Drawn, Guarantee, Neighbours, Request, Running
 from smalldb.rounds.certificate import beyond, certified
 from smalldb.rounds.counting import MOST, checked
 from smalldb.rounds.direct import MOST_CELLS as MOST_MARGINS
-from smalldb.rounds.direct import direct_bound, margins
+from smalldb.rounds.direct import (
+    bound_at_once,
+    direct_bound,
+    loudest,
+    margins,
+    measured_at_once,
+)
 from smalldb.rounds.journal import Journal, opened
 from smalldb.rounds.modelling import cells_of_rules
+from smalldb.rounds.pairs import rate_of
 from smalldb.rounds.parities import Parities, plan_parities, release_parities
 from smalldb.rounds.plan import CERTIFICATE, MAX_ENTRIES, RoundsPlan, plan_rounds
-from smalldb.rounds.rounds import Progress, release_rounds
+from smalldb.rounds.rounds import Outcome, Progress, release_rounds
 from smalldb.rounds.universe import Universe
 
 MOST_NOISE = 1 << 40  # in the mean, on a count
@@ -89,7 +96,7 @@ class ByRounds:
             return f"the rules of valid meet in tables of {joint} cells, more than 2^21: use fewer that meet"
         certificate = CERTIFICATE if request.certificate is None else request.certificate
         steps = plan_rounds(universe, request.epsilon, request.delta, replaced, n, certificate=certificate)
-        if steps.law.size(min(steps.columns, default=steps.cells)) > MOST_NOISE:
+        if steps.law.size(min(steps.columns, default=steps.cells or steps.pairs)) > MOST_NOISE:
             return "rounds would add noise of more than 2^40 to every count: epsilon is too small"
         parities = plan_parities(
             workload,
@@ -101,13 +108,9 @@ class ByRounds:
         )
         if parities is not None:
             return cls(request, parities)
-        if steps.cells and steps.certifying and universe.cells <= MOST_MARGINS:
-            # what a certificate would add to a distance, beside what the noise of all cells alone leaves open
-            least = beyond(workload, steps.law, steps.certifying / 2, request.beta) / workload.denominator
-            saved = replace(steps, cells=steps.cells + steps.certifying, certifying=Fraction(0))
-            if max(margins(workload, saved.law.spread(saved.cells), request.beta)) <= least:
-                return cls(request, saved)
-        return cls(request, steps)
+        if steps.at_once is not None:
+            return cls(request, replace(steps, at_once=_saved(request, steps.at_once)))
+        return cls(request, _saved(request, steps))
 
     @classmethod
     def remedy(cls, request: Request) -> str:
@@ -161,7 +164,7 @@ class ByRounds:
 
     def recorded(self, drawn: Drawn | None) -> dict[str, Any]:
         """Return what a record states of the error: the certified bound, once it is released."""
-        covers = list(self._covers) if drawn is None else list(drawn.covers)
+        covers = list(self._covers(self.steps)) if drawn is None else list(drawn.covers)
         return {
             "beta": as_text(self.request.beta),
             "released": None if drawn is None else drawn.bound,
@@ -232,34 +235,35 @@ class ByRounds:
             wanted, executor = self.request.rows, running.executor
             with _bar(running.progress) as tick:
                 made = release_rounds(steps, private, journal, count=wanted, progress=tick, executor=executor)
-            places, total, bound = made.places, made.total, None
-            if self._direct:
-                cells, rate = made.history.tables[0].counts, steps.law.spread(steps.cells)
-                rows = Rows.from_places(table.domain, places)
-                bound = direct_bound(self.request.workload, cells, rate, self.request.n, rows, beta)
+            places, total, steps = made.places, made.total, made.plan
+            bound = self._direct_bound(made, Rows.from_places(table.domain, places))
         if steps.certifying:
             finished = Rows.from_places(table.domain, places)
             certificate = certified(
                 self.request.workload, table, finished, total, steps.law, steps.certifying, journal
             )
             bound = float_above(certificate.share(beta))
-        return Drawn(places, bound=bound, covers=self._covers)
+        return Drawn(places, bound=bound, covers=self._covers(steps))
 
-    @property
-    def _covers(self) -> tuple[str, ...]:
-        if self.steps.certifying:
-            return (f"every query of {self.request.workload.text}, measured or not",)
-        if self._direct or (isinstance(self.steps, Parities) and self.steps.measures_all):
-            return (f"every query of {self.request.workload.text}",)
-        return ()
+    def _covers(self, steps: RoundsPlan | Parities) -> tuple[str, ...]:
+        """Say which queries the bound is about, by the plan that was followed."""
+        workload = self.request.workload
+        if steps.certifying:
+            return (f"every query of {workload.text}, measured or not",)
+        measured = steps.measures_all if isinstance(steps, Parities) else _measures_all(workload, steps)
+        return (f"every query of {workload.text}",) if measured else ()
 
-    @property
-    def _direct(self) -> bool:
-        """Whether all cells are measured, and a bound follows from their noise alone."""
-        steps = self.steps
-        if isinstance(steps, Parities) or steps.certifying or not steps.cells:
-            return False
-        return steps.universe.cells <= MOST_MARGINS
+    def _direct_bound(self, made: Outcome, finished: Rows) -> float | None:
+        """Return the bound that follows from the noise alone, where every query was measured."""
+        request, steps = self.request, made.plan
+        if steps.certifying or not _measures_all(request.workload, steps):
+            return None
+        given = (request.n, finished, request.beta)
+        if steps.cells:
+            cells = made.history.tables[0].counts
+            return direct_bound(request.workload, cells, steps.law.spread(steps.cells), *given)
+        rate = rate_of(steps.pairs, steps.law.replaced)
+        return bound_at_once(request.workload, made.history.at_once, rate, *given)
 
     @property
     def _at_once(self) -> bool:
@@ -282,6 +286,29 @@ class ByRounds:
         if not self.steps.rounds:
             return f"columns with {noise}"
         return f"tables selected and measured in up to {self.steps.rounds} rounds, with {noise}"
+
+
+def _measures_all(workload: Workload, steps: RoundsPlan) -> bool:
+    """Whether every query is measured, so that a bound follows from the noise alone."""
+    if steps.pairs:
+        return measured_at_once(workload)
+    return bool(steps.cells) and steps.universe.cells <= MOST_MARGINS
+
+
+# Proof: docs/proofs/certificate.md, "All cells"; docs/proofs/pairs.md, lemma 8.
+def _saved(request: Request, steps: RoundsPlan) -> RoundsPlan:
+    """Return the plan without a certificate, where the noise alone leaves less open than one would add."""
+    workload, beta = request.workload, request.beta
+    if not steps.certifying or not _measures_all(workload, steps):
+        return steps
+    least = beyond(workload, steps.law, steps.certifying / 2, beta) / workload.denominator
+    if steps.cells:
+        saved = replace(steps, cells=steps.cells + steps.certifying, certifying=Fraction(0))
+        most = max(margins(workload, saved.law.spread(saved.cells), beta))
+    else:
+        saved = replace(steps, pairs=steps.pairs + steps.certifying, certifying=Fraction(0))
+        most = loudest(workload, rate_of(saved.pairs, saved.law.replaced), beta)
+    return saved if most <= least else steps
 
 
 @contextmanager

@@ -1,9 +1,9 @@
 """All tables of one and two columns at once: counts, the noise of a cone, and how they are read."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from itertools import combinations
-from math import comb
+from math import comb, prod
 
 import numpy as np
 
@@ -46,12 +46,13 @@ def variances(
 ) -> tuple[list[float], dict[tuple[int, int], float]]:
     """Return the variance of the noise: of each column's counts, and of the cells that `read_pairs` gives."""
     pairs = pairs_of(universe)
-    columns, cells = cone.variances(universe.sizes, _rate(cost, replaced), pairs)
+    columns, cells = cone.variances(universe.sizes, rate_of(cost, replaced), pairs)
     return columns, dict(zip(pairs, cells, strict=True))
 
 
-def _rate(cost: Fraction, replaced: bool) -> Fraction:
-    """Return the loss of a row that is added or removed: one that is replaced is both."""
+# Proof: docs/proofs/pairs.md, lemma 3.
+def rate_of(cost: Fraction, replaced: bool) -> Fraction:
+    """Return the rate of the noise: what a row that is added or removed may lose; one replaced is both."""
     return cost / 2 if replaced else cost
 
 
@@ -61,13 +62,14 @@ def tables_of_pairs(universe: Universe, rows: PrivateRows) -> list[Integers]:
     return [rows.table((a, b), (sizes[a], sizes[b])) for a, b in pairs_of(universe)]
 
 
+# Proof: docs/proofs/rounds.md, lemma 12.
 def counts_of(universe: Universe, rows: PrivateRows) -> list[Integers]:
     """Return the counts of each column, then the table of each pair of columns."""
     columns = [rows.table((c,), (size,)) for c, size in enumerate(universe.sizes)]
     return columns + tables_of_pairs(universe, rows)
 
 
-# Proof: docs/proofs/pairs.md, lemma 6.
+# Proof: docs/proofs/pairs.md, lemma 6; docs/proofs/rounds.md, lemma 12.
 def measure_at_once(
     universe: Universe, counts: Sequence[Integers], replaced: bool, cost: Fraction, source: BitSource
 ) -> Integers:
@@ -85,25 +87,31 @@ def measure_at_once(
         The tables with noise, one after another.
     """
     exact = np.concatenate([table.ravel() for table in counts])
-    noise = cone.cone_noise(universe.sizes, _rate(cost, replaced), pairs_of(universe), source)
+    noise = cone.cone_noise(universe.sizes, rate_of(cost, replaced), pairs_of(universe), source)
     return np.clip(exact + noise, -LIMIT, LIMIT)
 
 
+def tables_at_once(universe: Universe, values: Integers) -> dict[tuple[int, ...], Integers]:
+    """Return the released tables by their columns: those of one column, then those of two."""
+    scopes = [*((c,) for c in range(len(universe.sizes))), *pairs_of(universe)]
+    shapes = [tuple(universe.sizes[c] for c in scope) for scope in scopes]
+    parts = np.split(values, np.cumsum([prod(shape) for shape in shapes])[:-1])
+    return {scope: part.reshape(shape) for scope, part, shape in zip(scopes, parts, shapes, strict=True)}
+
+
+# Proof: docs/proofs/rounds.md, lemma 12.
 def read_columns(
-    universe: Universe, values: Integers, replaced: bool, cost: Fraction
+    universe: Universe, tables: Mapping[tuple[int, ...], Integers], replaced: bool, cost: Fraction
 ) -> tuple[Measured, ...]:
     """Return what was released of each column. It costs nothing by itself."""
-    found, start = list[Measured](), 0
     noise, _ = variances(universe, cost, replaced)
-    for c, (size, variance) in enumerate(zip(universe.sizes, noise, strict=True)):
-        found.append(Measured(((c, 0),), values[start : start + size], Fraction(0), variance))
-        start += size
-    return tuple(found)
+    return tuple(Measured(((c, 0),), tables[c,], Fraction(0), variance) for c, variance in enumerate(noise))
 
 
+# Proof: docs/proofs/rounds.md, lemma 12.
 def read_pairs(
     universe: Universe,
-    values: Integers,
+    tables: Mapping[tuple[int, ...], Integers],
     replaced: bool,
     cost: Fraction,
     columns: Sequence[Floats],
@@ -115,7 +123,7 @@ def read_pairs(
 
     Parameters
     ----------
-    values, replaced, cost
+    tables, replaced, cost
         As `measure_at_once` released them.
     columns
         Expected counts of each column's places, `total` in all.
@@ -125,13 +133,11 @@ def read_pairs(
     list of Measured
         At all places, in the order of the groupings. They cost nothing by themselves.
     """
-    sizes, found, start = universe.sizes, list[Measured](), sum(universe.sizes)
+    found = list[Measured]()
     _, noise = variances(universe, cost, replaced)
     for a, b in pairs_of(universe):
-        end = start + sizes[a] * sizes[b]
         independent = np.outer(columns[a], columns[b]) / total
-        apart = values[start:end].reshape(sizes[a], sizes[b]) - independent
-        start = end
+        apart = tables[a, b] - independent
         apart += apart.mean() - apart.mean(axis=0) - apart.mean(axis=1, keepdims=True)
         ranked = np.rint(independent + apart).astype(np.int64)
         ranked = ranked[np.ix_(groupings[a].order, groupings[b].order)]

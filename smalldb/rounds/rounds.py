@@ -1,8 +1,8 @@
 """Release in rounds: measure every column, then select, measure and fit; rows and a certificate."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache, partial
 from math import prod
@@ -28,6 +28,7 @@ from smalldb.rounds.pairs import (
     measure_at_once,
     read_columns,
     read_pairs,
+    tables_at_once,
     tables_of_pairs,
     variances,
 )
@@ -67,6 +68,8 @@ class History:
         Every column once more, where rounds ended early; else empty.
     dependence
         The number that told whether most pairs of columns depend; None: it was not asked.
+    at_once
+        All tables of one and two columns that were measured at once, by their columns; else empty.
     """
 
     columns: tuple[Measured, ...]
@@ -74,6 +77,7 @@ class History:
     beside: tuple[Measured, ...] = ()
     again: tuple[Measured, ...] = ()
     dependence: int | None = None
+    at_once: Mapping[tuple[int, ...], Integers] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,6 +97,8 @@ class Outcome:
         The synthetic rows in uniformly random order, shape (rows, C).
     spent
         The cost of what was drawn: an epsilon, or a rho; at most that of the plan.
+    plan
+        The plan that was followed: of two, the one that the released number decided.
     """
 
     history: History
@@ -100,6 +106,7 @@ class Outcome:
     model: Model
     places: Integers
     spent: Fraction
+    plan: RoundsPlan
 
 
 def release_rounds(
@@ -142,7 +149,7 @@ def release_rounds(
     wanted = min(found.total, plan.most_rows) if count is None else count
     made = found.rows(wanted, journal.step(lambda coins: coins.bits(64)))
     places = made[:, uniform_permutation(wanted, journal.source)].T
-    return Outcome(found.history, found.total, found.model, places, found.spent)
+    return Outcome(found.history, found.total, found.model, places, found.spent, plan)
 
 
 class Found(NamedTuple):
@@ -225,9 +232,9 @@ def _in_pairs(
         return measure_at_once(universe, counts, replaced, plan.pairs, coins)
 
     values = journal.step(draw, lambda released: released.tolist(), partial(np.array, dtype=np.int64))
-    columns = read_columns(universe, values, replaced, plan.pairs)
-    reader = Reader.of(plan, columns)
-    read = read_pairs(universe, values, replaced, plan.pairs, reader.read, reader.groupings, reader.total)
+    at_once = tables_at_once(universe, values)
+    reader = Reader.of(plan, read_columns(universe, at_once, replaced, plan.pairs))
+    read = read_pairs(universe, at_once, replaced, plan.pairs, reader.read, reader.groupings, reader.total)
     tables, beside, refused = list[Measured](), list[Measured](), 0
     for table in sorted(read, key=dependence, reverse=True):
         fits = refused < REFUSALS and reader.fits(tables, table.scope)
@@ -236,7 +243,7 @@ def _in_pairs(
     model = reader.fit(tables, (), last=True)
     if progress is not None:
         progress(PROGRESS, PROGRESS)
-    history = History(columns, tuple(tables), tuple(beside), dependence=answer)
+    history = History(reader.columns, tuple(tables), tuple(beside), dependence=answer, at_once=at_once)
     return Found(history, reader.total, model, partial(reader.rows, model, beside), plan.asking + plan.pairs)
 
 
