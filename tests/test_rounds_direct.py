@@ -10,7 +10,16 @@ from queries import Column, Domain, Marginals, Predicates, Rows
 from smalldb.exact.bits import SeededBits
 from smalldb.exact.integers import two_sided_geometric
 from smalldb.rounds.certificate import beyond, certify
-from smalldb.rounds.direct import direct_bound, margins
+from smalldb.rounds.cone import _even_moments as even_moments
+from smalldb.rounds.cone import cone_noise, quantile
+from smalldb.rounds.direct import (
+    bound_at_once,
+    direct_bound,
+    loudest,
+    margins,
+    margins_at_once,
+    measured_at_once,
+)
 from smalldb.rounds.measuring import Law
 
 COLUMNS = [Column("job", ["none", "part", "full"]), Column("region", 5), "smoker"]
@@ -107,3 +116,89 @@ def test_numbers_that_say_nothing_are_bounded_by_1():
     assert direct_bound(workload, huge, Fraction(1, 2), 100, finished, Fraction(1, 20)) == 1
     none = np.zeros(DOMAIN.sizes, dtype=np.int64)
     assert direct_bound(workload, none, Fraction(1, 2), None, finished, Fraction(1, 20)) == 1
+
+
+# all tables of one and two columns at once
+
+SIZES, PAIRS = (4, 3, 2), [(0, 1), (0, 2), (1, 2)]
+
+
+@pytest.fixture(scope="module")
+def drawn():
+    """Noise of rate 1/50: many draws of all counts, by columns."""
+    every = np.array([cone_noise(SIZES, Fraction(1, 50), PAIRS, SeededBits(seed)) for seed in range(300)])
+    shapes = {scope: [SIZES[c] for c in scope] for scope in [(0,), (1,), (2,), *PAIRS]}
+    parts = np.split(every, np.cumsum([np.prod(shape) for shape in shapes.values()])[:-1], axis=1)
+    return dict(zip(shapes, parts, strict=True))
+
+
+@pytest.mark.parametrize("scope", [(), (0,), (1,), (2,), *PAIRS])
+def test_moments_are_those_of_draws(drawn, scope):
+    noise = (drawn[scope] if scope else drawn[0,].sum(axis=1)).astype(float)
+    places = tuple(SIZES[c] for c in scope)
+    moments = [float(m) for m in even_moments(SIZES, Fraction(1, 50), places, 3)]
+    assert moments[0] == 1
+    assert abs(np.mean(noise**2) / moments[1] - 1) < 0.2
+    assert abs(np.mean(noise**4) / moments[2] - 1) < 0.5
+
+
+@pytest.mark.parametrize("scope", [(), (0,), (2,), *PAIRS])
+def test_quantiles_are_exceeded_as_seldom_as_they_say(drawn, scope):
+    noise = np.abs(drawn[scope] if scope else drawn[0,].sum(axis=1))
+    places = tuple(SIZES[c] for c in scope)
+    for failure in (Fraction(1, 5), Fraction(1, 50)):
+        r = quantile(SIZES, Fraction(1, 50), places, failure)
+        assert (noise > r).mean() <= failure
+        assert (noise > 0.5 * r).mean() > failure  # half as much would not do
+
+
+ODD = Domain([Column("job", ["none", "part", "full"]), Column("region", 4), "smoker"])
+
+
+@pytest.mark.parametrize("public", [True, False])
+def test_the_bound_at_once_holds_as_often_as_it_says(public):
+    workload, rate, beta = Marginals(2).workload(ODD), Fraction(1, 4), Fraction(1, 5)
+    rng = np.random.default_rng(0)
+    places = np.stack([rng.integers(0, k, 1_000) for k in ODD.sizes], axis=1)
+    places[:, 2] &= places[:, 0] > 0  # fewer yes than no
+    real, finished = Rows.from_places(ODD, places), Rows.from_places(ODD, places[:300])
+    exact = {scope: real_table(places, scope) for scope in [(0,), (1,), (2,), *PAIRS]}
+    shapes = [table.shape for table in exact.values()]
+    apart, bounds = worst(workload, real, finished), []
+    for seed in range(60):
+        noise = cone_noise(ODD.sizes, rate, PAIRS, SeededBits(seed))
+        parts = np.split(noise, np.cumsum([np.prod(shape) for shape in shapes])[:-1])
+        noisy = {s: t + part.reshape(t.shape) for (s, t), part in zip(exact.items(), parts, strict=True)}
+        n = real.n if public else None
+        bounds.append(bound_at_once(workload, noisy, rate, n, finished, beta))
+    of_queries, of_rows = margins_at_once(workload, rate, beta)
+    assert (np.array(bounds) >= apart).mean() >= 0.8
+    assert apart < np.mean(bounds) < apart + 3 * max(of_queries.max(), of_rows) / real.n
+    assert loudest(workload, rate, beta) == max(of_queries.max(), of_rows)
+
+
+def real_table(places, scope):
+    shape = [ODD.sizes[c] for c in scope]
+    return np.bincount(np.ravel_multi_index(places[:, scope].T, shape), minlength=np.prod(shape)).reshape(
+        shape
+    )
+
+
+def test_only_cells_of_narrow_tables_are_measured_at_once():
+    assert measured_at_once(Marginals(2).workload(ODD))
+    assert not measured_at_once(Marginals(3).workload(ODD))
+    assert not measured_at_once((Marginals(2) + Predicates(["smoker | `job=full`"])).workload(ODD))
+
+
+@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
+def test_nothing_is_spent_on_a_certificate_where_all_pairs_are_measured(relation):
+    columns = [Column(f"c{c}", k) for c, k in enumerate((6, 8, 5, 9, 7))]
+    rng = np.random.default_rng(5)
+    places = rng.integers(0, 5, (20_000, 1)) + rng.integers(0, 2, (20_000, 5))
+    real = Rows.from_places(Domain(columns), np.minimum(places, [5, 7, 4, 8, 6]))
+    given = {"n_max": 20_000} if relation == "add-remove" else {}
+    made = smalldb.release(real, "marginals:2", epsilon=2, neighbours=relation, rng=1, **given)
+    steps = made.plan.chosen.steps
+    assert (steps.certifying, steps.pairs) == (0, 2)
+    assert made.record["bounds"]["covers"] == ["every query of marginals:2"]
+    assert made.confidential.max_error <= made.record["bounds"]["released"] < 0.03
