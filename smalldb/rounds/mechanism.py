@@ -279,7 +279,7 @@ class ByRounds:
         if self.steps.at_once is not None:
             return (
                 f"tables selected and measured in up to {self.steps.rounds} rounds, or all pairs of columns "
-                "at once, as a released number decides, with geometric or cone noise"
+                f"at once, as a released number decides, with {noise.removesuffix(' noise')} or cone noise"
             )
         if self.steps.pairs:
             return "all tables of one and two columns at once, with cone noise"

@@ -64,7 +64,8 @@ class RoundsPlan:
         About what the total variation distance of the workload's tables will be in the mean; where it is
         asked, if most pairs depend.
     asking
-        The cost of a number that tells first whether most pairs of columns depend; 0: it is not asked.
+        The cost of a number that tells first whether most pairs of columns depend: an epsilon, with a delta,
+        too; 0: it is not asked.
     at_once
         The plan with all tables of two columns at once that is followed where they do; None: it is not asked.
     """
@@ -100,7 +101,7 @@ class RoundsPlan:
         return replace(self, selecting=self.selecting * times, measuring=self.measuring * times)
 
     def after(self, asking: Fraction) -> "RoundsPlan":
-        """Return the plan that pays for the question first, and has less for all but the certificate."""
+        """Return the pure plan that pays for the question first, and has less for all but the certificate."""
         kept = 1 - asking / (self.budget - self.certifying)
         columns = tuple(kept * cost for cost in self.columns)
         return replace(self.raised(kept), columns=columns, pairs=kept * self.pairs, asking=asking)
@@ -119,8 +120,8 @@ class RoundsPlan:
     # Proof: docs/proofs/rounds.md, lemma 6.
     @property
     def budget(self) -> Fraction:
-        """The sum that all costs must not exceed: epsilon, or the rho that proves (epsilon, delta)."""
-        return self.epsilon if self.delta is None else rho_of(self.epsilon, self.delta)
+        """What all costs must not exceed: epsilon, or the rho that proves (epsilon less `asking`, delta)."""
+        return self.epsilon if self.delta is None else rho_of(self.epsilon - self.asking, self.delta)
 
     @property
     def most_rows(self) -> int:
@@ -131,9 +132,15 @@ class RoundsPlan:
     @property
     def cost(self) -> Fraction:
         """What all steps cost together, exactly: never more than the budget."""
-        at_once = self.asking + self.certifying + self.cells + self.pairs
+        at_once = self.asked + self.certifying + self.cells + self.pairs
         own = sum(self.columns, at_once) + self.rounds * (self.selecting + self.measuring)
-        return own if self.at_once is None else max(own, self.at_once.cost)
+        return own if self.at_once is None or self.delta is not None else max(own, self.at_once.cost)
+
+    # Proof: docs/proofs/rounds.md, lemma 13.
+    @property
+    def asked(self) -> Fraction:
+        """What `asking` counts in the budget: nothing with a delta, whose budget is what it leaves."""
+        return self.asking if self.delta is None else Fraction(0)
 
 
 # Proof: docs/proofs/rounds.md, lemma 8.
@@ -183,9 +190,16 @@ def plan_rounds(
     at_once = _pairs_at_once(universe, pure, epsilon, rows, memory, certificate)
     if at_once.expected < SURE * plan.expected and (plan.cells or at_once.expected < NEAR):
         return at_once
-    if plan.cells or plan.delta is not None or at_once.expected >= plan.expected:
+    asking = left * ASKING
+    if plan.cells or at_once.expected >= plan.expected or not _answerable(at_once.after(asking)):
         return plan
-    return _asked(plan, at_once.after(left * ASKING))
+    if plan.delta is None:
+        plan = plan.after(asking)
+    else:
+        rho = rho_of(epsilon - asking, plan.delta)
+        plan = _in_rounds(universe, plan.law, epsilon, plan.delta, rho, rows, memory, certificate)
+    at_once = at_once.after(asking)
+    return replace(plan, asking=asking, at_once=at_once, expected=at_once.expected)
 
 
 def _alone(
@@ -292,12 +306,10 @@ def _pairs_at_once(
 
 
 # Proof: docs/proofs/rounds.md, lemma 13.
-def _asked(plan: RoundsPlan, at_once: RoundsPlan) -> RoundsPlan:
-    """Return the plan of rounds that asks first whether most pairs depend, if there is an answer to hear."""
-    _, noise = variances(plan.universe, at_once.pairs, plan.law.replaced)
-    if not answerable(plan.universe, noise, plan.law, at_once.asking):
-        return plan
-    return replace(plan.after(at_once.asking), at_once=at_once, expected=at_once.expected)
+def _answerable(at_once: RoundsPlan) -> bool:
+    """Whether there is an answer to hear, if it is asked whether most pairs depend."""
+    _, noise = variances(at_once.universe, at_once.pairs, at_once.law.replaced)
+    return answerable(at_once.universe, noise, at_once.law, at_once.asking)
 
 
 def _column_share(blur: float, concentrated: bool) -> float:

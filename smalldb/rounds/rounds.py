@@ -96,7 +96,8 @@ class Outcome:
     places
         The synthetic rows in uniformly random order, shape (rows, C).
     spent
-        The cost of what was drawn: an epsilon, or a rho; at most that of the plan.
+        The cost of what was drawn: an epsilon, or a rho; at most that of the plan. With a rho, the question
+        is not in it.
     plan
         The plan that was followed: of two, the one that the released number decided.
     """
@@ -204,7 +205,7 @@ def _settled(
     executor: Executor | None,
 ) -> tuple[int, RoundsPlan]:
     """Ask whether most pairs of columns depend; return the answer, and the plan that follows from it."""
-    universe, law = plan.universe, plan.law
+    universe, law = plan.universe, at_once.law  # pure, with a delta, too
     _, noise = variances(universe, at_once.pairs, law.replaced)
 
     def draw(coins: BitSource) -> int:
@@ -244,7 +245,7 @@ def _in_pairs(
     if progress is not None:
         progress(PROGRESS, PROGRESS)
     history = History(reader.columns, tuple(tables), tuple(beside), dependence=answer, at_once=at_once)
-    return Found(history, reader.total, model, partial(reader.rows, model, beside), plan.asking + plan.pairs)
+    return Found(history, reader.total, model, partial(reader.rows, model, beside), plan.asked + plan.pairs)
 
 
 # Proof: docs/proofs/rounds.md, lemma 6.
@@ -288,7 +289,7 @@ def _in_rounds(
             beside.append(released)
         if progress is not None:
             progress(int((1 - left / budget) * PROGRESS), PROGRESS)
-    spent = sum(plan.columns, plan.asking + budget - left)
+    spent = sum(plan.columns, plan.asked + budget - left)
     if heard.enough and left >= LEAST * sum(plan.columns):
         again = _columns(plan, rows, journal, left / sum(plan.columns))
         reader = reader.again(again)
