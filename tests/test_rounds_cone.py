@@ -409,3 +409,32 @@ def test_the_product_of_two_signs_has_the_law_of_that_density():
 
     assert fit(1.0) > 1e-3
     assert max(fit(0.7), fit(1.4)) < 1e-4
+
+
+@pytest.mark.parametrize("places", [(), (3,), (3, 4), (2, 4)])
+def test_moments_are_those_of_draws(places):
+    sizes, rng, count = (2, 3, 4), np.random.default_rng(7), 100_000
+    columns, tables = (
+        [one - other for one, other in zip(*some, strict=True)]
+        for some in zip(*(by_definition(*numbers(sizes, count, rng), 1.5) for _ in range(2)), strict=True)
+    )
+    drawn = {
+        (): columns[0].sum(axis=1, keepdims=True),
+        (3,): columns[1],
+        (3, 4): tables[2].reshape(count, -1),
+        (2, 4): tables[1].reshape(count, -1),
+    }[places]
+    stated = cone._even_moments(sizes, Fraction(1, 3), places, 4)
+    assert stated[0] == 1
+    for m in (1, 2, 3):
+        powers = (drawn ** (2 * m)).mean(axis=1)
+        error = powers.std() / count**0.5
+        assert abs(powers.mean() - float(stated[m])) < 4.5 * error < 0.3 * float(stated[m])
+    for failure in (Fraction(1, 10), Fraction(1, 1000)):
+        found = cone.quantile(sizes, Fraction(1, 300), places, failure)
+        assert (abs(100 * drawn) > found + 0.5).mean() <= failure
+        assert (abs(100 * drawn) > found / 1.5).mean() > failure / 2
+        # the least one, of some moment: a smaller one has none that proves it
+        moments = cone._even_moments(sizes, Fraction(1, 300), places, 24)[1:]
+        bounds = [x / (found - Fraction(1, 2)) ** (2 * m) for m, x in enumerate(moments, start=1)]
+        assert min(bounds) > failure
