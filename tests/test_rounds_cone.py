@@ -209,6 +209,25 @@ def test_tables_are_rounded_as_by_definition(sizes, size, bits, monkeypatch):
         assert found[: len(found) // 2].any() == (size > 1)
 
 
+@pytest.mark.parametrize(("later", "wanted"), [((2, 2), 0), ((3, 3), -1)])
+@pytest.mark.parametrize("swapped", [False, True])
+def test_both_ends_must_round_alike(later, wanted, swapped, monkeypatch):
+    """What is subtracted lies between 2/5 and 3/5 at first, then nearer to one of them."""
+    looks = []
+
+    def enclosed(drawn, factor, pairs, bits):
+        ends = (0, 0) if drawn is zero else ((2, 3) if bits == start else later)
+        looks.append(bits)
+        return tuple(np.array([end * 4**bits // 5], dtype=object) for end in ends)
+
+    monkeypatch.setattr(cone, "_enclosed", enclosed)
+    zero, other = (Drawn([[[]]], [[[]]], []) for _ in range(2))
+    start = cone._BITS + 2
+    found = rounded_tables([other, zero] if swapped else [zero, other], Fraction(1), [])
+    assert found.tolist() == [-wanted if swapped else wanted]
+    assert sorted(set(looks)) == [start, 2 * start]
+
+
 def test_tables_are_those_of_the_pairs_that_are_asked_for():
     sizes, rng = (3, 2, 4), np.random.default_rng(4)
     given = numbers(sizes, 2, rng)
