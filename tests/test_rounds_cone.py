@@ -263,12 +263,12 @@ def upper(numbers, bits):
 
 
 def frames(seed, near=None):
-    """Rows of normal numbers; with `near`, the last is that near to the first."""
+    """Rows of normal numbers; with `near`, the second is that near to the first."""
     rng = np.random.default_rng(seed)
     k, m = [(2, 2), (4, 4), (3, 7), (6, 20)][seed % 4]
     rows = rng.normal(size=(k, m))
     if near is not None:
-        rows[-1] = rows[0] + near * rows[-1]
+        rows[1] = rows[0] + near * rows[1]
     return known(rows)
 
 
@@ -299,8 +299,10 @@ def test_shares_and_vectors_are_known_up_to_their_errors():
     tightest = np.zeros(2)
     for seed, bits in product(range(60), (14, 40)):
         rng = np.random.default_rng(seed)
-        rows = frames(seed)
+        rows = frames(seed, None if seed % 3 else 2.0**-6)
         scale = np.where(rng.random(len(rows)) < 0.3, 2.0**-5, 1.0)
+        if seed % 4 == 1:  # few digits tell what is shared
+            scale[:] = 2.0 ** (3 - bits // 2)
         some = upper(known(rng.normal(size=(len(rows), 3)) * scale[:, None]), bits)
         few, many = (
             cone._shares([cone._sum_of_squares(row, digits) for row in some], digits)
@@ -321,8 +323,9 @@ def test_shares_and_vectors_are_known_up_to_their_errors():
     assert tightest[0] > 0.5 and tightest[1] > 0.02
 
 
-@pytest.mark.parametrize("near", [None, 2.0**-10])
-def test_few_digits_enclose_what_many_tell(near):
+@pytest.mark.parametrize(("near", "size"), [(None, 1.0), (2.0**-10, 1.0), (None, 2.0**-12)])
+def test_few_digits_enclose_what_many_tell(near, size):
+    """Also where rows hardly differ, and where few digits of the total are known."""
     sizes, shown, tightest = (3, 2, 4), 0, 0.0
     for seed, bits in product(range(12), (24, 48)):
         rng = np.random.default_rng(seed)
@@ -330,7 +333,7 @@ def test_few_digits_enclose_what_many_tell(near):
         if near is not None:
             some[0][:, -1] = some[0][:, 0] + near * some[0][:, -1]
             shares[1][:, 0] *= near
-        drawn = Drawn(*(upper(part, bits) for part in drawn_of(some, shares, totals, 0)))
+        drawn = Drawn(*(upper(part, bits) for part in drawn_of(some, shares, size * totals, 0)))
         factor = Fraction(1 + 2 * seed, 2)
         few = cone._enclosed(drawn, factor, all_pairs(sizes), bits)
         many = cone._enclosed(drawn, factor, all_pairs(sizes), DEEP)
@@ -432,7 +435,7 @@ def test_the_product_of_two_signs_has_the_law_of_that_density():
 
 @pytest.mark.parametrize("places", [(), (3,), (3, 4), (2, 4)])
 def test_moments_are_those_of_draws(places):
-    sizes, rng, count = (2, 3, 4), np.random.default_rng(7), 100_000
+    sizes, rng, count = (2, 3, 4), np.random.default_rng(7), 50_000
     columns, tables = (
         [one - other for one, other in zip(*some, strict=True)]
         for some in zip(*(by_definition(*numbers(sizes, count, rng), 1.5) for _ in range(2)), strict=True)
@@ -448,12 +451,14 @@ def test_moments_are_those_of_draws(places):
     for m in (1, 2, 3):
         powers = (drawn ** (2 * m)).mean(axis=1)
         error = powers.std() / count**0.5
-        assert abs(powers.mean() - float(stated[m])) < 4.5 * error < 0.3 * float(stated[m])
+        assert abs(powers.mean() - float(stated[m])) < 4.5 * error < 0.5 * float(stated[m])
     for failure in (Fraction(1, 10), Fraction(1, 1000)):
         found = cone.quantile(sizes, Fraction(1, 300), places, failure)
         assert (abs(100 * drawn) > found + 0.5).mean() <= failure
         assert (abs(100 * drawn) > found / 1.5).mean() > failure / 2
         # the least one, of some moment: a smaller one has none that proves it
-        moments = cone._even_moments(sizes, Fraction(1, 300), places, 24)[1:]
+        moments = cone._even_moments(sizes, Fraction(1, 300), places, 20)[1:]
         bounds = [x / (found - Fraction(1, 2)) ** (2 * m) for m, x in enumerate(moments, start=1)]
         assert min(bounds) > failure
+        bounds = [x / (found + Fraction(1, 2)) ** (2 * m) for m, x in enumerate(moments, start=1)]
+        assert min(bounds) <= failure
