@@ -1,4 +1,4 @@
-"""All tables of two columns at once: words of signs, the matrix that rows add to, and what is read of it."""
+"""All tables of one and two columns at once: the noise that each gets, and what is read of them."""
 
 from fractions import Fraction
 from itertools import combinations, product
@@ -9,20 +9,23 @@ import pytest
 import smalldb
 from queries import Column, Domain, Rows
 from smalldb.exact.bits import SeededBits
-from smalldb.rounds import Universe, checked, plan_rounds, release_rounds
+from smalldb.exact.integers import CLIP
+from smalldb.rounds import Universe, checked, cone, plan_rounds, release_rounds
 from smalldb.rounds import plan as planning
 from smalldb.rounds.counting import PrivateRows, counted
 from smalldb.rounds.grouping import halved
+from smalldb.rounds.measuring import LIMIT
 from smalldb.rounds.pairs import (
     MOST_PLACES,
+    counts_of,
     dependence,
     measurable,
-    measure_pairs,
+    measure_at_once,
     pairs_of,
+    read_columns,
     read_pairs,
-    sums_of_products,
+    tables_at_once,
     variances,
-    words,
 )
 
 SIZES = (5, 8, 9, 3, 7, 4, 6, 10)  # more cells than are measured at once
@@ -60,80 +63,76 @@ def distance(one, other, sizes):
     return np.mean(found)
 
 
-def test_words_are_signs_whose_products_are_alike():
-    for size in range(2, MOST_PLACES + 1):
-        found = words(size)
-        order = found.shape[1] + 1
-        assert set(np.unique(found)) <= {-1, 1}
-        assert (found @ found.T == order * np.eye(size) - 1).all()
-        assert order >= size
-    orders = [words(size).shape[1] + 1 for size in (2, 3, 4, 5, 8, 9, 12, 13, 17, 20, 21, 33)]
-    assert orders == [2, 4, 4, 8, 8, 12, 12, 16, 20, 20, 24, 44]
-
-
-def test_a_row_adds_the_outer_product_of_its_signs():
-    # what docs/proofs/wishart.md asks of a row: entries of u u^T, where every entry of u is 1 or -1
-    sizes = (3, 2, 5)
-    small = universe(sizes)
-    for places in product(*map(range, sizes)):
-        signs = [words(size)[place] for size, place in zip(sizes, places, strict=True)]
-        added = sums_of_products(small, rows_of([places]))
-        for (a, b), table in zip(pairs_of(small), added, strict=True):
-            assert (table == np.outer(signs[a], signs[b])).all()
-    rng = np.random.default_rng(0)
-    some = np.stack([rng.integers(0, size, 50) for size in sizes], axis=1)
-    each = [sums_of_products(small, rows_of([row])) for row in some]
-    for number, table in enumerate(sums_of_products(small, rows_of(some))):
-        assert (table == sum(one[number] for one in each)).all()
-    # counted in pieces, and by counts, they are the same
-    twice = PrivateRows(some, np.full(50, 2, dtype=np.int64))
-    for one, other in zip(
-        counted(twice, lambda rows: sums_of_products(small, rows)),
-        sums_of_products(small, twice),
-        strict=True,
-    ):
-        assert (one == other).all()
-
-
-@pytest.mark.parametrize("tables", [((0, 1), (0, 2), (1, 2)), ((0,), (0, 2))])
-def test_each_sum_gets_the_noise_of_its_own_entry(tables, monkeypatch):
+@pytest.mark.parametrize("replaced", [True, False])
+@pytest.mark.parametrize("asked_for", [((0, 1), (0, 2), (1, 2)), ((0,), (0, 2))])
+def test_each_table_gets_its_own_noise_at_its_rate(asked_for, replaced, monkeypatch):
+    """A row that is replaced is removed and added: each may lose half."""
     sizes, cost = (3, 2, 5), Fraction(3, 7)
-    some = Universe(sizes, (False,) * 3, tables, (1,) * len(tables))
-    asked = []
+    some = Universe(sizes, (False,) * 3, asked_for, (1,) * len(asked_for))
+    pairs = [table for table in asked_for if len(table) == 2]
+    asked, noise = [], np.arange(10 + sum(sizes[a] * sizes[b] for a, b in pairs)) ** 2 - 50
 
-    def noise(d, x, y, entries, source):
-        asked.append((d, x, y, entries))
-        return np.zeros(len(entries), dtype=np.int64)
+    def drawn(*given):
+        asked.append(given)
+        return noise
 
-    monkeypatch.setattr("smalldb.rounds.pairs.wishart_noise", noise)
-    # a column that no pair has brings no signs, hence no noise
-    inside = sorted({c for table in tables if len(table) == 2 for c in table})
+    monkeypatch.setattr("smalldb.rounds.cone.cone_noise", drawn)
     rng = np.random.default_rng(0)
-    matrix, rows = 0, np.stack([rng.integers(0, size, 40) for size in sizes], axis=1)
-    for row in rows:
-        u = np.concatenate([[1], *(words(sizes[c])[row[c]] for c in inside)])
-        matrix = matrix + np.outer(u, u)
-    sums = measure_pairs(some, sums_of_products(some, rows_of(rows)), None, cost, SeededBits(0))
-    odd = measure_pairs(some, sums_of_products(some, rows_of(rows)), 40, cost, SeededBits(0))
-    for d, x, y, entries in asked:
-        assert d == len(matrix) - 1 and x + y == cost and x > 0 and y > 0
-        assert len(set(entries)) == len(entries)
-        assert [matrix[entry] for entry in entries] == sums.tolist()
-        assert [(40 - matrix[entry]) // 2 for entry in entries] == odd.tolist()
+    rows = np.stack([rng.integers(0, size, 40) for size in sizes], axis=1)
+    counts, source = counts_of(some, rows_of(rows)), SeededBits(0)
+    values = measure_at_once(some, counts, replaced, cost, source)
+    assert asked == [(sizes, Fraction(3, 14) if replaced else Fraction(3, 7), pairs, source)]
+    # columns first, in order, then pairs: each count with the noise of its place
+    exact = [(rows[:, c] == place).sum() for c in range(3) for place in range(sizes[c])]
+    for a, b in pairs:
+        for one, other in product(range(sizes[a]), range(sizes[b])):
+            exact.append(((rows[:, a] == one) & (rows[:, b] == other)).sum())
+    assert (values == exact + noise).all()
+    tables = tables_at_once(some, values)
+    assert list(tables) == [(0,), (1,), (2,), *pairs]
+    assert [table.shape for table in tables.values()] == [tuple(sizes[c] for c in cs) for cs in tables]
+    assert (np.concatenate([table.ravel() for table in tables.values()]) == values).all()
+    columns = read_columns(some, tables, replaced, cost)
+    assert [part.scope for part in columns] == [((c, 0),) for c in range(3)]
+    assert np.concatenate([part.counts for part in columns]).tolist() == values[:10].tolist()
+    assert {part.cost for part in columns} == {0}
+    assert [part.variance for part in columns] == variances(some, cost, replaced)[0]
+    # counted in pieces, and by counts, they are the same
+    twice = PrivateRows(rows, np.full(40, 2, dtype=np.int64))
+    whole = counted(twice, lambda part: counts_of(some, part))
+    assert all((2 * one == other).all() for one, other in zip(counts, whole, strict=True))
+
+
+def test_counts_with_noise_are_cut_off_at_2_60(monkeypatch):
+    monkeypatch.setattr(
+        "smalldb.rounds.cone.cone_noise", lambda *_: np.array([-CLIP, CLIP] * 4, dtype=np.int64)
+    )
+    small = universe((2, 2))
+    found = measure_at_once(small, counts_of(small, rows_of([(0, 0)])), True, Fraction(1), SeededBits(0))
+    assert set(found.tolist()) == {-LIMIT, LIMIT}
+
+
+def test_a_table_that_is_replaced_has_noise_of_half_the_rate():
+    all_pairs = universe(SIZES)
+    columns, cells = variances(all_pairs, Fraction(2, 3), True)
+    wanted = cone.variances(SIZES, Fraction(1, 3), pairs_of(all_pairs))
+    assert (columns, list(cells.values())) == wanted
+    assert list(cells) == pairs_of(all_pairs)
+    assert variances(all_pairs, Fraction(1, 3), False) == (columns, cells)
 
 
 @pytest.mark.parametrize("replaced", [True, False])
 def test_without_noise_tables_are_read_as_they_are(replaced, monkeypatch):
-    monkeypatch.setattr(
-        "smalldb.rounds.pairs.wishart_noise",
-        lambda d, x, y, pairs, source: np.zeros(len(pairs), dtype=np.int64),
-    )
+    monkeypatch.setattr("smalldb.rounds.cone.cone_noise", lambda *_: 0)
     places, all_pairs = dependent(SIZES), universe(SIZES)
-    rows, n = rows_of(places), N if replaced else None
+    rows = rows_of(places)
     columns = [np.bincount(places[:, c], minlength=size).astype(float) for c, size in enumerate(SIZES)]
     groupings = [halved(mass, False) for mass in columns]
-    values = measure_pairs(all_pairs, sums_of_products(all_pairs, rows), n, Fraction(1), SeededBits(0))
-    read = read_pairs(all_pairs, values, n, Fraction(1), columns, groupings, N)
+    values = measure_at_once(all_pairs, counts_of(all_pairs, rows), replaced, Fraction(1), SeededBits(0))
+    tables = tables_at_once(all_pairs, values)
+    for table, wanted in zip(read_columns(all_pairs, tables, replaced, Fraction(1)), columns, strict=True):
+        assert (table.counts == wanted).all()
+    read = read_pairs(all_pairs, tables, replaced, Fraction(1), columns, groupings, N)
     for (a, b), table in zip(pairs_of(all_pairs), read, strict=True):
         there = rows.table((a, b), (SIZES[a], SIZES[b]))
         assert table.scope == ((a, groupings[a].finest), (b, groupings[b].finest))
@@ -143,30 +142,32 @@ def test_without_noise_tables_are_read_as_they_are(replaced, monkeypatch):
 
 
 @pytest.mark.parametrize("replaced", [True, False])
-def test_noise_of_cells_is_as_large_as_stated(replaced):
+def test_noise_of_counts_is_as_large_as_stated(replaced):
     sizes, cost, draws = (2, 3, 4), Fraction(1, 4), 150
-    small, n = universe(sizes), 0 if replaced else None
-    none = rows_of(np.zeros((0, 3), dtype=np.int64))
-    columns = [np.full(size, 1.0 / size) for size in sizes]
-    groupings = [halved(mass, True) for mass in columns]
-    squares, noise = [[] for _ in pairs_of(small)], variances(small, cost, replaced)
+    small = universe(sizes)
+    none = counts_of(small, rows_of(np.zeros((0, 3), dtype=np.int64)))
+    even = [np.full(size, 1.0 / size) for size in sizes]
+    groupings = [halved(mass, True) for mass in even]
+    columns, pairs = variances(small, cost, replaced)
+    # of pairs it is white noise, less its means along both axes
+    stated = columns + [v * (1 - 1 / sizes[a]) * (1 - 1 / sizes[b]) for (a, b), v in pairs.items()]
+    squares = []
     for seed in range(draws):
-        values = measure_pairs(small, sums_of_products(small, none), n, cost, SeededBits(seed))
-        for some, table in zip(
-            squares, read_pairs(small, values, n, cost, columns, groupings, 1), strict=True
-        ):
-            some.append((table.counts.astype(float) ** 2).mean())
-    for (a, b), some in zip(pairs_of(small), squares, strict=True):
-        # white noise, less its means along both axes
-        stated = noise[a, b] * (1 - 1 / sizes[a]) * (1 - 1 / sizes[b])
-        assert abs(np.mean(some) - stated) < 5 * np.std(some) / draws**0.5
-        assert np.std(some) / draws**0.5 < 0.2 * stated
+        tables = tables_at_once(small, measure_at_once(small, none, replaced, cost, SeededBits(seed)))
+        read = read_pairs(small, tables, replaced, cost, even, groupings, 1)
+        parts = (*read_columns(small, tables, replaced, cost), *read)
+        squares.append([(table.counts.astype(float) ** 2).mean() for table in parts])
+    error = np.std(squares, axis=0) / draws**0.5
+    assert (abs(np.mean(squares, axis=0) - stated) < 5 * error).all()
+    assert (error < 0.2 * np.array(stated)).all()
 
 
 def test_what_can_be_measured_at_once():
     assert measurable(universe(SIZES))
     assert not measurable(universe((2, MOST_PLACES + 1)))
-    assert not measurable(universe((12,) * 24))  # 264 signs
+    assert measurable(universe((11,) * 25 + (6,)))  # 256 numbers in a row of a frame
+    assert not measurable(universe((11,) * 25 + (7,)))
+    assert not measurable(universe((2,) * 9))  # they have parities
     wide = Universe((2, 3, 4), (False,) * 3, ((0, 1, 2),), (1,))
     assert not measurable(wide)
     assert not measurable(Universe((2, 3), (False,) * 2, ((0,),), (1,)))
@@ -176,7 +177,7 @@ def test_what_can_be_measured_at_once():
 def test_costs_add_up_to_epsilon_and_a_small_one_goes_in_rounds(replaced):
     for epsilon in (Fraction(7), Fraction(20, 3)):
         plan = plan_rounds(universe(SIZES), epsilon, None, replaced, N)
-        assert plan.pairs > 0 and plan.rounds == 0
+        assert plan.pairs > 0 and plan.rounds == 0 and plan.columns == ()
         assert plan.cost == plan.budget == epsilon
         assert plan_rounds(universe(SIZES), epsilon, Fraction(1, 10**9), replaced, N).cost <= epsilon
     for epsilon, n in (
@@ -215,6 +216,6 @@ def test_a_release_states_what_was_measured_and_keeps_the_rules():
     places[(places[:, 0] != 0) & (places[:, 1] != 2), 1] = 1
     given = {"epsilon": 20, "mechanism": "rounds", "rng": 1}
     found = smalldb.release(Rows.from_places(domain, places), "marginals:2", **given)
-    assert "all tables of two columns at once with Wishart noise" in found.plan.chosen.summary
+    assert "all tables of one and two columns at once, with cone noise" in found.plan.chosen.summary
     assert domain.contains(found.places).all()
     assert distance(places, found.places, (8,) * 7) < 2 * found.plan.chosen.promise.expected_error

@@ -1,0 +1,464 @@
+"""The noise of all tables of one and two columns at once: its cone, its law, and how it is rounded."""
+
+from fractions import Fraction
+from itertools import combinations, combinations_with_replacement, pairwise, product
+from math import floor
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from smalldb.exact.bits import SeededBits
+from smalldb.rounds import cone
+from smalldb.rounds.cone import Drawn, cone_noise, dimensions, rounded_tables, squares, variances, width
+
+DEEP = 600  # bits of numbers that are known exactly
+
+
+class Known:
+    """A number that is a multiple of 2^-DEEP, with the digits of a normal number."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def floor(self, bits):
+        return self.value >> DEEP - bits if bits <= DEEP else self.value << bits - DEEP
+
+
+def known(numbers):
+    """The floats of an array, as lists of known numbers."""
+    if np.ndim(numbers) == 0:
+        return Known(floor(Fraction(float(numbers)) * 2**DEEP))
+    return [known(part) for part in numbers]
+
+
+def all_pairs(sizes):
+    return list(combinations(range(len(sizes)), 2))
+
+
+def numbers(sizes, count, rng, more_squares=0, wider=0):
+    """Normal numbers for so many matrices: of frames, shares, and totals."""
+    return (
+        [rng.normal(size=(count, k, width(sizes) + wider)) for k in sizes],
+        [rng.normal(size=(count, k, squares(sizes, k) + more_squares)) for k in sizes],
+        rng.normal(size=(count, 2 * dimensions(sizes))),
+    )
+
+
+def by_definition(frames, shares, totals, factor=0.5):
+    """Lemma 4 in floats: the tables of columns, and of pairs, of each matrix."""
+    total, parts, vectors = factor * (totals**2).sum(axis=1), [], []
+    for frame, some in zip(frames, shares, strict=True):
+        part = (some**2).sum(axis=2)
+        part /= part.sum(axis=1, keepdims=True)
+        axes, triangle = np.linalg.qr(frame.swapaxes(1, 2))
+        axes = (axes * np.sign(np.diagonal(triangle, axis1=1, axis2=2))[:, None]).swapaxes(1, 2)
+        z = np.sqrt(part)
+        along = (z[:, :, None] * axes).sum(axis=1)
+        parts.append(part)
+        vectors.append(z[:, :, None] * (axes - z[:, :, None] * along[:, None]))
+    columns = [total[:, None] * part for part in parts]
+    tables = [
+        total[:, None, None]
+        * (parts[a][:, :, None] * parts[b][:, None] + vectors[a] @ vectors[b].swapaxes(1, 2))
+        for a, b in all_pairs(frames)
+    ]
+    return columns, tables
+
+
+def drawn_of(frames, shares, totals, number):
+    """The numbers of one matrix, as the module takes them."""
+    return Drawn(
+        [known(frame[number]) for frame in frames],
+        [known(some[number]) for some in shares],
+        known(totals[number]),
+    )
+
+
+@pytest.mark.parametrize("sizes", [(2,), (5,), (2, 2), (3, 2), (2, 2, 2), (4, 3), (2, 3, 4), (1, 3, 2)])
+def test_rows_span_the_space_of_consistent_tables(sizes):
+    found = []
+    for places in product(*map(range, sizes)):
+        u = np.concatenate([np.eye(k)[place] for k, place in zip(sizes, places, strict=True)])
+        found.append(np.outer(u, u).ravel())
+    assert np.linalg.matrix_rank(np.array(found)) == dimensions(sizes)
+    # places that no table tells apart: one way for each column but the first
+    assert np.linalg.matrix_rank(sum(found).reshape(sum(sizes), -1)) == width(sizes)
+
+
+def test_as_many_numbers_are_drawn_as_the_proof_says(monkeypatch):
+    asked = []
+
+    def tables(both, factor, pairs):
+        asked.append((both, factor, pairs))
+        return np.zeros(0, dtype=np.int64)
+
+    monkeypatch.setattr(cone, "rounded_tables", tables)
+    sizes, rate, pairs = (3, 2, 5), Fraction(3, 7), [(0, 2), (1, 2)]
+    cone_noise(sizes, rate, pairs, SeededBits(0))
+    ((both, factor, wanted),) = asked
+    assert factor == Fraction(7, 6) and wanted is pairs and len(both) == 2
+    every = []
+    for frames, shares, total in both:
+        assert [[len(row) for row in frame] for frame in frames] == [[8] * k for k in sizes]
+        assert [[len(row) for row in some] for some in shares] == [[10 - k] * k for k in sizes]
+        assert len(total) == 2 * (1 + 2 + 1 + 4 + 2 * 1 + 2 * 4 + 1 * 4)
+        every += [number for column in (*frames, *shares) for row in column for number in row] + total
+    assert len(set(map(id, every))) == len(every)
+
+
+def test_one_column_gets_laplace_noise():
+    rate, source, draws = Fraction(1, 5), SeededBits(1), 400
+    drawn = np.array([cone_noise((3,), rate, (), source) for _ in range(draws)])
+    edges = [*range(-12, 13, 2)]
+
+    def fit(r):
+        law = stats.laplace(scale=1 / r)
+        wanted = np.diff([0, *law.cdf(np.array(edges) + 0.5), 1]) * drawn.size
+        seen = np.histogram(drawn, [-np.inf, *(np.array(edges) + 0.5), np.inf])[0]
+        return stats.chisquare(seen, wanted).pvalue
+
+    assert fit(0.2) > 1e-3
+    assert max(fit(0.2 * 1.25), fit(0.2 / 1.25)) < 1e-4
+    for one, other in combinations(drawn.T, 2):
+        assert abs(np.corrcoef(one, other)[0, 1]) < 0.2
+        assert abs(np.corrcoef(abs(one), abs(other))[0, 1]) < 0.2
+
+
+def uniform_on_the_slice(sizes, count, rng):
+    """Free entries of matrices with the total 1, by rejection: shares, then tables less products of them."""
+    free = [k - 1 for k in sizes]
+    starts = np.cumsum([0, *free])
+    shares = rng.uniform(size=(count, sum(free)))
+    inside = np.ones(count, dtype=bool)
+    matrix = np.zeros((count, sum(free), sum(free)))
+    for start, end in pairwise(starts):
+        t = shares[:, start:end]
+        inside &= t.sum(axis=1) < 1
+        matrix[:, start:end, start:end] = t[:, :, None] * np.eye(end - start) - t[:, :, None] * t[:, None]
+    beside = []
+    for a, b in all_pairs(sizes):
+        block = rng.uniform(-0.25, 0.25, (count, free[a], free[b]))  # its square: up to t (1 - t) t' (1 - t')
+        matrix[:, starts[a] : starts[a + 1], starts[b] : starts[b + 1]] = block
+        matrix[:, starts[b] : starts[b + 1], starts[a] : starts[a + 1]] = block.swapaxes(1, 2)
+        beside.append(block.reshape(count, -1))
+    inside[inside] = np.linalg.eigvalsh(matrix[inside])[:, 0] > 0
+    return np.concatenate([shares, *beside], axis=1)[inside]
+
+
+def free_entries(columns, tables):
+    """The same of matrices by definition."""
+    pairs, total = all_pairs(columns), columns[0].sum(axis=1)
+    shares = [t / total[:, None] for t in columns]
+    beside = [
+        (table / total[:, None, None] - shares[a][:, :, None] * shares[b][:, None])[:, :-1, :-1]
+        for (a, b), table in zip(pairs, tables, strict=True)
+    ]
+    return np.concatenate(
+        [*(t[:, :-1] for t in shares), *(block.reshape(len(total), -1) for block in beside)], axis=1
+    )
+
+
+def moments(entries):
+    """All products of up to four entries."""
+    return np.stack(
+        [
+            entries[:, list(some)].prod(axis=1)
+            for degree in (1, 2, 3, 4)
+            for some in combinations_with_replacement(range(entries.shape[1]), degree)
+        ]
+    )
+
+
+def off(one, other):
+    """The largest difference of means, in standard errors."""
+    spread = np.sqrt(one.var(axis=1) / one.shape[1] + other.var(axis=1) / other.shape[1])
+    return (abs(one.mean(axis=1) - other.mean(axis=1)) / spread).max()
+
+
+@pytest.mark.parametrize(("sizes", "count"), [((3, 2), 250_000), ((2, 2, 2), 150_000)])
+def test_matrices_have_the_moments_of_the_uniform_law_on_the_cone(sizes, count):
+    """Their total is a gamma number of as many dimensions; what they are beside it is uniform."""
+    rng = np.random.default_rng(2)
+    wanted = moments(uniform_on_the_slice(sizes, count, rng))
+    assert wanted.shape[1] > 20_000
+
+    def found(**changed):
+        return moments(free_entries(*by_definition(*numbers(sizes, 40_000, rng, **changed))))
+
+    assert off(found(), wanted) < 5
+    for changed in ({"more_squares": 1}, {"more_squares": -1}, {"wider": 1}, {"wider": -1}):
+        assert off(found(**changed), wanted) > 8
+
+
+@pytest.mark.parametrize("sizes", [(2, 2), (4, 1, 3), (3, 2, 5)])
+@pytest.mark.parametrize("size", [Fraction(1, 10**7), Fraction(3, 2), Fraction(10**9)])
+@pytest.mark.parametrize("bits", [1, 64])
+def test_tables_are_rounded_as_by_definition(sizes, size, bits, monkeypatch):
+    """With a first look that is too short, more digits are asked for."""
+    monkeypatch.setattr(cone, "_BITS", bits)
+    rng = np.random.default_rng(3)
+    given = numbers(sizes, 10, rng)
+    columns, tables = by_definition(*given, float(size))
+    wanted = np.concatenate([t.reshape(len(t), -1) for t in (*columns, *tables)], axis=1)
+    for one in range(0, 10, 2):
+        both = [drawn_of(*given, one), drawn_of(*given, one + 1)]
+        found, exact = rounded_tables(both, size, all_pairs(sizes)), wanted[one] - wanted[one + 1]
+        assert found.dtype == np.int64
+        assert (abs(found - exact) <= 0.5 + 1e-11 * abs(wanted).max()).all()
+        assert found[: len(found) // 2].any() == (size > 1)
+
+
+@pytest.mark.parametrize(("later", "wanted"), [((2, 2), 0), ((3, 3), -1)])
+@pytest.mark.parametrize("swapped", [False, True])
+def test_both_ends_must_round_alike(later, wanted, swapped, monkeypatch):
+    """What is subtracted lies between 2/5 and 3/5 at first, then nearer to one of them."""
+    looks = []
+
+    def enclosed(drawn, factor, pairs, bits):
+        ends = (0, 0) if drawn is zero else ((2, 3) if bits == start else later)
+        looks.append(bits)
+        return tuple(np.array([end * 4**bits // 5], dtype=object) for end in ends)
+
+    monkeypatch.setattr(cone, "_enclosed", enclosed)
+    zero, other = (Drawn([[[]]], [[[]]], []) for _ in range(2))
+    start = cone._BITS + 2
+    found = rounded_tables([other, zero] if swapped else [zero, other], Fraction(1), [])
+    assert found.tolist() == [-wanted if swapped else wanted]
+    assert sorted(set(looks)) == [start, 2 * start]
+
+
+def test_tables_are_those_of_the_pairs_that_are_asked_for():
+    sizes, rng = (3, 2, 4), np.random.default_rng(4)
+    given = numbers(sizes, 2, rng)
+    both = [drawn_of(*given, 0), drawn_of(*given, 1)]
+    every = rounded_tables(both, Fraction(100), all_pairs(sizes))
+    some = rounded_tables(both, Fraction(100), [(0, 2)])
+    assert (some == np.concatenate([every[:9], every[9 + 6 : 9 + 6 + 12]])).all()
+    assert (rounded_tables(both[::-1], Fraction(100), all_pairs(sizes)) == -every).all()
+
+
+@pytest.mark.parametrize("rate", [Fraction(1, 10**12), Fraction(10**6)])
+def test_noise_of_any_rate_is_consistent_up_to_rounding(rate):
+    """Margins of the tables are the columns, and all columns have one sum."""
+    sizes = (3, 2, 5)
+    for seed in range(3):
+        drawn = cone_noise(sizes, rate, all_pairs(sizes), SeededBits(seed)).astype(float)
+        columns, start = np.split(drawn[:10], np.cumsum(sizes)[:-1]), 10
+        for a, b in all_pairs(sizes):
+            table = drawn[start : start + sizes[a] * sizes[b]].reshape(sizes[a], sizes[b])
+            start += table.size
+            assert (abs(table.sum(axis=1) - columns[a]) <= (sizes[b] + 1) / 2).all()
+            assert (abs(table.sum(axis=0) - columns[b]) <= (sizes[a] + 1) / 2).all()
+            assert abs(columns[a].sum() - columns[b].sum()) <= (sizes[a] + sizes[b]) / 2
+        assert start == len(drawn)
+        assert (abs(drawn).max() > 10**11) == (rate < 1)
+
+
+def upper(numbers, bits):
+    """The same numbers cut after `bits` digits, then nearly a whole unit more: the worst for their floors."""
+    if isinstance(numbers, list):
+        return [upper(part, bits) for part in numbers]
+    return Known((numbers.floor(bits) + 1 << DEEP - bits) - 1)
+
+
+def frames(seed, near=None):
+    """Rows of normal numbers; with `near`, the second is that near to the first."""
+    rng = np.random.default_rng(seed)
+    k, m = [(2, 2), (4, 4), (3, 7), (6, 20)][seed % 4]
+    rows = rng.normal(size=(k, m))
+    if near is not None:
+        rows[1] = rows[0] + near * rows[1]
+    return known(rows)
+
+
+def distances(balls, truth, bits):
+    """How far middles are from the truth of DEEP bits, in units of 2^-bits."""
+    away = (balls.middles << DEEP - bits) - truth.middles
+    return [float(Fraction(int(row @ row), 4 ** (DEEP - bits))) ** 0.5 for row in away]
+
+
+@pytest.mark.parametrize("near", [None, 2.0**-4, 2.0**-12])
+def test_frames_are_known_up_to_their_errors(near):
+    shown, tightest = 0, 0.0
+    for seed, bits in product(range(40), (16, 40)):
+        rows = upper(frames(seed, near), bits)
+        few, many = cone._frame(rows, bits), cone._frame(rows, DEEP)
+        if few is None:
+            continue
+        shown += 1
+        away = np.array(distances(few, many, bits))
+        assert (away <= few.errors.astype(float)).all()
+        tightest = max(tightest, (away / few.errors.astype(float)).max())
+    assert shown > 30 and tightest > 0.2
+    whole = many.middles @ many.middles.T
+    assert (abs(whole - (np.eye(len(whole), dtype=object) << 2 * DEEP)) < 1 << 2 * DEEP - 400).all()
+
+
+def test_shares_and_vectors_are_known_up_to_their_errors():
+    tightest = np.zeros(2)
+    for seed, bits in product(range(60), (14, 40)):
+        rng = np.random.default_rng(seed)
+        rows = frames(seed, None if seed % 3 else 2.0**-6)
+        scale = np.where(rng.random(len(rows)) < 0.3, 2.0**-5, 1.0)
+        if seed % 4 == 1:  # few digits tell what is shared
+            scale[:] = 2.0 ** (3 - bits // 2)
+        some = upper(known(rng.normal(size=(len(rows), 3)) * scale[:, None]), bits)
+        few, many = (
+            cone._shares([cone._sum_of_squares(row, digits) for row in some], digits)
+            for digits in (bits, DEEP)
+        )
+        vectors = cone._without_total(*many, cone._frame(rows, DEEP), DEEP)
+        away = abs((few[0] << DEEP - bits) - many[0])
+        assert (away <= few[1] << DEEP - bits).all()
+        allowed = few[1] << DEEP - bits
+        tightest[0] = max(tightest[0], *(x / y for x, y in zip(away, allowed, strict=True)))
+        axes = cone._frame(rows, bits)
+        if axes is None:
+            continue
+        rough = cone._without_total(*few, axes, bits)
+        ratio = np.array(distances(rough, vectors, bits)) / rough.errors.astype(float)
+        assert ratio.max() <= 1
+        tightest[1] = max(tightest[1], ratio.max())
+    assert tightest[0] > 0.5 and tightest[1] > 0.02
+
+
+@pytest.mark.parametrize(("near", "size"), [(None, 1.0), (2.0**-10, 1.0), (None, 2.0**-12)])
+def test_few_digits_enclose_what_many_tell(near, size):
+    """Also where rows hardly differ, and where few digits of the total are known."""
+    sizes, shown, tightest = (3, 2, 4), 0, 0.0
+    for seed, bits in product(range(12), (24, 48)):
+        rng = np.random.default_rng(seed)
+        some, shares, totals = numbers(sizes, 1, rng)
+        if near is not None:
+            some[0][:, -1] = some[0][:, 0] + near * some[0][:, -1]
+            shares[1][:, 0] *= near
+        drawn = Drawn(*(upper(part, bits) for part in drawn_of(some, shares, size * totals, 0)))
+        factor = Fraction(1 + 2 * seed, 2)
+        few = cone._enclosed(drawn, factor, all_pairs(sizes), bits)
+        many = cone._enclosed(drawn, factor, all_pairs(sizes), DEEP)
+        if few is None:
+            continue
+        shown += 1
+        low, high = (end << 2 * (DEEP - bits) for end in few)
+        assert (low <= many[0]).all() and (many[1] <= high).all()
+        assert ((many[1] - many[0] << 400) < high - low).all()
+        away = abs(2 * many[0] - low - high)
+        tightest = max(tightest, *(x / y for x, y in zip(away, high - low, strict=True)))
+    assert shown >= 12 and tightest > 0.1
+
+
+@pytest.mark.parametrize("sizes", [(2, 3, 4), (2, 2)])
+def test_variances_are_as_stated(sizes):
+    rng, count, rate = np.random.default_rng(5), 60_000, Fraction(1, 3)
+    columns, cells = variances(sizes, rate, all_pairs(sizes))
+    one, other = (by_definition(*numbers(sizes, count, rng), 1.5) for _ in range(2))
+
+    def compared(noise, stated):
+        squared = noise.reshape(count, -1) ** 2
+        error = squared.mean(axis=1).std() / count**0.5
+        return abs(squared.mean() - stated) / error, error / stated
+
+    for k, stated, here, there in zip(sizes, columns, one[0], other[0], strict=True):
+        deviation, precision = compared(here - there, stated)
+        assert deviation < 4.5 and precision < 0.02, k
+    for (a, b), stated, here, there in zip(all_pairs(sizes), cells, one[1], other[1], strict=True):
+        table = here - there
+        table = table - table.mean(axis=1, keepdims=True) - table.mean(axis=2, keepdims=True)
+        table += (here - there).mean(axis=(1, 2), keepdims=True)
+        # white noise, less its means along both axes
+        deviation, precision = compared(table, stated * (1 - 1 / sizes[a]) * (1 - 1 / sizes[b]))
+        assert deviation < 4.5 and precision < 0.02, (a, b)
+
+
+# two columns of two places: rows as signs, and the cone of 3 x 3 matrices with one number on the diagonal
+STEP, HALF, REACH = 0.5, 32, 5  # of the grid, its points on either side, where ratios are looked at
+SIGNS = [(one, other, one * other) for one, other in product((-1, 1), repeat=2)]
+MOVES = {
+    False: [tuple(sign * np.array(row)) for row in SIGNS for sign in (-1, 1)],
+    True: [tuple(np.array(row) - other) for row in SIGNS for other in SIGNS if row != other],
+}
+
+
+def difference(rate):
+    """The density of entries 01, 02, 12 of A - A' on a grid, by autocorrelation; 0 stands in its middle.
+
+    A is semidefinite from a least total on, and exp(-rate a) over all larger ones is exp(-rate least) / rate.
+    """
+    axis = STEP * np.arange(-HALF, HALF)
+    matrix = np.zeros((2 * HALF, 2 * HALF, 2 * HALF, 3, 3))
+    for (i, j), value in zip(
+        ((0, 1), (0, 2), (1, 2)), np.meshgrid(axis, axis, axis, indexing="ij"), strict=True
+    ):
+        matrix[..., i, j] = matrix[..., j, i] = value
+    found = np.exp(rate * np.linalg.eigvalsh(matrix)[..., 0])
+    spectrum = np.abs(np.fft.rfftn(found / found.sum(), (4 * HALF,) * 3, axes=(0, 1, 2))) ** 2
+    return np.fft.fftshift(np.fft.irfftn(spectrum, (4 * HALF,) * 3, axes=(0, 1, 2)))
+
+
+def worst(density, moves):
+    """The largest log ratio between two places that one move apart."""
+    middle, reach = 2 * HALF, round(REACH / STEP)
+    here = np.log(density[(slice(middle - reach, middle + reach + 1),) * 3])
+    found = []
+    for move in moves:
+        starts = [middle - reach + round(d / STEP) for d in move]
+        there = density[tuple(slice(start, start + 2 * reach + 1) for start in starts)]
+        found.append(float((here - np.log(there)).max()))
+    return max(found)
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_no_ratio_of_the_joint_density_exceeds_epsilon(replaced):
+    """For epsilon = 1; with .8 of the scale there are larger ones."""
+    rate = 0.5 if replaced else 1.0
+    assert 0.7 < worst(difference(rate), MOVES[replaced]) <= 1
+    assert worst(difference(rate / 0.8), MOVES[replaced]) > 1.05
+
+
+def test_the_product_of_two_signs_has_the_law_of_that_density():
+    """Each ratio of that law is at most epsilon, and the noise that is drawn has it."""
+    density, axis = difference(1.0), STEP * np.arange(-2 * HALF, 2 * HALF)
+    law = density.sum(axis=(0, 1))
+    (column, _), (cell,) = variances((2, 2), Fraction(1), [(0, 1)])
+    assert law @ axis**2 == pytest.approx(4 * cell, rel=0.02)
+    assert density.sum(axis=(1, 2)) @ axis**2 == pytest.approx(4 * column - 2 * dimensions((2, 2)), rel=0.02)
+    rate, source, signs = Fraction(1, 100), SeededBits(6), np.array([1, -1, -1, 1])
+    drawn = np.array([cone_noise((2, 2), rate, [(0, 1)], source)[4:] @ signs for _ in range(600)]) / 100
+
+    def fit(scale):
+        return stats.kstest(drawn, lambda x: np.interp(x / scale, axis + STEP / 2, law.cumsum())).pvalue
+
+    assert fit(1.0) > 1e-3
+    assert max(fit(0.7), fit(1.4)) < 1e-4
+
+
+@pytest.mark.parametrize("places", [(), (3,), (3, 4), (2, 4)])
+def test_moments_are_those_of_draws(places):
+    sizes, rng, count = (2, 3, 4), np.random.default_rng(7), 50_000
+    columns, tables = (
+        [one - other for one, other in zip(*some, strict=True)]
+        for some in zip(*(by_definition(*numbers(sizes, count, rng), 1.5) for _ in range(2)), strict=True)
+    )
+    drawn = {
+        (): columns[0].sum(axis=1, keepdims=True),
+        (3,): columns[1],
+        (3, 4): tables[2].reshape(count, -1),
+        (2, 4): tables[1].reshape(count, -1),
+    }[places]
+    stated = cone._even_moments(sizes, Fraction(1, 3), places, 4)
+    assert stated[0] == 1
+    for m in (1, 2, 3):
+        powers = (drawn ** (2 * m)).mean(axis=1)
+        error = powers.std() / count**0.5
+        assert abs(powers.mean() - float(stated[m])) < 4.5 * error < 0.5 * float(stated[m])
+    for failure in (Fraction(1, 10), Fraction(1, 1000)):
+        found = cone.quantile(sizes, Fraction(1, 300), places, failure)
+        assert (abs(100 * drawn) > found + 0.5).mean() <= failure
+        assert (abs(100 * drawn) > found / 1.5).mean() > failure / 2
+        # the least one, of some moment: a smaller one has none that proves it
+        moments = cone._even_moments(sizes, Fraction(1, 300), places, 20)[1:]
+        bounds = [x / (found - Fraction(1, 2)) ** (2 * m) for m, x in enumerate(moments, start=1)]
+        assert min(bounds) > failure
+        bounds = [x / (found + Fraction(1, 2)) ** (2 * m) for m, x in enumerate(moments, start=1)]
+        assert min(bounds) <= failure
