@@ -60,6 +60,10 @@ def some(start, width):
     return " | ".join(f"f{i}" for i in range(start, start + width))
 
 
+def apart(d, width):
+    return [" | ".join(f"f{(i + j * k) % d}" for j in range(width)) for k in range(1, d) for i in range(d)]
+
+
 CENSUS = "".join(
     [
         bins("age", 85),
@@ -98,7 +102,9 @@ SCHEMAS = {
     "100 flags, a ring": flags(100, never((i, (i + 1) % 100) for i in range(100))),
     "14 flags, one at most": flags(14, never((i, j) for i in range(14) for j in range(i))),
     "40 flags, one at most": flags(40, never((i, j) for i in range(40) for j in range(i))),
-    "300 flags, 20,000 rules": flags(300, never((i, j) for i in range(300) for j in range(i))[:20_000]),
+    "300 flags, 2^14 rules": flags(300, never((i, j) for i in range(300) for j in range(i))[: 1 << 14]),
+    "300 flags, 2^14 wide rules": flags(300, apart(300, 4)[: 1 << 14]),
+    "80 flags, the widest rules": flags(80, [some(start, 20) for start in range(16)]),
     "200 flags, rules apart": flags(200, never((i, i + 1) for i in range(0, 200, 2))),
     "20 flags, a wide rule": flags(20, [some(0, 18)]),
     "60 flags, a wide rule": flags(60, [some(0, 20)]),
@@ -150,7 +156,9 @@ HARD = [
     ("40 flags, one at most", "marginals:=3", SETTINGS[9]),
     ("60 flags, copies", "marginals:1", SETTINGS[0]),
     ("20 flags, a wide rule", "marginals:4", SETTINGS[19]),
-    ("300 flags, 20,000 rules", "marginals:2", SETTINGS[0]),
+    ("300 flags, 2^14 rules", "marginals:2", SETTINGS[0]),
+    ("300 flags, 2^14 wide rules", "marginals:2", SETTINGS[0]),
+    ("80 flags, the widest rules", "marginals:2", SETTINGS[0]),
 ]
 
 
