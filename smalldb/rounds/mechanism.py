@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from math import inf
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -22,11 +23,10 @@ from smalldb.rounds.direct import direct_bound, margins
 from smalldb.rounds.journal import Journal, opened
 from smalldb.rounds.modelling import cells_of_rules
 from smalldb.rounds.parities import Parities, plan_parities, release_parities
-from smalldb.rounds.plan import CERTIFICATE, MAX_ENTRIES, RoundsPlan, plan_rounds
+from smalldb.rounds.plan import CERTIFICATE, DROWNED, MAX_ENTRIES, RoundsPlan, plan_rounds
 from smalldb.rounds.rounds import Progress, release_rounds
 from smalldb.rounds.universe import Universe
 
-MOST_NOISE = 1 << 40  # in the mean, on a count
 MOST_CELLS = 1 << 21  # of the tables in which rules meet
 
 
@@ -88,9 +88,14 @@ class ByRounds:
         if universe.rules and (joint := cells_of_rules(universe)) > MOST_CELLS:
             return f"the rules of valid meet in tables of {joint} cells, more than 2^21: use fewer that meet"
         certificate = CERTIFICATE if request.certificate is None else request.certificate
-        steps = plan_rounds(universe, request.epsilon, request.delta, replaced, n, certificate=certificate)
-        if steps.law.size(min(steps.columns, default=steps.cells)) > MOST_NOISE:
-            return "rounds would add noise of more than 2^40 to every count: epsilon is too small"
+        try:
+            steps = plan_rounds(
+                universe, request.epsilon, request.delta, replaced, n, certificate=certificate
+            )
+        except ValueError as error:
+            return str(error)
+        if steps.law.drowns(min(steps.columns, default=steps.cells)):
+            return DROWNED
         parities = plan_parities(
             workload,
             n=n,
@@ -99,15 +104,18 @@ class ByRounds:
             neighbours=request.neighbours.value,
             certificate=certificate,
         )
-        if parities is not None:
-            return cls(request, parities)
-        if steps.cells and steps.certifying and universe.cells <= MOST_MARGINS:
+        taken = steps if parities is None else parities
+        drowned = taken.certifying > 0 and taken.law.drowns(taken.certifying / 2)
+        if parities is None and steps.cells and steps.certifying and universe.cells <= MOST_MARGINS:
             # what a certificate would add to a distance, beside what the noise of all cells alone leaves open
-            least = beyond(workload, steps.law, steps.certifying / 2, request.beta) / workload.denominator
+            added = inf if drowned else beyond(workload, steps.law, steps.certifying / 2, request.beta)
             saved = replace(steps, cells=steps.cells + steps.certifying, certifying=Fraction(0))
-            if max(margins(workload, saved.law.spread(saved.cells), request.beta)) <= least:
+            alone = max(margins(workload, saved.law.spread(saved.cells), request.beta))
+            if alone <= added / workload.denominator:
                 return cls(request, saved)
-        return cls(request, steps)
+        if drowned:
+            return "the certificate would add noise of more than 2^40: give it a larger share, or 0"
+        return cls(request, taken)
 
     @classmethod
     def remedy(cls, request: Request) -> str:
