@@ -95,7 +95,7 @@ SCHEMAS = {
     },
     **{f"{c} cuts of {k}": alike(cuts, c, k) for c, k in ((5, 16), (3, 100), (20, 10), (60, 17))},
     "bits": "".join(bins(f"c{i}", 32, 'coding = "bits"\n') for i in range(4)),
-    **{f"{d} flags": flags(d) for d in (1, 4, 10, 20, 21, 48, 100, 256, 999)},
+    **{f"{d} flags": flags(d) for d in (1, 4, 7, 10, 20, 21, 48, 100, 256, 999)},
     "60 flags with gaps": flags(60, more="missing = true\n"),
     "20 flags, a chain": flags(20, never((i, i + 1) for i in range(19))),
     "999 flags, a chain": flags(999, never((i, i + 1) for i in range(998))),
@@ -150,6 +150,7 @@ SETTINGS = [
 ]
 EVERY = [*product(SCHEMAS, WORKLOADS, SETTINGS)]
 HARD = [
+    ("7 flags", "intervals", SETTINGS[0]),
     ("48 flags", "conjunctions:=4", SETTINGS[0]),
     ("256 flags", "conjunctions:2:negations", SETTINGS[4]),
     ("60 flags, a wide rule", "marginals:3", SETTINGS[13]),
