@@ -21,6 +21,7 @@ from smalldb.rounds.pairs import (
     pairs_of,
     read_pairs,
     sums_of_products,
+    tables_of_pairs,
     variances,
     words,
 )
@@ -71,25 +72,29 @@ def test_words_are_signs_whose_products_are_alike():
     assert orders == [2, 4, 4, 8, 8, 12, 12, 16, 20, 20, 24, 44]
 
 
+def summed(where, rows):
+    return sums_of_products(where, tables_of_pairs(where, rows))
+
+
 def test_a_row_adds_the_outer_product_of_its_signs():
     # what docs/proofs/wishart.md asks of a row: entries of u u^T, where every entry of u is 1 or -1
     sizes = (3, 2, 5)
     small = universe(sizes)
     for places in product(*map(range, sizes)):
         signs = [words(size)[place] for size, place in zip(sizes, places, strict=True)]
-        added = sums_of_products(small, rows_of([places]))
+        added = summed(small, rows_of([places]))
         for (a, b), table in zip(pairs_of(small), added, strict=True):
             assert (table == np.outer(signs[a], signs[b])).all()
     rng = np.random.default_rng(0)
     some = np.stack([rng.integers(0, size, 50) for size in sizes], axis=1)
-    each = [sums_of_products(small, rows_of([row])) for row in some]
-    for number, table in enumerate(sums_of_products(small, rows_of(some))):
+    each = [summed(small, rows_of([row])) for row in some]
+    for number, table in enumerate(summed(small, rows_of(some))):
         assert (table == sum(one[number] for one in each)).all()
     # counted in pieces, and by counts, they are the same
     twice = PrivateRows(some, np.full(50, 2, dtype=np.int64))
     for one, other in zip(
-        counted(twice, lambda rows: sums_of_products(small, rows)),
-        sums_of_products(small, twice),
+        sums_of_products(small, counted(twice, lambda rows: tables_of_pairs(small, rows))),
+        summed(small, twice),
         strict=True,
     ):
         assert (one == other).all()
@@ -113,8 +118,8 @@ def test_each_sum_gets_the_noise_of_its_own_entry(tables, monkeypatch):
     for row in rows:
         u = np.concatenate([[1], *(words(sizes[c])[row[c]] for c in inside)])
         matrix = matrix + np.outer(u, u)
-    sums = measure_pairs(some, sums_of_products(some, rows_of(rows)), None, cost, SeededBits(0))
-    odd = measure_pairs(some, sums_of_products(some, rows_of(rows)), 40, cost, SeededBits(0))
+    sums = measure_pairs(some, summed(some, rows_of(rows)), None, cost, SeededBits(0))
+    odd = measure_pairs(some, summed(some, rows_of(rows)), 40, cost, SeededBits(0))
     for d, x, y, entries in asked:
         assert d == len(matrix) - 1 and x + y == cost and x > 0 and y > 0
         assert len(set(entries)) == len(entries)
@@ -132,7 +137,7 @@ def test_without_noise_tables_are_read_as_they_are(replaced, monkeypatch):
     rows, n = rows_of(places), N if replaced else None
     columns = [np.bincount(places[:, c], minlength=size).astype(float) for c, size in enumerate(SIZES)]
     groupings = [halved(mass, False) for mass in columns]
-    values = measure_pairs(all_pairs, sums_of_products(all_pairs, rows), n, Fraction(1), SeededBits(0))
+    values = measure_pairs(all_pairs, summed(all_pairs, rows), n, Fraction(1), SeededBits(0))
     read = read_pairs(all_pairs, values, n, Fraction(1), columns, groupings, N)
     for (a, b), table in zip(pairs_of(all_pairs), read, strict=True):
         there = rows.table((a, b), (SIZES[a], SIZES[b]))
@@ -151,7 +156,7 @@ def test_noise_of_cells_is_as_large_as_stated(replaced):
     groupings = [halved(mass, True) for mass in columns]
     squares, noise = [[] for _ in pairs_of(small)], variances(small, cost, replaced)
     for seed in range(draws):
-        values = measure_pairs(small, sums_of_products(small, none), n, cost, SeededBits(seed))
+        values = measure_pairs(small, summed(small, none), n, cost, SeededBits(seed))
         for some, table in zip(
             squares, read_pairs(small, values, n, cost, columns, groupings, 1), strict=True
         ):

@@ -110,10 +110,12 @@ def tables_of_pairs(universe: Universe, rows: PrivateRows) -> list[Integers]:
 
 
 # Proof: docs/proofs/rounds.md, lemma 12.
-def sums_of_products(universe: Universe, rows: PrivateRows) -> list[Integers]:
-    """Return, for each pair of columns, the sums over rows of products of a sign of each: (m - 1, m' - 1)."""
-    sizes, tables = universe.sizes, tables_of_pairs(universe, rows)
-    pairs = zip(pairs_of(universe), tables, strict=True)
+def sums_of_products(universe: Universe, tables: Sequence[Integers]) -> list[Integers]:
+    """Return, for each pair of columns, the sums over rows of products of a sign of each: (m - 1, m' - 1).
+
+    `tables` are as `tables_of_pairs` counts them.
+    """
+    sizes, pairs = universe.sizes, zip(pairs_of(universe), tables, strict=True)
     return [words(sizes[a]).T @ counts @ words(sizes[b]) for (a, b), counts in pairs]
 
 

@@ -135,10 +135,16 @@ def release_rounds(
         found = _in_cells(plan, rows, journal, progress)
     else:
         answer = None
+        # of all pairs of columns; not where all was released before
+        tables = cache(lambda: counted(rows, partial(tables_of_pairs, plan.universe), executor))
         if plan.at_once is not None:
-            answer, plan = _settled(plan, plan.at_once, rows, journal, executor)
+            answer, plan = _settled(plan, plan.at_once, tables, journal)
         begun = History(_columns(plan, rows, journal, Fraction(1)), (), dependence=answer)
-        found = (_in_pairs if plan.pairs else _in_rounds)(plan, rows, journal, begun, progress, executor)
+        if plan.pairs:
+            found = _in_pairs(plan, tables, journal, begun, progress)
+        else:
+            del tables
+            found = _in_rounds(plan, rows, journal, begun, progress, executor)
     wanted = min(found.total, plan.most_rows) if count is None else count
     made = found.rows(wanted, journal.step(lambda coins: coins.bits(64)))
     places = made[:, uniform_permutation(wanted, journal.source)].T
@@ -192,17 +198,15 @@ def _in_cells(plan: RoundsPlan, rows: PrivateRows, journal: Journal, progress: P
 def _settled(
     plan: RoundsPlan,
     at_once: RoundsPlan,
-    rows: PrivateRows,
+    count: Callable[[], list[Integers]],
     journal: Journal,
-    executor: Executor | None,
 ) -> tuple[int, RoundsPlan]:
     """Ask whether most pairs of columns depend; return the answer, and the plan that follows from it."""
     universe, law = plan.universe, plan.law
     noise = variances(universe, at_once.pairs, law.replaced)
 
     def draw(coins: BitSource) -> int:
-        counts = counted(rows, partial(tables_of_pairs, universe), executor)
-        return ask(universe, counts, noise, law, plan.asking, coins)
+        return ask(universe, count(), noise, law, plan.asking, coins)
 
     answer = journal.step(draw)
     return answer, at_once if mostly(answer, universe, noise) else plan
@@ -211,19 +215,17 @@ def _settled(
 # Proof: docs/proofs/rounds.md, lemma 12.
 def _in_pairs(
     plan: RoundsPlan,
-    rows: PrivateRows,
+    count: Callable[[], list[Integers]],
     journal: Journal,
     begun: History,
     progress: Progress | None,
-    executor: Executor | None,
 ) -> Found:
     """Measure all tables of two columns at once; the most dependent ones make the model."""
     universe, n = plan.universe, plan.rows if plan.law.replaced else None
     reader = Reader.of(plan, begun.columns)
 
     def draw(coins: BitSource) -> Integers:
-        sums = counted(rows, partial(sums_of_products, universe), executor)
-        return measure_pairs(universe, sums, n, plan.pairs, coins)
+        return measure_pairs(universe, sums_of_products(universe, count()), n, plan.pairs, coins)
 
     values = journal.step(draw, lambda released: released.tolist(), partial(np.array, dtype=np.int64))
     read = read_pairs(universe, values, n, plan.pairs, reader.read, reader.groupings, reader.total)
