@@ -11,7 +11,7 @@ import pandas as pd
 from queries.arrays import Booleans, Integers
 from queries.columns import Bits, Column
 from queries.encoding import DataError, check_columns, read_column, write_column
-from queries.expressions import parse, shorten
+from queries.expressions import parse, shorten, too_many
 from queries.names import find, nearest, owners, repeated
 from queries.packing import Places, places_dtype
 from queries.rules import Parts, Rule, Truth, closure, compiled, count, listed, projected, read_codes
@@ -38,7 +38,7 @@ class Domain:
     valid
         Which rows can exist: a predicate text such as ``"~(child & married)"``, several of them (rules,
         which all must hold), or the allowed cells as integer codes; None: all. An AND is taken apart, so
-        each rule is a table over the few columns that it looks at, and no rule lists the universe.
+        each of up to 2^14 rules is a table over the few columns that it looks at: none lists the universe.
 
     Attributes
     ----------
@@ -388,9 +388,9 @@ def _joined(domain: Domain) -> Integers | None:
 
 
 def _unknown(domain: Domain, texts: Sequence[str]) -> list[str]:
-    """Tell what the rules name that is not there."""
+    """Tell what the rules name that is not there, or why they are not read."""
     word = "attribute" if domain.binary else "attribute or place"
-    return [
+    return too_many(texts) or [
         f"valid names an unknown {word} {shorten(name)!r}{domain.nearest(name)}"
         for name in dict.fromkeys(name for text in texts for name in parse(text).names)
         if domain.find(name) is None

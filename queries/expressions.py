@@ -1,7 +1,7 @@
 """A small boolean grammar over attribute names: ``& | ~ ^`` and parentheses. Nothing is evaluated as code."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
@@ -10,6 +10,9 @@ import numpy as np
 from queries.arrays import Booleans
 
 MAX_LENGTH = 10_000  # characters of one expression
+MAX_RULES = 1 << 14  # of a domain; an AND is several
+MAX_RULE_LETTERS = 1 << 19  # of all of them together
+TOO_MANY = "valid: more than 2^14 rules (an AND counts as several): keep those that rule out the most rows"
 
 _COMPARISON = r"(?P<compared>\s*(?:>=|<=|<|>|=)\s*[-\w.]+)?"  # `age >= 40` is the name `age>=40`
 _TOKEN = re.compile(rf"(?P<name>[^\W\d]\w*){_COMPARISON}|`(?P<quoted>[^`]+)`|(?P<sign>[&|^~()])")
@@ -67,28 +70,31 @@ class Expression:
         [('a',), ('b', 'c'), ('d',), ('e',)]
         """
         found: list[Expression] = []
-        waiting = [self.steps]
+        steps, begins = self.steps, self._begins
+        waiting = [(len(steps) - 1, False)]  # the last step of a part, and whether a ~ stands before it
         while waiting:
-            steps = waiting.pop()
-            if steps[-1] == ("sign", "&"):
-                left, right = _operands(steps[:-1])
-                waiting += [right, left]
-            elif steps[-1] == ("sign", "~") and steps[-2] == ("sign", "|"):  # De Morgan
-                left, right = _operands(steps[:-2])
-                waiting += [(*right, steps[-1]), (*left, steps[-1])]
+            at, negated = waiting.pop()
+            last = steps[at][1] if steps[at][0] == "sign" else ""
+            if last == ("|" if negated else "&"):  # of a negated one by De Morgan
+                waiting += [(at - 1, negated), (begins[at - 1] - 1, negated)]
+            elif last == "~" and not negated and steps[at - 1] == ("sign", "|"):
+                waiting.append((at - 1, True))
             else:
-                found.append(Expression(self.text, steps))
+                part = steps[begins[at] : at + 1]
+                found.append(Expression(self.text, (*part, ("sign", "~")) if negated else part))
         return tuple(found)
 
-
-def _operands(steps: tuple[tuple[str, str], ...]) -> tuple[tuple[tuple[str, str], ...], ...]:
-    """Cut the two operands of a binary sign, in postfix order, apart."""
-    missing, at = 1, len(steps)
-    while missing:
-        at -= 1
-        kind, word = steps[at]
-        missing += -1 if kind == "name" else word in _COMBINE
-    return steps[:at], steps[at:]
+    @property
+    def _begins(self) -> list[int]:
+        """The first step of the operand or the predicate that ends with each step."""
+        begins, whole = list[int](), list[int]()  # of all; of those that no later step has joined
+        for at, (kind, word) in enumerate(self.steps):
+            if kind == "name":
+                whole.append(at)
+            elif word in _COMBINE:
+                whole.pop()
+            begins.append(whole[-1])
+        return begins
 
 
 def parse(text: str) -> Expression:
@@ -155,6 +161,15 @@ def parse(text: str) -> Expression:
             raise fail(")")
         steps.append(("sign", waiting.pop()))
     return Expression(text, tuple(steps))
+
+
+def too_many(texts: Sequence[str]) -> list[str]:
+    """Tell why predicates are not read at all: there are too many, or they are too long together."""
+    letters = sum(map(len, texts))
+    wrong = [TOO_MANY] if len(texts) > MAX_RULES else []
+    if letters > MAX_RULE_LETTERS:
+        wrong.append(f"valid: rules of {letters} characters together, of which up to 2^19 are read")
+    return wrong
 
 
 def quote(name: str) -> str:

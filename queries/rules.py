@@ -11,9 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from queries.arrays import Booleans
-from queries.expressions import Expression, parse, shorten
+from queries.expressions import MAX_RULES, TOO_MANY, Expression, parse, shorten
 
 MAX_RULE_CELLS = 1 << 20  # of the columns that one rule looks at, and of each table on the way
+MAX_RULES_CELLS = 1 << 24  # of the tables of all rules
 MAX_CODES = 1 << 62  # cells, where these have codes: int64
 MAX_BUCKET = 1 << 12  # cells of the parts that larger tables are made in
 
@@ -53,11 +54,14 @@ def compiled(
     Raises
     ------
     ValueError
-        A predicate looks at columns with more than 2^20 cells: says how many.
+        A predicate looks at columns with more than 2^20 cells: says how many. More than 2^14 predicates, or
+        2^24 cells of all their tables.
     """
     found: dict[tuple[int, ...], Booleans] = {}
-    known = cache(find)
-    for expression in (part for text in texts for part in parse(text).conjuncts):
+    known, total = cache(find), 0
+    for number, expression in enumerate(part for text in texts for part in parse(text).conjuncts):
+        if number == MAX_RULES:
+            raise ValueError(TOO_MANY)
         names = {name: truth for name in expression.names if (truth := known(name)) is not None}
         columns = tuple(sorted({column for column, _ in names.values()}))
         cells = prod(sizes[c] for c in columns)
@@ -67,6 +71,9 @@ def compiled(
                 f"{cells} cells together: a rule may look at up to 2^20; split it into rules of fewer columns"
             )
         shape = tuple(sizes[c] for c in columns)
+        total += 0 if columns in found else cells
+        if total > MAX_RULES_CELLS:
+            raise ValueError("valid: the tables of the rules pass 2^24 cells: use rules of fewer columns")
         allowed = truth_of(expression, names, columns, shape)
         found[columns] = found[columns] & allowed if columns in found else allowed
     return tuple(Rule(columns, allowed) for columns, allowed in found.items())
@@ -271,12 +278,13 @@ def closure(rules: Sequence[Rule], sizes: Sequence[int]) -> tuple[Rule, ...]:
 def _meeting(rules: Sequence[Rule], keep: tuple[int, ...]) -> Sequence[Rule]:
     """Return the rules that say something of the columns `keep`, alone or through rules between."""
     of_column = _by_column(tuple(rules))
-    met, open_ = set[int](), [*keep]
+    met, known, open_ = set[int](), {*keep}, [*keep]
     while open_:
-        for i in of_column.get(open_.pop(), ()):
-            if i not in met:
-                met.add(i)
-                open_ += rules[i].columns
+        new = {i for i in of_column.get(open_.pop(), ()) if i not in met}
+        met |= new
+        beyond = {c for i in new for c in rules[i].columns} - known
+        known |= beyond
+        open_ += beyond
     return [rules[i] for i in sorted(met)]
 
 
@@ -333,16 +341,20 @@ def _eliminated(
     for factor in factors:
         put(factor)
     for c, touched in zip(turns, buckets, strict=False):
-        groups: list[tuple[tuple[int, ...], list[Factor]]] = []
+        groups: list[tuple[int, int, list[Factor]]] = []  # columns, as bits, and how many cells they have
         for factor in touched:
-            for g, (members, parts) in enumerate(groups):
-                together = tuple(sorted({*members, *factor[0]}))
-                if prod(sizes[i] for i in together) <= largest:
-                    groups[g] = (together, [*parts, factor])
+            seen = sum(1 << i for i in factor[0])
+            for g, (joined, cells, parts) in enumerate(groups):
+                if cells << (seen & ~joined).bit_count() > largest:  # each has two places or more
+                    continue
+                together = cells * prod([sizes[i] for i in factor[0] if not joined >> i & 1])
+                if together <= largest:
+                    groups[g] = (joined | seen, together, [*parts, factor])
                     break
             else:
-                groups.append((factor[0], [factor]))
-        for members, parts in groups:
+                groups.append((seen, factor[1].size, [factor]))
+        for _, _, parts in groups:
+            members = tuple(sorted({i for columns, _ in parts for i in columns}))
             tables = [_over(table, columns, members) for columns, table in parts]
             product = np.broadcast_to(reduce(np.multiply, tables), [sizes[i] for i in members])
             axis = members.index(c)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from queries import Column, DataError, Domain, Predicates, Rows
 from queries import rules as rules_module
+from queries.expressions import MAX_RULES
 from queries.rules import Parts, count, listed, projected
 
 JOB = Column("job", ["none", "part", "full"])
@@ -163,6 +164,24 @@ def test_a_rule_over_too_many_columns_says_how_many_cells_it_would_need():
     apart = Domain(columns, "(c0>=2 | c1>=3) & ~(c2>=9 | c3>=1)")
     assert [rule.columns for rule in apart.rules] == [(0, 1), (2,), (3,)]
     assert apart.size == (100 * 100 - 2 * 3) * 9 * 1
+
+
+def test_rules_are_limited_before_they_are_read():
+    names = [f"x{i}" for i in range(200)]
+    pairs = [f"~({a} & {b})" for a, b in combinations(names, 2)]
+    most = MAX_RULES
+    assert len(Domain(names, pairs[:most]).rules) == most
+    refused = r"^valid: more than 2\^14 rules \(an AND counts as several\)"
+    with pytest.raises(ValueError, match=refused):
+        Domain(names, pairs[: most + 1])
+    with pytest.raises(ValueError, match=refused):
+        Domain(names, ["neither read ("] * (most + 1))
+    with pytest.raises(ValueError, match=refused):
+        Domain(names, [" & ".join(pairs[i : i + 500]) for i in range(0, most + 500, 500)])
+    with pytest.raises(ValueError, match=r"^valid: rules of 530000 characters together"):
+        Domain(names, ["x0" + " " * 9998] * 53)
+    with pytest.raises(ValueError, match=r"the tables of the rules pass 2\^24 cells"):
+        Domain(names, [" | ".join(names[i : i + 20]) for i in range(17)])
 
 
 # The universe

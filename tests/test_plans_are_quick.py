@@ -1,5 +1,7 @@
 """A plan answers or refuses within seconds, whatever it is asked for: what it costs is counted first."""
 
+import random
+from itertools import product
 from time import process_time
 
 import pytest
@@ -7,6 +9,7 @@ import pytest
 import smalldb
 from queries import Column, Domain, Marginals
 from queries.conjunctions import count_subsets, count_weights
+from smalldb.cli import main
 
 MOST = 5  # CPU seconds
 
@@ -188,3 +191,51 @@ def test_what_is_counted_is_what_is_built(width, base, exactly):
     assert count_subsets(domain, width, exactly, base) == sum(base ** len(some) for some in chosen)
     expected = sum(base ** len(some) * table for some, table in zip(chosen, cells, strict=True))
     assert count_weights(domain, width, exactly, base) == expected
+
+
+EXTREME = [
+    *product(
+        ("4", "14", "25", "40"),
+        ("marginals:2", "conjunctions:2", "marginals:1"),
+        ("auto", "census", "rejection", "answers", "rounds"),
+        (*(f"1e{k}" for k in (-300, -160, -100, -30, -18, -12, -6, 0, 3, 6, 16, 100, 300, 310, 3999)), "7/3"),
+        (None, "1e-300", "1e-9", "1/2", "0.999999999"),
+        (1, 2, 1000, 10**6, 2**40, 2**53 + 1, 10**18 - 1),
+        (None, "0", "1e-300", "1e-12", "1/2", "0.999999999999"),
+        (None, 1, 10**6, 2**53 + 1, 10**18 - 1),
+        (None, "1e-300", "0.999999999"),
+        ("replace-one", "add-remove"),
+    )
+]
+
+
+def check_extreme(arguments, capsys):
+    d, queries, mechanism, epsilon, delta, n, certificate, rows, beta, neighbours = arguments
+    given = {"attributes": d, "queries": queries, "mechanism": mechanism, "epsilon": epsilon}
+    given |= {
+        "delta": delta,
+        "certificate": certificate,
+        "rows": rows,
+        "beta": beta,
+        "neighbours": neighbours,
+    }
+    given |= {"n" if neighbours == "replace-one" else "n-max": n}
+    started = process_time()
+    code = main(["plan", *(f"--{name}={value}" for name, value in given.items() if value is not None)])
+    assert process_time() - started < MOST
+    said = capsys.readouterr()
+    assert (code, said.err) == (0, "") or (code == 2 and said.err.startswith("smalldb: "))
+    assert said.err.count("\n") == (code == 2)
+    for bare in ("math domain", "math range", "result too large", "int too large", "division"):
+        assert bare not in said.err
+
+
+def test_plans_of_extreme_numbers_answer_or_refuse(capsys):
+    for arguments in random.Random(5).sample(EXTREME, 100):
+        check_extreme(arguments, capsys)
+
+
+@pytest.mark.long
+def test_plans_of_very_many_extreme_numbers_answer_or_refuse(capsys):
+    for arguments in random.Random(6).sample(EXTREME, 5000):
+        check_extreme(arguments, capsys)

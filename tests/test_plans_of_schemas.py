@@ -60,6 +60,10 @@ def some(start, width):
     return " | ".join(f"f{i}" for i in range(start, start + width))
 
 
+def apart(d, width):
+    return [" | ".join(f"f{(i + j * k) % d}" for j in range(width)) for k in range(1, d) for i in range(d)]
+
+
 CENSUS = "".join(
     [
         bins("age", 85),
@@ -91,14 +95,16 @@ SCHEMAS = {
     },
     **{f"{c} cuts of {k}": alike(cuts, c, k) for c, k in ((5, 16), (3, 100), (20, 10), (60, 17))},
     "bits": "".join(bins(f"c{i}", 32, 'coding = "bits"\n') for i in range(4)),
-    **{f"{d} flags": flags(d) for d in (1, 4, 10, 20, 21, 48, 100, 256, 999)},
+    **{f"{d} flags": flags(d) for d in (1, 4, 7, 10, 20, 21, 48, 100, 256, 999)},
     "60 flags with gaps": flags(60, more="missing = true\n"),
     "20 flags, a chain": flags(20, never((i, i + 1) for i in range(19))),
     "999 flags, a chain": flags(999, never((i, i + 1) for i in range(998))),
     "100 flags, a ring": flags(100, never((i, (i + 1) % 100) for i in range(100))),
     "14 flags, one at most": flags(14, never((i, j) for i in range(14) for j in range(i))),
     "40 flags, one at most": flags(40, never((i, j) for i in range(40) for j in range(i))),
-    "300 flags, 20,000 rules": flags(300, never((i, j) for i in range(300) for j in range(i))[:20_000]),
+    "300 flags, 2^14 rules": flags(300, never((i, j) for i in range(300) for j in range(i))[: 1 << 14]),
+    "300 flags, 2^14 wide rules": flags(300, apart(300, 4)[: 1 << 14]),
+    "80 flags, the widest rules": flags(80, [some(start, 20) for start in range(16)]),
     "200 flags, rules apart": flags(200, never((i, i + 1) for i in range(0, 200, 2))),
     "20 flags, a wide rule": flags(20, [some(0, 18)]),
     "60 flags, a wide rule": flags(60, [some(0, 20)]),
@@ -144,13 +150,16 @@ SETTINGS = [
 ]
 EVERY = [*product(SCHEMAS, WORKLOADS, SETTINGS)]
 HARD = [
+    ("7 flags", "intervals", SETTINGS[0]),
     ("48 flags", "conjunctions:=4", SETTINGS[0]),
     ("256 flags", "conjunctions:2:negations", SETTINGS[4]),
     ("60 flags, a wide rule", "marginals:3", SETTINGS[13]),
     ("40 flags, one at most", "marginals:=3", SETTINGS[9]),
     ("60 flags, copies", "marginals:1", SETTINGS[0]),
     ("20 flags, a wide rule", "marginals:4", SETTINGS[19]),
-    ("300 flags, 20,000 rules", "marginals:2", SETTINGS[0]),
+    ("300 flags, 2^14 rules", "marginals:2", SETTINGS[0]),
+    ("300 flags, 2^14 wide rules", "marginals:2", SETTINGS[0]),
+    ("80 flags, the widest rules", "marginals:2", SETTINGS[0]),
 ]
 
 

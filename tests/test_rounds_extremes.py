@@ -15,6 +15,7 @@ from smalldb.rounds.measuring import LIMIT, Law, measure
 from smalldb.rounds.reading import WIDTHS, bounded_total, on_simplex, read_column, whole
 from smalldb.rounds.targets import fitted_margins
 
+WHOLE = 1 - Fraction(1, 10**200)
 DOMAIN = Domain([Column("job", ["none", "part", "full"]), Column("region", 5), "smoker"])
 
 
@@ -53,10 +54,38 @@ def test_tiny_tables_and_budgets_are_released(n, epsilon):
     assert 0 <= release.record["bounds"]["released"] <= 1
 
 
+@pytest.mark.parametrize("domain", [DOMAIN, Domain(25), Domain(40)])
+@pytest.mark.parametrize("delta", [None, "1e-9", "1e-300"])
+@pytest.mark.parametrize(
+    ("epsilon", "share"), [("1e-20", 0), ("1e-160", None), ("1e-300", "1e-300"), (1, WHOLE)]
+)
+def test_an_epsilon_that_tells_nothing_is_refused(domain, delta, epsilon, share):
+    with pytest.raises(
+        ValueError, match=r"^rounds would add noise of .* 2\^40 to every count: epsilon is too small$"
+    ):
+        smalldb.plan(domain, n=100, epsilon=epsilon, delta=delta, mechanism="rounds", certificate=share)
+
+
+@pytest.mark.parametrize("concentrated", [False, True])
+@pytest.mark.parametrize("replaced", [False, True])
+def test_noise_drowns_counts_from_a_mean_of_two_to_the_forty_on(concentrated, replaced):
+    law = Law(concentrated, replaced)
+    costs = [Fraction(2) ** -k * many for k in range(30, 90) for many in (3, 4, 5)]
+    assert [law.drowns(cost) for cost in costs] == [law.size(cost) > 2**40 for cost in costs]
+    assert law.drowns(Fraction(1, 10**400))
+    assert not law.drowns(Fraction(10**300))
+
+
 @pytest.mark.parametrize("delta", [None, "1e-9"])
-def test_an_epsilon_that_tells_nothing_is_refused(delta):
-    with pytest.raises(ValueError, match=r"more than 2\^40 to every count: epsilon is too small"):
-        smalldb.plan(DOMAIN, n=100, epsilon="1e-20", delta=delta, mechanism="rounds")
+@pytest.mark.parametrize("share", ["1e-30", "1e-300"])
+def test_a_certificate_that_tells_nothing_is_refused(delta, share):
+    options = {"n": 100, "epsilon": 1, "delta": delta, "mechanism": "rounds"}
+    with pytest.raises(
+        ValueError, match=r"^the certificate would add noise of more than 2\^40: give it a larger"
+    ):
+        smalldb.plan(Domain([Column(c, 40) for c in "abcdef"]), certificate=share, **options)
+    # where all cells are measured their noise alone leaves a bound
+    assert smalldb.plan(DOMAIN, certificate=share, **options).chosen.steps.certifying == 0
 
 
 def test_totals_are_bounded_as_rows_are():

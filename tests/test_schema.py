@@ -360,6 +360,15 @@ def test_rows_that_valid_rules_out_are_refused():
         schema.encode(pd.DataFrame({"a": [1], "b": [1]}))
 
 
+def test_too_many_rules_are_told_with_their_line():
+    flags = "".join(f'[columns.f{i}]\nkind = "bool"\n' for i in range(2))
+    rules = ["~(f0 & f1)"] * ((1 << 14) + 1)
+    with pytest.raises(ValueError, match=r"^valid: more than 2\^14 rules .* most rows \(line 1\)$"):
+        parse_schema(f"valid = {rules}\n{flags}")
+    with pytest.raises(ValueError, match=r"kind must be one of .*; valid: more than 2\^14 rules"):
+        parse_schema(f"valid = {rules}\n{flags}kind = 3\n".replace('kind = "bool"\nkind', "kind"))
+
+
 def test_rules_speak_of_attributes_places_and_ranges():
     rules = (
         """valid = ["~(`job=full` & `age<18`)", "~(smoker & `18<=age<40`)", "~(`born=missing` & age>=40)"]"""

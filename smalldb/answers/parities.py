@@ -4,9 +4,10 @@ With chi_S(x) = (-1)^(ones of x on S), a query f is the sum over subsets S of it
 c_S chi_S, and c_S = D^-1 2^-w times the Walsh-Hadamard transform of its 2^w integer weights.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -117,31 +118,37 @@ def spectrum(workload: Workload) -> Spectrum:
             f"the queries have up to {terms} Fourier coefficients, more than {MAX_TERMS}: "
             "use a smaller width, fewer attributes or fewer queries"
         )
-    alike: dict[tuple[object, ...], list[int]] = {}
-    for j, query in enumerate(queries):
-        alike.setdefault((query.weights, query.denominator, len(query.attributes)), []).append(j)
-    transforms = [_transform(queries[members[0]]) for members in alike.values()]
+    alike: dict[tuple[object, ...], int] = {}  # the kinds, in the order of their first queries
+    kind_of = np.array(
+        [alike.setdefault((q.weights, q.denominator, len(q.attributes)), len(alike)) for q in queries]
+    )
+    firsts = np.unique(kind_of, return_index=True)[1]
+    batches = _transforms([queries[j] for j in firsts])
     # most queries need the parity of all their attributes: too many are refused before any is made
-    whole = {
-        queries[j].attributes
-        for members, (chosen, _, _) in zip(alike.values(), transforms, strict=True)
-        if len(queries[members[0]].attributes) in chosen
-        for j in members
-    }
-    _check_parities(len(whole))
-    constants, lengths = np.empty(len(queries)), np.zeros(len(queries), dtype=np.int64)
-    for members, (_, values, constant) in zip(alike.values(), transforms, strict=True):
-        constants[members], lengths[members] = constant, len(values)
+    whole = np.zeros(len(alike), dtype=bool)
+    of_kinds, terms_of = np.empty(len(alike)), np.zeros(len(alike), dtype=np.int64)
+    for batch in batches:
+        of_kinds[batch.kinds] = batch.constants
+        for terms_of_order in batch.orders.values():
+            terms_of[batch.kinds] += np.bincount(terms_of_order.rows, minlength=len(batch.kinds))
+        if batch.width in batch.orders:
+            whole[batch.kinds[batch.orders[batch.width].rows]] = True
+    _check_parities(len({queries[j].attributes for j in np.flatnonzero(whole[kind_of])}))
+    constants, lengths = of_kinds[kind_of], terms_of[kind_of]
     starts = np.concatenate([[0], np.cumsum(lengths)])
     coefficients, orders = np.empty(starts[-1]), np.empty(starts[-1], dtype=np.int64)
     # of each order the terms, and their parities
     found: dict[int, list[tuple[Integers, npt.NDArray[np.int16]]]] = {}
-    for members, (chosen, values, _) in zip(alike.values(), transforms, strict=True):
+    for batch in batches:
+        row_of = np.full(len(alike), -1)
+        row_of[batch.kinds] = np.arange(len(batch.kinds))
+        members = np.flatnonzero(row_of[kind_of] >= 0)
         attributes = np.array([queries[j].attributes for j in members], dtype=np.int16)
-        for order, (within, places) in chosen.items():
-            at = starts[members][:, None] + within
-            coefficients[at], orders[at] = values[within], order
-            found.setdefault(order, []).append((at.reshape(-1), attributes[:, places].reshape(-1, order)))
+        for order, of_order in batch.orders.items():
+            whose, which = of_order.over(row_of[kind_of[members]])
+            at = starts[members][whose] + of_order.within[which]
+            coefficients[at], orders[at] = of_order.values[which], order
+            found.setdefault(order, []).append((at, attributes[whose[:, None], of_order.places[which]]))
     sets: list[Places] = []
     ranks = np.empty(starts[-1], dtype=np.int64)
     for order in sorted(found):
@@ -150,9 +157,8 @@ def spectrum(workload: Workload) -> Spectrum:
         ranks[np.concatenate(at_terms)] = inverse + len(sets)
         sets += map(tuple, distinct.tolist())
         _check_parities(len(sets))
-    each = np.array([members[0] for members in alike.values()])
-    ends = np.concatenate([[0], np.cumsum(lengths[each])])
-    some = np.repeat(starts[each] - ends[:-1], lengths[each]) + np.arange(ends[-1])
+    ends = np.concatenate([[0], np.cumsum(terms_of)])
+    some = np.repeat(starts[firsts] - ends[:-1], terms_of) + np.arange(ends[-1])
     kinds = Kinds(ends, orders[some], coefficients[some] ** 2)
     of_sets = np.array([len(places) for places in sets], dtype=np.int64)
     return Spectrum(tuple(sets), of_sets, constants, starts, ranks, coefficients, kinds)
@@ -212,39 +218,98 @@ def _check_parities(count: int) -> None:
         )
 
 
-Chosen = dict[int, tuple[Integers, Integers]]
+@dataclass(frozen=True, slots=True, eq=False)
+class _Terms:
+    """The coefficients of one order that are not 0, of some tables over equally many attributes.
 
-
-def _transform(query: Query) -> tuple[Chosen, Floats, float]:
-    """Return the coefficients that are not 0, that of the empty parity, and where they stand.
-
-    For each order: the terms (t,) of that order, and for each the places (t, order) of its parity among the
-    query's attributes.
+    Attributes
+    ----------
+    rows
+        The table of each term, ascending.
+    within
+        Its place among the terms of its table.
+    places
+        Shape (t, order): the attributes of its parity among those of the table.
+    values
+        The coefficients.
     """
-    if query.weights is None:  # (1 - chi) / 2
-        order = len(query.attributes)
-        return {order: (np.zeros(1, dtype=np.int64), np.arange(order)[None])}, np.array([-0.5]), 0.5
-    return _table_transform(query.weights, query.denominator)
+
+    rows: Integers
+    within: Integers
+    places: Integers
+    values: Floats
+
+    def over(self, tables: Integers) -> tuple[Integers, Integers]:
+        """Return the terms of a list of tables, and which of the list each is of."""
+        counts = np.bincount(self.rows, minlength=tables.max() + 1)
+        many = counts[tables]
+        begins = (np.cumsum(counts) - counts)[tables] - (np.cumsum(many) - many)
+        return np.repeat(np.arange(len(tables)), many), np.repeat(begins, many) + np.arange(many.sum())
 
 
-@lru_cache(maxsize=64)
-def _table_transform(weights: tuple[int, ...], denominator: int) -> tuple[Chosen, Floats, float]:
-    unit = denominator * len(weights)
-    values = np.array(weights, dtype=np.int64 if unit < MAX_TOTAL else object)
+@dataclass(frozen=True, slots=True, eq=False)
+class _Batch:
+    """Tables over equally many attributes as sums of parities.
+
+    Attributes
+    ----------
+    width
+        How many attributes.
+    kinds
+        Which tables, ascending.
+    constants
+        The coefficient of the empty parity in each.
+    orders
+        The other terms, by how many attributes their parities have.
+    """
+
+    width: int
+    kinds: Integers
+    constants: Floats
+    orders: dict[int, _Terms]
+
+
+def _transforms(queries: Sequence[Query]) -> list[_Batch]:
+    """Write queries as sums of parities, those over equally many attributes together."""
+    alike: dict[tuple[bool, bool, int], list[int]] = {}
+    for j, query in enumerate(queries):
+        large = query.weights is not None and query.denominator * len(query.weights) >= MAX_TOTAL
+        alike.setdefault((query.weights is None, large, len(query.attributes)), []).append(j)
+    found = []
+    for (parities, large, width), members in alike.items():
+        kinds = np.array(members)
+        if parities:  # (1 - chi) / 2
+            each = np.arange(len(members))
+            places = np.broadcast_to(np.arange(width), (len(members), width))
+            terms = _Terms(each, np.zeros_like(each), places, np.full(len(members), -0.5))
+            found.append(_Batch(width, kinds, np.full(len(members), 0.5), {width: terms}))
+            continue
+        form = object if large else np.int64
+        values = np.array([queries[j].weights for j in members], dtype=form)
+        units = np.array([queries[j].denominator for j in members], dtype=form) << width
+        found.append(_Batch(width, kinds, *_table_transforms(values, units)))
+    return found
+
+
+def _table_transforms(values: npt.NDArray[Any], units: npt.NDArray[Any]) -> tuple[Floats, dict[int, _Terms]]:
+    """Return the constants and the other terms of tables, shape (k, 2^w), in units of each."""
     half = 1
-    while half < len(values):
-        pairs = values.reshape(-1, 2, half)
-        pairs[:, 0] += pairs[:, 1]
-        pairs[:, 1] = pairs[:, 0] - 2 * pairs[:, 1]
+    while half < values.shape[1]:
+        pairs = values.reshape(len(values), -1, 2, half)
+        pairs[:, :, 0] += pairs[:, :, 1]
+        pairs[:, :, 1] = pairs[:, :, 0] - 2 * pairs[:, :, 1]
         half *= 2
-    nonzero = np.flatnonzero(values[1:]) + 1
-    settings = _settings(len(weights).bit_length() - 1)
-    orders, chosen = settings.orders[nonzero], {}
+    settings = _settings(values.shape[1].bit_length() - 1)
+    rows, columns = np.nonzero(values[:, 1:])
+    within = np.arange(len(rows)) - np.searchsorted(rows, rows)
+    coefficients = (values[rows, columns + 1] / units[rows]).astype(np.float64)
+    orders, found = settings.orders[columns + 1], {}
     for order in range(1, len(settings.places)):
-        within = np.flatnonzero(orders == order)
-        if len(within):
-            chosen[order] = within, settings.places[order][settings.ranks[nonzero[within]]]
-    return chosen, (values[nonzero] / unit).astype(np.float64), float(values[0] / unit)
+        some = np.flatnonzero(orders == order)
+        if len(some):
+            places = settings.places[order][settings.ranks[columns[some] + 1]]
+            found[order] = _Terms(rows[some], within[some], places, coefficients[some])
+    return (values[:, 0] / units).astype(np.float64), found
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -161,9 +161,18 @@ def read_delta(value: object) -> Fraction | None:
 
 
 def alternatives(
-    workload: Workload, *, n: int, epsilon: Number, neighbours: str, delta: Number | None = None
+    workload: Workload,
+    *,
+    n: int,
+    epsilon: Number,
+    neighbours: str,
+    delta: Number | None = None,
+    series: Spectrum | None = None,
 ) -> list[AnswersPlan]:
-    """Return the plans that `plan_answers` chooses from; the same arguments and errors."""
+    """Return the plans that `plan_answers` chooses from; the same arguments and errors.
+
+    `series` is the spectrum of the workload, where it is known.
+    """
     domain = workload.domain
     if domain.unlike_binary is not None:
         raise ValueError(f"answers need {domain.unlike_binary} (rounds take any)")
@@ -182,7 +191,7 @@ def alternatives(
         raise ValueError("answers are released for an epsilon of 2^-40 to 2^20")
     if n > MOST_ROWS:
         raise ValueError("answers are released for at most 2^60 rows")
-    series, replaced = spectrum(workload), neighbours == "replace-one"
+    series, replaced = series or spectrum(workload), neighbours == "replace-one"
     setting = Setting(workload, n, exact, replaced, series, allowed)
     designs = [parts for law in LAWS for parts in law.designs(setting)]
     if not designs:

@@ -15,6 +15,8 @@ from smalldb.planning.mechanisms import named
 from smalldb.planning.plans import Plan
 from smalldb.schema.arguments import SchemaLike, schema_or_none
 
+MOST_EPSILON = 1 << 1000  # what follows from it is a float
+
 
 class Settings(TypedDict, total=False):
     """The keywords of `plan` that do not come from the data."""
@@ -106,6 +108,8 @@ def plan(
     relation = relation_of(neighbours)
     certifying = None if certificate is None else share(certificate, "certificate")
     exact_epsilon = positive(epsilon, "epsilon")
+    if exact_epsilon > MOST_EPSILON:
+        raise ValueError("epsilon must be at most 2^1000")
     exact_beta = between_0_and_1(beta, "beta")
     allowed = read_delta(delta)
     each_person = whole(rows_per_person, "rows_per_person")

@@ -190,7 +190,8 @@ def cone_noise(sizes: Sequence[int], rate: Fraction, pairs: Pairs, source: BitSo
 
     Notes
     -----
-    Cost: with p the sum of k - 1, some 6 p^2 normal numbers, and p^3 + 2 p (sum of k^2) products.
+    Cost: with p the sum of k - 1, some 6 p^2 normal numbers (up to 10 p^2 if columns are narrow), and
+    p^3 + 2 p (sum of k^2) products.
     """
     each = width(sizes)
     count = sum(size * (each + squares(sizes, size)) for size in sizes) + 2 * dimensions(sizes)

@@ -15,6 +15,7 @@ from smalldb.rounds.junction import Scope
 from smalldb.selection import select
 
 LIMIT = CLIP // 2  # no count passes it
+MOST_NOISE = 1 << 40  # in the mean, on a count
 _ROOT_BITS = 40
 
 
@@ -59,6 +60,12 @@ class Law:
         if self.concentrated:
             return sqrt(2 * spread / pi)
         return -2 * exp(-spread) / expm1(-2 * spread) if spread < 500 else 0.0
+
+    def drowns(self, cost: Fraction) -> bool:
+        """Tell, exactly, whether noise is above 2^40 in the mean: a count is of no use then."""
+        if self.concentrated:
+            return self.spread(cost) > pi / 2 * MOST_NOISE**2
+        return self.spread(cost) < Fraction(1, MOST_NOISE)  # the mean is 1 / sinh(rate)
 
     def noise(self, cost: Fraction, count: int, source: BitSource) -> Integers:
         """Draw the noise of `count` cells of one table, exactly."""

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from math import inf
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -29,11 +30,10 @@ from smalldb.rounds.journal import Journal, opened
 from smalldb.rounds.modelling import cells_of_rules
 from smalldb.rounds.pairs import rate_of
 from smalldb.rounds.parities import Parities, plan_parities, release_parities
-from smalldb.rounds.plan import CERTIFICATE, MAX_ENTRIES, RoundsPlan, plan_rounds
+from smalldb.rounds.plan import CERTIFICATE, DROWNED, MAX_ENTRIES, RoundsPlan, plan_rounds
 from smalldb.rounds.rounds import Outcome, Progress, release_rounds
 from smalldb.rounds.universe import Universe
 
-MOST_NOISE = 1 << 40  # in the mean, on a count
 MOST_CELLS = 1 << 21  # of the tables in which rules meet
 
 
@@ -95,9 +95,14 @@ class ByRounds:
         if universe.rules and (joint := cells_of_rules(universe)) > MOST_CELLS:
             return f"the rules of valid meet in tables of {joint} cells, more than 2^21: use fewer that meet"
         certificate = CERTIFICATE if request.certificate is None else request.certificate
-        steps = plan_rounds(universe, request.epsilon, request.delta, replaced, n, certificate=certificate)
-        if steps.law.size(min(steps.columns, default=steps.cells or steps.pairs)) > MOST_NOISE:
-            return "rounds would add noise of more than 2^40 to every count: epsilon is too small"
+        try:
+            steps = plan_rounds(
+                universe, request.epsilon, request.delta, replaced, n, certificate=certificate
+            )
+        except ValueError as error:
+            return str(error)
+        if steps.law.drowns(min(steps.columns, default=steps.cells or steps.pairs)):
+            return DROWNED
         parities = plan_parities(
             workload,
             n=n,
@@ -106,11 +111,14 @@ class ByRounds:
             neighbours=request.neighbours.value,
             certificate=certificate,
         )
-        if parities is not None:
-            return cls(request, parities)
-        if steps.at_once is not None:
-            return cls(request, replace(steps, at_once=_saved(request, steps.at_once)))
-        return cls(request, _saved(request, steps))
+        if parities is None:
+            steps = _saved(request, steps)
+            if steps.at_once is not None:
+                steps = replace(steps, at_once=_saved(request, steps.at_once))
+        taken = steps if parities is None else parities
+        if taken.certifying > 0 and taken.law.drowns(taken.certifying / 2):
+            return "the certificate would add noise of more than 2^40: give it a larger share, or 0"
+        return cls(request, taken)
 
     @classmethod
     def remedy(cls, request: Request) -> str:
@@ -301,7 +309,9 @@ def _saved(request: Request, steps: RoundsPlan) -> RoundsPlan:
     workload, beta = request.workload, request.beta
     if not steps.certifying or not _measures_all(workload, steps):
         return steps
-    least = beyond(workload, steps.law, steps.certifying / 2, beta) / workload.denominator
+    least = inf
+    if not steps.law.drowns(steps.certifying / 2):
+        least = beyond(workload, steps.law, steps.certifying / 2, beta) / workload.denominator
     if steps.cells:
         saved = replace(steps, cells=steps.cells + steps.certifying, certifying=Fraction(0))
         most = max(margins(workload, saved.law.spread(saved.cells), beta))

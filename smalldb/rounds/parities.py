@@ -116,14 +116,16 @@ def plan_parities(
     domain = workload.domain
     if not domain.binary or len(domain.attributes) <= MAX_TABLE_ATTRIBUTES:
         return None
-    plans = []
+    plans, series = list[Parities](), None
     for certifying in sorted({Fraction(0), epsilon * certificate}):
+        left = epsilon - certifying
         try:
             found = alternatives(
-                workload, n=n, epsilon=epsilon - certifying, neighbours=neighbours, delta=delta
+                workload, n=n, epsilon=left, neighbours=neighbours, delta=delta, series=series
             )
         except ValueError:
             return None
+        series = found[0].spectrum
         made = [Parities(answers, certifying) for answers in found]
         plans += [plan for plan in made if not certificate or plan.measures_all != bool(certifying)]
     return min(plans, key=lambda plan: plan.expected)

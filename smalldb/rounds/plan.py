@@ -29,6 +29,7 @@ MAX_ENTRIES = 10**9  # of the synthetic table, rows x columns
 _ROWS = 10**6  # that are made whatever the public guess was
 READING = 1 << 26  # cells / rate that are read at once: each cell takes some 1 / rate steps
 _FINE = 1 << 10  # to which shares are rounded
+DROWNED = "rounds would add noise of more than 2^40 to every count: epsilon is too small"
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,18 +169,25 @@ def plan_rounds(
         The public n under replace-one, else a public guess of it.
     certificate
         The share of the budget for the certificate, 0 for none.
+
+    Raises
+    ------
+    ValueError
+        Noise would be above 2^40 in the mean on every count, if there were no delta.
     """
     if not 0 <= certificate < 1:
         raise ValueError("certificate must be a share of at least 0 and below 1")
     if rows < 1:
         raise ValueError("rows must be at least 1")
     pure = Law(concentrated=False, replaced=replaced)
+    left = epsilon * (1 - certificate)
+    if pure.drowns(left):
+        raise ValueError(DROWNED)
     plans = [_in_rounds(universe, pure, epsilon, None, epsilon, rows, memory, certificate)]
     if delta is not None:
         law, rho = Law(concentrated=True, replaced=replaced), rho_of(epsilon, delta)
         plans.append(_in_rounds(universe, law, epsilon, delta, rho, rows, memory, certificate))
     plan = min(plans, key=lambda one: one.expected)
-    left = epsilon * (1 - certificate)
     if universe.cells <= MOST_CELLS and universe.cells <= READING * pure.spread(left):
         # one noise for all cells is geometric, with a delta, too: its tail is lighter
         error = all_cells(universe, pure, left, rows)

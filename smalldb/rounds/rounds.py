@@ -29,7 +29,6 @@ from smalldb.rounds.pairs import (
     read_columns,
     read_pairs,
     tables_at_once,
-    tables_of_pairs,
     variances,
 )
 from smalldb.rounds.plan import MANY_COLUMNS, RoundsPlan
@@ -144,9 +143,15 @@ def release_rounds(
         found = _in_cells(plan, rows, journal, progress)
     else:
         answer = None
+        # of all columns and pairs; not where all was released before
+        tables = cache(lambda: counted(rows, partial(counts_of, plan.universe), executor))
         if plan.at_once is not None:
-            answer, plan = _settled(plan, plan.at_once, rows, journal, executor)
-        found = (_in_pairs if plan.pairs else _in_rounds)(plan, rows, journal, answer, progress, executor)
+            answer, plan = _settled(plan, plan.at_once, tables, journal)
+        if plan.pairs:
+            found = _in_pairs(plan, tables, journal, answer, progress)
+        else:
+            del tables
+            found = _in_rounds(plan, rows, journal, answer, progress, executor)
     wanted = min(found.total, plan.most_rows) if count is None else count
     made = found.rows(wanted, journal.step(lambda coins: coins.bits(64)))
     places = made[:, uniform_permutation(wanted, journal.source)].T
@@ -200,17 +205,16 @@ def _in_cells(plan: RoundsPlan, rows: PrivateRows, journal: Journal, progress: P
 def _settled(
     plan: RoundsPlan,
     at_once: RoundsPlan,
-    rows: PrivateRows,
+    count: Callable[[], list[Integers]],
     journal: Journal,
-    executor: Executor | None,
 ) -> tuple[int, RoundsPlan]:
     """Ask whether most pairs of columns depend; return the answer, and the plan that follows from it."""
     universe, law = plan.universe, at_once.law  # pure, with a delta, too
     _, noise = variances(universe, at_once.pairs, law.replaced)
 
     def draw(coins: BitSource) -> int:
-        counts = counted(rows, partial(tables_of_pairs, universe), executor)
-        return ask(universe, counts, noise, law, plan.asking, coins)
+        pairs = count()[len(universe.sizes) :]
+        return ask(universe, pairs, noise, law, plan.asking, coins)
 
     answer = journal.step(draw)
     return answer, at_once if mostly(answer, universe, noise) else plan
@@ -219,18 +223,16 @@ def _settled(
 # Proof: docs/proofs/rounds.md, lemma 12.
 def _in_pairs(
     plan: RoundsPlan,
-    rows: PrivateRows,
+    count: Callable[[], list[Integers]],
     journal: Journal,
     answer: int | None,
     progress: Progress | None,
-    executor: Executor | None,
 ) -> Found:
     """Measure all tables of one and two columns at once; the most dependent ones make the model."""
     universe, replaced = plan.universe, plan.law.replaced
 
     def draw(coins: BitSource) -> Integers:
-        counts = counted(rows, partial(counts_of, universe), executor)
-        return measure_at_once(universe, counts, replaced, plan.pairs, coins)
+        return measure_at_once(universe, count(), replaced, plan.pairs, coins)
 
     values = journal.step(draw, lambda released: released.tolist(), partial(np.array, dtype=np.int64))
     at_once = tables_at_once(universe, values)

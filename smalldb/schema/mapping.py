@@ -10,7 +10,7 @@ import pandas as pd
 
 from queries import DataError, Domain, Marginals, QueryClass, Rows, Union, spec
 from queries.arrays import Integers
-from queries.expressions import parse, suggestion
+from queries.expressions import parse, suggestion, too_many
 from queries.frames import as_frame
 from queries.packing import Places, places_dtype
 from smalldb.exact.bits import BitSource, bit_source
@@ -207,7 +207,7 @@ class Schema:
         return distinct(places, sizes) if times is None else (places, times)
 
 
-def unreadable(queries: str | None, rules: Iterable[str], columns: int = 0) -> list[str]:
+def unreadable(queries: str | None, rules: Sequence[str], columns: int = 0) -> list[str]:
     """Tell what cannot be read of the queries and the rules of a schema, and which tables are too wide.
 
     Parameters
@@ -221,7 +221,8 @@ def unreadable(queries: str | None, rules: Iterable[str], columns: int = 0) -> l
             wrong += _too_wide(spec.parse(queries), columns)
         except (ValueError, TypeError) as error:
             wrong.append(str(error))
-    for rule in rules:
+    wrong += (many := too_many(rules))
+    for rule in () if many else rules:
         try:
             parse(rule)
         except (ValueError, TypeError) as error:
