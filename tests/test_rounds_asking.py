@@ -6,6 +6,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
+from smalldb.accounting.concentrated import rho_of
 from smalldb.exact.bits import SeededBits
 from smalldb.rounds import Universe, checked, plan_rounds, release_rounds
 from smalldb.rounds.asking import MOST, MOVED, answerable, ask, distance, mostly, tops
@@ -134,7 +135,27 @@ def test_the_answer_decides_between_pairs_at_once_and_rounds(replaced):
     assert at_once.columns == () and {part.cost for part in told.history.columns} == {0}
 
 
-def test_nothing_is_asked_where_the_answer_would_be_noise_or_a_delta_serves():
-    assert plan_rounds(universe(), Fraction(1, 50), None, True, N).at_once is None
-    with_delta = plan_rounds(universe(), EPSILON, Fraction(1, 10**9), True, N)
-    assert with_delta.delta is None or (with_delta.at_once is None and not with_delta.asking)
+@pytest.mark.parametrize("replaced", [True, False])
+def test_with_a_delta_the_question_is_pure_and_rounds_have_what_it_leaves(replaced):
+    delta = Fraction(1, 10**9)
+    plan = plan_rounds(universe(), EPSILON, delta, replaced, N)
+    at_once = plan.at_once
+    assert plan.delta == delta and plan.law.concentrated and at_once.delta is None
+    assert plan.asking == at_once.asking > 0
+    assert plan.cost <= plan.budget == rho_of(EPSILON - plan.asking, delta) < rho_of(EPSILON, delta)
+    assert at_once.cost == EPSILON
+    told = release_rounds(plan, rows_of(tied(2.0)), SeededBits(0))
+    assert told.plan is at_once and told.spent == at_once.asking + at_once.pairs
+    silent = release_rounds(plan, rows_of(tied(0.0)), SeededBits(0))
+    assert silent.plan is plan and silent.spent <= plan.cost - plan.certifying
+    # the number gets the geometric noise of an epsilon, not that of a rho
+    same = plan_rounds(universe(), EPSILON, None, replaced, N)
+    assert (
+        silent.history.dependence
+        == release_rounds(same, rows_of(tied(0.0)), SeededBits(0)).history.dependence
+    )
+
+
+def test_nothing_is_asked_where_the_answer_would_be_noise():
+    for delta in (None, Fraction(1, 10**9)):
+        assert plan_rounds(universe(), Fraction(1, 50), delta, True, N).at_once is None

@@ -177,6 +177,18 @@ def test_the_bound_at_once_holds_as_often_as_it_says(public):
     assert loudest(workload, rate, beta) == max(of_queries.max(), of_rows)
 
 
+def test_margins_at_once_share_the_failure():
+    workload, rate, beta = Marginals(2).workload(ODD), Fraction(1, 4), Fraction(1, 5)
+    of_queries, of_rows = margins_at_once(workload, rate, beta)
+    each = beta / (workload.size + 1)
+    wanted = []
+    for block in workload.cells:
+        places = tuple(sorted(ODD.sizes[c] for c in block.columns))
+        wanted += [quantile(ODD.sizes, rate, places, each)] * block.size
+    assert of_queries.tolist() == wanted
+    assert of_rows == quantile(ODD.sizes, rate, (), each) + 1.5  # three places, each rounded
+
+
 def real_table(places, scope):
     shape = [ODD.sizes[c] for c in scope]
     return np.bincount(np.ravel_multi_index(places[:, scope].T, shape), minlength=np.prod(shape)).reshape(
