@@ -67,7 +67,10 @@ def check_counts(workload, answers, tree):
         any(set(query.attributes) <= set(clique) for clique in tree.cliques) for query in workload.queries
     ]
     found = gaps(workload, answers, n, rows)[held].max(axis=0, initial=0)
-    for threshold in (0, 2, 3, 6, 9, 12, 21):
+    thresholds = [0, 2, 3, 6, 9, 12, 21]
+    together = relaxer.count_all(tree, thresholds, 1 << 40)
+    for place, threshold in enumerate(thresholds):
+        assert together.relaxation(place).size == (found <= threshold).sum()
         assert relaxer.count(tree, threshold, 1 << 40).size == (found <= threshold).sum()
 
 
@@ -89,10 +92,37 @@ def test_with_all_pairs_in_the_tree_the_count_is_the_census(text):
 def test_a_count_stops_at_its_budget():
     workload, answers, _ = instance(4, 7, "conjunctions:2", 3)
     relaxer = Relaxer(Target.build(workload, answers, 7, 3))
-    cost = relaxer.count(TREES[2], 9, 1 << 40).cost
+    cost = relaxer.count_all(TREES[2], [9], 1 << 40).cost
     assert relaxer.count(TREES[2], 9, cost).size == relaxer.count(TREES[2], 9, 1 << 40).size
     assert relaxer.count(TREES[2], 9, cost - 1) is None
     assert relaxer.count(TREES[2], 9, 3) is None
+    cost = relaxer.count_all(TREES[2], [0, 7, 9], 1 << 40).cost
+    assert relaxer.count_all(TREES[2], [0, 7, 9], cost) is not None
+    assert relaxer.count_all(TREES[2], [0, 7, 9], cost - 1) is None
+
+
+@pytest.mark.parametrize("tree", TREES[1:], ids=lambda tree: str(tree.parents))
+def test_counted_together_or_alone_states_have_the_same_values(tree):
+    """Together, a state may be left that nothing leads to; none is left out that has a value."""
+    workload, answers, _ = instance(4, 7, "conjunctions:2", 3)
+    relaxer = Relaxer(Target.build(workload, answers, 7, 5))
+    thresholds = [5, 6, 8, 12, 13, 20]
+    together = relaxer.count_all(tree, thresholds, 1 << 40)
+    for place, threshold in enumerate(thresholds):
+        alone, found = relaxer.count(tree, threshold, 1 << 40), together.relaxation(place)
+        assert found.log_size == alone.log_size > 0
+        for field in ("lows", "highs"):
+            assert getattr(found.nodes, field).tolist() == getattr(alone.nodes, field).tolist()
+        for node in range(4):
+            few, many = (valued(relaxation.states, node) for relaxation in (alone, found))
+            assert few.items() <= many.items()
+
+
+def valued(states, node):
+    """The states of a node that have a value."""
+    held = slice(states.start[node], states.start[node + 1])
+    keys, values = states.keys[held].tolist(), states.values[held].tolist()
+    return {tuple(key): value for key, value in zip(keys, values, strict=True) if value}
 
 
 def ways_of(relaxation, clique, target, h):
@@ -274,7 +304,8 @@ def forced(case):
         for threshold in (*thresholds[middle:], *thresholds[:middle][::-1])
     )
     tree = next(tree for tree in trees if max(map(len, tree.parents)) == width)
-    recounted = [builder._relaxer.count(tree, threshold, 1 << 40) for threshold in thresholds]
+    counted = builder._relaxer.count_all(tree, thresholds, 1 << 40)
+    recounted = [counted.relaxation(place) for place in range(len(thresholds))]
     builder._layers[:] = recounted[sum(not layer.size for layer in recounted) :]
     builder._lowest = max([builder._lowest, *(layer.threshold + 1 for layer in recounted if not layer.size)])
     made._mixture, made._finished = builder.mixture(), True

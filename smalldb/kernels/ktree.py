@@ -42,6 +42,7 @@ OUT_OF_WORDS, PAUSED, SURVIVED, IMPOSSIBLE = range(4)
 EMPTY = -1
 
 STATE_COST = 8  # of a state in ways, so that a budget bounds the memory too
+MANY_LEVELS = 16  # thresholds that are counted in the time of a way
 COLUMN_COST = 1  # of a column of a trial, so that a unit of work takes as long as one of counting
 
 BINOMIALS = np.zeros((MOST_ROWS + 1, MOST_ROWS + 1), dtype=np.int64)
@@ -113,7 +114,7 @@ class Nodes(NamedTuple):
 
 
 class States(NamedTuple):
-    """The reachable states of each node, found again by open addressing.
+    """The states of each node that are reached, or that have a value, found again by open addressing.
 
     Attributes
     ----------
@@ -135,6 +136,24 @@ class States(NamedTuple):
     values: Floats
     slot_start: Integers
     slots: Integers
+
+
+class Levels(NamedTuple):
+    """Thresholds of relaxations that are counted together.
+
+    Attributes
+    ----------
+    thresholds
+        Ascending.
+    n
+        Rows of the data.
+    centres
+        Shape (boxes,): m b of each box's query.
+    """
+
+    thresholds: Integers
+    n: int
+    centres: Integers
 
 
 class Queries(NamedTuple):
@@ -437,17 +456,22 @@ def reach(nodes: Nodes, i: int, which: int, states: Words, budget: int) -> tuple
 
 
 @njit(nogil=True, cache=True)
+def slots_for(keys: Words, length: int) -> Integers:
+    """Return the slots of these states: so many, a power of two above the number of states."""
+    slots = np.full(length, EMPTY, np.int64)
+    for state in range(len(keys)):
+        slot, _ = find(slots, 0, np.uint64(length - 1), keys, 0, keys[state, 0], keys[state, 1])
+        slots[slot] = state
+    return slots
+
+
+@njit(nogil=True, cache=True)
 def widened(keys: Words) -> tuple[Words, Integers]:
     """Return room for twice as many states, those given kept, and their slots."""
     size = len(keys)
     wider = np.empty((2 * size, 2), np.uint64)
     wider[:size] = keys
-    slots = np.full(4 * size, EMPTY, np.int64)
-    mask = np.uint64(len(slots) - 1)
-    for state in range(size):
-        slot, _ = find(slots, 0, mask, wider, 0, wider[state, 0], wider[state, 1])
-        slots[slot] = state
-    return wider, slots
+    return wider, slots_for(keys, 4 * size)
 
 
 # Proof: docs/proofs/rejection.md, lemma 3.
@@ -474,30 +498,106 @@ def weights_of(nodes: Nodes, i: int, scan: Scan, states: States, found: Floats) 
         for a in range(size):
             if found[a] > 0.0:
                 _, state = find(states.slots, start, mask, states.keys, base, first, second)
-                found[a] *= states.values[base + state]
+                found[a] *= states.values[base + state] if state != EMPTY else 0.0
             first += step_first
             second += step_second
     return int(size)
 
 
+# Proof: docs/proofs/rejection.md, lemmas 2 and 3.
 @njit(nogil=True, cache=True)
-def weigh(nodes: Nodes, i: int, states: States, budget: int) -> int:
-    """Write the values of all states of node i, those of its children given; return the ways visited."""
+def weigh(
+    nodes: Nodes, i: int, states: States, levels: Levels, values: Floats, first: Integers, budget: int
+) -> int:
+    """Write the values of all states of node i at each threshold, those of its children given.
+
+    Parameters
+    ----------
+    nodes
+        With the boxes of the last threshold.
+    states
+        Its own values are not read.
+    values, first
+        Shape (states, thresholds) and (states,), written: each value (0 before), and the first threshold at
+        which there is one.
+
+    Returns
+    -------
+    int
+        The cost: ways visited, those with children once more for every `MANY_LEVELS` thresholds.
+    """
     scan = scan_for(nodes)
-    found = np.empty(MOST_ROWS + 1, np.float64)
+    last = len(levels.thresholds)
+    first_row, last_row = nodes.row_start[i], nodes.row_start[i + 1]
+    first_child, last_child = nodes.child_start[i], nodes.child_start[i + 1]
+    gaps, part = np.empty(MOST_ROWS + 1, np.int64), np.empty(last, np.float64)
+    first_box, last_box = nodes.box_start[first_row], nodes.box_start[last_row]
+    constants = np.empty(last_box - first_box, np.int64)
+    below = np.empty(last_child - first_child, np.int64)
+    each = 1 + (last_child - first_child) * last // MANY_LEVELS
     cost = 0
     for s in range(states.start[i], states.start[i + 1]):
         unpack(states.keys[s, 0], states.keys[s, 1], scan.h)
-        total, terms = 0.0, 0
+        constants[:] = 0
+        for box in range(first_box, last_box):
+            for x in range(nodes.cells[i]):
+                constants[box - first_box] += nodes.constants[box, x] * scan.h[x]
+        terms = 0
         going = begin(nodes, i, scan) and advance(nodes, i, scan, True)
         while going:
-            size = weights_of(nodes, i, scan, states, found)
+            low, size = scan.u[0], scan.top[0] - scan.u[0] + 1
             for a in range(size):
-                total += found[a]
+                gaps[a] = 0
+            for row in range(first_row, last_row if last > 1 else first_row):
+                for box in range(nodes.box_start[row], nodes.box_start[row + 1]):
+                    form = scan.sums[1, row - first_row] + nodes.forms[row, 0] * low
+                    found = constants[box - first_box] + nodes.scales[box] * form
+                    gap = levels.centres[box] - levels.n * found
+                    step = levels.n * nodes.scales[box] * nodes.forms[row, 0]
+                    for a in range(size):
+                        gaps[a] = max(gaps[a], abs(gap - step * a))
+            for a in range(size):
+                level = np.searchsorted(levels.thresholds, gaps[a])
+                for c in range(last_child - first_child):
+                    k = first_child + c
+                    child = nodes.children[k]
+                    start = states.slot_start[child]
+                    _, state = find(
+                        states.slots,
+                        start,
+                        np.uint64(states.slot_start[child + 1] - start - 1),
+                        states.keys,
+                        states.start[child],
+                        scan.keys[c, 1, 0] + np.uint64(low + a) * nodes.steps[k, 0, 0],
+                        scan.keys[c, 1, 1] + np.uint64(low + a) * nodes.steps[k, 0, 1],
+                    )
+                    below[c] = states.start[child] + state
+                    level = max(level, first[below[c]])
+                weight = scan.weights[1] * WEIGHTS[scan.h[0], low + a]
+                if len(below) == 0:
+                    values[s, level] += weight
+                    continue
+                if level == last:
+                    continue
+                for t in range(level, last):
+                    part[t] = weight
+                for c in range(len(below)):
+                    for t in range(level, last):
+                        part[t] *= values[below[c], t]
+                for t in range(level, last):
+                    values[s, t] += part[t]
             terms += size
             going = terms <= MOST_TERMS and advance(nodes, i, scan, False)
-        states.values[s] = total * nodes.shrink
-        cost += terms + 4
+        if len(below) == 0:
+            for t in range(1, last):
+                values[s, t] += values[s, t - 1]
+        first[s] = last
+        for t in range(last - 1, -1, -1):
+            if values[s, t] > 0.0:
+                first[s] = t
+        for t in range(last):
+            values[s, t] *= nodes.shrink
+        cost += terms * each + 4
         if terms > MOST_TERMS:
             cost = budget + 1
         if cost > budget:

@@ -13,7 +13,7 @@ import numpy as np
 
 from smalldb.kernels import ktree
 from smalldb.rejection.layers import Envelope, Mixture
-from smalldb.rejection.relaxation import Relaxation, Relaxer
+from smalldb.rejection.relaxation import Counts, Relaxation, Relaxer
 from smalldb.rejection.search import greedy, improve, pair_gains
 from smalldb.rejection.target import Target
 from smalldb.rejection.tree import Tree, scattered
@@ -25,9 +25,10 @@ WORTH = log(1e-3)  # of the mass, that a layer must have to be refined
 ROUGH = log(0.2)  # of the largest layer's, while the tree is being chosen
 OVERSHOOT = 1.08  # the threshold that a tree is chosen for, over the mode of the mass at the width below
 GAIN = 0.2  # nats by which another tree must cut the layer that it was chosen for
+PATIENCE = 4  # the work, over all ways visited, before a count is tried again that a budget did not allow
 SEARCH = 12  # the part of a budget that goes to the choice of a tree: one in so many
 MOST_STATES = 8_000_000  # of all layers: 350 MB
-LAYER = 8 * MOST_STATES  # ways that the count of one layer may visit
+LAYER = 8 * MOST_STATES  # ways that one count may visit
 ROOM = 1 << 23  # entries of the tables of ways: 200 MB
 UNLIMITED = 1 << 62
 
@@ -41,10 +42,12 @@ class Builder:
     ----------
     spent
         Ways visited so far.
+    again
+        The work of trials from which on it pays to refine further.
     """
 
     def __init__(self, target: Target, rate: Fraction) -> None:
-        self.spent = 0
+        self.spent = self.again = 0
         self._target, self._rate = target, rate
         self._relaxer = Relaxer(target)
         self._lowest = target.least_score()
@@ -58,7 +61,7 @@ class Builder:
     def done(self) -> bool:
         """Nothing is left to refine."""
         widest = min(WIDEST, self._target.attributes - 1)
-        return self._width == widest and self._settled and self._next() is None
+        return self._width == widest and self._settled and not self._next()
 
     def mixture(self) -> Mixture:
         """Return the present layers, ready for trials."""
@@ -71,25 +74,37 @@ class Builder:
         end = self.spent + budget
         while self.spent < end and not self.done:
             tick()
-            place = self._next()
-            if place is None:
+            places = self._next()
+            if not places:
                 self._choose((end - self.spent) // SEARCH)
                 continue
-            old = self._layers[place]
+            thresholds = [self._layers[place].threshold for place in places]
             allowed = min(end - self.spent, LAYER)
-            found = self._relaxer.count(self._tree, old.threshold, allowed)
+            found = self._relaxer.count_all(self._tree, thresholds, allowed)
             self.spent += allowed if found is None else found.cost
-            if found is None and allowed < LAYER:
-                return
-            self._refined.add(old.threshold)
-            if found is None or self._states() - len(old.states.keys) + len(found.states.keys) > MOST_STATES:
+            if found is None:
+                if allowed < LAYER:
+                    self.again = PATIENCE * self.spent
+                    return
+                self._refined.update(thresholds[len(thresholds) // 2 :])  # too costly: the lower ones may do
                 continue
-            if found.log_size == -inf:
-                self._lowest = old.threshold + 1
-                del self._layers[: place + 1]
-            elif found.log_size < old.log_size:
-                self._layers[place] = found
+            self._refined.update(thresholds)
+            self._replace(places, found)
             self._cover()
+        self.again = self.spent
+
+    def _replace(self, places: list[int], found: Counts) -> None:
+        """Put what was counted in the place of layers that are larger; drop layers that are empty."""
+        for place, size in enumerate(found.log_sizes):
+            old = self._layers[places[place]]
+            if size < old.log_size:
+                new = found.relaxation(place)
+                if self._states() - len(old.states.keys) + len(new.states.keys) <= MOST_STATES:
+                    self._layers[places[place]] = new
+        empty = [i for i, layer in enumerate(self._layers) if layer.log_size == -inf]
+        if empty:
+            self._lowest = self._layers[empty[-1]].threshold + 1
+            del self._layers[: empty[-1] + 1]
 
     def _cover(self) -> None:
         """Add layers until the last one, everything, hardly matters or has no scores of its own."""
@@ -105,13 +120,16 @@ class Builder:
             else:
                 self._lowest = threshold + 1
 
-    def _next(self) -> int | None:
-        """Return the layer of most mass that was not yet counted with the present tree."""
+    def _next(self) -> list[int]:
+        """Return the layers of most mass, ascending, of those not yet counted with the present tree.
+
+        What a count costs grows with its last threshold, so layers of little mass come later, if they pay.
+        """
         masses = self._masses()
-        least = np.logaddexp.reduce(masses) + WORTH if self._settled else max(masses) + ROUGH
         open_ = [i for i, layer in enumerate(self._layers) if layer.threshold not in self._refined]
-        place = max(open_, key=masses.__getitem__, default=None)
-        return None if place is None or masses[place] < least else place
+        most = max((masses[i] for i in open_), default=-inf)
+        least = np.logaddexp.reduce(masses) + WORTH if self._settled else max(masses) + ROUGH
+        return [i for i in open_ if masses[i] >= most + ROUGH] if most >= least else []
 
     def _choose(self, budget: int) -> None:
         """Choose another tree for the scores at which the candidates seem to be: as wide, or else wider.
@@ -127,9 +145,9 @@ class Builder:
             self._settled = self._width == 1  # a tree of single edges is hardly worth the search
             return
         tree = self._searched(mode.threshold, budget)
-        found = self._relaxer.count(tree, mode.threshold, LAYER)
+        found = self._relaxer.count_all(tree, [mode.threshold], LAYER)
         self.spent += LAYER if found is None else found.cost
-        hardly = found is None or found.log_size > mode.log_size - GAIN
+        hardly = found is None or found.log_sizes[0] > mode.log_size - GAIN
         self._settled = hardly or tree == self._tree
         if not self._settled:
             self._take(tree)

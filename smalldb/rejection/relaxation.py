@@ -6,7 +6,8 @@ i, and u how many rows of each cell have a one,
 
     G_i(h) = sum over u of prod_x C(h_x, u_x) prod over children c of G_c(histogram of (h, u) on P(c)),
 
-so |R_t| is the product of the G of the roots.
+so |R_t| is the product of the G of the roots. The R_t of one tree grow with t, so one pass over the
+ways counts them for many thresholds: a way adds its product from the first threshold on that holds it.
 """
 
 from collections.abc import Sequence
@@ -18,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from queries.arrays import Integers, Words
+from queries.arrays import Floats, Integers, Words
 from smalldb.kernels import ktree
 from smalldb.rejection.target import Target
 from smalldb.rejection.tree import Tree
@@ -48,8 +49,6 @@ class Relaxation:
         For the kernels.
     log_size
         The natural logarithm of |R_t|, nearly; -inf where it is empty.
-    cost
-        Ways visited while it was counted.
     """
 
     tree: Tree
@@ -57,7 +56,6 @@ class Relaxation:
     nodes: ktree.Nodes
     states: ktree.States
     log_size: float
-    cost: int
 
     # Proof: docs/proofs/rejection.md, lemma 4.
     @property
@@ -69,6 +67,55 @@ class Relaxation:
         return product / Fraction(self.nodes.shrink) ** len(self.tree.order)
 
 
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Counts:
+    """R_t for one tree and ascending thresholds, counted in one pass.
+
+    Attributes
+    ----------
+    target, tree, thresholds
+        What they are the relaxations for.
+    queries
+        Shape (boxes,): the query of each.
+    nodes, states
+        With the boxes of the last threshold, and all states that are reached within them; without values.
+    values
+        Shape (states, thresholds).
+    log_sizes
+        Shape (thresholds,): the natural logarithm of each |R_t|, nearly; -inf where it is empty, inf where it
+        is beyond the doubles.
+    cost
+        Ways visited.
+    """
+
+    target: Target
+    tree: Tree
+    thresholds: tuple[int, ...]
+    queries: Integers
+    nodes: ktree.Nodes
+    states: ktree.States
+    values: Floats
+    log_sizes: Floats
+    cost: int
+
+    # Proof: docs/proofs/rejection.md, lemma 3.
+    def relaxation(self, place: int) -> Relaxation:
+        """Return one of the relaxations: with its own boxes, and the states that have a value in it."""
+        held, start = self.values[:, place] > 0, self.states.start
+        held[start[list(self.tree.roots)]] = True
+        nodes = range(len(self.tree.order))
+        keys = [self.states.keys[start[i] : start[i + 1]][held[start[i] : start[i + 1]]] for i in nodes]
+        slots = [ktree.slots_for(found, max(64, 2 << len(found).bit_length())) for found in keys]
+        values = self.values[held, place]
+        states = ktree.States(
+            _starts(keys), np.concatenate(keys), values, _starts(slots), np.concatenate(slots)
+        )
+        threshold = self.thresholds[place]
+        lows, highs = self.target.bounds(threshold)
+        boxes = self.nodes._replace(lows=lows[self.queries], highs=highs[self.queries])
+        return Relaxation(self.tree, threshold, boxes, states, float(self.log_sizes[place]))
+
+
 class Relaxer:
     """Counts relaxations of one target; what the nodes of different trees share is compiled once."""
 
@@ -76,39 +123,58 @@ class Relaxer:
         self.target = target
         self._blocks: dict[tuple[int, ...], _Block] = {}
 
-    # Proof: docs/proofs/rejection.md, lemmas 2 and 3.
     def count(self, tree: Tree, threshold: int, budget: int) -> Relaxation | None:
-        """Count R_t; None: it would take more than `budget` ways, or numbers beyond the doubles."""
-        bounds = self.target.bounds(threshold)
+        """Count R_t alone; None: as `count_all`, or R_t is too large for doubles."""
+        counted = self.count_all(tree, [threshold], budget)
+        return None if counted is None or counted.log_sizes[0] == inf else counted.relaxation(0)
+
+    # Proof: docs/proofs/rejection.md, lemmas 2 and 3.
+    def count_all(self, tree: Tree, thresholds: Sequence[int], budget: int) -> Counts | None:
+        """Count R_t for ascending thresholds in one pass; None: it takes more than `budget` ways.
+
+        The states and ways are those of the last threshold. A way counts from the first threshold on that
+        none of its gaps exceeds.
+        """
         blocks = [self._block(clique) for clique in tree.cliques]
-        nodes = self._nodes(tree, blocks, bounds)
+        nodes = self._nodes(tree, blocks, self.target.bounds(thresholds[-1]))
+        queries = np.concatenate([block.queries for block in blocks])
+        levels = ktree.Levels(
+            np.array([self.target.widened(threshold) for threshold in thresholds], dtype=np.int64),
+            self.target.n,
+            self.target.rows * self.target.answers[queries],
+        )
         rows = np.array([[self.target.rows, 0]], dtype=np.uint64)
         keys: list[Words] = [rows] * len(tree.order)
         slots: list[Integers] = [np.zeros(1, dtype=np.int64)] * len(tree.order)
         spent = 0
         for node, children in enumerate(tree.children):
+            alike: dict[tuple[int, ...], int] = {}  # children with the same parents have the same states
             for which, child in enumerate(children):
+                like = alike.setdefault(tree.parents[child], child)
+                if like != child:
+                    keys[child], slots[child] = keys[like], slots[like]
+                    continue
                 keys[child], slots[child], cost = ktree.reach(nodes, node, which, keys[node], budget - spent)
                 spent += cost
                 if spent > budget:
                     return None
         states = ktree.States(
-            _starts(keys),
-            np.concatenate(keys),
-            np.zeros(sum(map(len, keys))),
-            _starts(slots),
-            np.concatenate(slots),
+            _starts(keys), np.concatenate(keys), np.zeros(0), _starts(slots), np.concatenate(slots)
         )
+        spent += len(states.keys) * (len(thresholds) - 1)  # the budget bounds the memory, too
+        if spent > budget:
+            return None
+        values = np.zeros((len(states.keys), len(thresholds)))
+        first = np.zeros(len(states.keys), dtype=np.int64)
         for node in reversed(range(len(tree.order))):
-            spent += ktree.weigh(nodes, node, states, budget - spent)
+            spent += ktree.weigh(nodes, node, states, levels, values, first, budget - spent)
             if spent > budget:
                 return None
         with np.errstate(divide="ignore"):
-            logs = np.log(states.values[states.start[list(tree.roots)]])
-        log_size = float(logs.sum()) - log(nodes.shrink) * len(tree.order)
-        if not log_size < inf:  # beyond the doubles
-            return None
-        return Relaxation(tree, threshold, nodes, states, log_size, spent)
+            logs = np.log(values[states.start[list(tree.roots)]]).sum(axis=0)
+        sizes = logs - log(nodes.shrink) * len(tree.order)
+        sizes[~(sizes < inf)] = inf  # beyond the doubles
+        return Counts(self.target, tree, tuple(thresholds), queries, nodes, states, values, sizes, spent)
 
     def _block(self, clique: tuple[int, ...]) -> _Block:
         """Compile the queries whose last attribute is the node's and whose others are among its parents."""

@@ -83,7 +83,7 @@ class Sampler:
                 if bernoulli_exp(self._rate * (score - mixture.envelope.lowest), source, factor):
                     return target.bits(columns), score
             # never in the midst of a trial: whether it is made again must not depend on its own words
-            if status != ktree.OUT_OF_WORDS and self.work > self._builder.spent and not self._finished:
+            if status != ktree.OUT_OF_WORDS and self.work > self._builder.again and not self._finished:
                 self._refine(self.work)
 
     def _refine(self, budget: int) -> None:

@@ -68,11 +68,11 @@ def improve(relaxer: Relaxer, tree: Tree, width: int, threshold: int, budget: in
     while spent < budget and idle < 40 * len(tree.order):
         idle += 1
         if candidate is not None:
-            found = relaxer.count(candidate, threshold, budget - spent)
+            found = relaxer.count_all(candidate, [threshold], budget - spent)
             if found is None:
                 break
             spent += found.cost + _OVERHEAD * len(tree.order)
-            size = found.log_size
+            size = float(found.log_sizes[0])
             if size < best:
                 tree, best, idle = candidate, size, 0
         candidate = _moved(tree, width, steering)
@@ -111,6 +111,6 @@ def _moved(tree: Tree, width: int, steering: BitSource) -> Tree | None:
 
 
 def _log_size(relaxer: Relaxer, tree: Tree, threshold: int) -> float:
-    found = relaxer.count(tree, threshold, 1 << 62)
+    found = relaxer.count_all(tree, [threshold], 1 << 62)
     assert found is not None
-    return found.log_size
+    return float(found.log_sizes[0])

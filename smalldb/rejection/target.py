@@ -102,10 +102,14 @@ class Target:
     # Proof: docs/proofs/rejection.md, lemma 2.
     def bounds(self, threshold: int) -> tuple[Integers, Integers]:
         """Return the least and the largest answer of each query with a score of at most `threshold`."""
-        everything = self.n * self.rows * self.unit
-        threshold = everything if threshold >= self.largest_score else threshold
+        threshold = self.widened(threshold)
         centre = self.rows * self.answers
         return -((threshold - centre) // self.n), (centre + threshold) // self.n
+
+    def widened(self, threshold: int) -> int:
+        """Return the threshold, or one that no gap exceeds if it is the largest score."""
+        everything = self.n * self.rows * self.unit
+        return everything if threshold >= self.largest_score else threshold
 
     def least_score(self) -> int:
         """Return a lower bound on every score: no answer of a query comes closer than its rounding allows."""
