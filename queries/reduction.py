@@ -20,6 +20,7 @@ Key = Callable[[Query], Hashable | None]
 Drop = Callable[[Query], bool]
 MAX_RULE_STEPS = 100_000  # tables that are made to enforce rules on sets of columns: some seconds
 MAX_MARKED = 1 << 26  # cells of the universe x sets of columns that queries are compared on
+LEAST_MARKED = 1 << 11  # cells that a set takes as long as, whatever the universe
 
 
 def marks_for(domain: Domain, sets: Iterable[tuple[int, ...]]) -> "Marks | None":
@@ -27,9 +28,9 @@ def marks_for(domain: Domain, sets: Iterable[tuple[int, ...]]) -> "Marks | None"
 
     They are where rules are over few cells and few sets of columns look at these.
     """
-    if domain.valid is None or not domain.listable or len({*sets}) * domain.size > MAX_MARKED:
+    if domain.valid is None or not domain.listable:
         return None
-    return Marks.of(domain)
+    return Marks.of(domain) if len({*sets}) * max(domain.size, LEAST_MARKED) <= MAX_MARKED else None
 
 
 def check_rules(domain: Domain, sets: Iterable[tuple[int, ...]], text: str) -> None:

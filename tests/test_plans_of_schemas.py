@@ -155,6 +155,7 @@ HARD = [
     ("256 flags", "conjunctions:2:negations", SETTINGS[4]),
     ("60 flags, a wide rule", "marginals:3", SETTINGS[13]),
     ("40 flags, one at most", "marginals:=3", SETTINGS[9]),
+    ("40 flags, one at most", "marginals:4", SETTINGS[14]),
     ("60 flags, copies", "marginals:1", SETTINGS[0]),
     ("20 flags, a wide rule", "marginals:4", SETTINGS[19]),
     ("300 flags, 2^14 rules", "marginals:2", SETTINGS[0]),
