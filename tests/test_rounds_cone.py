@@ -446,7 +446,7 @@ def test_moments_are_those_of_draws(places):
         (3, 4): tables[2].reshape(count, -1),
         (2, 4): tables[1].reshape(count, -1),
     }[places]
-    stated = cone._even_moments(sizes, Fraction(1, 3), places, 4)
+    stated = {m: x * 9**m for m, x in cone._even_moments(sizes, places, range(4)).items()}  # at rate 1/3
     assert stated[0] == 1
     for m in (1, 2, 3):
         powers = (drawn ** (2 * m)).mean(axis=1)
@@ -456,9 +456,8 @@ def test_moments_are_those_of_draws(places):
         found = cone.quantile(sizes, Fraction(1, 300), places, failure)
         assert (abs(100 * drawn) > found + 0.5).mean() <= failure
         assert (abs(100 * drawn) > found / 1.5).mean() > failure / 2
-        # the least one, of some moment: a smaller one has none that proves it
-        moments = cone._even_moments(sizes, Fraction(1, 300), places, 20)[1:]
-        bounds = [x / (found - Fraction(1, 2)) ** (2 * m) for m, x in enumerate(moments, start=1)]
-        assert min(bounds) > failure
-        bounds = [x / (found + Fraction(1, 2)) ** (2 * m) for m, x in enumerate(moments, start=1)]
-        assert min(bounds) <= failure
+        # some moment proves it, and none proves a twentieth less
+        moments = cone._even_moments(sizes, places, range(1, 20))
+        reached = (found + Fraction(1, 2)) / 300
+        assert min(x / reached ** (2 * m) for m, x in moments.items()) <= failure
+        assert min(x / (reached * Fraction(19, 20)) ** (2 * m) for m, x in moments.items()) > failure

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
 from itertools import accumulate, islice
-from math import comb, isqrt
+from math import ceil, comb, isqrt, log, prod
 from operator import mul
 from typing import NamedTuple
 
@@ -109,66 +109,66 @@ def variances(sizes: Sequence[int], rate: Fraction, pairs: Pairs) -> tuple[list[
 
 
 # Proof: docs/proofs/pairs.md, lemma 8.
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=1024)
 def quantile(sizes: tuple[int, ...], rate: Fraction, places: tuple[int, ...], failure: Fraction) -> int:
     """
     Return an r that rounded noise exceeds with probability at most `failure`, in absolute value.
 
-    P(|V| >= r + 1/2) <= E V^2m / (r + 1/2)^2m, exactly, for the best of some m.
+    P(|V| >= r + 1/2) <= E V^2m / (r + 1/2)^2m, exactly, for the best of three m.
 
     Parameters
     ----------
     places
         The k of the column whose count it is; or of the two columns whose cell; or none: of the total.
     """
-    tried = max(8, 2 * (1 / failure).__ceil__().bit_length())
-    moments = _even_moments(sizes, rate, places, tried)
+    near = log(failure.denominator) - log(failure.numerator)  # of a normal number, about the best m
+    tried = sorted({max(1, ceil(near * part / 4)) for part in (2, 3, 4)})
+    moments = _even_moments(sizes, places, tried)  # at rate 1
 
     def least(m: int) -> int:
+        most = moments[m] / failure
         return bisect_left(
-            range(CLIP), True, key=lambda r: moments[m] <= failure * Fraction(2 * r + 1, 2) ** (2 * m)
+            range(CLIP), True, key=lambda r: most <= (rate * Fraction(2 * r + 1, 2)) ** (2 * m)
         )
 
-    return min(map(least, range(1, tried)))
+    return min(map(least, tried))
 
 
 # Proof: docs/proofs/pairs.md, lemma 8.
-def _even_moments(sizes: Sequence[int], rate: Fraction, places: Sequence[int], count: int) -> list[Fraction]:
-    """Return E V^0, E V^2, ..., `count` of them: V is the difference of two independent entries of A."""
-    totals = _rising(Fraction(dimensions(sizes)), 2 * count)
-    halves = [Fraction(squares(sizes, size), 2) for size in places]
-    shares = [
-        (_rising(h, 2 * count), _rising((size - 1) * h, 2 * count))
-        for h, size in zip(halves, places, strict=True)
-    ]
-    wholes = [_rising(size * h, 2 * count) for h, size in zip(halves, places, strict=True)]
-    odd, beside = _rising(Fraction(1, 2), count), _rising(Fraction(width(sizes), 2), count)
+def _even_moments(sizes: Sequence[int], places: Sequence[int], wanted: Sequence[int]) -> dict[int, Fraction]:
+    """Return E V^2m of each m, at rate 1: V is the difference of two independent entries of A."""
+    count = 2 * max(wanted) + 1
+    totals = _rising(2 * dimensions(sizes), count)
+    columns = [(squares(sizes, size), size) for size in places]
+    shares = [(_rising(h, count), _rising((size - 1) * h, count)) for h, size in columns]
+    wholes = [_rising(size * h, count) for h, size in columns]
+    odd, beside = _rising(1, count), _rising(width(sizes), count)
 
     def moment(j: int) -> Fraction:
-        """E (A / a)^j: the total's part z^2 z'^2 to some power, and y . y' to an even one."""
-        found = Fraction(0)
-        for i in range(j // 2 + 1 if len(places) == 2 else 1):
-            part = comb(j, 2 * i) * odd[i] / beside[i]
+        """E A^j: of the part z^2 z'^2 some power, and of y . y' an even one."""
+        last = j // 2 if len(places) == 2 else 0
+        found = 0
+        for i in range(last + 1):
+            part = comb(j, 2 * i) * odd[i] * (beside[last] // beside[i])
             for own, others in shares:
                 part *= own[j - i] * others[i]
             found += part
-        for whole in wholes:
-            found /= whole[j]
-        return found * totals[j] / rate**j
+        # a factor 2 for each of j of the total; those of shares and of cos cancel
+        return Fraction(found * totals[j], prod(whole[j] for whole in wholes) * beside[last] << j)
 
-    of_one = [moment(j) for j in range(2 * count - 1)]
-    return [
-        sum(
+    of_one = [moment(j) for j in range(count)]
+    return {
+        m: sum(
             ((-1) ** i * comb(2 * m, i) * of_one[i] * of_one[2 * m - i] for i in range(2 * m + 1)),
             Fraction(0),
         )
-        for m in range(count)
-    ]
+        for m in wanted
+    }
 
 
-def _rising(start: Fraction, count: int) -> list[Fraction]:
-    """Return the products start (start + 1) ... of 0, 1, ..., `count` - 1 factors."""
-    return list(accumulate((start + i for i in range(count - 1)), mul, initial=Fraction(1)))
+def _rising(twice: int, count: int) -> list[int]:
+    """Return 2^i times the products x (x + 1) ... of i = 0, 1, ..., `count` - 1 factors, for 2 x."""
+    return list(accumulate((twice + 2 * i for i in range(count - 1)), mul, initial=1))
 
 
 # Proof: docs/proofs/pairs.md, lemma 4.
@@ -182,7 +182,7 @@ def cone_noise(sizes: Sequence[int], rate: Fraction, pairs: Pairs, source: BitSo
     Parameters
     ----------
     sizes
-        The places k of each column, at least two of both.
+        The places k of each column; at least two columns, unless no more than Laplace noise is wanted.
     rate
         The loss of a row that is added or removed; of one that is replaced it is twice as much.
     pairs

@@ -5,8 +5,8 @@ How often a bound is exceeded: many releases of made-up tables, one of them with
 
 The record of a release states by how much any answer of `marginals:2` is off at most, with probability .95.
 The largest error is looked up in the data, over all queries. Releases take turns: replace-one and add-remove,
-pure and with a delta. Some pay for a certificate; the bounds of the others follow from their noise alone, where
-every query was measured.
+pure and with a delta. Where every query was measured, the bound follows from the noise alone. The others pay
+for a certificate.
 """
 
 import argparse
