@@ -244,7 +244,7 @@ class ByRounds:
             with _bar(running.progress) as tick:
                 made = release_rounds(steps, private, journal, count=wanted, progress=tick, executor=executor)
             places, total, steps = made.places, made.total, made.plan
-            bound = self._direct_bound(made, Rows.from_places(table.domain, places))
+            bound = self._direct_bound(made)
         if steps.certifying:
             finished = Rows.from_places(table.domain, places)
             certificate = certified(
@@ -261,12 +261,12 @@ class ByRounds:
         measured = steps.measures_all if isinstance(steps, Parities) else _measures_all(workload, steps)
         return (f"every query of {workload.text}",) if measured else ()
 
-    def _direct_bound(self, made: Outcome, finished: Rows) -> float | None:
+    def _direct_bound(self, made: Outcome) -> float | None:
         """Return the bound that follows from the noise alone, where every query was measured."""
         request, steps = self.request, made.plan
         if steps.certifying or not _measures_all(request.workload, steps):
             return None
-        given = (request.n, finished, request.beta)
+        given = (request.n, Rows.from_places(request.workload.domain, made.places), request.beta)
         if steps.cells:
             cells = made.history.tables[0].counts
             return direct_bound(request.workload, cells, steps.law.spread(steps.cells), *given)

@@ -199,15 +199,15 @@ def plan_rounds(
     if at_once.expected < SURE * plan.expected and (plan.cells or at_once.expected < NEAR):
         return at_once
     asking = left * ASKING
-    if plan.cells or at_once.expected >= plan.expected or not _answerable(at_once.after(asking)):
+    asked = at_once.after(asking)
+    if plan.cells or at_once.expected >= plan.expected or not _answerable(asked):
         return plan
     if plan.delta is None:
         plan = plan.after(asking)
     else:
         rho = rho_of(epsilon - asking, plan.delta)
         plan = _in_rounds(universe, plan.law, epsilon, plan.delta, rho, rows, memory, certificate)
-    at_once = at_once.after(asking)
-    return replace(plan, asking=asking, at_once=at_once, expected=at_once.expected)
+    return replace(plan, asking=asking, at_once=asked, expected=asked.expected)
 
 
 def _alone(
