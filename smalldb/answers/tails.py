@@ -1,6 +1,7 @@
 """What the noise of a release does not exceed: quantiles, exact or rounded up."""
 
 from bisect import bisect_left
+from collections.abc import Mapping
 from fractions import Fraction
 from functools import lru_cache
 from math import comb
@@ -79,18 +80,32 @@ def entry_quantile(attributes: int, order: int, x: Fraction, y: Fraction, failur
     """
     Return an r that a rounded entry of a Wishart difference exceeds with probability at most `failure`.
 
-    In absolute value: P(|V| >= r + 1/2) <= E V^2m / (r + 1/2)^2m, exactly, for the best m. That is never
-    worse than Chernoff's bound.
+    In absolute value, by the best of many moments: never worse than Chernoff's bound.
     """
     tried = max(8, 2 * (1 / failure).__ceil__().bit_length())
     moments = even_moments(attributes, order, x, y, tried)
+    return moment_quantile(dict(enumerate(moments[1:], start=1)), failure)
+
+
+# Proof: docs/proofs/wishart.md, lemma 8; docs/proofs/pairs.md, lemma 8.
+def moment_quantile(moments: Mapping[int, Fraction], failure: Fraction) -> int:
+    """
+    Return an r that a rounded number V exceeds with probability at most `failure`, in absolute value.
+
+    P(|V| >= r + 1/2) <= E V^2m / (r + 1/2)^2m, exactly, for the best of some m.
+
+    Parameters
+    ----------
+    moments
+        E V^2m of each m, above 0.
+    """
 
     def least(m: int) -> int:
         return bisect_left(
             range(CLIP), True, key=lambda r: moments[m] <= failure * Fraction(2 * r + 1, 2) ** (2 * m)
         )
 
-    return min(map(least, range(1, tried)))
+    return min(map(least, moments))
 
 
 # Proof: docs/proofs/delta.md, lemma 7.

@@ -8,7 +8,6 @@ same margins in all of them. The noise is the difference of two matrices drawn f
 exp(-rate a): moving it by u u^T changes its law by at most exp(rate) (`docs/proofs/pairs.md`).
 """
 
-from bisect import bisect_left
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
@@ -21,8 +20,9 @@ import numpy as np
 
 from queries.arrays import Objects
 from queries.domain import Integers
+from smalldb.answers.tails import moment_quantile
 from smalldb.exact.bits import BitSource
-from smalldb.exact.integers import CLIP, clipped
+from smalldb.exact.integers import clipped
 from smalldb.exact.normals import Normal, normals
 
 _BITS = 64  # of each normal number that are looked at first, and two more for each place of a column
@@ -114,7 +114,7 @@ def quantile(sizes: tuple[int, ...], rate: Fraction, places: tuple[int, ...], fa
     """
     Return an r that rounded noise exceeds with probability at most `failure`, in absolute value.
 
-    P(|V| >= r + 1/2) <= E V^2m / (r + 1/2)^2m, exactly, for the best of three m.
+    By the best of three moments.
 
     Parameters
     ----------
@@ -123,15 +123,8 @@ def quantile(sizes: tuple[int, ...], rate: Fraction, places: tuple[int, ...], fa
     """
     near = log(failure.denominator) - log(failure.numerator)  # of a normal number, about the best m
     tried = sorted({max(1, ceil(near * part / 4)) for part in (2, 3, 4)})
-    moments = _even_moments(sizes, places, tried)  # at rate 1
-
-    def least(m: int) -> int:
-        most = moments[m] / failure
-        return bisect_left(
-            range(CLIP), True, key=lambda r: most <= (rate * Fraction(2 * r + 1, 2)) ** (2 * m)
-        )
-
-    return min(map(least, tried))
+    at_rate_1 = _even_moments(sizes, places, tried)
+    return moment_quantile({m: moment / rate ** (2 * m) for m, moment in at_rate_1.items()}, failure)
 
 
 # Proof: docs/proofs/pairs.md, lemma 8.
