@@ -1,7 +1,7 @@
 """Texts of strangers, whatever they hold, are taken, or refused in one line without a value of the data."""
 
 import pytest
-from fuzz import MARK, SCHEMA_TEXT, SEEDS, SPENT, TARGETS, check
+from fuzz import FIXED, MARK, SCHEMA_TEXT, SEEDS, SPENT, TARGETS, check
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -242,6 +242,8 @@ def test_seeds_reach_what_is_behind_the_parser(name):
         (ValueError(""), ""),
         (DataError("column 'a' holds 7734"), "a\n7734\n"),
         (DataError("column 'a' holds 7734"), '{"a": 7734}\n'),
+        (DataError("column 'a' holds 4.5: a number is written plainly, as 1234.5"), "a\n4.5\n"),
+        (DataError("column 'a' holds 0/1"), "a\n0/1\n"),
         (ValueError("bad"), "a\n7734\n"),
     ],
     ids=str,
@@ -251,6 +253,11 @@ def test_the_check_sees_what_it_is_for(error, data):
         error.__context__ = KeyError("7734")
     with pytest.raises(AssertionError):
         check(error, data)
+
+
+@pytest.mark.parametrize("text", FIXED)
+def test_the_check_takes_what_is_said_of_any_data(text):
+    check(DataError(f"bad: {text}"), "a\n" + "\n".join(text[i:] for i in range(len(text))))
 
 
 @pytest.mark.parametrize("kept", [0, 1])
