@@ -573,11 +573,11 @@ def weigh(
                     )
                     below[c] = states.start[child] + state
                     level = max(level, first[below[c]])
+                if level == last:
+                    continue
                 weight = scan.weights[1] * WEIGHTS[scan.h[0], low + a]
                 if len(below) == 0:
                     values[s, level] += weight
-                    continue
-                if level == last:
                     continue
                 for t in range(level, last):
                     part[t] = weight
