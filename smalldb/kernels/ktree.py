@@ -1082,7 +1082,7 @@ def spread(masks: Words, h: Integers, u: Integers, cells: int, rank: np.uint64) 
     return column
 
 
-# Proof: docs/proofs/rejection.md, lemma 7.
+# Proof: docs/proofs/rejection.md, lemmas 7 and 10.
 @njit(nogil=True, cache=True)
 def trials(
     nodes: Nodes,

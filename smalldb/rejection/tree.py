@@ -64,6 +64,7 @@ class Tree:
             if not children and len(self.parents[node]) >= BROAD
         )
 
+    # Proof: docs/proofs/rejection.md, lemma 10.
     @cached_property
     def narrow(self) -> "Tree":
         """The tree whose broad leaves keep the first of their parents alone, one fewer than `BROAD`."""
