@@ -241,10 +241,11 @@ def test_a_trial_does_not_depend_on_how_its_words_arrive():
 
     def survivors(piece):
         found, held, start, end = [], words[:piece], 0, piece
-        columns, shares, ways = np.zeros(5, np.uint64), np.zeros(5, np.int64), np.zeros(5, np.int64)
+        columns, shares, ways = np.zeros(5, np.uint64), np.zeros(5, np.uint64), np.zeros(5, np.int64)
         while True:
             status, layer, start, *_ = ktree.trials(
-                mixture.nodes, mixture.states, target.queries, mixture.checks, mixture.tables, mixture.sums,
+                mixture.nodes, mixture.states, target.queries, mixture.checks, mixture.tables,
+                mixture.leaves, mixture.sums,
                 held, start, target.everyone, columns, shares, ways, 1 << 40,
             )  # fmt: skip
             if status == ktree.SURVIVED:

@@ -172,13 +172,14 @@ def test_rows_are_chosen_without_bias():
     ways = comb(64, 32)
     excess = (1 << 64) % ways
     assert excess > 0
-    columns, shares, counted = np.zeros(2, np.uint64), np.zeros(2, np.int64), np.zeros(2, np.int64)
+    columns, shares, counted = np.zeros(2, np.uint64), np.zeros(2, np.uint64), np.zeros(2, np.int64)
     everyone = (1 << 64) - 1
 
     def first_column(row_words, u_word):
         words = np.array([0, u_word, *row_words, *[everyone] * 20], dtype=np.uint64)
         ktree.trials(
-            mixture.nodes, mixture.states, target.queries, mixture.checks, mixture.tables, mixture.sums,
+            mixture.nodes, mixture.states, target.queries, mixture.checks, mixture.tables,
+            mixture.leaves, mixture.sums,
             words, 0, target.everyone, columns, shares, counted, 1 << 40,
         )  # fmt: skip
         return int(columns[mixture.nodes.attributes[0]])

@@ -87,9 +87,10 @@ def test_a_layer_is_chosen_by_the_share_that_holds_the_place(made):
     def tried(place):
         words = np.full(d + 1, 1 << 40, dtype=np.uint64)
         words[0] = place << 1
-        columns, shares, ways = np.zeros(d, np.uint64), np.zeros(d, np.int64), np.zeros(d, np.int64)
+        columns, shares, ways = np.zeros(d, np.uint64), np.zeros(d, np.uint64), np.zeros(d, np.int64)
         status, layer, start, trials, _ = ktree.trials(
-            mixture.nodes, mixture.states, target.queries, mixture.checks, mixture.tables, mixture.sums,
+            mixture.nodes, mixture.states, target.queries, mixture.checks, mixture.tables,
+            mixture.leaves, mixture.sums,
             words, 0, target.everyone, columns, shares, ways, 1 << 40,
         )  # fmt: skip
         return status == ktree.SURVIVED and layer == last, start, trials
@@ -103,12 +104,13 @@ def test_a_layer_is_chosen_by_the_share_that_holds_the_place(made):
 def test_the_place_within_a_share_says_which_column(made):
     """Each column of a way has equally many places of its share: one in as many as there are columns."""
     target, mixture, d = made._target, made._mixture, made._target.attributes
-    columns, shares, ways = np.zeros(d, np.uint64), np.zeros(d, np.int64), np.zeros(d, np.int64)
+    columns, shares, ways = np.zeros(d, np.uint64), np.zeros(d, np.uint64), np.zeros(d, np.int64)
 
     def first_column(place):
         words = np.array([0, place << 1, *[0] * d], dtype=np.uint64)
         ktree.trials(
-            mixture.nodes, mixture.states, target.queries, mixture.checks, mixture.tables, mixture.sums,
+            mixture.nodes, mixture.states, target.queries, mixture.checks, mixture.tables,
+            mixture.leaves, mixture.sums,
             words, 0, target.everyone, columns, shares, ways, 1 << 40,
         )  # fmt: skip
         return int(columns[mixture.nodes.attributes[0]])

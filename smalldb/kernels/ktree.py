@@ -21,13 +21,19 @@ from numba import njit
 Words = npt.NDArray[np.uint64]
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
 
 MOST_ROWS = 64
 MOST_PARENTS = 4
+MOST_ROWS_OF_LEAVES = 52  # of broad leaves: doubles count their columns exactly
 MOST_CELLS = 1 << MOST_PARENTS
 MOST_TERMS = 1 << 22  # ways u of one state: the rounding of their sum stays below 2^-30
 SHARE = 2.0**63 * (1 - 2.0**-20)  # integers that a draw divides among the ways of a state
 ONE_WORD = 1 << 20  # columns of one way, up to which the word that chose the way also says which column it is
+
+MOST_PLACES = 1 << 18  # that the columns of one state are counted in: 2 MB
+CERTAIN = np.uint64(1 << 63)  # the share of what is certain
+WHOLE = np.int64((1 << 63) - 1)
 
 ONE = np.uint64(1)
 SPREAD = np.uint64(0x9E3779B97F4A7C15)  # 2^64 / golden ratio: multiplicative hashing
@@ -42,6 +48,7 @@ OUT_OF_WORDS, PAUSED, SURVIVED, IMPOSSIBLE = range(4)
 EMPTY = -1
 
 STATE_COST = 8  # of a state in ways, so that a budget bounds the memory too
+PLACES, LINES = 8, 16  # of counts of columns, that are added to in a step, and steps in the time of a way
 MANY_LEVELS = 16  # thresholds that are counted in the time of a way
 COLUMN_COST = 1  # of a column of a trial, so that a unit of work takes as long as one of counting
 
@@ -92,6 +99,10 @@ class Nodes(NamedTuple):
     bases, steps
         Shape (children, `MOST_CELLS`, 2): the child's packed state is
         ``sum_x h_x bases[x] + u_x steps[x]``, word by word, modulo 2^64.
+    centres
+        Shape (boxes,): m b of each box's query.
+    n
+        Rows of the data.
     shrink
         2^-floor(m/2): each node's count is multiplied by it, so that no product leaves the doubles.
     """
@@ -110,6 +121,8 @@ class Nodes(NamedTuple):
     children: Integers
     bases: Words
     steps: Words
+    centres: Integers
+    n: int
     shrink: float
 
 
@@ -136,24 +149,6 @@ class States(NamedTuple):
     values: Floats
     slot_start: Integers
     slots: Integers
-
-
-class Levels(NamedTuple):
-    """Thresholds of relaxations that are counted together.
-
-    Attributes
-    ----------
-    thresholds
-        Ascending.
-    n
-        Rows of the data.
-    centres
-        Shape (boxes,): m b of each box's query.
-    """
-
-    thresholds: Integers
-    n: int
-    centres: Integers
 
 
 class Queries(NamedTuple):
@@ -232,6 +227,28 @@ class ShareTables(NamedTuple):
     used: Integers
 
 
+class Leaves(NamedTuple):
+    """How trials draw columns of broad leaves: all that a narrower leaf has, until the checks hold.
+
+    Attributes
+    ----------
+    broad
+        Shape (nodes,): whether this is how the node is drawn. What else there is, is read of these alone.
+    nodes, states
+        The same nodes with fewer parents.
+    tables
+        Of their ways; sums are those of columns.
+    checks
+        Queries that the clique of the broad leaf holds and that of the narrow one does not.
+    """
+
+    broad: Flags
+    nodes: Nodes
+    states: States
+    tables: ShareTables
+    checks: Checks
+
+
 class Scan(NamedTuple):
     """Where an enumeration of the ways u of one state stands; cells are fixed from the last to the first.
 
@@ -294,6 +311,24 @@ def unpack(first: np.uint64, second: np.uint64, h: Integers) -> None:
         second >>= CELL_BITS
 
 
+@njit(nogil=True, cache=True, inline="always")
+def within_boxes(
+    nodes: Nodes, row: int, cells: int, h: Integers, low: np.int64, high: np.int64
+) -> tuple[np.int64, np.int64]:
+    """Return what the boxes of a form leave of a range of its values at a state."""
+    for box in range(nodes.box_start[row], nodes.box_start[row + 1]):
+        constant = np.int64(0)
+        for x in range(cells):
+            constant += nodes.constants[box, x] * h[x]
+        scale = nodes.scales[box]
+        below, above = nodes.lows[box] - constant, nodes.highs[box] - constant
+        if scale < 0:
+            scale, below, above = -scale, -above, -below
+        low = max(low, -((-below) // scale))
+        high = min(high, above // scale)
+    return low, high
+
+
 @njit(nogil=True, cache=True)
 def begin(nodes: Nodes, i: int, scan: Scan) -> bool:
     """Start at the state ``scan.h`` of node i; False: some form cannot be within its bounds."""
@@ -301,17 +336,7 @@ def begin(nodes: Nodes, i: int, scan: Scan) -> bool:
     first, last = nodes.row_start[i], nodes.row_start[i + 1]
     for row in range(first, last):
         r = row - first
-        low, high = np.int64(-(1 << 62)), np.int64(1 << 62)
-        for box in range(nodes.box_start[row], nodes.box_start[row + 1]):
-            constant = np.int64(0)
-            for x in range(cells):
-                constant += nodes.constants[box, x] * scan.h[x]
-            scale = nodes.scales[box]
-            below, above = nodes.lows[box] - constant, nodes.highs[box] - constant
-            if scale < 0:
-                scale, below, above = -scale, -above, -below
-            low = max(low, -((-below) // scale))
-            high = min(high, above // scale)
+        low, high = within_boxes(nodes, row, cells, scan.h, np.int64(-(1 << 62)), np.int64(1 << 62))
         least = most = np.int64(0)
         for x in range(cells):
             scan.least[r, x], scan.most[r, x] = least, most
@@ -507,7 +532,7 @@ def weights_of(nodes: Nodes, i: int, scan: Scan, states: States, found: Floats) 
 # Proof: docs/proofs/rejection.md, lemmas 2 and 3.
 @njit(nogil=True, cache=True)
 def weigh(
-    nodes: Nodes, i: int, states: States, levels: Levels, values: Floats, first: Integers, budget: int
+    nodes: Nodes, i: int, states: States, thresholds: Integers, values: Floats, first: Integers, budget: int
 ) -> int:
     """Write the values of all states of node i at each threshold, those of its children given.
 
@@ -517,6 +542,8 @@ def weigh(
         With the boxes of the last threshold.
     states
         Its own values are not read.
+    thresholds
+        Ascending.
     values, first
         Shape (states, thresholds) and (states,), written: each value (0 before), and the first threshold at
         which there is one.
@@ -527,7 +554,7 @@ def weigh(
         The cost: ways visited, those with children once more for every `MANY_LEVELS` thresholds.
     """
     scan = scan_for(nodes)
-    last = len(levels.thresholds)
+    last = len(thresholds)
     first_row, last_row = nodes.row_start[i], nodes.row_start[i + 1]
     first_child, last_child = nodes.child_start[i], nodes.child_start[i + 1]
     gaps, part = np.empty(MOST_ROWS + 1, np.int64), np.empty(last, np.float64)
@@ -552,12 +579,12 @@ def weigh(
                 for box in range(nodes.box_start[row], nodes.box_start[row + 1]):
                     form = scan.sums[1, row - first_row] + nodes.forms[row, 0] * low
                     found = constants[box - first_box] + nodes.scales[box] * form
-                    gap = levels.centres[box] - levels.n * found
-                    step = levels.n * nodes.scales[box] * nodes.forms[row, 0]
+                    gap = nodes.centres[box] - nodes.n * found
+                    step = nodes.n * nodes.scales[box] * nodes.forms[row, 0]
                     for a in range(size):
                         gaps[a] = max(gaps[a], abs(gap - step * a))
             for a in range(size):
-                level = np.searchsorted(levels.thresholds, gaps[a])
+                level = np.searchsorted(thresholds, gaps[a])
                 for c in range(last_child - first_child):
                     k = first_child + c
                     child = nodes.children[k]
@@ -603,6 +630,131 @@ def weigh(
         if cost > budget:
             break
     return cost
+
+
+# Proof: docs/proofs/rejection.md, lemma 10.
+@njit(nogil=True, cache=True)
+def weigh_leaves(
+    nodes: Nodes,
+    leaves: Integers,
+    states: States,
+    thresholds: Integers,
+    values: Floats,
+    first: Integers,
+    budget: int,
+) -> int:
+    """Write what `weigh` writes, for leaves with the same states and forms, all of zeros and ones.
+
+    The columns of a state are counted once by the values of their forms, a factor 1 + z for each row of its
+    cells. Each leaf adds up those that its boxes hold.
+
+    Returns
+    -------
+    int
+        The cost; -1: some state needs more than `MOST_PLACES` places.
+    """
+    node, last = leaves[0], len(thresholds)
+    cells, first_row = nodes.cells[node], nodes.row_start[node]
+    rows = nodes.row_start[node + 1] - first_row
+    h, counts = np.zeros(MOST_CELLS, np.int64), np.empty(0, np.float64)
+    lows, highs = np.empty((len(leaves), rows), np.int64), np.empty((len(leaves), rows), np.int64)
+    size, stride, extent = np.empty(rows, np.int64), np.ones(rows + 1, np.int64), np.empty(rows, np.int64)
+    top, at = np.empty(rows, np.int64), np.empty(rows, np.int64)
+    levels = np.empty((rows, MOST_ROWS + 1), np.int64)
+    cost = 0
+    for s in range(states.start[node + 1] - states.start[node]):
+        unpack(states.keys[states.start[node] + s, 0], states.keys[states.start[node] + s, 1], h)
+        for r in range(rows):
+            size[r] = 1
+            for k in range(len(leaves)):
+                row, high = nodes.row_start[leaves[k]] + r, np.int64(0)
+                for x in range(cells):
+                    high += nodes.forms[row, x] * h[x]
+                lows[k, r], highs[k, r] = within_boxes(nodes, row, cells, h, np.int64(0), high)
+                size[r] = max(size[r], highs[k, r] + 1)
+            stride[r + 1] = stride[r] * size[r]
+            extent[r] = 1
+        if stride[rows] > MOST_PLACES:
+            return -1
+        if stride[rows] > len(counts):
+            counts = np.empty(stride[rows], np.float64)
+        counts[: stride[rows]] = 0.0
+        counts[0] = 1.0
+        for x in range(cells):
+            step, shift = nodes.forms[first_row, x], np.int64(0)
+            for r in range(1, rows):
+                shift += nodes.forms[first_row + r, x] * stride[r]
+            for _ in range(h[x]):
+                inside = True
+                for r in range(rows):  # places that move beyond a size are no box's
+                    top[r] = extent[r] - 1
+                    if nodes.forms[first_row + r, x]:
+                        top[r] = min(top[r], size[r] - 2)
+                        extent[r] = min(extent[r] + 1, size[r])
+                    at[r] = top[r]
+                    inside = inside and top[r] >= 0
+                place = np.int64(0)
+                for r in range(1, rows):
+                    place += top[r] * stride[r]
+                while inside:  # from the last place down: none is read after it was added to
+                    for v in range(top[0], -1, -1):
+                        counts[place + shift + v + step] += counts[place + v]
+                    cost += 1 + top[0] // PLACES
+                    inside = False
+                    for r in range(1, rows):
+                        if at[r] > 0:
+                            at[r] -= 1
+                            place -= stride[r]
+                            inside = True
+                            break
+                        place += top[r] * stride[r]
+                        at[r] = top[r]
+        for k in range(len(leaves)):
+            state = states.start[leaves[k]] + s
+            inside = True
+            for r in range(rows):
+                row = nodes.row_start[leaves[k]] + r
+                inside = inside and lows[k, r] <= highs[k, r]
+                at[r] = lows[k, r]
+                for v in range(lows[k, r], highs[k, r] + 1):
+                    levels[r, v - lows[k, r]] = np.searchsorted(thresholds, gap_of(nodes, row, cells, h, v))
+            while inside:
+                place, level = np.int64(0), np.int64(0)
+                for r in range(1, rows):
+                    place += at[r] * stride[r]
+                    level = max(level, levels[r, at[r] - lows[k, r]])
+                for v in range(lows[k, 0], highs[k, 0] + 1):
+                    values[state, max(level, levels[0, v - lows[k, 0]])] += counts[place + v]
+                cost += 1
+                inside = False
+                for r in range(1, rows):
+                    if at[r] < highs[k, r]:
+                        at[r] += 1
+                        inside = True
+                        break
+                    at[r] = lows[k, r]
+            for t in range(1, last):
+                values[state, t] += values[state, t - 1]
+            first[state] = last
+            for t in range(last - 1, -1, -1):
+                if values[state, t] > 0.0:
+                    first[state] = t
+                values[state, t] *= nodes.shrink
+        if cost // LINES > budget:
+            break
+    return cost // LINES
+
+
+@njit(nogil=True, cache=True, inline="always")
+def gap_of(nodes: Nodes, row: int, cells: int, h: Integers, value: int) -> np.int64:
+    """Return the largest gap of the boxes of a form at a state, where it has this value."""
+    gap = np.int64(0)
+    for box in range(nodes.box_start[row], nodes.box_start[row + 1]):
+        answer = nodes.scales[box] * value
+        for x in range(cells):
+            answer += nodes.constants[box, x] * h[x]
+        gap = max(gap, abs(nodes.centres[box] - nodes.n * answer))
+    return gap
 
 
 @njit(nogil=True, cache=True, inline="always")
@@ -797,6 +949,74 @@ def choose(
     return np.int64(0), np.int64(0), cost
 
 
+# Proof: docs/proofs/rejection.md, lemma 10.
+@njit(nogil=True, cache=True)
+def tabulate_leaf(nodes: Nodes, i: int, slot: np.int64, scan: Scan, tables: ShareTables) -> int:
+    """Write the table of a leaf's state ``scan.h``, if there is room; return the ways visited."""
+    first = end = tables.used[0]
+    total = np.int64(0)
+    going = begin(nodes, i, scan) and advance(nodes, i, scan, True)
+    while going:
+        upper, lower = np.uint64(0), np.uint64(0)
+        columns = np.int64(1)
+        for x in range(nodes.cells[i] - 1, 0, -1):
+            columns *= BINOMIALS[scan.h[x], scan.u[x]]
+            if x < 8:
+                lower |= np.uint64(scan.u[x]) << np.uint64(8 * x)
+            else:
+                upper |= np.uint64(scan.u[x]) << np.uint64(8 * x - 64)
+        for u in range(scan.u[0], scan.top[0] + 1):
+            if end == len(tables.sums):
+                return int(end - first)
+            total += columns * BINOMIALS[scan.h[0], u]
+            tables.sums[end] = total
+            tables.ways[end, 0] = lower | np.uint64(u)
+            tables.ways[end, 1] = upper
+            end += 1
+        going = advance(nodes, i, scan, False)
+    tables.slots[slot, 3] = np.uint64(end) << HALF | np.uint64(end - first)
+    tables.used[0] = end
+    return int(end - first)
+
+
+# Proof: docs/proofs/rejection.md, lemma 10.
+@njit(nogil=True, cache=True)
+def among(nodes: Nodes, i: int, scan: Scan, place: np.int64) -> tuple[np.int64, np.int64]:
+    """
+    Go to the way of a leaf that holds a place among all columns: write ``scan.u``.
+
+    Returns
+    -------
+    total, within
+        The columns of the ways visited, and the place within its way; -1 where there are not so many.
+    """
+    total = np.int64(0)
+    going = begin(nodes, i, scan) and advance(nodes, i, scan, True)
+    while going:
+        columns = np.int64(1)
+        for x in range(1, nodes.cells[i]):
+            columns *= BINOMIALS[scan.h[x], scan.u[x]]
+        for u in range(scan.u[0], scan.top[0] + 1):
+            part = columns * BINOMIALS[scan.h[0], u]
+            if place - total < part:
+                scan.u[0] = u
+                return total + part, place - total
+            total += part
+        going = advance(nodes, i, scan, False)
+    return total, np.int64(-1)
+
+
+# Proof: docs/proofs/rejection.md, lemma 7.
+@njit(nogil=True, cache=True, inline="always")
+def usable(words: Words, here: int, modulus: np.uint64) -> int:
+    """Return the place of the next word whose residue is uniform, or the end."""
+    if here < len(words) and words[here] < modulus:
+        excess = (~modulus + ONE) % modulus  # 2^64 modulo the modulus: as many words are refused
+        while here < len(words) and words[here] < excess:
+            here += 1
+    return here
+
+
 # Proof: docs/proofs/rejection.md, lemma 7.
 @njit(nogil=True, cache=True, inline="always")
 def subset(rank: np.int64, rows: np.uint64, size: np.int64, taken: np.int64) -> np.uint64:
@@ -822,7 +1042,47 @@ def subset(rank: np.int64, rows: np.uint64, size: np.int64, taken: np.int64) -> 
     return chosen
 
 
+@njit(nogil=True, cache=True, inline="always")
+def split(
+    parents: Integers, i: int, cells: int, columns: Words, everyone: np.uint64, masks: Words, h: Integers
+) -> tuple[np.uint64, np.uint64]:
+    """Write the rows of each cell of a node, and how many; return the packed state."""
+    masks[0] = everyone
+    bit = 1
+    for q in range(MOST_PARENTS):
+        if bit == cells:
+            break
+        column = columns[parents[i, q]]
+        for x in range(bit):
+            masks[x + bit] = masks[x] & column
+            masks[x] &= ~column
+        bit *= 2
+    first = second = np.uint64(0)
+    for x in range(cells):
+        h[x] = ones(masks[x])
+        if x < 8:
+            first |= np.uint64(h[x]) << np.uint64(8 * x)
+        else:
+            second |= np.uint64(h[x]) << np.uint64(8 * x - 64)
+    return first, second
+
+
 # Proof: docs/proofs/rejection.md, lemma 7.
+@njit(nogil=True, cache=True, inline="always")
+def spread(masks: Words, h: Integers, u: Integers, cells: int, rank: np.uint64) -> np.uint64:
+    """Return the column at a place among those with u ones among the h rows of each cell."""
+    column = np.uint64(0)
+    for x in range(cells):
+        if u[x] == h[x]:
+            column |= masks[x]
+        elif u[x]:
+            choices = np.uint64(BINOMIALS[h[x], u[x]])
+            column |= subset(np.int64(rank % choices), masks[x], h[x], u[x])
+            rank //= choices
+    return column
+
+
+# Proof: docs/proofs/rejection.md, lemmas 7 and 10.
 @njit(nogil=True, cache=True)
 def trials(
     nodes: Nodes,
@@ -830,12 +1090,13 @@ def trials(
     queries: Queries,
     checks: Checks,
     tables: ShareTables,
+    leaves: Leaves,
     layers: Integers,
     words: Words,
     start: int,
     everyone: np.uint64,
     columns: Words,
-    shares: Integers,
+    shares: Words,
     ways: Integers,
     budget: int,
 ) -> tuple[int, int, int, int, int]:
@@ -895,35 +1156,63 @@ def trials(
         alive = True
         for position in range(d):
             i = layer * d + position
-            cells = nodes.cells[i]
-            masks[0] = everyone
-            bit = 1
-            for q in range(MOST_PARENTS):
-                if bit == cells:
-                    break
-                column = columns[nodes.parents[i, q]]
-                for x in range(bit):
-                    masks[x + bit] = masks[x] & column
-                    masks[x] &= ~column
-                bit *= 2
-            first = second = np.uint64(0)
-            for x in range(cells):
-                h = ones(masks[x])
-                scan.h[x] = h
-                if x < 8:
-                    first |= np.uint64(h) << np.uint64(8 * x)
+            if leaves.broad[i]:
+                cells = leaves.nodes.cells[i]
+                first, second = split(leaves.nodes.parents, i, cells, columns, everyone, masks, scan.h)
+                start_slot = leaves.states.slot_start[i]
+                mask = np.uint64(leaves.states.slot_start[i + 1] - start_slot - 1)
+                slot = slot_of(leaves.tables.slots, start_slot, mask, first, second)
+                if slot < 0:
+                    return IMPOSSIBLE, 0, start, made, cost
+                if leaves.tables.slots[slot, 3] == 0:
+                    cost += tabulate_leaf(leaves.nodes, i, slot, scan, leaves.tables)
+                table = leaves.tables.slots[slot, 3]
+                if table:
+                    total = leaves.tables.sums[np.int64(table >> HALF) - 1]
                 else:
-                    second |= np.uint64(h) << np.uint64(8 * x - 64)
+                    total, _ = among(leaves.nodes, i, scan, WHOLE)
+                fits = False
+                while not fits:
+                    here = usable(words, here, np.uint64(total))
+                    if here == len(words):
+                        return OUT_OF_WORDS, 0, start, made - 1, cost
+                    place = np.int64(words[here] % np.uint64(total))
+                    here += 1
+                    if table:
+                        entry, part, within = looked_up(table, leaves.tables.sums, place)
+                        unpack(leaves.tables.ways[entry, 0], leaves.tables.ways[entry, 1], scan.u)
+                    else:
+                        _, within = among(leaves.nodes, i, scan, place)
+                    columns[nodes.attributes[i]] = spread(masks, scan.h, scan.u, cells, np.uint64(within))
+                    cost += 1 + COLUMN_COST
+                    fits = True
+                    for check in range(leaves.checks.start[i], leaves.checks.start[i + 1]):
+                        seen = answer(queries, leaves.checks.queries[check], columns, everyone)
+                        cost += 1
+                        if seen < leaves.checks.lows[check] or seen > leaves.checks.highs[check]:
+                            fits = False
+                            break
+                for check in range(checks.start[i], checks.start[i + 1]):
+                    seen = answer(queries, checks.queries[check], columns, everyone)
+                    cost += 1
+                    if seen < checks.lows[check] or seen > checks.highs[check]:
+                        alive = False
+                        break
+                if not alive:
+                    break
+                continue
+            cells = nodes.cells[i]
+            first, second = split(nodes.parents, i, cells, columns, everyone, masks, scan.h)
             start_slot = states.slot_start[i]
             mask = np.uint64(states.slot_start[i + 1] - start_slot - 1)
             slot = slot_of(tables.slots, start_slot, mask, first, second)
             if slot < 0:
                 return IMPOSSIBLE, 0, start, made, cost
+            table = tables.slots[slot, 3]
             if here == len(words):
                 return OUT_OF_WORDS, 0, start, made - 1, cost
             place = np.int64(words[here] >> ONE)
             here += 1
-            table = tables.slots[slot, 3]
             if table == 0:
                 part, within, work = choose(nodes, i, slot, states, scan, found, tables, place)
             else:
@@ -945,27 +1234,17 @@ def trials(
             count = np.int64(1)
             for x in range(cells):
                 count *= BINOMIALS[scan.h[x], scan.u[x]]
-            shares[position], ways[position] = part, count
+            shares[position], ways[position] = np.uint64(part), count
             modulus = np.uint64(count)
             if count <= ONE_WORD:
                 rank = np.uint64(within) % modulus  # the share is a multiple of the count
             else:
-                excess = (~modulus + ONE) % modulus  # 2^64 modulo the count: as many words are refused
-                while here < len(words) and words[here] < excess:
-                    here += 1
+                here = usable(words, here, modulus)
                 if here == len(words):
                     return OUT_OF_WORDS, 0, start, made - 1, cost
                 rank = words[here] % modulus
                 here += 1
-            column = np.uint64(0)
-            for x in range(cells):
-                if scan.u[x] == scan.h[x]:
-                    column |= masks[x]
-                elif scan.u[x]:
-                    choices = np.uint64(BINOMIALS[scan.h[x], scan.u[x]])
-                    column |= subset(np.int64(rank % choices), masks[x], scan.h[x], scan.u[x])
-                    rank //= choices
-            columns[nodes.attributes[i]] = column
+            columns[nodes.attributes[i]] = spread(masks, scan.h, scan.u, cells, rank)
             for check in range(checks.start[i], checks.start[i + 1]):
                 seen = answer(queries, checks.queries[check], columns, everyone)
                 cost += 1
@@ -976,4 +1255,16 @@ def trials(
                 break
         start = here
         if alive:
+            for position in range(d):
+                i = layer * d + position
+                if leaves.broad[i]:
+                    cells = nodes.cells[i]
+                    first, second = split(nodes.parents, i, cells, columns, everyone, masks, scan.h)
+                    base, slot_start = states.start[i], states.slot_start[i]
+                    mask = np.uint64(states.slot_start[i + 1] - slot_start - 1)
+                    _, state = find(states.slots, slot_start, mask, states.keys, base, first, second)
+                    if state == EMPTY:
+                        return IMPOSSIBLE, 0, start, made, cost
+                    shares[position] = CERTAIN
+                    ways[position] = np.int64(states.values[base + state] / nodes.shrink)
             return SURVIVED, layer, start, made, cost

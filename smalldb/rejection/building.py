@@ -14,18 +14,21 @@ import numpy as np
 from smalldb.kernels import ktree
 from smalldb.rejection.layers import Envelope, Mixture
 from smalldb.rejection.relaxation import Counts, Relaxation, Relaxer
-from smalldb.rejection.search import greedy, improve, pair_gains
+from smalldb.rejection.search import best_star, greedy, held_gain, improve, list_stars, pair_gains
 from smalldb.rejection.target import Target
-from smalldb.rejection.tree import Tree, scattered
+from smalldb.rejection.tree import BROAD, Tree, scattered
 
 WIDEST = ktree.MOST_PARENTS  # parents of a node
 STEP = Fraction(4, 5)  # nats between thresholds
 TAIL = log(1e-4)  # of the mass, that the last layer may have
 WORTH = log(1e-3)  # of the mass, that a layer must have to be refined
+WORTH_STAR = log(0.02)  # the same for stars, whose counts cost more
 ROUGH = log(0.2)  # of the largest layer's, while the tree is being chosen
+ROUGH_STAR = log(0.05)  # the same for stars, of which more thresholds cost next to nothing
 OVERSHOOT = 1.08  # the threshold that a tree is chosen for, over the mode of the mass at the width below
 GAIN = 0.2  # nats by which another tree must cut the layer that it was chosen for
 PATIENCE = 4  # the work, over all ways visited, before a count is tried again that a budget did not allow
+STAR = 0.8  # the gains of a star, over those of a greedy tree, from which on the star is taken
 SEARCH = 12  # the part of a budget that goes to the choice of a tree: one in so many
 MOST_STATES = 8_000_000  # of all layers: 350 MB
 LAYER = 8 * MOST_STATES  # ways that one count may visit
@@ -53,6 +56,7 @@ class Builder:
         self._lowest = target.least_score()
         self._layers: list[Relaxation] = []
         self._width, self._tree = 0, scattered(target.attributes)
+        self._starred = False  # the present tree is a star
         self._settled = True  # no other tree of this width cuts the largest layer by much
         self._refined: set[int] = set()
         self._cover()
@@ -67,7 +71,10 @@ class Builder:
         """Return the present layers, ready for trials."""
         envelope = Envelope.build(self._rate, self._lowest, [layer.threshold for layer in self._layers])
         checks = [self._relaxer.checks(layer.tree, layer.threshold) for layer in self._layers]
-        return Mixture.build(envelope, self._layers, checks, self._target.candidates, ROOM)
+        again = [
+            self._relaxer.checks(layer.tree.narrow, layer.threshold, layer.tree) for layer in self._layers
+        ]
+        return Mixture.build(envelope, self._layers, checks, again, self._target.candidates, ROOM)
 
     def refine(self, budget: int, tick: Tick = bool) -> None:
         """Count the layers that matter most with wider trees, for about so many ways."""
@@ -84,7 +91,7 @@ class Builder:
             self.spent += allowed if found is None else found.cost
             if found is None:
                 if allowed < LAYER:
-                    self.again = PATIENCE * self.spent
+                    self.again = self.spent if self._starred else PATIENCE * self.spent
                     return
                 self._refined.update(thresholds[len(thresholds) // 2 :])  # too costly: the lower ones may do
                 continue
@@ -128,8 +135,9 @@ class Builder:
         masses = self._masses()
         open_ = [i for i, layer in enumerate(self._layers) if layer.threshold not in self._refined]
         most = max((masses[i] for i in open_), default=-inf)
-        least = np.logaddexp.reduce(masses) + WORTH if self._settled else max(masses) + ROUGH
-        return [i for i in open_ if masses[i] >= most + ROUGH] if most >= least else []
+        worth, rough = (WORTH_STAR, ROUGH_STAR) if self._starred else (WORTH, ROUGH)
+        least = np.logaddexp.reduce(masses) + worth if self._settled else max(masses) + ROUGH
+        return [i for i in open_ if masses[i] >= most + rough] if most >= least else []
 
     def _choose(self, budget: int) -> None:
         """Choose another tree for the scores at which the candidates seem to be: as wide, or else wider.
@@ -142,7 +150,7 @@ class Builder:
         if self._settled:
             self._width += 1
             self._take(self._searched(floor(mode.threshold * OVERSHOOT), budget))
-            self._settled = self._width == 1  # a tree of single edges is hardly worth the search
+            self._settled = self._width == 1 or self._starred  # hardly worth the search, or none
             return
         tree = self._searched(mode.threshold, budget)
         found = self._relaxer.count_all(tree, [mode.threshold], LAYER)
@@ -154,10 +162,16 @@ class Builder:
 
     def _searched(self, threshold: int, budget: int) -> Tree:
         """Return a tree of the present width whose relaxation at a threshold is small."""
-        first = greedy(pair_gains(self._relaxer, threshold), self._width)
+        gains = pair_gains(self._relaxer, threshold)
+        first = greedy(gains, self._width)
         if self._width == 1:
             return first
-        tree, spent = improve(self._relaxer, first, self._width, threshold, budget)
+        stars = list_stars(gains, self._width, STAR * held_gain(gains, first)) if self._width >= BROAD else []
+        self._starred = bool(stars)
+        if stars:
+            tree, spent = best_star(self._relaxer, stars, threshold, budget)
+        else:
+            tree, spent = improve(self._relaxer, first, self._width, threshold, budget)
         self.spent += spent
         return tree
 

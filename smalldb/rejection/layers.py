@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from queries.arrays import Integers
+from queries.arrays import Integers, Words
 from smalldb.exact.levels import exp_enclosure
 from smalldb.kernels import ktree
 from smalldb.rejection.relaxation import Relaxation
@@ -91,7 +91,7 @@ class Mixture:
         What each layer's proposals are to be kept at, over the chance of the layer.
     sums
         Running sums of the shares of the layers.
-    nodes, states, checks, tables
+    nodes, states, checks, tables, leaves
         Of all layers but the last, one after the other.
     """
 
@@ -103,6 +103,7 @@ class Mixture:
     states: ktree.States
     checks: ktree.Checks
     tables: ktree.ShareTables
+    leaves: ktree.Leaves
 
     # Proof: docs/proofs/rejection.md, lemma 5.
     @classmethod
@@ -111,10 +112,14 @@ class Mixture:
         envelope: Envelope,
         relaxations: Sequence[Relaxation],
         checks: Sequence[ktree.Checks],
+        again: Sequence[ktree.Checks],
         candidates: int,
         room: int,
     ) -> "Mixture":
-        """Weigh the layers; `candidates` is the size of the last one, `room` the entries of all tables."""
+        """Weigh the layers; `candidates` is the size of the last one, `room` the entries of all tables.
+
+        `checks` refuse a candidate; `again` have a column of a broad leaf drawn again.
+        """
         sizes = [*(relaxation.size for relaxation in relaxations), Fraction(candidates)]
         drops = envelope.drops()
         # The layers add up to the envelope. One candidate of score 0, ten of score 3, rate 1, threshold 2:
@@ -128,6 +133,20 @@ class Mixture:
         nodes = len(relaxations[0].tree.order) if relaxations else 0
         unit = Fraction(_SHARE, _UNIT) ** (nodes + 1) * _SLACK / total
         states = _joined([relaxation.states for relaxation in relaxations], nodes)
+        narrow = [relaxation.narrow or relaxation for relaxation in relaxations]
+        narrow_states = _joined([relaxation.states for relaxation in narrow], nodes)
+        broad = [
+            relaxation.narrow is not None and node in relaxation.tree.broad
+            for relaxation in relaxations
+            for node in range(nodes)
+        ]
+        leaves = ktree.Leaves(
+            np.array(broad, dtype=np.bool_),
+            _joined([relaxation.nodes for relaxation in narrow], nodes),
+            narrow_states,
+            ktree.share_tables(narrow_states, room),
+            _joined(again, nodes),
+        )
         return cls(
             envelope,
             candidates,
@@ -137,10 +156,11 @@ class Mixture:
             states,
             _joined(checks, nodes),
             ktree.share_tables(states, room),
+            leaves,
         )
 
     # Proof: docs/proofs/rejection.md, lemma 6.
-    def factor(self, layer: int, score: int, shares: Integers, ways: Integers) -> Fraction:
+    def factor(self, layer: int, score: int, shares: Words, ways: Integers) -> Fraction:
         """Return the factor of the coin that decides on a proposal: ``factor exp(-rate (score - lowest))``.
 
         Parameters
@@ -171,5 +191,5 @@ def _joined(parts: Sequence[_T], nodes: int) -> _T:
         elif name == "children":
             fields[name] = np.concatenate([array + nodes * layer for layer, array in enumerate(arrays)])
         else:
-            fields[name] = arrays[0] if name == "shrink" else np.concatenate(arrays)
+            fields[name] = arrays[0] if name in ("n", "shrink") else np.concatenate(arrays)
     return type(parts[0])(**fields)

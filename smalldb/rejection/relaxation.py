@@ -49,6 +49,8 @@ class Relaxation:
         For the kernels.
     log_size
         The natural logarithm of |R_t|, nearly; -inf where it is empty.
+    narrow
+        That of ``tree.narrow``, of which the columns of broad leaves are drawn; None: they are not.
     """
 
     tree: Tree
@@ -56,6 +58,7 @@ class Relaxation:
     nodes: ktree.Nodes
     states: ktree.States
     log_size: float
+    narrow: "Relaxation | None" = None
 
     # Proof: docs/proofs/rejection.md, lemma 4.
     @property
@@ -86,6 +89,8 @@ class Counts:
         is beyond the doubles.
     cost
         Ways visited.
+    narrow
+        Of ``tree.narrow``, where there are broad leaves.
     """
 
     target: Target
@@ -97,6 +102,7 @@ class Counts:
     values: Floats
     log_sizes: Floats
     cost: int
+    narrow: "Counts | None"
 
     # Proof: docs/proofs/rejection.md, lemma 3.
     def relaxation(self, place: int) -> Relaxation:
@@ -113,7 +119,8 @@ class Counts:
         threshold = self.thresholds[place]
         lows, highs = self.target.bounds(threshold)
         boxes = self.nodes._replace(lows=lows[self.queries], highs=highs[self.queries])
-        return Relaxation(self.tree, threshold, boxes, states, float(self.log_sizes[place]))
+        narrow = None if self.narrow is None else self.narrow.relaxation(place)
+        return Relaxation(self.tree, threshold, boxes, states, float(self.log_sizes[place]), narrow)
 
 
 class Relaxer:
@@ -136,13 +143,9 @@ class Relaxer:
         none of its gaps exceeds.
         """
         blocks = [self._block(clique) for clique in tree.cliques]
-        nodes = self._nodes(tree, blocks, self.target.bounds(thresholds[-1]))
+        nodes = self._nodes(tree, blocks, thresholds[-1])
         queries = np.concatenate([block.queries for block in blocks])
-        levels = ktree.Levels(
-            np.array([self.target.widened(threshold) for threshold in thresholds], dtype=np.int64),
-            self.target.n,
-            self.target.rows * self.target.answers[queries],
-        )
+        levels = np.array([self.target.widened(threshold) for threshold in thresholds], dtype=np.int64)
         rows = np.array([[self.target.rows, 0]], dtype=np.uint64)
         keys: list[Words] = [rows] * len(tree.order)
         slots: list[Integers] = [np.zeros(1, dtype=np.int64)] * len(tree.order)
@@ -166,15 +169,36 @@ class Relaxer:
             return None
         values = np.zeros((len(states.keys), len(thresholds)))
         first = np.zeros(len(states.keys), dtype=np.int64)
+        weighed = set[int]()
+        broad = tree.broad if self.target.rows <= ktree.MOST_ROWS_OF_LEAVES else ()
+        for leaves in _alike(tree, blocks, broad):
+            cost = ktree.weigh_leaves(nodes, leaves, states, levels, values, first, budget - spent)
+            if cost < 0:  # no room: the leaves are weighed as other nodes are
+                for leaf in leaves:
+                    values[states.start[leaf] : states.start[leaf + 1]] = 0
+                continue
+            spent += cost
+            if spent > budget:
+                return None
+            weighed.update(leaves.tolist())
         for node in reversed(range(len(tree.order))):
-            spent += ktree.weigh(nodes, node, states, levels, values, first, budget - spent)
+            if node not in weighed:
+                spent += ktree.weigh(nodes, node, states, levels, values, first, budget - spent)
             if spent > budget:
                 return None
         with np.errstate(divide="ignore"):
             logs = np.log(values[states.start[list(tree.roots)]]).sum(axis=0)
         sizes = logs - log(nodes.shrink) * len(tree.order)
         sizes[~(sizes < inf)] = inf  # beyond the doubles
-        return Counts(self.target, tree, tuple(thresholds), queries, nodes, states, values, sizes, spent)
+        narrow = None
+        if broad:
+            narrow = self.count_all(tree.narrow, thresholds, budget - spent)
+            if narrow is None:
+                return None
+            spent += narrow.cost
+        return Counts(
+            self.target, tree, tuple(thresholds), queries, nodes, states, values, sizes, spent, narrow
+        )
 
     def _block(self, clique: tuple[int, ...]) -> _Block:
         """Compile the queries whose last attribute is the node's and whose others are among its parents."""
@@ -182,11 +206,12 @@ class Relaxer:
             self._blocks[clique] = _compile(self.target, clique)
         return self._blocks[clique]
 
-    def _nodes(self, tree: Tree, blocks: list[_Block], bounds: tuple[Integers, Integers]) -> ktree.Nodes:
+    def _nodes(self, tree: Tree, blocks: list[_Block], threshold: int) -> ktree.Nodes:
         parents = np.full((len(tree.order), ktree.MOST_PARENTS), -1, dtype=np.int64)
         for node, clique in enumerate(tree.cliques):
             parents[node, : len(clique) - 1] = clique[:-1]
         held = np.concatenate([block.queries for block in blocks])
+        lows, highs = self.target.bounds(threshold)
         children = [(node, child) for node, found in enumerate(tree.children) for child in found]
         bases = np.zeros((len(children), ktree.MOST_CELLS, 2), dtype=np.uint64)
         steps = np.zeros_like(bases)
@@ -200,28 +225,45 @@ class Relaxer:
             np.concatenate([block.forms for block in blocks]),
             np.concatenate([[0], np.cumsum(np.concatenate([block.boxes for block in blocks]))]),
             np.concatenate([block.scales for block in blocks]),
-            bounds[0][held],
-            bounds[1][held],
+            lows[held],
+            highs[held],
             np.concatenate([block.constants for block in blocks]),
             _starts(tree.children),
             np.array([child for _, child in children], dtype=np.int64),
             bases,
             steps,
+            self.target.rows * self.target.answers[held],
+            self.target.n,
             2.0 ** -(self.target.rows // 2),
         )
 
     # Proof: docs/proofs/rejection.md, lemma 6.
-    def checks(self, tree: Tree, threshold: int) -> ktree.Checks:
-        """List what no clique holds, by the last node that it looks at."""
+    def checks(self, tree: Tree, threshold: int, within: Tree | None = None) -> ktree.Checks:
+        """List what no clique holds, or of that what one of another tree does, by the last node looked at."""
         lows, highs = self.target.bounds(threshold)
-        held = {j for clique in tree.cliques for j in self._block(clique).queries.tolist()}
+        held = self._held(tree)
+        wanted = set(range(len(self.target.tables))) if within is None else self._held(within)
         place = {attribute: node for node, attribute in enumerate(tree.order)}
         found: list[list[int]] = [[] for _ in tree.order]
         for j, table in enumerate(self.target.tables):
-            if j not in held:
+            if j in wanted and j not in held:
                 found[max(place[a] for a in table.attributes)].append(j)
         queries = np.array(list(chain.from_iterable(found)), dtype=np.int64)
         return ktree.Checks(_starts(found), queries, lows[queries], highs[queries])
+
+    def _held(self, tree: Tree) -> set[int]:
+        """The queries that lie in a clique."""
+        return {j for clique in tree.cliques for j in self._block(clique).queries.tolist()}
+
+
+def _alike(tree: Tree, blocks: Sequence[_Block], broad: Sequence[int]) -> list[Integers]:
+    """Return broad leaves with the same parents and forms, all of zeros and ones, together."""
+    found: dict[tuple[object, ...], list[int]] = {}
+    for leaf in broad:
+        forms = blocks[leaf].forms
+        if len(forms) and ((forms == 0) | (forms == 1)).all():
+            found.setdefault((tree.parents[leaf], forms.tobytes()), []).append(leaf)
+    return [np.array(leaves, dtype=np.int64) for leaves in found.values()]
 
 
 def _compile(target: Target, clique: tuple[int, ...]) -> _Block:

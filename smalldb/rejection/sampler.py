@@ -50,7 +50,8 @@ class Sampler:
         """
         target = self._target
         columns = np.zeros(target.attributes, dtype=np.uint64)
-        shares, ways = np.zeros((2, target.attributes), dtype=np.int64)
+        shares = np.zeros(target.attributes, dtype=np.uint64)
+        ways = np.zeros(target.attributes, dtype=np.int64)
         words, start, fresh = np.zeros(0, dtype=np.uint64), 0, FEW
         while True:
             mixture = self._mixture
@@ -60,6 +61,7 @@ class Sampler:
                 target.queries,
                 mixture.checks,
                 mixture.tables,
+                mixture.leaves,
                 mixture.sums,
                 words,
                 start,

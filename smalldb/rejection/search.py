@@ -13,7 +13,9 @@ from queries.arrays import Floats
 from smalldb.exact.bits import BitSource, SeededBits
 from smalldb.exact.integers import uniform_below
 from smalldb.rejection.relaxation import Relaxer
-from smalldb.rejection.tree import Tree, scattered
+from smalldb.rejection.tree import Tree, scattered, star
+
+MOST_STARS = 20  # that are tried
 
 
 def pair_gains(relaxer: Relaxer, threshold: int) -> Floats:
@@ -53,6 +55,37 @@ def greedy(gains: Floats, width: int) -> Tree:
         order.append(a)
         parents.append(best[a][1])
     return Tree(tuple(order), tuple(parents))
+
+
+def held_gain(gains: Floats, tree: Tree) -> float:
+    """Return the gains of all pairs that lie in a clique."""
+    return float(sum(gains[clique[-1], parent] for clique in tree.cliques for parent in clique[:-1]))
+
+
+def list_stars(gains: Floats, width: int, least: float) -> list[Tree]:
+    """Return some stars of so many hubs that hold at least this gain, the largest gain first."""
+    hubs = np.array(list(combinations(range(len(gains)), width)))
+    held = gains.sum(axis=1)[hubs].sum(axis=1)
+    for a, b in combinations(range(width), 2):
+        held -= gains[hubs[:, a], hubs[:, b]]
+    chosen = [place for place in np.argsort(-held)[:MOST_STARS] if held[place] >= least]
+    return [star(hubs[place].tolist(), len(gains)) for place in chosen]
+
+
+def best_star(relaxer: Relaxer, stars: list[Tree], threshold: int, budget: int) -> tuple[Tree, int]:
+    """Return the star of the smallest relaxation of those that a budget of ways allows, or else the first.
+
+    The ways visited come second.
+    """
+    spent, least, chosen = 0, inf, stars[0]
+    for tree in stars:
+        found = relaxer.count_all(tree, [threshold], budget - spent)
+        if found is None:
+            return chosen, budget
+        spent += found.cost
+        if found.log_sizes[0] < least:
+            chosen, least = tree, float(found.log_sizes[0])
+    return chosen, spent
 
 
 def improve(relaxer: Relaxer, tree: Tree, width: int, threshold: int, budget: int) -> tuple[Tree, int]:

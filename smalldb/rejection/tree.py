@@ -1,7 +1,10 @@
 """k-trees: an order of the attributes in which the parents of each lie together in an earlier clique."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+
+BROAD = 3  # parents
 
 
 @dataclass(frozen=True)
@@ -53,12 +56,35 @@ class Tree:
         return tuple(node for node, holder in enumerate(self.holders) if holder is None)
 
     @cached_property
+    def broad(self) -> tuple[int, ...]:
+        """The nodes without children that have `BROAD` parents or more: a state of theirs has many ways."""
+        return tuple(
+            node
+            for node, children in enumerate(self.children)
+            if not children and len(self.parents[node]) >= BROAD
+        )
+
+    # Proof: docs/proofs/rejection.md, lemma 10.
+    @cached_property
+    def narrow(self) -> "Tree":
+        """The tree whose broad leaves keep the first of their parents alone, one fewer than `BROAD`."""
+        parents = (p[: BROAD - 1] if node in self.broad else p for node, p in enumerate(self.parents))
+        return Tree(self.order, tuple(parents))
+
+    @cached_property
     def cliques(self) -> tuple[tuple[int, ...], ...]:
         """The attributes of each node's parents, in order, and then its own."""
         return tuple(
             (*(self.order[p] for p in parents), attribute)
             for attribute, parents in zip(self.order, self.parents, strict=True)
         )
+
+
+def star(hubs: Sequence[int], attributes: int) -> Tree:
+    """Return the tree in which the hubs are the parents of each attribute but themselves."""
+    rest = [a for a in range(attributes) if a not in hubs]
+    inner = tuple(tuple(range(place)) for place in range(len(hubs)))
+    return Tree((*hubs, *rest), (*inner, *[tuple(range(len(hubs)))] * len(rest)))
 
 
 def scattered(attributes: int) -> Tree:

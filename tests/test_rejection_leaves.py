@@ -1,0 +1,147 @@
+"""Broad leaves of rejection: counted together, drawn again until they fit, and proposed alike."""
+
+from fractions import Fraction
+from math import comb, prod
+
+import numpy as np
+import pytest
+from rejecting import distance, instance
+
+from smalldb.exact.bits import SeededBits
+from smalldb.kernels import ktree
+from smalldb.rejection import relaxation
+from smalldb.rejection.relaxation import Relaxer
+from smalldb.rejection.sampler import tuple_sampler
+from smalldb.rejection.search import best_star, held_gain, list_stars, pair_gains
+from smalldb.rejection.target import Target, uniform_words
+from smalldb.rejection.tree import star
+
+EXAMPLES = ["conjunctions:2", "marginals:2", "conjunctions:3", "conjunctions:2:negations"]
+
+
+@pytest.mark.parametrize(
+    "hubs, text", [((5, 2, 3, 0), EXAMPLES[0]), *(((1, 4, 0), text) for text in EXAMPLES)], ids=str
+)
+def test_leaves_weighed_together_have_the_values_of_their_ways(hubs, text, monkeypatch):
+    workload, answers, _ = instance(6, 31, text, 8)
+    relaxer = Relaxer(Target.build(workload, answers, 31, 5))
+    tree, thresholds = star(hubs, 6), [20, 45, 50, 62, 90]
+    assert tree.broad == tuple(range(len(hubs), 6))
+    together = relaxer.count_all(tree, thresholds, 1 << 40)
+    monkeypatch.setattr(relaxation, "_alike", lambda tree, blocks, broad: [])
+    alone = relaxer.count_all(tree, thresholds, 1 << 40)
+    assert together.log_sizes.tolist() == alone.log_sizes.tolist()
+    assert together.values.tolist() == alone.values.tolist()
+    assert (np.diff(together.values, axis=1) > 0).any(axis=0).all()
+
+
+def test_without_places_leaves_are_weighed_as_other_nodes_are(monkeypatch):
+    workload, answers, _ = instance(6, 31, "conjunctions:2", 8)
+    relaxer = Relaxer(Target.build(workload, answers, 31, 5))
+    expected = relaxer.count_all(star((1, 4, 0), 6), [62], 1 << 40)
+    monkeypatch.setattr(ktree, "weigh_leaves", lambda *rest: -1)
+    assert relaxer.count_all(star((1, 4, 0), 6), [62], 1 << 40).values.tolist() == expected.values.tolist()
+
+
+def starred(attributes, rows, n, text, epsilon, hubs):
+    """A sampler all of whose layers have one star."""
+    workload, answers, _ = instance(attributes, n, text, rows)
+    made = tuple_sampler(workload, answers, n, rows, Fraction(epsilon))
+    builder = made._builder
+    counted = builder._relaxer.count_all(
+        star(hubs, attributes), [layer.threshold for layer in builder._layers], 1 << 40
+    )
+    layers = [counted.relaxation(place) for place in range(len(builder._layers))]
+    empty = sum(not layer.size for layer in layers)
+    builder._lowest = max([builder._lowest, *(layer.threshold + 1 for layer in layers[:empty])])
+    builder._layers[:] = layers[empty:]
+    made._mixture, made._finished = builder.mixture(), True
+    return made, (workload, answers, n, rows, Fraction(epsilon))
+
+
+@pytest.fixture(scope="module")
+def made():
+    return starred(5, 6, 60, "conjunctions:2", 4, (3, 0, 2))[0]
+
+
+def test_a_broad_leaf_is_as_likely_as_it_has_columns(made):
+    """What the coin is told of a leaf is the number of columns that its hubs allow, by trying each."""
+    target, mixture = made._target, made._mixture
+    columns, shares, ways = np.zeros(5, np.uint64), np.zeros(5, np.uint64), np.zeros(5, np.int64)
+    words, start, checked = uniform_words(SeededBits(3), 20_000), 0, 0
+    while True:
+        status, layer, start, *_ = ktree.trials(
+            mixture.nodes, mixture.states, target.queries, mixture.checks, mixture.tables,
+            mixture.leaves, mixture.sums, words, start, target.everyone, columns, shares, ways, 1 << 40,
+        )  # fmt: skip
+        if status != ktree.SURVIVED:
+            break
+        if layer == len(mixture.sums) - 1:
+            continue
+        tree = made._builder._layers[layer].tree
+        lows, highs = target.bounds(made._builder._layers[layer].threshold)
+        for node in tree.broad:
+            queries = made._builder._relaxer._block(tree.cliques[node]).queries
+            tried, fitting = columns.copy(), set()
+            for column in range(1 << target.rows):
+                tried[tree.order[node]] = column
+                found = ktree.answers(target.queries, tried, target.everyone)[queries]
+                if (lows[queries] <= found).all() and (found <= highs[queries]).all():
+                    fitting.add(column)
+            assert int(columns[tree.order[node]]) in fitting
+            assert (int(shares[node]), int(ways[node])) == (1 << 63, len(fitting))
+            checked += 1 < len(fitting) < 1 << target.rows
+    assert status == ktree.PAUSED
+    assert checked > 20
+
+
+def test_a_narrow_leaf_has_as_much_of_its_table_as_columns(made):
+    source = SeededBits(4)
+    for _ in range(20):
+        made.draw(source)
+    nodes, tables = made._mixture.leaves.nodes, made._mixture.leaves.tables
+    checked, h, u = 0, np.zeros(ktree.MOST_CELLS, np.int64), np.zeros(ktree.MOST_CELLS, np.int64)
+    for first, second, _, table in tables.slots.tolist():
+        end, size = table >> 32, table & ((1 << 32) - 1)
+        ktree.unpack(np.uint64(first), np.uint64(second), h)
+        sums = [0, *tables.sums[end - size : end].tolist()]
+        for way, before, after in zip(tables.ways[end - size : end], sums, sums[1:], strict=False):
+            ktree.unpack(*way, u)
+            assert after - before == prod(map(comb, h.tolist(), u.tolist()))
+            checked += after - before > 1
+    assert checked > 20
+    assert (nodes.cells <= 4).all()
+
+
+@pytest.mark.parametrize("room", [0, 1 << 12])
+@pytest.mark.parametrize(
+    "case",
+    [
+        (5, 2, 41, "conjunctions:2", 40, (4, 1, 2)),
+        (5, 2, 41, "conjunctions:2", 12, (4, 1, 2, 0)),
+        (5, 2, 69, "marginals:2", 60, (0, 3, 1)),
+    ],
+    ids=str,
+)
+def test_draws_of_stars_follow_the_law(case, room, monkeypatch):
+    from smalldb.rejection import building
+
+    monkeypatch.setattr(building, "ROOM", room)
+    made, rest = starred(*case)
+    assert abs(distance(made, *rest, 2_000, seed=6)) < 4
+
+
+def test_the_best_of_some_stars_is_taken():
+    workload, answers, _ = instance(6, 31, "conjunctions:2", 8)
+    relaxer = Relaxer(Target.build(workload, answers, 31, 5))
+    gains = pair_gains(relaxer, 45)
+    stars = list_stars(gains, 3, 0)
+    assert len(stars) == 20 == comb(6, 3)
+    held = [held_gain(gains, tree) for tree in stars]
+    assert held == sorted(held, reverse=True)
+    assert len(list_stars(gains, 3, held[4])) == 5
+    tree, spent = best_star(relaxer, stars, 45, 1 << 40)
+    assert spent > 0
+    sizes = {tree: float(relaxer.count_all(tree, [45], 1 << 40).log_sizes[0]) for tree in stars}
+    assert sizes[tree] == min(sizes.values())
+    assert best_star(relaxer, stars, 45, 1) == (stars[0], 1)
