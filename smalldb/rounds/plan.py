@@ -21,7 +21,8 @@ LARGE = 1 << 10  # cells of a table: larger ones are measured by groups
 SURE = 0.8  # of the error of rounds, below which all pairs at once are taken: rounds may find few that depend
 NEAR = 0.01  # an error above which it is asked first: columns that hardly depend may be near to independent
 ASKING = Fraction(1, 64)  # of all but the certificate, for asking whether most pairs depend
-MOST_ROUNDS = 75  # of up to `MANY_COLUMNS`; twice as many of twice as many
+MOST_ROUNDS = 75  # of up to `MANY_COLUMNS`; more of more
+EVER_ROUNDS = 200
 MANY_PAIRS = 91  # of 14 columns: fewer need fewer rounds
 MANY_COLUMNS = 28  # more need more rounds, so that each is in a table, and tables that reach far
 DEAF = 0.3  # of a measured table, off by noise alone: with many columns more than that finds nothing
@@ -332,5 +333,5 @@ def _rounds(blur: float, pairs: int, columns: int, concentrated: bool) -> int:
         return 0
     times = min(1.0, pairs / MANY_PAIRS) * max(1.0, columns / MANY_COLUMNS)
     wanted: float = (38 if concentrated else 27) * (max(blur, 1e-12) / 0.0043) ** -0.6 * times
-    most = round(MOST_ROUNDS * min(2.0, max(1.0, columns / MANY_COLUMNS)))
+    most = min(EVER_ROUNDS, round(MOST_ROUNDS * max(1.0, columns / MANY_COLUMNS)))
     return min(most, pairs + pairs // 2, max(3, round(wanted)))
