@@ -22,25 +22,42 @@ EXAMPLES = ["conjunctions:2", "marginals:2", "conjunctions:3", "conjunctions:2:n
 @pytest.mark.parametrize(
     "hubs, text", [((5, 2, 3, 0), EXAMPLES[0]), *(((1, 4, 0), text) for text in EXAMPLES)], ids=str
 )
-def test_leaves_weighed_together_have_the_values_of_their_ways(hubs, text, monkeypatch):
+def test_leaves_weighed_together_have_the_product_of_their_values(hubs, text, monkeypatch):
     workload, answers, _ = instance(6, 31, text, 8)
     relaxer = Relaxer(Target.build(workload, answers, 31, 5))
     tree, thresholds = star(hubs, 6), [20, 45, 50, 62, 90]
     assert tree.broad == tuple(range(len(hubs), 6))
     together = relaxer.count_all(tree, thresholds, 1 << 40)
-    monkeypatch.setattr(relaxation, "_alike", lambda tree, blocks, broad: [])
-    alone = relaxer.count_all(tree, thresholds, 1 << 40)
+    alone = each_leaf_alone(relaxer, tree, thresholds, monkeypatch)
     assert together.log_sizes.tolist() == alone.log_sizes.tolist()
-    assert together.values.tolist() == alone.values.tolist()
+    first = tree.broad[0]
+    for hub in range(first):
+        assert np.array_equal(values(together, hub), values(alone, hub))
+    product = prod(values(alone, leaf) for leaf in tree.broad)
+    assert np.array_equal(values(together, first), product)  # few rows: nothing is rounded
+    assert not values(together, tree.broad[1]).size
     assert (np.diff(together.values, axis=1) > 0).any(axis=0).all()
+    assert ((product == 0) & (values(alone, first) > 0)).any()
+
+
+def each_leaf_alone(relaxer, tree, thresholds, monkeypatch):
+    """Count with states of their own for all leaves."""
+    monkeypatch.setattr(relaxation, "_alike", lambda tree, blocks, broad: [])
+    return relaxer.count_all(tree, thresholds, 1 << 40)
+
+
+def values(counts, node):
+    """The values of one node's states, shape (states, thresholds), in the order of the states."""
+    held = slice(*counts.states.start[node : node + 2].tolist())
+    return counts.values[held][np.lexsort(counts.states.keys[held].T)]
 
 
 def test_without_places_leaves_are_weighed_as_other_nodes_are(monkeypatch):
     workload, answers, _ = instance(6, 31, "conjunctions:2", 8)
-    relaxer = Relaxer(Target.build(workload, answers, 31, 5))
-    expected = relaxer.count_all(star((1, 4, 0), 6), [62], 1 << 40)
+    relaxer, tree = Relaxer(Target.build(workload, answers, 31, 5)), star((1, 4, 0), 6)
     monkeypatch.setattr(ktree, "weigh_leaves", lambda *rest: -1)
-    assert relaxer.count_all(star((1, 4, 0), 6), [62], 1 << 40).values.tolist() == expected.values.tolist()
+    found = relaxer.count_all(tree, [62], 1 << 40)
+    assert found.values.tolist() == each_leaf_alone(relaxer, tree, [62], monkeypatch).values.tolist()
 
 
 def starred(attributes, rows, n, text, epsilon, hubs):

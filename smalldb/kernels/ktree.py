@@ -632,6 +632,109 @@ def weigh(
     return cost
 
 
+class Columns(NamedTuple):
+    """Columns of one state, counted by the values of the forms of a leaf, all of zeros and ones.
+
+    Attributes
+    ----------
+    size
+        Shape (forms,): only values below are counted.
+    stride
+        Shape (forms + 1,): the places from one value of a form to the next, and the number of all places.
+    extent, top, at
+        Shape (forms,): values so far are below; the place that is looked at, and the last one.
+    """
+
+    size: Integers
+    stride: Integers
+    extent: Integers
+    top: Integers
+    at: Integers
+
+
+@njit(nogil=True, cache=True)
+def columns_for(forms: int) -> Columns:
+    """Return the scratch space of a count by so many forms."""
+    ones = np.ones(forms, np.int64)
+    return Columns(ones, np.ones(forms + 1, np.int64), ones.copy(), ones.copy(), ones.copy())
+
+
+# Proof: docs/proofs/rejection.md, lemma 10.
+@njit(nogil=True, cache=True)
+def count_columns(nodes: Nodes, leaf: int, h: Integers, space: Columns, counts: Floats) -> int:
+    """Write how many columns have each values of the leaf's forms at a state: a factor 1 + z for each row.
+
+    Returns
+    -------
+    int
+        The cost.
+    """
+    size, stride, extent, top, at = space
+    rows, first_row, cost = len(size), nodes.row_start[leaf], 0
+    counts[: stride[rows]] = 0.0
+    counts[0] = 1.0
+    extent[:] = 1
+    for x in range(nodes.cells[leaf]):
+        step, shift = nodes.forms[first_row, x], np.int64(0)
+        for r in range(1, rows):
+            shift += nodes.forms[first_row + r, x] * stride[r]
+        for _ in range(h[x]):
+            inside = True
+            for r in range(rows):  # places that move beyond a size are no box's
+                top[r] = extent[r] - 1
+                if nodes.forms[first_row + r, x]:
+                    top[r] = min(top[r], size[r] - 2)
+                    extent[r] = min(extent[r] + 1, size[r])
+                at[r] = top[r]
+                inside = inside and top[r] >= 0
+            place = np.int64(0)
+            for r in range(1, rows):
+                place += top[r] * stride[r]
+            while inside:  # from the last place down: none is read after it was added to
+                for v in range(top[0], -1, -1):
+                    counts[place + shift + v + step] += counts[place + v]
+                cost += 1 + top[0] // PLACES
+                inside = False
+                for r in range(1, rows):
+                    if at[r] > 0:
+                        at[r] -= 1
+                        place -= stride[r]
+                        inside = True
+                        break
+                    place += top[r] * stride[r]
+                    at[r] = top[r]
+    return cost
+
+
+@njit(nogil=True, cache=True)
+def add_within(
+    counts: Floats, space: Columns, lows: Integers, highs: Integers, levels: Integers, value: Floats
+) -> int:
+    """Add the columns whose forms have values within these to `value`, at the largest of their levels.
+
+    `levels` has shape (forms, at least highs - lows + 1). Returns the cost.
+    """
+    rows, at, cost = len(lows), space.at, 0
+    at[:] = lows
+    inside = True
+    while inside:
+        place, level = np.int64(0), np.int64(0)
+        for r in range(1, rows):
+            place += at[r] * space.stride[r]
+            level = max(level, levels[r, at[r] - lows[r]])
+        for v in range(lows[0], highs[0] + 1):
+            value[max(level, levels[0, v - lows[0]])] += counts[place + v]
+        cost += 1
+        inside = False
+        for r in range(1, rows):
+            if at[r] < highs[r]:
+                at[r] += 1
+                inside = True
+                break
+            at[r] = lows[r]
+    return cost
+
+
 # Proof: docs/proofs/rejection.md, lemma 10.
 @njit(nogil=True, cache=True)
 def weigh_leaves(
@@ -643,106 +746,98 @@ def weigh_leaves(
     first: Integers,
     budget: int,
 ) -> int:
-    """Write what `weigh` writes, for leaves with the same states and forms, all of zeros and ones.
+    """Write the product of what `weigh` writes for each of some leaves: at the states of the first of them.
 
-    The columns of a state are counted once by the values of their forms, a factor 1 + z for each row of its
-    cells. Each leaf adds up those that its boxes hold.
+    The leaves have the same parents and forms, all of zeros and ones. The columns of a state are counted once,
+    by the values of the forms, and each leaf adds up those that its boxes hold.
 
     Returns
     -------
     int
         The cost; -1: some state needs more than `MOST_PLACES` places.
     """
-    node, last = leaves[0], len(thresholds)
-    cells, first_row = nodes.cells[node], nodes.row_start[node]
-    rows = nodes.row_start[node + 1] - first_row
-    h, counts = np.zeros(MOST_CELLS, np.int64), np.empty(0, np.float64)
+    own, last = leaves[0], len(thresholds)
+    rows = nodes.row_start[own + 1] - nodes.row_start[own]
+    space, counts = columns_for(rows), np.empty(0, np.float64)
+    size, stride = space.size, space.stride
+    h, value = np.zeros(MOST_CELLS, np.int64), np.empty(last, np.float64)
     lows, highs = np.empty((len(leaves), rows), np.int64), np.empty((len(leaves), rows), np.int64)
-    size, stride, extent = np.empty(rows, np.int64), np.ones(rows + 1, np.int64), np.empty(rows, np.int64)
-    top, at = np.empty(rows, np.int64), np.empty(rows, np.int64)
     levels = np.empty((rows, MOST_ROWS + 1), np.int64)
     cost = 0
-    for s in range(states.start[node + 1] - states.start[node]):
-        unpack(states.keys[states.start[node] + s, 0], states.keys[states.start[node] + s, 1], h)
+    for state in range(states.start[own], states.start[own + 1]):
+        unpack(states.keys[state, 0], states.keys[state, 1], h)
+        inside = True
         for r in range(rows):
             size[r] = 1
             for k in range(len(leaves)):
-                row, high = nodes.row_start[leaves[k]] + r, np.int64(0)
-                for x in range(cells):
-                    high += nodes.forms[row, x] * h[x]
-                lows[k, r], highs[k, r] = within_boxes(nodes, row, cells, h, np.int64(0), high)
+                lows[k, r], highs[k, r] = values_within(nodes, nodes.row_start[leaves[k]] + r, leaves[k], h)
                 size[r] = max(size[r], highs[k, r] + 1)
+                inside = inside and lows[k, r] <= highs[k, r]
             stride[r + 1] = stride[r] * size[r]
-            extent[r] = 1
+        first[state] = last
+        if not inside:
+            cost += len(leaves) * rows
+            continue
         if stride[rows] > MOST_PLACES:
             return -1
         if stride[rows] > len(counts):
             counts = np.empty(stride[rows], np.float64)
-        counts[: stride[rows]] = 0.0
-        counts[0] = 1.0
-        for x in range(cells):
-            step, shift = nodes.forms[first_row, x], np.int64(0)
-            for r in range(1, rows):
-                shift += nodes.forms[first_row + r, x] * stride[r]
-            for _ in range(h[x]):
-                inside = True
-                for r in range(rows):  # places that move beyond a size are no box's
-                    top[r] = extent[r] - 1
-                    if nodes.forms[first_row + r, x]:
-                        top[r] = min(top[r], size[r] - 2)
-                        extent[r] = min(extent[r] + 1, size[r])
-                    at[r] = top[r]
-                    inside = inside and top[r] >= 0
-                place = np.int64(0)
-                for r in range(1, rows):
-                    place += top[r] * stride[r]
-                while inside:  # from the last place down: none is read after it was added to
-                    for v in range(top[0], -1, -1):
-                        counts[place + shift + v + step] += counts[place + v]
-                    cost += 1 + top[0] // PLACES
-                    inside = False
-                    for r in range(1, rows):
-                        if at[r] > 0:
-                            at[r] -= 1
-                            place -= stride[r]
-                            inside = True
-                            break
-                        place += top[r] * stride[r]
-                        at[r] = top[r]
+        cost += count_columns(nodes, own, h, space, counts)
+        values[state] = 1.0
         for k in range(len(leaves)):
-            state = states.start[leaves[k]] + s
-            inside = True
+            value[:] = 0.0
             for r in range(rows):
                 row = nodes.row_start[leaves[k]] + r
-                inside = inside and lows[k, r] <= highs[k, r]
-                at[r] = lows[k, r]
                 for v in range(lows[k, r], highs[k, r] + 1):
-                    levels[r, v - lows[k, r]] = np.searchsorted(thresholds, gap_of(nodes, row, cells, h, v))
-            while inside:
-                place, level = np.int64(0), np.int64(0)
-                for r in range(1, rows):
-                    place += at[r] * stride[r]
-                    level = max(level, levels[r, at[r] - lows[k, r]])
-                for v in range(lows[k, 0], highs[k, 0] + 1):
-                    values[state, max(level, levels[0, v - lows[k, 0]])] += counts[place + v]
-                cost += 1
-                inside = False
-                for r in range(1, rows):
-                    if at[r] < highs[k, r]:
-                        at[r] += 1
-                        inside = True
-                        break
-                    at[r] = lows[k, r]
-            for t in range(1, last):
-                values[state, t] += values[state, t - 1]
-            first[state] = last
-            for t in range(last - 1, -1, -1):
-                if values[state, t] > 0.0:
-                    first[state] = t
-                values[state, t] *= nodes.shrink
+                    gap = gap_of(nodes, row, nodes.cells[own], h, v)
+                    levels[r, v - lows[k, r]] = np.searchsorted(thresholds, gap)
+            cost += add_within(counts, space, lows[k], highs[k], levels, value)
+            total = 0.0
+            for t in range(last):
+                total += value[t]
+                values[state, t] *= total * nodes.shrink
+            if total == 0.0:
+                break
+        for t in range(last - 1, -1, -1):
+            if values[state, t] > 0.0:
+                first[state] = t
         if cost // LINES > budget:
             break
     return cost // LINES
+
+
+@njit(nogil=True, cache=True, inline="always")
+def values_within(nodes: Nodes, row: int, leaf: int, h: Integers) -> tuple[np.int64, np.int64]:
+    """Return the first and last value of a form of zeros and ones that its boxes hold at a state."""
+    high = np.int64(0)
+    for x in range(nodes.cells[leaf]):
+        high += nodes.forms[row, x] * h[x]
+    return within_boxes(nodes, row, nodes.cells[leaf], h, np.int64(0), high)
+
+
+# Proof: docs/proofs/rejection.md, lemma 10.
+@njit(nogil=True, cache=True)
+def fitting(nodes: Nodes, leaf: int, scan: Scan) -> np.int64:
+    """Return how many columns all boxes of a leaf hold at the state ``scan.h``, exactly."""
+    first_row, rows = nodes.row_start[leaf], nodes.row_start[leaf + 1] - nodes.row_start[leaf]
+    plain = rows > 0
+    for row in range(first_row, first_row + rows):
+        for x in range(nodes.cells[leaf]):
+            plain = plain and 0 <= nodes.forms[row, x] <= 1
+    space, lows, highs = columns_for(rows), np.empty(rows, np.int64), np.empty(rows, np.int64)
+    for r in range(rows if plain else 0):
+        lows[r], highs[r] = values_within(nodes, first_row + r, leaf, scan.h)
+        if lows[r] > highs[r]:
+            return np.int64(0)
+        space.size[r] = highs[r] + 1
+        space.stride[r + 1] = space.stride[r] * space.size[r]
+    if not plain or space.stride[rows] > MOST_PLACES:
+        total, _ = among(nodes, leaf, scan, WHOLE)
+        return total
+    counts, value = np.empty(space.stride[rows], np.float64), np.zeros(1, np.float64)
+    count_columns(nodes, leaf, scan.h, space, counts)
+    add_within(counts, space, lows, highs, np.zeros((rows, MOST_ROWS + 1), np.int64), value)
+    return np.int64(value[0])
 
 
 @njit(nogil=True, cache=True, inline="always")
@@ -817,10 +912,10 @@ def share(weight: float, value: float, columns: float) -> np.int64:
 
 
 @njit(nogil=True, cache=True)
-def share_tables(states: States, room: int) -> ShareTables:
-    """Return tables with room for so many entries, none of them used."""
+def share_tables(states: States, drawn: Flags, room: int) -> ShareTables:
+    """Return tables with room for so many entries, none of them used, for the nodes that are `drawn`."""
     slots = np.zeros((len(states.slots), 4), np.uint64)
-    for i in range(len(states.start) - 1):
+    for i in np.flatnonzero(drawn):
         for slot in range(states.slot_start[i], states.slot_start[i + 1]):
             if states.slots[slot] != EMPTY:
                 state = states.start[i] + states.slots[slot]
@@ -1259,12 +1354,8 @@ def trials(
                 i = layer * d + position
                 if leaves.broad[i]:
                     cells = nodes.cells[i]
-                    first, second = split(nodes.parents, i, cells, columns, everyone, masks, scan.h)
-                    base, slot_start = states.start[i], states.slot_start[i]
-                    mask = np.uint64(states.slot_start[i + 1] - slot_start - 1)
-                    _, state = find(states.slots, slot_start, mask, states.keys, base, first, second)
-                    if state == EMPTY:
+                    split(nodes.parents, i, cells, columns, everyone, masks, scan.h)
+                    shares[position], ways[position] = CERTAIN, fitting(nodes, i, scan)
+                    if ways[position] == 0:
                         return IMPOSSIBLE, 0, start, made, cost
-                    shares[position] = CERTAIN
-                    ways[position] = np.int64(states.values[base + state] / nodes.shrink)
             return SURVIVED, layer, start, made, cost

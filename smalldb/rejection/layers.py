@@ -135,16 +135,19 @@ class Mixture:
         states = _joined([relaxation.states for relaxation in relaxations], nodes)
         narrow = [relaxation.narrow or relaxation for relaxation in relaxations]
         narrow_states = _joined([relaxation.states for relaxation in narrow], nodes)
-        broad = [
-            relaxation.narrow is not None and node in relaxation.tree.broad
-            for relaxation in relaxations
-            for node in range(nodes)
-        ]
+        broad = np.array(
+            [
+                relaxation.narrow is not None and node in relaxation.tree.broad
+                for relaxation in relaxations
+                for node in range(nodes)
+            ],
+            dtype=np.bool_,
+        )
         leaves = ktree.Leaves(
-            np.array(broad, dtype=np.bool_),
+            broad,
             _joined([relaxation.nodes for relaxation in narrow], nodes),
             narrow_states,
-            ktree.share_tables(narrow_states, room),
+            ktree.share_tables(narrow_states, broad, room),
             _joined(again, nodes),
         )
         return cls(
@@ -155,7 +158,7 @@ class Mixture:
             _joined([relaxation.nodes for relaxation in relaxations], nodes),
             states,
             _joined(checks, nodes),
-            ktree.share_tables(states, room),
+            ktree.share_tables(states, ~broad, room),
             leaves,
         )
 

@@ -136,24 +136,33 @@ class Relaxer:
         return None if counted is None or counted.log_sizes[0] == inf else counted.relaxation(0)
 
     # Proof: docs/proofs/rejection.md, lemmas 2 and 3.
-    def count_all(self, tree: Tree, thresholds: Sequence[int], budget: int) -> Counts | None:
+    def count_all(
+        self, tree: Tree, thresholds: Sequence[int], budget: int, alike: bool = True
+    ) -> Counts | None:
         """Count R_t for ascending thresholds in one pass; None: it takes more than `budget` ways.
 
         The states and ways are those of the last threshold. A way counts from the first threshold on that
-        none of its gaps exceeds.
+        none of its gaps exceeds. Of broad leaves that are `alike`, the first has the values of all; the
+        others have no states, and are no children.
         """
+        broad = tree.broad if self.target.rows <= ktree.MOST_ROWS_OF_LEAVES else ()
         blocks = [self._block(clique) for clique in tree.cliques]
-        nodes = self._nodes(tree, blocks, thresholds[-1])
+        together = _alike(tree, blocks, broad) if alike else []
+        left_out = {leaf for leaves in together for leaf in leaves[1:].tolist()}
+        children = [[child for child in found if child not in left_out] for found in tree.children]
+        nodes = self._nodes(tree, blocks, children, thresholds[-1])
         queries = np.concatenate([block.queries for block in blocks])
         levels = np.array([self.target.widened(threshold) for threshold in thresholds], dtype=np.int64)
         rows = np.array([[self.target.rows, 0]], dtype=np.uint64)
         keys: list[Words] = [rows] * len(tree.order)
         slots: list[Integers] = [np.zeros(1, dtype=np.int64)] * len(tree.order)
+        for leaf in left_out:
+            keys[leaf] = rows[:0]
         spent = 0
-        for node, children in enumerate(tree.children):
-            alike: dict[tuple[int, ...], int] = {}  # children with the same parents have the same states
-            for which, child in enumerate(children):
-                like = alike.setdefault(tree.parents[child], child)
+        for node, found in enumerate(children):
+            same: dict[tuple[int, ...], int] = {}  # children with the same parents have the same states
+            for which, child in enumerate(found):
+                like = same.setdefault(tree.parents[child], child)
                 if like != child:
                     keys[child], slots[child] = keys[like], slots[like]
                     continue
@@ -169,18 +178,14 @@ class Relaxer:
             return None
         values = np.zeros((len(states.keys), len(thresholds)))
         first = np.zeros(len(states.keys), dtype=np.int64)
-        weighed = set[int]()
-        broad = tree.broad if self.target.rows <= ktree.MOST_ROWS_OF_LEAVES else ()
-        for leaves in _alike(tree, blocks, broad):
+        for leaves in together:
             cost = ktree.weigh_leaves(nodes, leaves, states, levels, values, first, budget - spent)
-            if cost < 0:  # no room: the leaves are weighed as other nodes are
-                for leaf in leaves:
-                    values[states.start[leaf] : states.start[leaf + 1]] = 0
-                continue
+            if cost < 0:
+                return self.count_all(tree, thresholds, budget, alike=False)
             spent += cost
             if spent > budget:
                 return None
-            weighed.update(leaves.tolist())
+        weighed = left_out | {int(leaves[0]) for leaves in together}
         for node in reversed(range(len(tree.order))):
             if node not in weighed:
                 spent += ktree.weigh(nodes, node, states, levels, values, first, budget - spent)
@@ -206,13 +211,15 @@ class Relaxer:
             self._blocks[clique] = _compile(self.target, clique)
         return self._blocks[clique]
 
-    def _nodes(self, tree: Tree, blocks: list[_Block], threshold: int) -> ktree.Nodes:
+    def _nodes(
+        self, tree: Tree, blocks: list[_Block], children_of: Sequence[Sequence[int]], threshold: int
+    ) -> ktree.Nodes:
         parents = np.full((len(tree.order), ktree.MOST_PARENTS), -1, dtype=np.int64)
         for node, clique in enumerate(tree.cliques):
             parents[node, : len(clique) - 1] = clique[:-1]
         held = np.concatenate([block.queries for block in blocks])
         lows, highs = self.target.bounds(threshold)
-        children = [(node, child) for node, found in enumerate(tree.children) for child in found]
+        children = [(node, child) for node, found in enumerate(children_of) for child in found]
         bases = np.zeros((len(children), ktree.MOST_CELLS, 2), dtype=np.uint64)
         steps = np.zeros_like(bases)
         for place, (node, child) in enumerate(children):
@@ -228,7 +235,7 @@ class Relaxer:
             lows[held],
             highs[held],
             np.concatenate([block.constants for block in blocks]),
-            _starts(tree.children),
+            _starts(children_of),
             np.array([child for _, child in children], dtype=np.int64),
             bases,
             steps,
