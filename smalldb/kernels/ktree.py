@@ -745,11 +745,19 @@ def weigh_leaves(
     values: Floats,
     first: Integers,
     budget: int,
+    begin: int,
+    step: int,
 ) -> int:
     """Write the product of what `weigh` writes for each of some leaves: at the states of the first of them.
 
     The leaves have the same parents and forms, all of zeros and ones. The columns of a state are counted once,
     by the values of the forms, and each leaf adds up those that its boxes hold.
+
+    Parameters
+    ----------
+    begin, step
+        The first state looked at, counted from 0, and how far it is to the next: so that several threads can
+        share the states.
 
     Returns
     -------
@@ -764,7 +772,7 @@ def weigh_leaves(
     lows, highs = np.empty((len(leaves), rows), np.int64), np.empty((len(leaves), rows), np.int64)
     levels = np.empty((rows, MOST_ROWS + 1), np.int64)
     cost = 0
-    for state in range(states.start[own], states.start[own + 1]):
+    for state in range(states.start[own] + begin, states.start[own + 1], step):
         unpack(states.keys[state, 0], states.keys[state, 1], h)
         inside = True
         for r in range(rows):

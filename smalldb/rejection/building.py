@@ -6,14 +6,14 @@ may depend on the data, and on how many trials were rejected: the law does not d
 
 from collections.abc import Callable
 from fractions import Fraction
-from math import expm1, floor, inf, log
+from math import exp, expm1, floor, inf, log
 from typing import TypeAlias
 
 import numpy as np
 
 from smalldb.kernels import ktree
 from smalldb.rejection.layers import Envelope, Mixture
-from smalldb.rejection.relaxation import Counts, Relaxation, Relaxer
+from smalldb.rejection.relaxation import Counts, Relaxation, Relaxer, TooCostly
 from smalldb.rejection.search import best_star, greedy, held_gain, improve, list_stars, pair_gains
 from smalldb.rejection.target import Target
 from smalldb.rejection.tree import BROAD, Tree, scattered
@@ -86,15 +86,17 @@ class Builder:
                 self._choose((end - self.spent) // SEARCH)
                 continue
             thresholds = [self._layers[place].threshold for place in places]
-            allowed = min(end - self.spent, LAYER)
+            share = self._share(places) if self._starred else 1.0
+            allowed = min(end - self.spent, LAYER, int(share * budget))
             found = self._relaxer.count_all(self._tree, thresholds, allowed)
-            self.spent += allowed if found is None else found.cost
-            if found is None:
-                if allowed < LAYER:
-                    self.again = self.spent if self._starred else PATIENCE * self.spent
+            if isinstance(found, TooCostly):
+                self.spent += found.spent
+                if found.needed < LAYER:
+                    self.again = int(found.needed / share) if self._starred else PATIENCE * self.spent
                     return
                 self._refined.update(thresholds[len(thresholds) // 2 :])  # too costly: the lower ones may do
                 continue
+            self.spent += found.cost
             self._refined.update(thresholds)
             self._replace(places, found)
             self._cover()
@@ -154,8 +156,8 @@ class Builder:
             return
         tree = self._searched(mode.threshold, budget)
         found = self._relaxer.count_all(tree, [mode.threshold], LAYER)
-        self.spent += LAYER if found is None else found.cost
-        hardly = found is None or found.log_sizes[0] > mode.log_size - GAIN
+        self.spent += found.spent if isinstance(found, TooCostly) else found.cost
+        hardly = isinstance(found, TooCostly) or found.log_sizes[0] > mode.log_size - GAIN
         self._settled = hardly or tree == self._tree
         if not self._settled:
             self._take(tree)
@@ -195,6 +197,11 @@ class Builder:
         beyond = float(self._rate) * (self._layers[-1].threshold + 1 - self._lowest)
         everything = log(2) * self._target.attributes * self._target.rows
         return float(everything - beyond - np.logaddexp.reduce(self._masses()))
+
+    def _share(self, places: list[int]) -> float:
+        """Return the mass of some layers over that of all."""
+        masses = self._masses()
+        return exp(np.logaddexp.reduce([masses[i] for i in places]) - np.logaddexp.reduce(masses))
 
     def _states(self) -> int:
         return sum(len(layer.states.keys) for layer in self._layers)

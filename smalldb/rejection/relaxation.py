@@ -10,9 +10,12 @@ so |R_t| is the product of the G of the roots. The R_t of one tree grow with t, 
 ways counts them for many thresholds: a way adds its product from the first threshold on that holds it.
 """
 
+import os
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from itertools import chain, combinations
 from math import gcd, inf, log
 from typing import NamedTuple
@@ -24,6 +27,7 @@ from smalldb.kernels import ktree
 from smalldb.rejection.target import Target
 from smalldb.rejection.tree import Tree
 
+PARTS = 64  # of the states of broad leaves: the first foretells what all cost, threads share the others
 _WORD = (1 << 64) - 1
 
 
@@ -123,6 +127,22 @@ class Counts:
         return Relaxation(self.tree, threshold, boxes, states, float(self.log_sizes[place]), narrow)
 
 
+@dataclass(frozen=True, slots=True)
+class TooCostly:
+    """A count that was given up.
+
+    Attributes
+    ----------
+    spent
+        Ways visited.
+    needed
+        Ways that it takes: as foretold from a part of the states, or else twice those visited.
+    """
+
+    spent: int
+    needed: int
+
+
 class Relaxer:
     """Counts relaxations of one target; what the nodes of different trees share is compiled once."""
 
@@ -131,15 +151,17 @@ class Relaxer:
         self._blocks: dict[tuple[int, ...], _Block] = {}
 
     def count(self, tree: Tree, threshold: int, budget: int) -> Relaxation | None:
-        """Count R_t alone; None: as `count_all`, or R_t is too large for doubles."""
+        """Count R_t alone; None: it takes more than `budget` ways, or R_t is too large for doubles."""
         counted = self.count_all(tree, [threshold], budget)
-        return None if counted is None or counted.log_sizes[0] == inf else counted.relaxation(0)
+        if isinstance(counted, TooCostly) or counted.log_sizes[0] == inf:
+            return None
+        return counted.relaxation(0)
 
     # Proof: docs/proofs/rejection.md, lemmas 2 and 3.
     def count_all(
         self, tree: Tree, thresholds: Sequence[int], budget: int, alike: bool = True
-    ) -> Counts | None:
-        """Count R_t for ascending thresholds in one pass; None: it takes more than `budget` ways.
+    ) -> Counts | TooCostly:
+        """Count R_t for ascending thresholds in one pass, if that takes no more than about `budget` ways.
 
         The states and ways are those of the last threshold. A way counts from the first threshold on that
         none of its gaps exceeds. Of broad leaves that are `alike`, the first has the values of all; the
@@ -169,28 +191,33 @@ class Relaxer:
                 keys[child], slots[child], cost = ktree.reach(nodes, node, which, keys[node], budget - spent)
                 spent += cost
                 if spent > budget:
-                    return None
+                    return TooCostly(spent, 2 * spent)
         states = ktree.States(
             _starts(keys), np.concatenate(keys), np.zeros(0), _starts(slots), np.concatenate(slots)
         )
         spent += len(states.keys) * (len(thresholds) - 1)  # the budget bounds the memory, too
         if spent > budget:
-            return None
+            return TooCostly(spent, 2 * spent)
         values = np.zeros((len(states.keys), len(thresholds)))
         first = np.zeros(len(states.keys), dtype=np.int64)
         for leaves in together:
-            cost = ktree.weigh_leaves(nodes, leaves, states, levels, values, first, budget - spent)
-            if cost < 0:
+            weigh = partial(ktree.weigh_leaves, nodes, leaves, states, levels, values, first)
+            parts = min(PARTS, len(keys[leaves[0]]))
+            costs = [weigh(budget - spent, 0, parts)]
+            if costs[0] * parts > budget - spent:
+                return TooCostly(spent + costs[0], spent + costs[0] * parts)
+            with ThreadPoolExecutor(os.cpu_count()) as pool:
+                costs += pool.map(lambda part: weigh(budget - spent, part, parts), range(1, parts))
+            if min(costs) < 0:
                 return self.count_all(tree, thresholds, budget, alike=False)
-            spent += cost
-            if spent > budget:
-                return None
+            spent += sum(costs)
+            budget = max(budget, 2 * spent)  # what was foretold is nearly all
         weighed = left_out | {int(leaves[0]) for leaves in together}
         for node in reversed(range(len(tree.order))):
             if node not in weighed:
                 spent += ktree.weigh(nodes, node, states, levels, values, first, budget - spent)
             if spent > budget:
-                return None
+                return TooCostly(spent, 2 * spent)
         with np.errstate(divide="ignore"):
             logs = np.log(values[states.start[list(tree.roots)]]).sum(axis=0)
         sizes = logs - log(nodes.shrink) * len(tree.order)
@@ -198,8 +225,8 @@ class Relaxer:
         narrow = None
         if broad:
             narrow = self.count_all(tree.narrow, thresholds, budget - spent)
-            if narrow is None:
-                return None
+            if isinstance(narrow, TooCostly):
+                return TooCostly(spent + narrow.spent, spent + narrow.needed)
             spent += narrow.cost
         return Counts(
             self.target, tree, tuple(thresholds), queries, nodes, states, values, sizes, spent, narrow

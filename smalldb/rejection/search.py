@@ -12,7 +12,7 @@ import numpy as np
 from queries.arrays import Floats
 from smalldb.exact.bits import BitSource, SeededBits
 from smalldb.exact.integers import uniform_below
-from smalldb.rejection.relaxation import Relaxer
+from smalldb.rejection.relaxation import Relaxer, TooCostly
 from smalldb.rejection.tree import Tree, scattered, star
 
 MOST_STARS = 20  # that are tried
@@ -80,8 +80,8 @@ def best_star(relaxer: Relaxer, stars: list[Tree], threshold: int, budget: int) 
     spent, least, chosen = 0, inf, stars[0]
     for tree in stars:
         found = relaxer.count_all(tree, [threshold], budget - spent)
-        if found is None:
-            return chosen, budget
+        if isinstance(found, TooCostly):
+            return chosen, spent + found.spent
         spent += found.cost
         if found.log_sizes[0] < least:
             chosen, least = tree, float(found.log_sizes[0])
@@ -102,7 +102,7 @@ def improve(relaxer: Relaxer, tree: Tree, width: int, threshold: int, budget: in
         idle += 1
         if candidate is not None:
             found = relaxer.count_all(candidate, [threshold], budget - spent)
-            if found is None:
+            if isinstance(found, TooCostly):
                 break
             spent += found.cost + _OVERHEAD * len(tree.order)
             size = float(found.log_sizes[0])
@@ -145,5 +145,5 @@ def _moved(tree: Tree, width: int, steering: BitSource) -> Tree | None:
 
 def _log_size(relaxer: Relaxer, tree: Tree, threshold: int) -> float:
     found = relaxer.count_all(tree, [threshold], 1 << 62)
-    assert found is not None
+    assert not isinstance(found, TooCostly)
     return float(found.log_sizes[0])
