@@ -10,6 +10,7 @@ from queries import Domain, Rows
 from queries.spec import parse
 from smalldb.exact.bits import SeededBits
 from smalldb.exact.levels import exp_enclosure
+from smalldb.kernels import ktree
 from smalldb.rejection import sampler
 
 
@@ -53,6 +54,34 @@ def distance(made, workload, answers, n, rows, epsilon, draws, seed, most=1 << 6
     if (rare := expected[~often].sum()) > 1:
         total, freedom = total + (found[~often].sum() - rare) ** 2 / rare, freedom + 1
     return (total - freedom) / sqrt(2 * freedom)
+
+
+class Trials:
+    """Trials of these layers by the kernel: what it returned last, and what it wrote."""
+
+    def __init__(self, made, layers):
+        d = made._target.attributes
+        self.made, self.layers = made, np.asarray(layers, dtype=np.int64)
+        self.order = np.argsort(self.layers, kind="stable")
+        self.columns, self.shares, self.ways = np.zeros((3, d), np.uint64)
+        self.ways = self.ways.astype(np.int64)
+        self.status, self.turn, self.start = ktree.PAUSED, 0, 0
+
+    def go_on(self, words, budget=1 << 40):
+        """Make trials until one survives, words run out or all were made; return the status."""
+        target, mixture = self.made._target, self.made._mixture
+        self.status, self.turn, self.start, _ = ktree.trials(
+            mixture.nodes, mixture.states, target.queries, mixture.checks, mixture.tables, mixture.leaves,
+            len(mixture.sums) - 1, self.layers, self.order, self.turn, len(self.layers), words, self.start,
+            target.everyone, self.columns, self.shares, self.ways, budget,
+        )  # fmt: skip
+        return self.status
+
+    def survivors(self, words):
+        """Yield the layer of each trial that survives, until words run out or all were made."""
+        while self.go_on(words) == ktree.SURVIVED:
+            yield int(self.layers[self.order[self.turn]])
+            self.turn += 1
 
 
 def slot_of(tables, states, node, state):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rejecting import check_coins, distance, gaps, instance, slot_of, spelled
+from rejecting import Trials, check_coins, distance, gaps, instance, slot_of, spelled
 
 from queries import Conjunctions, Domain, Linear
 from queries.spec import parse
@@ -20,7 +20,7 @@ from smalldb.kernels import ktree
 from smalldb.rejection import building, sampler
 from smalldb.rejection.factored import Factored
 from smalldb.rejection.layers import Envelope
-from smalldb.rejection.relaxation import Relaxer
+from smalldb.rejection.relaxation import Counts, Relaxer, TooCostly
 from smalldb.rejection.sampler import Sampler, tuple_sampler
 from smalldb.rejection.search import greedy, improve, pair_gains
 from smalldb.rejection.target import Target
@@ -97,8 +97,10 @@ def test_a_count_stops_at_its_budget():
     assert relaxer.count(TREES[2], 9, cost - 1) is None
     assert relaxer.count(TREES[2], 9, 3) is None
     cost = relaxer.count_all(TREES[2], [0, 7, 9], 1 << 40).cost
-    assert relaxer.count_all(TREES[2], [0, 7, 9], cost) is not None
-    assert relaxer.count_all(TREES[2], [0, 7, 9], cost - 1) is None
+    assert isinstance(relaxer.count_all(TREES[2], [0, 7, 9], cost), Counts)
+    given_up = relaxer.count_all(TREES[2], [0, 7, 9], cost - 1)
+    assert isinstance(given_up, TooCostly)
+    assert given_up.spent == cost < given_up.needed
 
 
 @pytest.mark.parametrize("tree", TREES[1:], ids=lambda tree: str(tree.parents))
@@ -201,7 +203,7 @@ def test_shares_are_never_less_than_promised(text, tree):
             assert value == total  # so small that doubles are exact
             if not total:
                 continue
-            tables = ktree.share_tables(states, room)
+            tables = ktree.share_tables(states, nodes.cells > 0, room)
             ktree.tabulate(nodes, node, slot_of(tables, states, node, state), states, scan, scratch, tables)
             sums = tables.sums[: tables.used[0]].tolist()
             found = {}
@@ -236,24 +238,20 @@ def test_subsets_are_reached_once_each(size, taken):
 def test_a_trial_does_not_depend_on_how_its_words_arrive():
     workload, answers, _ = instance(5, 40, "marginals:2", 2)
     made = tuple_sampler(workload, answers, 40, 12, Fraction(4))
-    target, mixture = made._target, made._mixture
     words = np.frombuffer(SeededBits(1).bits(64 * 5000).to_bytes(40_000, "big"), ">u8").astype(np.uint64)
+    layers = made._mixture.choose(words[:600])
 
     def survivors(piece):
-        found, held, start, end = [], words[:piece], 0, piece
-        columns, shares, ways = np.zeros(5, np.uint64), np.zeros(5, np.uint64), np.zeros(5, np.int64)
-        while True:
-            status, layer, start, *_ = ktree.trials(
-                mixture.nodes, mixture.states, target.queries, mixture.checks, mixture.tables,
-                mixture.leaves, mixture.sums,
-                held, start, target.everyone, columns, shares, ways, 1 << 40,
-            )  # fmt: skip
-            if status == ktree.SURVIVED:
-                found.append((layer, columns.tolist(), shares.tolist()))
-            elif end >= len(words):
+        found, end, trials = [], piece, Trials(made, layers)
+        while trials.status != ktree.OUT_OF_WORDS or end < len(words):
+            found += [
+                (layer, trials.columns.tolist(), trials.shares.tolist())
+                for layer in trials.survivors(words[:end])
+            ]
+            if trials.status == ktree.PAUSED:
                 return found
-            else:
-                held, start, end = np.concatenate([held[start:], words[end : end + piece]]), 0, end + piece
+            end += piece
+        raise AssertionError("too few words")
 
     whole = survivors(5000)
     assert len(whole) > 20

@@ -6,7 +6,7 @@ from math import comb, exp, sqrt
 import numpy as np
 import pandas as pd
 import pytest
-from rejecting import check_coins, distance, instance
+from rejecting import Trials, check_coins, distance, instance
 
 import smalldb
 from queries import Conjunctions, Linear
@@ -168,26 +168,20 @@ def test_rows_are_chosen_without_bias():
     half = Conjunctions(2).workload(workload.domain)
     answers = np.array([32 if len(q.attributes) == 1 else 16 for q in half.queries], dtype=np.int64)
     made = tuple_sampler(half, answers, n, rows, Fraction(64))
-    target, mixture = made._target, made._mixture
     ways = comb(64, 32)
     excess = (1 << 64) % ways
     assert excess > 0
-    columns, shares, counted = np.zeros(2, np.uint64), np.zeros(2, np.uint64), np.zeros(2, np.int64)
-    everyone = (1 << 64) - 1
+    found, everyone = Trials(made, [0]), (1 << 64) - 1
 
     def first_column(row_words, u_word):
-        words = np.array([0, u_word, *row_words, *[everyone] * 20], dtype=np.uint64)
-        ktree.trials(
-            mixture.nodes, mixture.states, target.queries, mixture.checks, mixture.tables,
-            mixture.leaves, mixture.sums,
-            words, 0, target.everyone, columns, shares, counted, 1 << 40,
-        )  # fmt: skip
-        return int(columns[mixture.nodes.attributes[0]])
+        found.turn = found.start = 0
+        found.go_on(np.array([u_word, *row_words, *[everyone] * 20], dtype=np.uint64))
+        return int(found.columns[made._mixture.nodes.attributes[0]])
 
     u_word = next(
         word for word in range(0, 1 << 64, 1 << 52) if first_column([excess], word).bit_count() == 32
     )
-    assert counted[0] == ways
+    assert found.ways[0] == ways
     everything = np.uint64(everyone)
     for words in ([excess], [excess - 1, excess], [0, excess - 1, excess + 5], [everyone]):
         expected = int(ktree.subset(np.int64(words[-1] % ways), everything, 64, 32))

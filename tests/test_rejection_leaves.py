@@ -5,7 +5,7 @@ from math import comb, prod
 
 import numpy as np
 import pytest
-from rejecting import distance, instance
+from rejecting import Trials, distance, instance
 
 from smalldb.exact.bits import SeededBits
 from smalldb.kernels import ktree
@@ -84,17 +84,11 @@ def made():
 def test_a_broad_leaf_is_as_likely_as_it_has_columns(made):
     """What the coin is told of a leaf is the number of columns that its hubs allow, by trying each."""
     target, mixture = made._target, made._mixture
-    columns, shares, ways = np.zeros(5, np.uint64), np.zeros(5, np.uint64), np.zeros(5, np.int64)
-    words, start, checked = uniform_words(SeededBits(3), 20_000), 0, 0
-    while True:
-        status, layer, start, *_ = ktree.trials(
-            mixture.nodes, mixture.states, target.queries, mixture.checks, mixture.tables,
-            mixture.leaves, mixture.sums, words, start, target.everyone, columns, shares, ways, 1 << 40,
-        )  # fmt: skip
-        if status != ktree.SURVIVED:
-            break
+    checked, trials = 0, Trials(made, mixture.choose(uniform_words(SeededBits(2), 2_000)))
+    for layer in trials.survivors(uniform_words(SeededBits(3), 40_000)):
         if layer == len(mixture.sums) - 1:
             continue
+        columns, shares, ways = trials.columns, trials.shares, trials.ways
         tree = made._builder._layers[layer].tree
         lows, highs = target.bounds(made._builder._layers[layer].threshold)
         for node in tree.broad:
@@ -108,7 +102,7 @@ def test_a_broad_leaf_is_as_likely_as_it_has_columns(made):
             assert int(columns[tree.order[node]]) in fitting
             assert (int(shares[node]), int(ways[node])) == (1 << 63, len(fitting))
             checked += 1 < len(fitting) < 1 << target.rows
-    assert status == ktree.PAUSED
+    assert trials.status == ktree.PAUSED
     assert checked > 20
 
 
@@ -161,4 +155,6 @@ def test_the_best_of_some_stars_is_taken():
     assert spent > 0
     sizes = {tree: float(relaxer.count_all(tree, [45], 1 << 40).log_sizes[0]) for tree in stars}
     assert sizes[tree] == min(sizes.values())
-    assert best_star(relaxer, stars, 45, 1) == (stars[0], 1)
+    chosen, spent = best_star(relaxer, stars, 45, 1)
+    assert chosen == stars[0]
+    assert 1 < spent < 100

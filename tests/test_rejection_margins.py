@@ -7,7 +7,7 @@ import naive
 import numpy as np
 import pytest
 from margins import obeys, outcomes
-from rejecting import instance, slot_of
+from rejecting import Trials, instance, slot_of
 
 from smalldb.counting import multisets
 from smalldb.counting.scores import Scores
@@ -50,7 +50,10 @@ def test_a_way_is_chosen_by_the_share_that_holds_the_place(room):
     scratch, checked = np.empty(ktree.MOST_ROWS + 1), 0
     for state in range(states.start[node], states.start[node + 1]):
         scan = ktree.scan_for(nodes)
-        known, mine = ktree.share_tables(states, 1 << 12), ktree.share_tables(states, room)
+        known, mine = (
+            ktree.share_tables(states, nodes.cells > 0, 1 << 12),
+            ktree.share_tables(states, nodes.cells > 0, room),
+        )
         ktree.unpack(*states.keys[state], scan.h)
         if not states.values[state]:
             continue
@@ -81,44 +84,36 @@ def made():
 
 
 def test_a_layer_is_chosen_by_the_share_that_holds_the_place(made):
-    target, mixture, d = made._target, made._mixture, made._target.attributes
+    mixture, d = made._mixture, made._target.attributes
     last = len(mixture.sums) - 1
 
     def tried(place):
-        words = np.full(d + 1, 1 << 40, dtype=np.uint64)
-        words[0] = place << 1
-        columns, shares, ways = np.zeros(d, np.uint64), np.zeros(d, np.uint64), np.zeros(d, np.int64)
-        status, layer, start, trials, _ = ktree.trials(
-            mixture.nodes, mixture.states, target.queries, mixture.checks, mixture.tables,
-            mixture.leaves, mixture.sums,
-            words, 0, target.everyone, columns, shares, ways, 1 << 40,
-        )  # fmt: skip
-        return status == ktree.SURVIVED and layer == last, start, trials
+        (layer,) = mixture.choose(np.array([place << 1, (place << 1) + 1], dtype=np.uint64))[:1]
+        found = Trials(made, [layer])
+        return found.go_on(
+            np.full(d, 1 << 40, dtype=np.uint64)
+        ) == ktree.SURVIVED and layer == last, found.start
 
     begins, ends = (int(end) for end in mixture.sums[-2:])
-    assert tried(begins) == tried(ends - 1) == (True, d + 1, 1)
+    assert tried(begins) == tried(ends - 1) == (True, d)
     assert not tried(begins - 1)[0]
-    assert tried(ends) == (False, 1, 1)  # the slack of the shares
+    assert tried(ends) == (False, 0)  # the slack of the shares
 
 
 def test_the_place_within_a_share_says_which_column(made):
     """Each column of a way has equally many places of its share: one in as many as there are columns."""
     target, mixture, d = made._target, made._mixture, made._target.attributes
-    columns, shares, ways = np.zeros(d, np.uint64), np.zeros(d, np.uint64), np.zeros(d, np.int64)
+    found = Trials(made, [0])
 
     def first_column(place):
-        words = np.array([0, place << 1, *[0] * d], dtype=np.uint64)
-        ktree.trials(
-            mixture.nodes, mixture.states, target.queries, mixture.checks, mixture.tables,
-            mixture.leaves, mixture.sums,
-            words, 0, target.everyone, columns, shares, ways, 1 << 40,
-        )  # fmt: skip
-        return int(columns[mixture.nodes.attributes[0]])
+        found.turn = found.start = 0
+        found.go_on(np.array([place << 1, *[0] * d], dtype=np.uint64))
+        return int(found.columns[mixture.nodes.attributes[0]])
 
     first, several = 0, 0
     while first < 0.999 * ktree.SHARE:
         seen = [first_column(first)]
-        share, count = int(shares[0]), int(ways[0])
+        share, count = int(found.shares[0]), int(found.ways[0])
         seen += [first_column(first + place) for place in (*range(1, count + 1), share - 1)]
         assert share % count == 0
         assert len(set(seen[:count])) == count == comb(target.rows, seen[0].bit_count())

@@ -750,8 +750,8 @@ def weigh_leaves(
 ) -> int:
     """Write the product of what `weigh` writes for each of some leaves: at the states of the first of them.
 
-    The leaves have the same parents and forms, all of zeros and ones. The columns of a state are counted once,
-    by the values of the forms, and each leaf adds up those that its boxes hold.
+    The leaves have the same parents and forms, all of zeros and ones. The columns of a state are counted
+    once, by the values of the forms, and each leaf adds up those that its boxes hold.
 
     Parameters
     ----------
@@ -1194,7 +1194,11 @@ def trials(
     checks: Checks,
     tables: ShareTables,
     leaves: Leaves,
+    last: int,
     layers: Integers,
+    order: Integers,
+    turn: int,
+    end: int,
     words: Words,
     start: int,
     everyone: np.uint64,
@@ -1202,20 +1206,26 @@ def trials(
     shares: Words,
     ways: Integers,
     budget: int,
-) -> tuple[int, int, int, int, int]:
+) -> tuple[int, int, int, int]:
     """
     Make trials until a candidate survives all checks (`docs/proofs/rejection.md`, lemma 7).
 
-    A trial reads its words in order: one for the layer, then one for each column. That word says u and which
-    rows, unless more than `ONE_WORD` columns have this u: then one or more further words say which. If its
-    words do not reach, it is given up, and the caller must make it again from its first word, with the same
-    layers: which words a trial has read depends on them.
+    A trial reads its words in order, one for each column. That word says u and which rows, unless more than
+    `ONE_WORD` columns have this u: then one or more further words say which. If its words do not reach, it is
+    given up, and the caller must make it again from its first word: which words a trial has read depends on
+    them.
 
     Parameters
     ----------
+    last
+        The layer that proposes every candidate alike; those before have as many nodes as there are
+        attributes, and what is beyond proposes nothing.
     layers
-        Running sums of the integer shares of the layers, all layers but the last with as many nodes as there
-        are attributes; the last proposes every candidate alike.
+        Of each trial.
+    order, turn
+        The trials as they are made, and how many were made.
+    end
+        Trials from here on are left out.
     words
         Uniform words.
     start
@@ -1230,32 +1240,27 @@ def trials(
 
     Returns
     -------
-    status, layer, start, trials, cost
-        `OUT_OF_WORDS`: in the midst of a trial. `PAUSED`: between trials, for want of words or after
-        `budget`. `SURVIVED`. `IMPOSSIBLE`: a state that was not counted, or shares beyond 2^63, so a proof or
-        its code is wrong. The first word not used.
+    status, turn, start, cost
+        `OUT_OF_WORDS`: in the midst of a trial, whose turn it is. `PAUSED`: between trials, after `budget` or
+        all trials. `SURVIVED`: the trial whose turn it is. `IMPOSSIBLE`: a state that was not counted, or
+        shares beyond 2^63, so a proof or its code is wrong. The first word not used.
     """
     d = len(columns)
-    last = len(layers) - 1
     scan = scan_for(nodes)
     masks, found = np.empty(MOST_CELLS, np.uint64), np.empty(MOST_ROWS + 1, np.float64)
-    made, cost = 0, 0
-    while True:
-        here = start
-        if cost > budget or here + d + 1 > len(words):
-            return PAUSED, 0, start, made, cost
-        made += 1
-        place = np.int64(words[here] >> ONE)
-        here += 1
-        layer = int(np.searchsorted(layers, place, side="right"))
-        if layer > last:  # the slack of the shares
-            start = here
+    cost = 0
+    while turn < len(order) and cost <= budget:
+        layer, here = layers[order[turn]], start
+        if order[turn] >= end or layer > last:  # the slack of the shares
+            turn += 1
             continue
+        if here + d > len(words):
+            return OUT_OF_WORDS, turn, start, cost
         if layer == last:
             for a in range(d):
                 columns[a] = words[here] & everyone
                 here += 1
-            return SURVIVED, layer, here, made, cost + d
+            return SURVIVED, turn, here, cost + d
         alive = True
         for position in range(d):
             i = layer * d + position
@@ -1266,7 +1271,7 @@ def trials(
                 mask = np.uint64(leaves.states.slot_start[i + 1] - start_slot - 1)
                 slot = slot_of(leaves.tables.slots, start_slot, mask, first, second)
                 if slot < 0:
-                    return IMPOSSIBLE, 0, start, made, cost
+                    return IMPOSSIBLE, turn, start, cost
                 if leaves.tables.slots[slot, 3] == 0:
                     cost += tabulate_leaf(leaves.nodes, i, slot, scan, leaves.tables)
                 table = leaves.tables.slots[slot, 3]
@@ -1278,7 +1283,7 @@ def trials(
                 while not fits:
                     here = usable(words, here, np.uint64(total))
                     if here == len(words):
-                        return OUT_OF_WORDS, 0, start, made - 1, cost
+                        return OUT_OF_WORDS, turn, start, cost
                     place = np.int64(words[here] % np.uint64(total))
                     here += 1
                     if table:
@@ -1310,10 +1315,10 @@ def trials(
             mask = np.uint64(states.slot_start[i + 1] - start_slot - 1)
             slot = slot_of(tables.slots, start_slot, mask, first, second)
             if slot < 0:
-                return IMPOSSIBLE, 0, start, made, cost
+                return IMPOSSIBLE, turn, start, cost
             table = tables.slots[slot, 3]
             if here == len(words):
-                return OUT_OF_WORDS, 0, start, made - 1, cost
+                return OUT_OF_WORDS, turn, start, cost
             place = np.int64(words[here] >> ONE)
             here += 1
             if table == 0:
@@ -1330,7 +1335,7 @@ def trials(
                     second >>= CELL_BITS
             cost += work + COLUMN_COST
             if part < 0:
-                return IMPOSSIBLE, 0, start, made, cost
+                return IMPOSSIBLE, turn, start, cost
             if part == 0:
                 alive = False
                 break
@@ -1344,7 +1349,7 @@ def trials(
             else:
                 here = usable(words, here, modulus)
                 if here == len(words):
-                    return OUT_OF_WORDS, 0, start, made - 1, cost
+                    return OUT_OF_WORDS, turn, start, cost
                 rank = words[here] % modulus
                 here += 1
             columns[nodes.attributes[i]] = spread(masks, scan.h, scan.u, cells, rank)
@@ -1365,5 +1370,7 @@ def trials(
                     split(nodes.parents, i, cells, columns, everyone, masks, scan.h)
                     shares[position], ways[position] = CERTAIN, fitting(nodes, i, scan)
                     if ways[position] == 0:
-                        return IMPOSSIBLE, 0, start, made, cost
-            return SURVIVED, layer, start, made, cost
+                        return IMPOSSIBLE, turn, start, cost
+            return SURVIVED, turn, start, cost
+        turn += 1
+    return PAUSED, turn, start, cost

@@ -162,6 +162,10 @@ class Mixture:
             leaves,
         )
 
+    def choose(self, words: Words) -> Integers:
+        """Return the layer that each word chooses by its share; beyond the last: none, the slack."""
+        return np.searchsorted(self.sums, (words >> np.uint64(1)).astype(np.int64), side="right")
+
     # Proof: docs/proofs/rejection.md, lemma 6.
     def factor(self, layer: int, score: int, shares: Words, ways: Integers) -> Fraction:
         """Return the factor of the coin that decides on a proposal: ``factor exp(-rate (score - lowest))``.

@@ -11,7 +11,7 @@ ways counts them for many thresholds: a way adds its product from the first thre
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fractions import Fraction
@@ -191,7 +191,7 @@ class Relaxer:
                 keys[child], slots[child], cost = ktree.reach(nodes, node, which, keys[node], budget - spent)
                 spent += cost
                 if spent > budget:
-                    return TooCostly(spent, 2 * spent)
+                    return TooCostly(spent, 4 * spent)
         states = ktree.States(
             _starts(keys), np.concatenate(keys), np.zeros(0), _starts(slots), np.concatenate(slots)
         )
@@ -201,15 +201,13 @@ class Relaxer:
         values = np.zeros((len(states.keys), len(thresholds)))
         first = np.zeros(len(states.keys), dtype=np.int64)
         for leaves in together:
-            weigh = partial(ktree.weigh_leaves, nodes, leaves, states, levels, values, first)
-            parts = min(PARTS, len(keys[leaves[0]]))
-            costs = [weigh(budget - spent, 0, parts)]
-            if costs[0] * parts > budget - spent:
-                return TooCostly(spent + costs[0], spent + costs[0] * parts)
-            with ThreadPoolExecutor(os.cpu_count()) as pool:
-                costs += pool.map(lambda part: weigh(budget - spent, part, parts), range(1, parts))
+            weigh = partial(ktree.weigh_leaves, nodes, leaves, states, levels, values, first, budget - spent)
+            parts = max(1, min(PARTS, len(keys[leaves[0]])))
+            costs = _shared(weigh, parts, budget - spent)
             if min(costs) < 0:
                 return self.count_all(tree, thresholds, budget, alike=False)
+            if len(costs) < parts:
+                return TooCostly(spent + costs[0], spent + costs[0] * parts)
             spent += sum(costs)
             budget = max(budget, 2 * spent)  # what was foretold is nearly all
         weighed = left_out | {int(leaves[0]) for leaves in together}
@@ -224,10 +222,10 @@ class Relaxer:
         sizes[~(sizes < inf)] = inf  # beyond the doubles
         narrow = None
         if broad:
-            narrow = self.count_all(tree.narrow, thresholds, budget - spent)
-            if isinstance(narrow, TooCostly):
-                return TooCostly(spent + narrow.spent, spent + narrow.needed)
-            spent += narrow.cost
+            found_narrow = self.count_all(tree.narrow, thresholds, budget - spent)
+            if isinstance(found_narrow, TooCostly):
+                return TooCostly(spent + found_narrow.spent, spent + found_narrow.needed)
+            narrow, spent = found_narrow, spent + found_narrow.cost
         return Counts(
             self.target, tree, tuple(thresholds), queries, nodes, states, values, sizes, spent, narrow
         )
@@ -298,6 +296,15 @@ def _alike(tree: Tree, blocks: Sequence[_Block], broad: Sequence[int]) -> list[I
         if len(forms) and ((forms == 0) | (forms == 1)).all():
             found.setdefault((tree.parents[leaf], forms.tobytes()), []).append(leaf)
     return [np.array(leaves, dtype=np.int64) for leaves in found.values()]
+
+
+def _shared(weigh: Callable[[int, int], int], parts: int, budget: int) -> list[int]:
+    """Do a work in threads; return what each part costs, or the first where all would pass a budget."""
+    costs = [weigh(0, parts)]
+    if 0 <= costs[0] * parts <= budget:
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            costs += pool.map(lambda part: weigh(part, parts), range(1, parts))
+    return costs
 
 
 def _compile(target: Target, clique: tuple[int, ...]) -> _Block:

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from queries import Workload
+from queries.arrays import Words
 from smalldb.counting.scores import rate_of
 from smalldb.exact.bits import BitSource
 from smalldb.exact.coins import bernoulli_exp
@@ -17,7 +18,8 @@ from smalldb.rejection.target import Bits, Target, uniform_words
 
 FIRST = 8_000_000  # ways that are visited before the first trial: a second
 BATCH = 5_000_000  # work of one call of the kernel: a fraction of a second
-FEW, MANY = 1 << 8, 1 << 13  # words drawn from the source at first, and at most, at a time
+FEW, MANY = 1 << 5, 1 << 17  # trials that are made at first, and at most, at a time
+WORDS, MOST_WORDS = 1 << 8, 1 << 13  # drawn from the source at a time
 
 
 class Sampler:
@@ -48,21 +50,49 @@ class Sampler:
         Each trial keeps a candidate with a probability proportional to that, given all trials before it, so
         the first one kept has that law, whatever was refined between trials (`docs/proofs/rejection.md`).
         """
-        target = self._target
+        kept, made, worked, words = None, 0, 0, uniform_words(source, 0)
+        while kept is None:
+            left = self._builder.again - self.work
+            if left < 0 and not self._finished:
+                self._refine(self.work)
+                left = self._builder.again - self.work
+            trials = min(max(FEW, made // 2), MANY)
+            if not self._finished and worked:
+                trials = max(FEW, min(trials, 1 + left * made // worked))
+            worked -= self.work
+            kept, words = self._first_kept(trials, words, source)
+            made += trials
+            worked += self.work
+        return kept
+
+    # Proof: docs/proofs/rejection.md, lemma 7.
+    def _first_kept(
+        self, trials: int, words: Words, source: BitSource
+    ) -> tuple[tuple[Bits, int] | None, Words]:
+        """Make so many trials; return the candidate of the first one that is kept, and the words left over.
+
+        They are made layer by layer, so that what they look up is at hand. Once one is kept, no later one is.
+        """
+        target, mixture = self._target, self._mixture
         columns = np.zeros(target.attributes, dtype=np.uint64)
         shares = np.zeros(target.attributes, dtype=np.uint64)
         ways = np.zeros(target.attributes, dtype=np.int64)
-        words, start, fresh = np.zeros(0, dtype=np.uint64), 0, FEW
-        while True:
-            mixture = self._mixture
-            status, layer, start, made, work = ktree.trials(
+        layers = mixture.choose(uniform_words(source, trials))
+        order = np.argsort(layers, kind="stable")
+        kept, end, turn, start = None, trials, 0, 0
+        while turn < trials:
+            status, turn, start, work = ktree.trials(
                 mixture.nodes,
                 mixture.states,
                 target.queries,
                 mixture.checks,
                 mixture.tables,
                 mixture.leaves,
-                mixture.sums,
+                len(mixture.sums) - 1,
+                layers,
+                order,
+                turn,
+                end,
                 words,
                 start,
                 target.everyone,
@@ -74,19 +104,18 @@ class Sampler:
             if status == ktree.IMPOSSIBLE:
                 raise ArithmeticError("a trial met a state or shares that cannot be: this must not happen")
             self._tick()
-            self.trials += made
             self.work += work
-            if status == ktree.OUT_OF_WORDS or len(words) - start <= target.attributes:
+            if status == ktree.OUT_OF_WORDS:
+                fresh = min(max(WORDS, 4 * (trials - turn)), MOST_WORDS)
                 words, start = np.concatenate([words[start:], uniform_words(source, fresh)]), 0
-                fresh = min(2 * fresh, MANY)
             if status == ktree.SURVIVED:
                 score = target.score(columns)
-                factor = mixture.factor(layer, score, shares, ways)
+                factor = mixture.factor(layers[order[turn]], score, shares, ways)
                 if bernoulli_exp(self._rate * (score - mixture.envelope.lowest), source, factor):
-                    return target.bits(columns), score
-            # never in the midst of a trial: whether it is made again must not depend on its own words
-            if status != ktree.OUT_OF_WORDS and self.work > self._builder.again and not self._finished:
-                self._refine(self.work)
+                    kept, end = (target.bits(columns), score), int(order[turn])
+                turn += 1
+        self.trials += trials if kept is None else end + 1
+        return kept, words[start:]
 
     def _refine(self, budget: int) -> None:
         self._builder.refine(budget, self._tick)
