@@ -21,30 +21,31 @@ from smalldb.rejection.sampler import tuple_sampler
 
 
 @pytest.mark.slow
-def test_layers_are_never_changed_in_the_midst_of_a_trial(monkeypatch):
+def test_layers_are_never_changed_in_the_midst_of_a_batch(monkeypatch):
     """A trial that ran out of words is made again with the same layers: what it read depends on them."""
     attributes, rows, n = 4, 64, 1000
     workload, answers, _ = instance(attributes, n, "conjunctions:2", 0)
-    monkeypatch.setattr(sampler, "FEW", 2 * attributes + 1)
-    monkeypatch.setattr(sampler, "MANY", 2 * attributes + 1)
+    monkeypatch.setattr(sampler, "WORDS", 2 * attributes + 1)
+    monkeypatch.setattr(sampler, "MOST_WORDS", 2 * attributes + 1)
     monkeypatch.setattr(sampler, "FIRST", 1)
-    trials, refine, last, seen = ktree.trials, sampler.Sampler._refine, [ktree.PAUSED], [0, 0]
+    trials, refine, left, seen = ktree.trials, sampler.Sampler._refine, [0], [0, 0]
 
     def noted(*arguments):
         found = trials(*arguments)
-        last[0] = found[0]
+        order = arguments[8]
+        left[0] = len(order) - found[1] - (found[0] == ktree.SURVIVED)
         seen[0] += found[0] == ktree.OUT_OF_WORDS
         return found
 
     def checked(self, budget):
-        assert last[0] != ktree.OUT_OF_WORDS
+        assert left[0] == 0
         seen[1] += 1
         refine(self, 2_000)
 
     monkeypatch.setattr(sampler.ktree, "trials", noted)
     monkeypatch.setattr(sampler.Sampler, "_refine", checked)
     for seed in range(20):
-        last[0], source = ktree.PAUSED, SeededBits(seed)
+        left[0], source = 0, SeededBits(seed)
         made = tuple_sampler(workload, answers, n, rows, Fraction(2 * rows * 30, n))
         for _ in range(20):
             made.draw(source)

@@ -162,6 +162,7 @@ class Mixture:
             leaves,
         )
 
+    # Proof: docs/proofs/rejection.md, lemma 7.
     def choose(self, words: Words) -> Integers:
         """Return the layer that each word chooses by its share; beyond the last: none, the slack."""
         return np.searchsorted(self.sums, (words >> np.uint64(1)).astype(np.int64), side="right")
