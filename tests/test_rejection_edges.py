@@ -52,6 +52,23 @@ def test_layers_are_never_changed_in_the_midst_of_a_batch(monkeypatch):
     assert min(seen) > 20
 
 
+@pytest.mark.parametrize("room", [0, 40, 1 << 12])
+def test_draws_in_several_lanes_follow_the_law(room, monkeypatch):
+    """On any number of processors they are the same, too."""
+    check_coins(monkeypatch)
+    monkeypatch.setattr(sampler, "THREADED", 1)
+    monkeypatch.setattr(building, "ROOM", room)
+    attributes, rows, n, epsilon = 4, 3, 34, Fraction(2)
+    workload, answers, _ = instance(attributes, n, "conjunctions:2", rows)
+    drawn = []
+    for processors in (1, 5):
+        monkeypatch.setattr(sampler.os, "cpu_count", lambda processors=processors: processors)
+        made, source = tuple_sampler(workload, answers, n, rows, epsilon), SeededBits(7)
+        drawn.append([made.draw(source)[0].tolist() for _ in range(100)])
+    assert drawn[0] == drawn[1]
+    assert abs(distance(made, workload, answers, n, rows, epsilon, 2_000, seed=8)) < 4
+
+
 @pytest.mark.parametrize("value", [0, 1])
 def test_thresholds_end_with_the_scores(value):
     """With D = 2^45, thresholds beyond all scores would wrap round, for some data and not for others."""

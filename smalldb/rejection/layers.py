@@ -10,7 +10,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from math import ceil, prod
 from typing import Any, TypeVar
 
@@ -22,6 +22,7 @@ from smalldb.kernels import ktree
 from smalldb.rejection.relaxation import Relaxation
 
 _T = TypeVar("_T", ktree.Nodes, ktree.States, ktree.Checks)
+LANES = 8  # of trials: draws are the same on any number of processors
 _BITS = 64
 _UNIT = 1 << 63  # what the kernels divide among layers and among ways
 _SHARE = int(ktree.SHARE)
@@ -93,6 +94,8 @@ class Mixture:
         Running sums of the shares of the layers.
     nodes, states, checks, tables, leaves
         Of all layers but the last, one after the other.
+    rooms
+        Tables and leaves once for each lane: with the same slots, and with a part of the room.
     """
 
     envelope: Envelope
@@ -104,6 +107,7 @@ class Mixture:
     checks: ktree.Checks
     tables: ktree.ShareTables
     leaves: ktree.Leaves
+    rooms: tuple[tuple[ktree.ShareTables, ktree.Leaves], ...]
 
     # Proof: docs/proofs/rejection.md, lemma 5.
     @classmethod
@@ -150,6 +154,11 @@ class Mixture:
             ktree.share_tables(narrow_states, broad, room),
             _joined(again, nodes),
         )
+        tables = ktree.share_tables(states, ~broad, room)
+        rooms = (
+            (hubs, leaves._replace(tables=others))
+            for hubs, others in zip(_divided(tables), _divided(leaves.tables), strict=True)
+        )
         return cls(
             envelope,
             candidates,
@@ -158,8 +167,9 @@ class Mixture:
             _joined([relaxation.nodes for relaxation in relaxations], nodes),
             states,
             _joined(checks, nodes),
-            ktree.share_tables(states, ~broad, room),
+            tables,
             leaves,
+            tuple(rooms),
         )
 
     # Proof: docs/proofs/rejection.md, lemma 7.
@@ -185,6 +195,15 @@ class Mixture:
         else:
             part = Fraction(prod(ways.tolist()) << 63 * len(ways), prod(shares.tolist()))
         return self.factors[layer] * part / self.envelope.top(score)
+
+
+def _divided(tables: ktree.ShareTables) -> list[ktree.ShareTables]:
+    """Return the tables once for each lane: entries are written to its own part of the room alone."""
+    ends = [len(tables.sums) * lane // LANES for lane in range(LANES + 1)]
+    return [
+        tables._replace(sums=tables.sums[:end], ways=tables.ways[:end], used=np.array([start]))
+        for start, end in pairwise(ends)
+    ]
 
 
 def _joined(parts: Sequence[_T], nodes: int) -> _T:

@@ -1,12 +1,16 @@
 """The sampler: trials until a candidate is kept, with layers that are refined while the trials go on."""
 
+import os
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
 from queries import Workload
-from queries.arrays import Words
+from queries.arrays import Integers, Words
 from smalldb.counting.scores import rate_of
 from smalldb.exact.bits import BitSource
 from smalldb.exact.coins import bernoulli_exp
@@ -14,12 +18,100 @@ from smalldb.kernels import ktree
 from smalldb.rejection.building import Builder, Tick
 from smalldb.rejection.factored import Factored
 from smalldb.rejection.flat import Flat
+from smalldb.rejection.layers import LANES, Mixture
 from smalldb.rejection.target import Bits, Target, uniform_words
 
 FIRST = 8_000_000  # ways that are visited before the first trial: a second
 BATCH = 5_000_000  # work of one call of the kernel: a fraction of a second
 FEW, MANY = 1 << 5, 1 << 17  # trials that are made at first, and at most, at a time
-WORDS, MOST_WORDS = 1 << 8, 1 << 13  # drawn from the source at a time
+WORDS, MOST_WORDS = 1 << 6, 1 << 14  # drawn from the source at a time, for a lane
+THREADED = 1 << 12  # trials from which on there are several lanes
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class _Lane:
+    """Trials of some layers, made one after the other with words of their own.
+
+    Attributes
+    ----------
+    target, mixture, layers
+        What all lanes have: the layer of each trial.
+    order, turn
+        The trials of this lane as they are made, and how many were made.
+    tables, leaves
+        The mixture's, with room that no other lane writes to; slots are those of its layers.
+    columns, shares, ways
+        What the last trial wrote.
+    words, start
+        Uniform words, and the first one that was not read.
+    work
+        What the last call of the kernel cost.
+    """
+
+    target: Target
+    mixture: Mixture
+    layers: Integers
+    order: Integers
+    tables: ktree.ShareTables
+    leaves: ktree.Leaves
+    columns: Words
+    shares: Words
+    ways: Integers
+    words: Words
+    turn: int = 0
+    start: int = 0
+    work: int = 0
+
+    @classmethod
+    def several(cls, target: Target, mixture: Mixture, layers: Integers, count: int) -> list["_Lane"]:
+        """Return so many lanes for trials of these layers; without those that have none."""
+        order = np.argsort(layers, kind="stable")
+        blank = np.zeros(target.attributes, dtype=np.uint64)
+        return [
+            cls(
+                target,
+                mixture,
+                layers,
+                mine,
+                *mixture.rooms[lane],
+                blank.copy(),
+                blank.copy(),
+                blank.astype(np.int64),
+                blank[:0],
+            )
+            for lane in range(count)
+            if len(mine := order[layers[order] % count == lane])
+        ]
+
+    def go_on(self, end: int) -> int:
+        """Make trials below `end` until the kernel stops; return its status."""
+        status, self.turn, self.start, self.work = ktree.trials(
+            self.mixture.nodes,
+            self.mixture.states,
+            self.target.queries,
+            self.mixture.checks,
+            self.tables,
+            self.leaves,
+            len(self.mixture.sums) - 1,
+            self.layers,
+            self.order,
+            self.turn,
+            end,
+            self.words,
+            self.start,
+            self.target.everyone,
+            self.columns,
+            self.shares,
+            self.ways,
+            BATCH,
+        )
+        return status
+
+    def add(self, source: BitSource) -> None:
+        """Draw further words."""
+        left = (len(self.order) - self.turn) * self.target.attributes
+        fresh = uniform_words(source, min(max(WORDS, left), MOST_WORDS))
+        self.words, self.start = np.concatenate([self.words[self.start :], fresh]), 0
 
 
 class Sampler:
@@ -50,7 +142,7 @@ class Sampler:
         Each trial keeps a candidate with a probability proportional to that, given all trials before it, so
         the first one kept has that law, whatever was refined between trials (`docs/proofs/rejection.md`).
         """
-        kept, made, worked, words = None, 0, 0, uniform_words(source, 0)
+        kept, made, worked = None, 0, 0
         while kept is None:
             left = self._builder.again - self.work
             if left < 0 and not self._finished:
@@ -60,62 +152,46 @@ class Sampler:
             if not self._finished and worked:
                 trials = max(FEW, min(trials, 1 + left * made // worked))
             worked -= self.work
-            kept, words = self._first_kept(trials, words, source)
+            kept = self._first_kept(trials, source)
             made += trials
             worked += self.work
         return kept
 
     # Proof: docs/proofs/rejection.md, lemma 7.
-    def _first_kept(
-        self, trials: int, words: Words, source: BitSource
-    ) -> tuple[tuple[Bits, int] | None, Words]:
-        """Make so many trials; return the candidate of the first one that is kept, and the words left over.
+    def _first_kept(self, trials: int, source: BitSource) -> tuple[Bits, int] | None:
+        """Make so many trials; return the candidate of the first one that is kept.
 
-        They are made layer by layer, so that what they look up is at hand. Once one is kept, no later one is.
+        They are made layer by layer, so that what they look up is at hand, and many of them in threads. Once
+        one is kept, no later one is made.
         """
         target, mixture = self._target, self._mixture
-        columns = np.zeros(target.attributes, dtype=np.uint64)
-        shares = np.zeros(target.attributes, dtype=np.uint64)
-        ways = np.zeros(target.attributes, dtype=np.int64)
         layers = mixture.choose(uniform_words(source, trials))
-        order = np.argsort(layers, kind="stable")
-        kept, end, turn, start = None, trials, 0, 0
-        while turn < trials:
-            status, turn, start, work = ktree.trials(
-                mixture.nodes,
-                mixture.states,
-                target.queries,
-                mixture.checks,
-                mixture.tables,
-                mixture.leaves,
-                len(mixture.sums) - 1,
-                layers,
-                order,
-                turn,
-                end,
-                words,
-                start,
-                target.everyone,
-                columns,
-                shares,
-                ways,
-                BATCH,
-            )
-            if status == ktree.IMPOSSIBLE:
-                raise ArithmeticError("a trial met a state or shares that cannot be: this must not happen")
-            self._tick()
-            self.work += work
-            if status == ktree.OUT_OF_WORDS:
-                fresh = min(max(WORDS, 4 * (trials - turn)), MOST_WORDS)
-                words, start = np.concatenate([words[start:], uniform_words(source, fresh)]), 0
-            if status == ktree.SURVIVED:
-                score = target.score(columns)
-                factor = mixture.factor(layers[order[turn]], score, shares, ways)
-                if bernoulli_exp(self._rate * (score - mixture.envelope.lowest), source, factor):
-                    kept, end = (target.bits(columns), score), int(order[turn])
-                turn += 1
+        lanes = _Lane.several(target, mixture, layers, 1 if trials < THREADED else LANES)
+        kept, end = None, trials
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            apply = pool.map if len(lanes) > 1 else map
+            while lanes:
+                for lane, status in zip(
+                    lanes, list(apply(partial(_Lane.go_on, end=end), lanes)), strict=True
+                ):
+                    self._tick()
+                    self.work += lane.work
+                    if status == ktree.IMPOSSIBLE:
+                        raise ArithmeticError(
+                            "a trial met a state or shares that cannot be: this must not happen"
+                        )
+                    if status == ktree.OUT_OF_WORDS:
+                        lane.add(source)
+                    if status == ktree.SURVIVED:
+                        place, lane.turn = int(lane.order[lane.turn]), lane.turn + 1
+                        score = target.score(lane.columns)
+                        factor = mixture.factor(layers[place], score, lane.shares, lane.ways)
+                        gap = score - mixture.envelope.lowest
+                        if place < end and bernoulli_exp(self._rate * gap, source, factor):
+                            kept, end = (target.bits(lane.columns), score), place
+                lanes = [lane for lane in lanes if lane.turn < len(lane.order)]
         self.trials += trials if kept is None else end + 1
-        return kept, words[start:]
+        return kept
 
     def _refine(self, budget: int) -> None:
         self._builder.refine(budget, self._tick)
