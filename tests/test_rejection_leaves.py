@@ -10,7 +10,7 @@ from rejecting import Trials, distance, instance
 from smalldb.exact.bits import SeededBits
 from smalldb.kernels import ktree
 from smalldb.rejection import relaxation
-from smalldb.rejection.relaxation import Relaxer
+from smalldb.rejection.relaxation import Counts, Relaxer, TooCostly
 from smalldb.rejection.sampler import tuple_sampler
 from smalldb.rejection.search import best_star, held_gain, list_stars, pair_gains
 from smalldb.rejection.target import Target, uniform_words
@@ -58,6 +58,45 @@ def test_without_places_leaves_are_weighed_as_other_nodes_are(monkeypatch):
     monkeypatch.setattr(ktree, "weigh_leaves", lambda *rest: -1)
     found = relaxer.count_all(tree, [62], 1 << 40)
     assert found.values.tolist() == each_leaf_alone(relaxer, tree, [62], monkeypatch).values.tolist()
+
+
+def test_many_forms_need_more_places_than_a_word_can_tell():
+    """The number of places once wrapped round to a small one, and counts were written beyond their end."""
+    workload, answers, _ = instance(4, 37, "halfspaces", 3)
+    made = tuple_sampler(workload, answers, 37, 3, Fraction(25))
+    starred = [layer.tree for layer in made._builder._layers if layer.tree.broad]
+    assert starred
+    blocks = [made._builder._relaxer._block(clique) for clique in starred[0].cliques]
+    assert 4 ** len(blocks[3].forms) >= 1 << 64
+    for seed in range(20):
+        bits, score = made.draw(SeededBits(seed))
+        assert bits.shape == (3, 4)
+        assert score <= made._target.largest_score
+
+
+def test_a_count_whose_parts_end_before_their_time_is_given_up(monkeypatch):
+    """The first part may foretell too little; what other parts left out must not be taken for empty."""
+    workload, answers, _ = instance(6, 31, "conjunctions:2", 8)
+    relaxer, tree = Relaxer(Target.build(workload, answers, 31, 12)), star((1, 4, 0), 6)
+    weigh, seen = ktree.weigh_leaves, []
+
+    def foretells_nothing(*arguments):
+        cost, (budget, part, _) = weigh(*arguments), arguments[-3:]
+        seen.append((budget, cost))
+        return cost if part else 0
+
+    monkeypatch.setattr(ktree, "weigh_leaves", foretells_nothing)
+    whole = relaxer.count_all(tree, [62], 1 << 40)
+    before, most = (1 << 40) - seen[0][0], max(cost for _, cost in seen)
+    assert most > 20
+    outcomes = set()
+    for left in (1, most // 2, most - 1, most):
+        found = relaxer.count_all(tree, [62], before + left)
+        outcomes.add((left < most, type(found)))
+        if isinstance(found, Counts):
+            assert found.log_sizes.tolist() == whole.log_sizes.tolist()
+    assert (True, Counts) not in outcomes
+    assert (True, TooCostly) in outcomes
 
 
 def starred(attributes, rows, n, text, epsilon, hubs):

@@ -781,7 +781,7 @@ def weigh_leaves(
                 lows[k, r], highs[k, r] = values_within(nodes, nodes.row_start[leaves[k]] + r, leaves[k], h)
                 size[r] = max(size[r], highs[k, r] + 1)
                 inside = inside and lows[k, r] <= highs[k, r]
-            stride[r + 1] = stride[r] * size[r]
+            stride[r + 1] = min(stride[r] * size[r], MOST_PLACES + 1)  # many forms would pass 2^63
         first[state] = last
         if not inside:
             cost += len(leaves) * rows
@@ -838,7 +838,7 @@ def fitting(nodes: Nodes, leaf: int, scan: Scan) -> np.int64:
         if lows[r] > highs[r]:
             return np.int64(0)
         space.size[r] = highs[r] + 1
-        space.stride[r + 1] = space.stride[r] * space.size[r]
+        space.stride[r + 1] = min(space.stride[r] * space.size[r], MOST_PLACES + 1)
     if not plain or space.stride[rows] > MOST_PLACES:
         total, _ = among(nodes, leaf, scan, WHOLE)
         return total

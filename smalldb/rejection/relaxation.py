@@ -201,13 +201,14 @@ class Relaxer:
         values = np.zeros((len(states.keys), len(thresholds)))
         first = np.zeros(len(states.keys), dtype=np.int64)
         for leaves in together:
-            weigh = partial(ktree.weigh_leaves, nodes, leaves, states, levels, values, first, budget - spent)
+            left = budget - spent
+            weigh = partial(ktree.weigh_leaves, nodes, leaves, states, levels, values, first, left)
             parts = max(1, min(PARTS, len(keys[leaves[0]])))
-            costs = _shared(weigh, parts, budget - spent)
+            costs = _shared(weigh, parts, left)
             if min(costs) < 0:
-                return self.count_all(tree, thresholds, budget, alike=False)
-            if len(costs) < parts:
-                return TooCostly(spent + costs[0], spent + costs[0] * parts)
+                return self.count_all(tree, thresholds, left, alike=False)
+            if len(costs) < parts or max(costs) > left:  # not foretold, or a part ended before its time
+                return TooCostly(spent + sum(costs), spent + max(costs) * parts)
             spent += sum(costs)
             budget = max(budget, 2 * spent)  # what was foretold is nearly all
         weighed = left_out | {int(leaves[0]) for leaves in together}

@@ -108,10 +108,10 @@ class _Lane:
         return status
 
     def add(self, source: BitSource) -> None:
-        """Draw further words."""
-        left = (len(self.order) - self.turn) * self.target.attributes
-        fresh = uniform_words(source, min(max(WORDS, left), MOST_WORDS))
-        self.words, self.start = np.concatenate([self.words[self.start :], fresh]), 0
+        """Draw further words: for all trials left, or as many again as the present one has had."""
+        left, had = (len(self.order) - self.turn) * self.target.attributes, self.words[self.start :]
+        fresh = uniform_words(source, max(min(max(WORDS, left), MOST_WORDS), len(had)))
+        self.words, self.start = np.concatenate([had, fresh]), 0
 
 
 class Sampler:
