@@ -71,7 +71,7 @@ class Trials:
         """Make trials until one survives, words run out or all were made; return the status."""
         target, mixture = self.made._target, self.made._mixture
         self.status, self.turn, self.start, _ = ktree.trials(
-            mixture.nodes, mixture.states, target.queries, mixture.checks, mixture.tables, mixture.leaves,
+            mixture.nodes, mixture.states, target.queries, mixture.checks, *mixture.rooms[0],
             len(mixture.sums) - 1, self.layers, self.order, self.turn, len(self.layers), words, self.start,
             target.everyone, self.columns, self.shares, self.ways, budget,
         )  # fmt: skip

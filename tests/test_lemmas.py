@@ -213,7 +213,7 @@ def test_what_must_not_happen_is_an_error():
     workload, answers, _ = instance(4, 34, "conjunctions:2", 3)
     for spoil in (
         lambda mixture: mixture.states.values.__imul__(0.25),
-        lambda mixture: mixture.tables.slots.fill(0),
+        lambda mixture: mixture.rooms[0][0].slots.fill(0),
     ):
         made = tuple_sampler(workload, answers, 34, 3, Fraction(2))
         made._finished = True

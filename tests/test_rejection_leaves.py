@@ -149,7 +149,8 @@ def test_a_narrow_leaf_has_as_much_of_its_table_as_columns(made):
     source = SeededBits(4)
     for _ in range(20):
         made.draw(source)
-    nodes, tables = made._mixture.leaves.nodes, made._mixture.leaves.tables
+    leaves = made._mixture.rooms[-1][1]  # its tables end with those of all lanes
+    nodes, tables = leaves.nodes, leaves.tables
     checked, h, u = 0, np.zeros(ktree.MOST_CELLS, np.int64), np.zeros(ktree.MOST_CELLS, np.int64)
     for first, second, _, table in tables.slots.tolist():
         end, size = table >> 32, table & ((1 << 32) - 1)

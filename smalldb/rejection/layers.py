@@ -92,10 +92,10 @@ class Mixture:
         What each layer's proposals are to be kept at, over the chance of the layer.
     sums
         Running sums of the shares of the layers.
-    nodes, states, checks, tables, leaves
+    nodes, states, checks
         Of all layers but the last, one after the other.
     rooms
-        Tables and leaves once for each lane: with the same slots, and with a part of the room.
+        Their tables and leaves, once for each lane: with the same slots, and a part of the room to write to.
     """
 
     envelope: Envelope
@@ -105,8 +105,6 @@ class Mixture:
     nodes: ktree.Nodes
     states: ktree.States
     checks: ktree.Checks
-    tables: ktree.ShareTables
-    leaves: ktree.Leaves
     rooms: tuple[tuple[ktree.ShareTables, ktree.Leaves], ...]
 
     # Proof: docs/proofs/rejection.md, lemma 5.
@@ -167,8 +165,6 @@ class Mixture:
             _joined([relaxation.nodes for relaxation in relaxations], nodes),
             states,
             _joined(checks, nodes),
-            tables,
-            leaves,
             tuple(rooms),
         )
 

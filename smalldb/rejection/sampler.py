@@ -25,7 +25,9 @@ FIRST = 8_000_000  # ways that are visited before the first trial: a second
 BATCH = 5_000_000  # work of one call of the kernel: a fraction of a second
 FEW, MANY = 1 << 5, 1 << 17  # trials that are made at first, and at most, at a time
 WORDS, MOST_WORDS = 1 << 6, 1 << 14  # drawn from the source at a time, for a lane
-THREADED = 1 << 12  # trials from which on there are several lanes
+ORDERED = (
+    1 << 12
+)  # after twice as many trials they are made layer by layer: no earlier, as some may be in vain
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -63,17 +65,19 @@ class _Lane:
     work: int = 0
 
     @classmethod
-    def several(cls, target: Target, mixture: Mixture, layers: Integers, count: int) -> list["_Lane"]:
-        """Return so many lanes for trials of these layers; without those that have none."""
-        order = np.argsort(layers, kind="stable")
+    def several(
+        cls, target: Target, mixture: Mixture, layers: Integers, order: Integers, count: int
+    ) -> list["_Lane"]:
+        """Return so many lanes for trials of these layers, in this order; without those that have none."""
         blank = np.zeros(target.attributes, dtype=np.uint64)
+        rooms = mixture.rooms if count > 1 else [max(mixture.rooms, key=_left)]
         return [
             cls(
                 target,
                 mixture,
                 layers,
                 mine,
-                *mixture.rooms[lane],
+                *rooms[lane],
                 blank.copy(),
                 blank.copy(),
                 blank.astype(np.int64),
@@ -108,10 +112,16 @@ class _Lane:
         return status
 
     def add(self, source: BitSource) -> None:
-        """Draw further words: for all trials left, or as many again as the present one has had."""
-        left, had = (len(self.order) - self.turn) * self.target.attributes, self.words[self.start :]
+        """Draw further words: enough for most trials left, or as many again as the present one has had."""
+        left, had = (len(self.order) - self.turn) * self.target.attributes // 2, self.words[self.start :]
         fresh = uniform_words(source, max(min(max(WORDS, left), MOST_WORDS), len(had)))
         self.words, self.start = np.concatenate([had, fresh]), 0
+
+
+def _left(room: tuple[ktree.ShareTables, ktree.Leaves]) -> int:
+    """Return how many entries a lane may still write."""
+    tables, _ = room
+    return len(tables.sums) - int(tables.used[0])
 
 
 class Sampler:
@@ -144,31 +154,33 @@ class Sampler:
         """
         kept, made, worked = None, 0, 0
         while kept is None:
-            left = self._builder.again - self.work
+            left = self._again - self.work
             if left < 0 and not self._finished:
                 self._refine(self.work)
-                left = self._builder.again - self.work
-            trials = min(max(FEW, made // 2), MANY)
+                left = self._again - self.work
+            ordered = made >= 2 * ORDERED
+            trials = max(FEW, min(made // 2, MANY) if ordered else min(made, ORDERED))
             if not self._finished and worked:
                 trials = max(FEW, min(trials, 1 + left * made // worked))
             worked -= self.work
-            kept = self._first_kept(trials, source)
+            kept = self._first_kept(trials, ordered, source)
             made += trials
             worked += self.work
         return kept
 
     # Proof: docs/proofs/rejection.md, lemma 7.
-    def _first_kept(self, trials: int, source: BitSource) -> tuple[Bits, int] | None:
+    def _first_kept(self, trials: int, ordered: bool, source: BitSource) -> tuple[Bits, int] | None:
         """Make so many trials; return the candidate of the first one that is kept.
 
-        They are made layer by layer, so that what they look up is at hand, and many of them in threads. Once
+        If `ordered`, they are made layer by layer, so that what they look up is at hand, and in threads. Once
         one is kept, no later one is made.
         """
         target, mixture = self._target, self._mixture
         layers = mixture.choose(uniform_words(source, trials))
-        lanes = _Lane.several(target, mixture, layers, 1 if trials < THREADED else LANES)
+        order = np.argsort(layers, kind="stable") if ordered else np.arange(trials)
+        lanes = _Lane.several(target, mixture, layers, order, LANES if ordered else 1)
         kept, end = None, trials
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
+        with ThreadPoolExecutor(os.cpu_count() if ordered else 1) as pool:
             apply = pool.map if len(lanes) > 1 else map
             while lanes:
                 for lane, status in zip(
@@ -189,13 +201,14 @@ class Sampler:
                         gap = score - mixture.envelope.lowest
                         if place < end and bernoulli_exp(self._rate * gap, source, factor):
                             kept, end = (target.bits(lane.columns), score), place
-                lanes = [lane for lane in lanes if lane.turn < len(lane.order)]
+                lanes = [lane for lane in lanes if (lane.order[lane.turn :] < end).any()]
         self.trials += trials if kept is None else end + 1
         return kept
 
     def _refine(self, budget: int) -> None:
         self._builder.refine(budget, self._tick)
         self._mixture, self._finished = self._builder.mixture(), self._builder.done
+        self._again = max(self._builder.again, 2 * self.work)
 
 
 def tuple_sampler(
