@@ -25,9 +25,7 @@ FIRST = 8_000_000  # ways that are visited before the first trial: a second
 BATCH = 5_000_000  # work of one call of the kernel: a fraction of a second
 FEW, MANY = 1 << 5, 1 << 17  # trials that are made at first, and at most, at a time
 WORDS, MOST_WORDS = 1 << 6, 1 << 14  # drawn from the source at a time, for a lane
-ORDERED = (
-    1 << 12
-)  # after twice as many trials they are made layer by layer: no earlier, as some may be in vain
+ORDERED = 1 << 12  # after twice as many, trials are made layer by layer: some of them in vain
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -183,9 +181,8 @@ class Sampler:
         with ThreadPoolExecutor(os.cpu_count() if ordered else 1) as pool:
             apply = pool.map if len(lanes) > 1 else map
             while lanes:
-                for lane, status in zip(
-                    lanes, list(apply(partial(_Lane.go_on, end=end), lanes)), strict=True
-                ):
+                found = list(apply(partial(_Lane.go_on, end=end), lanes))
+                for lane, status in zip(lanes, found, strict=True):
                     self._tick()
                     self.work += lane.work
                     if status == ktree.IMPOSSIBLE:
