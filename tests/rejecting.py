@@ -12,6 +12,7 @@ from smalldb.exact.bits import SeededBits
 from smalldb.exact.levels import exp_enclosure
 from smalldb.kernels import ktree
 from smalldb.rejection import sampler
+from smalldb.rejection.lanes import Lane
 
 
 @cache
@@ -56,32 +57,23 @@ def distance(made, workload, answers, n, rows, epsilon, draws, seed, most=1 << 6
     return (total - freedom) / sqrt(2 * freedom)
 
 
-class Trials:
-    """Trials of these layers by the kernel: what it returned last, and what it wrote."""
+def lane_of(made, layers, words):
+    """One lane of trials of these layers, with these words."""
+    layers = np.asarray(layers, dtype=np.int64)
+    order = np.argsort(layers, kind="stable")
+    (lane,) = Lane.several(made._target, made._mixture, layers, order, 1)
+    lane.words = words
+    return lane
 
-    def __init__(self, made, layers):
-        d = made._target.attributes
-        self.made, self.layers = made, np.asarray(layers, dtype=np.int64)
-        self.order = np.argsort(self.layers, kind="stable")
-        self.columns, self.shares, self.ways = np.zeros((3, d), np.uint64)
-        self.ways = self.ways.astype(np.int64)
-        self.status, self.turn, self.start = ktree.PAUSED, 0, 0
 
-    def go_on(self, words, budget=1 << 40):
-        """Make trials until one survives, words run out or all were made; return the status."""
-        target, mixture = self.made._target, self.made._mixture
-        self.status, self.turn, self.start, _ = ktree.trials(
-            mixture.nodes, mixture.states, target.queries, mixture.checks, *mixture.rooms[0],
-            len(mixture.sums) - 1, self.layers, self.order, self.turn, len(self.layers), words, self.start,
-            target.everyone, self.columns, self.shares, self.ways, budget,
-        )  # fmt: skip
-        return self.status
-
-    def survivors(self, words):
-        """Yield the layer of each trial that survives, until words run out or all were made."""
-        while self.go_on(words) == ktree.SURVIVED:
-            yield int(self.layers[self.order[self.turn]])
-            self.turn += 1
+def survivors(lane):
+    """Yield the layer of each trial that survives, until words run out or all were made."""
+    while True:
+        lane.go_on(len(lane.order))
+        if lane.status != ktree.SURVIVED:
+            return
+        yield int(lane.layers[lane.place])
+        lane.turn += 1
 
 
 def slot_of(tables, states, node, state):

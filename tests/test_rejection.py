@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rejecting import Trials, check_coins, distance, gaps, instance, slot_of, spelled
+from rejecting import check_coins, distance, gaps, instance, lane_of, slot_of, spelled, survivors
 
 from queries import Conjunctions, Domain, Linear
 from queries.spec import parse
@@ -241,21 +241,20 @@ def test_a_trial_does_not_depend_on_how_its_words_arrive():
     words = np.frombuffer(SeededBits(1).bits(64 * 5000).to_bytes(40_000, "big"), ">u8").astype(np.uint64)
     layers = made._mixture.choose(words[:600])
 
-    def survivors(piece):
-        found, end, trials = [], piece, Trials(made, layers)
-        while trials.status != ktree.OUT_OF_WORDS or end < len(words):
-            found += [
-                (layer, trials.columns.tolist(), trials.shares.tolist())
-                for layer in trials.survivors(words[:end])
-            ]
-            if trials.status == ktree.PAUSED:
+    def surviving(piece):
+        found, end, lane = [], piece, lane_of(made, layers, words[:piece])
+        while lane.status != ktree.OUT_OF_WORDS or end < len(words):
+            for layer in survivors(lane):
+                found.append((layer, lane.columns.tolist(), lane.shares.tolist()))
+            if lane.status == ktree.PAUSED:
                 return found
             end += piece
+            lane.words = words[:end]
         raise AssertionError("too few words")
 
-    whole = survivors(5000)
+    whole = surviving(5000)
     assert len(whole) > 20
-    assert survivors(13) == survivors(97) == whole
+    assert surviving(13) == surviving(97) == whole
 
 
 @settings(max_examples=20)

@@ -1,19 +1,20 @@
 """Rejection where numbers are large, words run out or tables are full; each case was once a mistake."""
 
+import os
 from fractions import Fraction
 from math import comb, exp, sqrt
 
 import numpy as np
 import pandas as pd
 import pytest
-from rejecting import Trials, check_coins, distance, instance
+from rejecting import check_coins, distance, instance, lane_of
 
 import smalldb
 from queries import Conjunctions, Linear
 from smalldb.counting import multisets
 from smalldb.exact.bits import SeededBits
 from smalldb.kernels import ktree
-from smalldb.rejection import building, sampler
+from smalldb.rejection import building, lanes, sampler
 from smalldb.rejection.factored import Factored
 from smalldb.rejection.flat import Flat
 from smalldb.rejection.head_and_tail import PILOT_ENTRIES, pilot_scores
@@ -25,8 +26,8 @@ def test_layers_are_never_changed_in_the_midst_of_a_batch(monkeypatch):
     """A trial that ran out of words is made again with the same layers: what it read depends on them."""
     attributes, rows, n = 4, 64, 1000
     workload, answers, _ = instance(attributes, n, "conjunctions:2", 0)
-    monkeypatch.setattr(sampler, "WORDS", 2 * attributes + 1)
-    monkeypatch.setattr(sampler, "MOST_WORDS", 2 * attributes + 1)
+    monkeypatch.setattr(lanes, "WORDS", 2 * attributes + 1)
+    monkeypatch.setattr(lanes, "MOST_WORDS", 2 * attributes + 1)
     monkeypatch.setattr(sampler, "FIRST", 1)
     trials, refine, left, seen = ktree.trials, sampler.Sampler._refine, [0], [0, 0]
 
@@ -42,7 +43,7 @@ def test_layers_are_never_changed_in_the_midst_of_a_batch(monkeypatch):
         seen[1] += 1
         refine(self, 2_000)
 
-    monkeypatch.setattr(sampler.ktree, "trials", noted)
+    monkeypatch.setattr(ktree, "trials", noted)
     monkeypatch.setattr(sampler.Sampler, "_refine", checked)
     for seed in range(20):
         left[0], source = 0, SeededBits(seed)
@@ -62,7 +63,7 @@ def test_draws_in_several_lanes_follow_the_law(room, monkeypatch):
     workload, answers, _ = instance(attributes, n, "conjunctions:2", rows)
     drawn = []
     for processors in (1, 5):
-        monkeypatch.setattr(sampler.os, "cpu_count", lambda processors=processors: processors)
+        monkeypatch.setattr(os, "cpu_count", lambda processors=processors: processors)
         made, source = tuple_sampler(workload, answers, n, rows, epsilon), SeededBits(7)
         drawn.append([made.draw(source)[0].tolist() for _ in range(100)])
     assert drawn[0] == drawn[1]
@@ -189,17 +190,19 @@ def test_rows_are_chosen_without_bias():
     ways = comb(64, 32)
     excess = (1 << 64) % ways
     assert excess > 0
-    found, everyone = Trials(made, [0]), (1 << 64) - 1
+    everyone = (1 << 64) - 1
+    lane = lane_of(made, [0], np.zeros(0, dtype=np.uint64))
 
     def first_column(row_words, u_word):
-        found.turn = found.start = 0
-        found.go_on(np.array([u_word, *row_words, *[everyone] * 20], dtype=np.uint64))
-        return int(found.columns[made._mixture.nodes.attributes[0]])
+        lane.turn = lane.start = 0
+        lane.words = np.array([u_word, *row_words, *[everyone] * 20], dtype=np.uint64)
+        lane.go_on(1)
+        return int(lane.columns[made._mixture.nodes.attributes[0]])
 
     u_word = next(
         word for word in range(0, 1 << 64, 1 << 52) if first_column([excess], word).bit_count() == 32
     )
-    assert found.ways[0] == ways
+    assert lane.ways[0] == ways
     everything = np.uint64(everyone)
     for words in ([excess], [excess - 1, excess], [0, excess - 1, excess + 5], [everyone]):
         expected = int(ktree.subset(np.int64(words[-1] % ways), everything, 64, 32))

@@ -5,7 +5,7 @@ from math import comb, prod
 
 import numpy as np
 import pytest
-from rejecting import Trials, distance, instance
+from rejecting import distance, instance, lane_of, survivors
 
 from smalldb.exact.bits import SeededBits
 from smalldb.kernels import ktree
@@ -123,11 +123,12 @@ def made():
 def test_a_broad_leaf_is_as_likely_as_it_has_columns(made):
     """What the coin is told of a leaf is the number of columns that its hubs allow, by trying each."""
     target, mixture = made._target, made._mixture
-    checked, trials = 0, Trials(made, mixture.choose(uniform_words(SeededBits(2), 2_000)))
-    for layer in trials.survivors(uniform_words(SeededBits(3), 40_000)):
+    layers = mixture.choose(uniform_words(SeededBits(2), 2_000))
+    checked, lane = 0, lane_of(made, layers, uniform_words(SeededBits(3), 40_000))
+    for layer in survivors(lane):
         if layer == len(mixture.sums) - 1:
             continue
-        columns, shares, ways = trials.columns, trials.shares, trials.ways
+        columns, shares, ways = lane.columns, lane.shares, lane.ways
         tree = made._builder._layers[layer].tree
         lows, highs = target.bounds(made._builder._layers[layer].threshold)
         for node in tree.broad:
@@ -141,7 +142,7 @@ def test_a_broad_leaf_is_as_likely_as_it_has_columns(made):
             assert int(columns[tree.order[node]]) in fitting
             assert (int(shares[node]), int(ways[node])) == (1 << 63, len(fitting))
             checked += 1 < len(fitting) < 1 << target.rows
-    assert trials.status == ktree.PAUSED
+    assert lane.status == ktree.PAUSED
     assert checked > 20
 
 

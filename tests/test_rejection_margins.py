@@ -7,7 +7,7 @@ import naive
 import numpy as np
 import pytest
 from margins import obeys, outcomes
-from rejecting import Trials, instance, slot_of
+from rejecting import instance, lane_of, slot_of, survivors
 
 from smalldb.counting import multisets
 from smalldb.counting.scores import Scores
@@ -88,11 +88,9 @@ def test_a_layer_is_chosen_by_the_share_that_holds_the_place(made):
     last = len(mixture.sums) - 1
 
     def tried(place):
-        (layer,) = mixture.choose(np.array([place << 1, (place << 1) + 1], dtype=np.uint64))[:1]
-        found = Trials(made, [layer])
-        return found.go_on(
-            np.full(d, 1 << 40, dtype=np.uint64)
-        ) == ktree.SURVIVED and layer == last, found.start
+        layers = mixture.choose(np.array([place << 1], dtype=np.uint64))
+        lane = lane_of(made, layers, np.full(d, 1 << 40, dtype=np.uint64))
+        return list(survivors(lane)) == [last], lane.start
 
     begins, ends = (int(end) for end in mixture.sums[-2:])
     assert tried(begins) == tried(ends - 1) == (True, d)
@@ -103,17 +101,18 @@ def test_a_layer_is_chosen_by_the_share_that_holds_the_place(made):
 def test_the_place_within_a_share_says_which_column(made):
     """Each column of a way has equally many places of its share: one in as many as there are columns."""
     target, mixture, d = made._target, made._mixture, made._target.attributes
-    found = Trials(made, [0])
+    lane = lane_of(made, [0], np.zeros(0, dtype=np.uint64))
 
     def first_column(place):
-        found.turn = found.start = 0
-        found.go_on(np.array([place << 1, *[0] * d], dtype=np.uint64))
-        return int(found.columns[mixture.nodes.attributes[0]])
+        lane.turn = lane.start = 0
+        lane.words = np.array([place << 1, *[0] * d], dtype=np.uint64)
+        lane.go_on(1)
+        return int(lane.columns[mixture.nodes.attributes[0]])
 
     first, several = 0, 0
     while first < 0.999 * ktree.SHARE:
         seen = [first_column(first)]
-        share, count = int(found.shares[0]), int(found.ways[0])
+        share, count = int(lane.shares[0]), int(lane.ways[0])
         seen += [first_column(first + place) for place in (*range(1, count + 1), share - 1)]
         assert share % count == 0
         assert len(set(seen[:count])) == count == comb(target.rows, seen[0].bit_count())

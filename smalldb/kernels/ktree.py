@@ -642,7 +642,7 @@ class Columns(NamedTuple):
     stride
         Shape (forms + 1,): the places from one value of a form to the next, and the number of all places.
     extent, top, at
-        Shape (forms,): values so far are below; the place that is looked at, and the last one.
+        Shape (forms,): values so far are below; the last place of those looked at, and the present one.
     """
 
     size: Integers
@@ -662,7 +662,7 @@ def columns_for(forms: int) -> Columns:
 # Proof: docs/proofs/rejection.md, lemma 10.
 @njit(nogil=True, cache=True)
 def count_columns(nodes: Nodes, leaf: int, h: Integers, space: Columns, counts: Floats) -> int:
-    """Write how many columns have each values of the leaf's forms at a state: a factor 1 + z for each row.
+    """Count the columns of a state by the values of the leaf's forms: a factor 1 + z for each row.
 
     Returns
     -------

@@ -10,9 +10,7 @@ so |R_t| is the product of the G of the roots. The R_t of one tree grow with t, 
 ways counts them for many thresholds: a way adds its product from the first threshold on that holds it.
 """
 
-import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
@@ -25,6 +23,7 @@ import numpy as np
 from queries.arrays import Floats, Integers, Words
 from smalldb.kernels import ktree
 from smalldb.rejection.target import Target
+from smalldb.rejection.threads import in_threads
 from smalldb.rejection.tree import Tree
 
 PARTS = 64  # of the states of broad leaves: the first foretells what all cost, threads share the others
@@ -223,10 +222,10 @@ class Relaxer:
         sizes[~(sizes < inf)] = inf  # beyond the doubles
         narrow = None
         if broad:
-            found_narrow = self.count_all(tree.narrow, thresholds, budget - spent)
-            if isinstance(found_narrow, TooCostly):
-                return TooCostly(spent + found_narrow.spent, spent + found_narrow.needed)
-            narrow, spent = found_narrow, spent + found_narrow.cost
+            counted = self.count_all(tree.narrow, thresholds, budget - spent)
+            if isinstance(counted, TooCostly):
+                return TooCostly(spent + counted.spent, spent + counted.needed)
+            narrow, spent = counted, spent + counted.cost
         return Counts(
             self.target, tree, tuple(thresholds), queries, nodes, states, values, sizes, spent, narrow
         )
@@ -303,8 +302,7 @@ def _shared(weigh: Callable[[int, int], int], parts: int, budget: int) -> list[i
     """Do a work in threads; return what each part costs, or the first where all would pass a budget."""
     costs = [weigh(0, parts)]
     if 0 <= costs[0] * parts <= budget:
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
-            costs += pool.map(lambda part: weigh(part, parts), range(1, parts))
+        costs += in_threads(lambda part: weigh(part, parts), range(1, parts))
     return costs
 
 

@@ -1,0 +1,118 @@
+"""Lanes: trials of a batch that are made one after the other, beside those of other lanes in threads."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from queries.arrays import Integers, Words
+from smalldb.exact.bits import BitSource
+from smalldb.kernels import ktree
+from smalldb.rejection.layers import Mixture
+from smalldb.rejection.target import Target, uniform_words
+
+BATCH = 5_000_000  # work of one call of the kernel: a fraction of a second
+WORDS, MOST_WORDS = 1 << 6, 1 << 14  # drawn from the source at a time, for a lane
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class Lane:
+    """Trials of some layers, made one after the other with words of their own.
+
+    Attributes
+    ----------
+    target, mixture, layers
+        What all lanes have: the layer of each trial.
+    order, turn
+        The trials of this lane as they are made, and how many were made.
+    tables, leaves
+        The mixture's, with room that no other lane writes to; slots are those of its layers.
+    columns, shares, ways
+        What the last trial wrote.
+    words, start
+        Uniform words, and the first one that was not read.
+    status, work
+        What the last call of the kernel returned, and what it cost.
+    """
+
+    target: Target
+    mixture: Mixture
+    layers: Integers
+    order: Integers
+    tables: ktree.ShareTables
+    leaves: ktree.Leaves
+    columns: Words
+    shares: Words
+    ways: Integers
+    words: Words
+    turn: int = 0
+    start: int = 0
+    status: int = ktree.PAUSED
+    work: int = 0
+
+    @classmethod
+    def several(
+        cls, target: Target, mixture: Mixture, layers: Integers, order: Integers, count: int
+    ) -> list["Lane"]:
+        """Return so many lanes for trials of these layers, in this order; without those that have none."""
+        blank = np.zeros(target.attributes, dtype=np.uint64)
+        rooms = mixture.rooms if count > 1 else [max(mixture.rooms, key=_left)]
+        return [
+            cls(
+                target,
+                mixture,
+                layers,
+                mine,
+                *rooms[lane],
+                blank.copy(),
+                blank.copy(),
+                blank.astype(np.int64),
+                blank[:0],
+            )
+            for lane in range(count)
+            if len(mine := order[layers[order] % count == lane])
+        ]
+
+    @property
+    def place(self) -> int:
+        """The trial whose turn it is."""
+        return int(self.order[self.turn])
+
+    def left(self, end: int) -> bool:
+        """Whether trials below `end` are to be made."""
+        return bool((self.order[self.turn :] < end).any())
+
+    # Proof: docs/proofs/rejection.md, lemma 7.
+    def go_on(self, end: int) -> None:
+        """Make trials below `end` until the kernel stops."""
+        self.status, self.turn, self.start, self.work = ktree.trials(
+            self.mixture.nodes,
+            self.mixture.states,
+            self.target.queries,
+            self.mixture.checks,
+            self.tables,
+            self.leaves,
+            len(self.mixture.sums) - 1,
+            self.layers,
+            self.order,
+            self.turn,
+            end,
+            self.words,
+            self.start,
+            self.target.everyone,
+            self.columns,
+            self.shares,
+            self.ways,
+            BATCH,
+        )
+
+    def add(self, source: BitSource) -> None:
+        """Draw further words: enough for most trials left, or as many again as the present one has had."""
+        left, had = (len(self.order) - self.turn) * self.target.attributes // 2, self.words[self.start :]
+        fresh = uniform_words(source, max(min(max(WORDS, left), MOST_WORDS), len(had)))
+        self.words, self.start = np.concatenate([had, fresh]), 0
+
+
+def _left(room: tuple[ktree.ShareTables, ktree.Leaves]) -> int:
+    """Return how many entries a lane may still write."""
+    tables, _ = room
+    return len(tables.sums) - int(tables.used[0])
