@@ -53,6 +53,21 @@ def test_layers_are_never_changed_in_the_midst_of_a_batch(monkeypatch):
     assert min(seen) > 20
 
 
+def test_trials_behind_one_that_is_kept_are_left_out():
+    workload, answers, _ = instance(4, 34, "conjunctions:2", 3)
+    made = tuple_sampler(workload, answers, 34, 3, Fraction(2))
+    last = len(made._mixture.sums) - 1  # it proposes any candidate, and refuses none
+    lane, seen = lane_of(made, [last] * 30, np.zeros(4 * 30, dtype=np.uint64)), []
+    while lane.left(end=7):
+        lane.go_on(end=7)
+        assert lane.status == ktree.SURVIVED
+        seen.append(lane.place)
+        lane.turn += 1
+    lane.go_on(end=7)
+    assert (lane.status, lane.turn, lane.start) == (ktree.PAUSED, 30, 4 * 7)
+    assert seen == list(range(7))
+
+
 @pytest.mark.parametrize("room", [0, 40, 1 << 12])
 def test_draws_in_several_lanes_follow_the_law(room, monkeypatch):
     """On any number of processors they are the same, too."""
