@@ -11,9 +11,9 @@ from smalldb.commands.options import Commands, add_formats, split_names
 from smalldb.exact.numbers import as_fraction, positive, whole
 from smalldb.files.inputs import rereadable
 from smalldb.files.outputs import Outputs
-from smalldb.mechanisms import Neighbours, relation_of
+from smalldb.mechanisms import Neighbours, column_named, relation_of
 from smalldb.planning import workload_of
-from smalldb.releasing.classifying import check_classifying, column_named
+from smalldb.releasing.classifying import check_classifying
 from smalldb.releasing.evaluation import evaluate
 from smalldb.reporting.evaluated import evaluation_account, evaluation_json
 from smalldb.reporting.plots import plot_evaluation

@@ -13,7 +13,7 @@ from smalldb.exact.bits import bit_source
 from smalldb.exact.numbers import positive
 from smalldb.files.outputs import Outputs
 from smalldb.planning import Settings, plan
-from smalldb.releasing.classifying import check_classifying, column_named
+from smalldb.releasing.classifying import check_classifying
 from smalldb.releasing.evaluation import evaluate
 from smalldb.releasing.learning import learn, shared
 from smalldb.releasing.ledger import Account, Ledger
@@ -69,12 +69,8 @@ def add(commands: Commands) -> None:
     command.add_argument(
         "--confidential",
         action="store_true",
-        help="show in the report how far the release is off from the data: NOT for publication",
-    )
-    command.add_argument(
-        "--target",
-        metavar="COLUMN",
-        help="with --confidential: train classifiers of this column, and test them on real rows",
+        help="show in the report how far the release is off from the data, and with --target how well "
+        "classifiers do that are trained on it (scikit-learn): NOT for publication",
     )
     command.add_argument("--title", metavar="TEXT", help="the title of the report")
     command.add_argument("--publisher", metavar="TEXT", help="who publishes the table, for the report")
@@ -106,9 +102,7 @@ def run_generate(arguments: argparse.Namespace) -> None:
     for option in ("title", "publisher", "table"):
         if getattr(arguments, option) is not None and arguments.report is None:
             raise ValueError(f"--{option} needs --report")
-    if arguments.target is not None:
-        if not arguments.confidential:
-            raise ValueError("--target needs --confidential: it is computed from the data")
+    if arguments.target is not None and arguments.confidential:
         check_classifying()
     if arguments.report is not None and not arguments.report.lower().endswith((".html", ".htm")):
         raise ValueError(f"the report is a page: its name must end in .html, not {arguments.report!r}")
@@ -125,8 +119,6 @@ def run_generate(arguments: argparse.Namespace) -> None:
         raise ValueError("--checkpoint: a release whose places are learned keeps none; list them instead")
     if source.open is None and arguments.schema_out is not None:
         raise ValueError('--schema-out is for a schema that learns places (values = "learn"): none does')
-    if arguments.target is not None:
-        column_named(source.domain, arguments.target)
     choices = {name: getattr(arguments, name) for name in Settings.__annotations__}
     choices["queries"] = source.stated if arguments.queries is None else arguments.queries
     with Outputs(targets, confidential=[arguments.report] if arguments.confidential else []) as outputs:

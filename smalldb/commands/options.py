@@ -145,6 +145,11 @@ def add_size(command: Parser) -> None:
         help="share of epsilon that rounds spends on a bound for every query (default 1/20; 0: no bound)",
     )
     command.add_argument(
+        "--target",
+        metavar="COLUMN",
+        help="the column that classifiers of the table will predict: rounds measure its tables first",
+    )
+    command.add_argument(
         "--mechanism",
         default="auto",
         choices=names(),

@@ -2,7 +2,7 @@
 
 from smalldb.mechanisms.protocol import Drawn, Guarantee, Lasting, Mechanism, Payment, Promise, Running
 from smalldb.mechanisms.relations import MAX_N, Neighbours, relation_of
-from smalldb.mechanisms.request import UNPLANNED, Request, workload_of
+from smalldb.mechanisms.request import UNPLANNED, Request, column_named, workload_of
 
 __all__ = [
     "MAX_N",
@@ -16,6 +16,7 @@ __all__ = [
     "Promise",
     "Request",
     "Running",
+    "column_named",
     "relation_of",
     "workload_of",
 ]

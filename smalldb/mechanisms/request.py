@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from queries import Column, Domain, QueryClass, Workload
+from queries.expressions import suggestion
 from queries.spec import default, parse
 from smalldb.mechanisms.relations import MAX_N, Neighbours
 
@@ -37,6 +38,8 @@ class Request:
         The share of the budget for a bound on what was not measured; None: the mechanism's own.
     named
         Whether the user asks for this mechanism by name.
+    target
+        The number of the column that classifiers of the synthetic table will predict; None: of none.
     """
 
     workload: Workload
@@ -50,6 +53,7 @@ class Request:
     candidates: str | None = None
     certificate: Fraction | None = None
     named: bool = False
+    target: int | None = None
 
     @property
     def rows_hint(self) -> int | None:
@@ -89,3 +93,12 @@ def workload_of(
     if not isinstance(queries, QueryClass):
         raise TypeError(f"queries must be a query class such as Marginals(2), not {type(queries).__name__}")
     return queries.workload(domain)
+
+
+def column_named(domain: Domain, target: str) -> int:
+    """Return the number of a column; ValueError where there is none, or no other column beside it."""
+    if target not in domain.names:
+        raise ValueError(f"target: no column {target!r}{suggestion(target, domain.names)}")
+    if len(domain.names) == 1:
+        raise ValueError("target: a classifier needs at least one other column")
+    return domain.names.index(target)

@@ -10,7 +10,7 @@ from smalldb import bounds
 from smalldb.answers import read_delta
 from smalldb.counting.scores import base_measure
 from smalldb.exact.numbers import Number, between_0_and_1, positive, share, whole
-from smalldb.mechanisms import Mechanism, Neighbours, Request, relation_of, workload_of
+from smalldb.mechanisms import Mechanism, Neighbours, Request, column_named, relation_of, workload_of
 from smalldb.planning.mechanisms import named
 from smalldb.planning.plans import Plan
 from smalldb.schema.arguments import SchemaLike, schema_or_none
@@ -30,6 +30,7 @@ class Settings(TypedDict, total=False):
     mechanism: str
     candidates: str | None
     certificate: Number | None
+    target: str | None
     beta: Number
     rows_per_person: int
 
@@ -49,6 +50,7 @@ def plan(
     mechanism: str = "auto",
     candidates: str | None = None,
     certificate: Number | None = None,
+    target: str | None = None,
     beta: Number = "0.05",
     rows_per_person: int = 1,
 ) -> Plan:
@@ -87,6 +89,9 @@ def plan(
     certificate
         The share of the privacy budget that rounds spend on a bound for every query, measured or not: from 0,
         for none, to below 1. None: a twentieth.
+    target
+        The column that classifiers of the synthetic table will predict: rounds measure its tables with each
+        other column of the workload first. None: no column comes first.
     rows_per_person
         The most rows that one person has in the table, from public knowledge. `epsilon` protects all of them:
         each row gets that part of it. A guarantee without delta alone is divided so.
@@ -151,6 +156,7 @@ def plan(
         candidates,
         certifying,
         named=mechanism != "auto",
+        target=None if target is None else column_named(workload.domain, target),
     )
     made = _least_error(request, mechanisms) if rows is None else _first(request, mechanisms)
     return replace(made, rows_per_person=each_person)

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from queries import Domain, Rows
-from queries.expressions import suggestion
 from queries.packing import Places
 from smalldb.exact.bits import SeededBits
 from smalldb.releasing.baselines import apart
@@ -29,15 +28,6 @@ class Classified:
 
     accuracy: float
     balanced: float
-
-
-def column_named(domain: Domain, target: str) -> int:
-    """Return the number of a column; ValueError where there is none, or no other column beside it."""
-    if target not in domain.names:
-        raise ValueError(f"target: no column {target!r}{suggestion(target, domain.names)}")
-    if len(domain.names) == 1:
-        raise ValueError("target: a classifier needs at least one other column")
-    return domain.names.index(target)
 
 
 def check_classifying() -> None:

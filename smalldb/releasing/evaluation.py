@@ -10,10 +10,10 @@ import pandas as pd
 from queries import DataError, Domain, QueryClass, Rows, Workload
 from queries.arrays import Floats, Integers
 from smalldb.exact.numbers import Number, positive
-from smalldb.mechanisms import Neighbours, relation_of
+from smalldb.mechanisms import Neighbours, column_named, relation_of
 from smalldb.planning import workload_of
 from smalldb.releasing.baselines import baselines
-from smalldb.releasing.classifying import check_classifying, column_named
+from smalldb.releasing.classifying import check_classifying
 from smalldb.releasing.distances import Distances, distances
 from smalldb.releasing.overview import feasible, overview, summary
 from smalldb.schema.arguments import SchemaLike, counted, schema_or_none

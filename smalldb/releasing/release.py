@@ -135,6 +135,9 @@ def release(
     certificate
         The share of the privacy budget that rounds spend on a bound for every query, measured or not: from 0,
         for none, to below 1. None: a twentieth.
+    target
+        The column that classifiers of the synthetic table will predict: rounds measure its tables with each
+        other column of the workload first. None: no column comes first.
     beta
         Failure probability of the bounds in the record.
     rng

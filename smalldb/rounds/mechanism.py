@@ -91,6 +91,7 @@ class ByRounds:
             tables,
             (1,) * len(tables),
             tuple((rule.columns, rule.allowed) for rule in domain.rules),
+            request.target,
         )
         if universe.rules and (joint := cells_of_rules(universe)) > MOST_CELLS:
             return f"the rules of valid meet in tables of {joint} cells, more than 2^21: use fewer that meet"
@@ -286,14 +287,20 @@ class ByRounds:
             return f"the counts of all cells with {noise}"
         if self.steps.at_once is not None:
             return (
-                f"tables selected and measured in up to {self.steps.rounds} rounds, or all pairs of columns "
-                f"at once, as a released number decides, with {noise.removesuffix(' noise')} or cone noise"
+                f"{self._selected(self.steps.rounds)}, or all pairs of columns at once, as a released number decides, "
+                f"with {noise.removesuffix(' noise')} or cone noise"
             )
         if self.steps.pairs:
             return "all tables of one and two columns at once, with cone noise"
         if not self.steps.rounds:
             return f"columns with {noise}"
-        return f"tables selected and measured in up to {self.steps.rounds} rounds, with {noise}"
+        return f"{self._selected(self.steps.rounds)}, with {noise}"
+
+    def _selected(self, rounds: int) -> str:
+        tables, target = "tables", self.request.target
+        if target is not None:
+            tables = f"tables of {self.request.workload.domain.names[target]} measured first, others"
+        return f"{tables} selected and measured in up to {rounds} rounds"
 
 
 def _measures_all(workload: Workload, steps: RoundsPlan) -> bool:

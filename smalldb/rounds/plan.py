@@ -113,7 +113,7 @@ class RoundsPlan:
         """What decides what is done: numbers, texts and arrays."""
         where = self.universe
         rules = [part for columns, allowed in where.rules for part in (columns, allowed)]
-        fields = (where.sizes, where.ordered, where.tables, where.weights, *rules)
+        fields = (where.sizes, where.ordered, where.tables, where.weights, where.target, *rules)
         costs = (self.columns, self.cells, self.pairs, self.rounds, self.selecting, self.measuring)
         spent = (self.epsilon, self.delta, self.law, *costs, self.certifying)
         others = (self.asking, *(() if self.at_once is None else self.at_once.public))

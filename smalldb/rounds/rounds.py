@@ -1,5 +1,6 @@
 """Release in rounds: measure every column, then select, measure and fit; rows and a certificate."""
 
+from collections import deque
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from queries.arrays import Floats
 from queries.domain import Integers
 from smalldb.exact.bits import BitSource
 from smalldb.exact.integers import uniform_permutation
+from smalldb.rounds.aiming import aimed
 from smalldb.rounds.asking import ask, mostly
 from smalldb.rounds.cells import read_cells
 from smalldb.rounds.counting import PrivateRows, counted
@@ -260,7 +262,7 @@ def _in_rounds(
     executor: Executor | None,
 ) -> Found:
     """
-    Select a table and measure it, round by round.
+    Select a table and measure it, round by round; the tables of a target come first, and are not selected.
 
     After a table that told nothing, rounds cost more (`stopping`), while the budget pays for it. Where all
     of them tell nothing, rounds end, and the columns get what is left.
@@ -272,19 +274,25 @@ def _in_rounds(
     learned, beside = at_first(reader), list[Measured]()
     budget = left = plan.rounds * (plan.selecting + plan.measuring)
     heard, again = Heard(), tuple[Measured, ...]()
+    first = deque(aimed(plan, reader.candidates))
     while plan.rounds and not heard.enough:
-        step = plan.raised(min(heard.times, max(Fraction(1), left / (plan.selecting + plan.measuring))))
         room = Room(reader, learned.tables)
         expected = reader.moved(learned.predicted(), beside)
-        select = partial(_selected, step, reader, room, expected, beside, left, count)
-        chosen = journal.step(select, list_of, scope_of)
-        if chosen is None:
-            break
+        if aiming := bool(first):
+            chosen, cost = first.popleft()
+        else:
+            step = plan.raised(min(heard.times, max(Fraction(1), left / (plan.selecting + plan.measuring))))
+            select = partial(_selected, step, reader, room, expected, beside, left, count)
+            drawn = journal.step(select, list_of, scope_of)
+            if drawn is None:
+                break
+            chosen, cost = drawn, step.cost_of(prod(reader.candidates.shape(drawn)))
+            left -= step.selecting
         shape = reader.candidates.shape(chosen)
-        cost = step.cost_of(prod(shape))
         released = _measured(plan, journal, chosen, shape, cost, partial(_counts, layout, chosen, count))
-        left -= step.selecting + cost
-        heard = heard.after(tells(released, layout.chosen(expected, chosen), plan.law.concentrated))
+        left -= cost
+        told = tells(released, layout.chosen(expected, chosen), plan.law.concentrated)
+        heard = heard.after(told) if told or not aiming else heard
         if room.lacking(chosen) is None:
             learned = learned.after(released)
         else:

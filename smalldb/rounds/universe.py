@@ -30,6 +30,8 @@ class Universe:
         What each table counts, at least 1 (all 1: every table the same).
     rules
         Columns, ascending, and a boolean array shaped by their sizes: False where no row can be.
+    target
+        The column whose tables are measured before others are selected; None: no column comes first.
     """
 
     sizes: tuple[int, ...]
@@ -37,6 +39,7 @@ class Universe:
     tables: tuple[tuple[int, ...], ...]
     weights: tuple[int, ...]
     rules: tuple[Rule, ...] = ()
+    target: int | None = None
 
     def __post_init__(self) -> None:
         if not self.sizes or any(not 2 <= size <= MOST_PLACES for size in self.sizes):
@@ -52,6 +55,8 @@ class Universe:
                 raise ValueError("the columns of a table or rule are numbers from 0, ascending, at least one")
         if len(self.weights) != len(self.tables) or min(self.weights) < 1:
             raise ValueError("weights must be integers of at least 1, one for each table")
+        if self.target is not None and not 0 <= self.target < len(self.sizes):
+            raise ValueError("the target is the number of a column")
         for columns, allowed in self.rules:
             if allowed.dtype != np.bool_ or allowed.shape != tuple(self.sizes[c] for c in columns):
                 raise ValueError("a rule needs a boolean array of the shape of its columns' places")

@@ -14,7 +14,8 @@ Printed: mean total variation distance (TVD) of tables of one, two and three col
 the largest of two, the mean error of the correlations of ordered columns, CPU seconds of a
 release, and the peak memory of its process. With ``--target`` also areas under the curve (AUC), on the real
 rows, of a logistic regression on all places and of boosted trees, trained on the synthetic rows. "real" is
-trained on other real rows than it is tested on, in three folds. Noise is for add-remove everywhere; the delta
+trained on other real rows than it is tested on, in three folds. "pure+target" and "delta+target" are releases
+that name the target; no peer takes one. Noise is for add-remove everywhere; the delta
 of what needs one is 1e-9.
 """
 
@@ -34,7 +35,8 @@ import numpy as np
 import pandas as pd
 
 MOST = {1: 10**6, 2: 10_000, 3: 10_000}
-OURS = ("pure", "delta", "independent", "cells")
+AIMED = ("pure+target", "delta+target")  # where there is a target
+OURS = ("pure", "delta", *AIMED, "independent", "cells")
 PEERS = ("mst", "aim")
 DELTA = Fraction(1, 10**9)
 MST = {"n_iters": 1000}
@@ -68,19 +70,19 @@ def peer(way, places, sizes, epsilon, seed):
     return model.generate(n_records=len(places))[names].to_numpy().astype(np.int64)
 
 
-def ours(way, places, sizes, ordered, epsilon, seed):
+def ours(way, places, sizes, ordered, epsilon, seed, target):
     """Return rows of a release in rounds, or of a baseline at the same epsilon."""
     import columns
 
-    universe = columns.universe_of(sizes, ordered)
+    universe = columns.universe_of(sizes, ordered, target if way in AIMED else None)
     if way == "independent":
         return columns.independent(places, universe, epsilon, False, seed)
     if way == "cells":
         return columns.every_cell(places, universe, epsilon, False, seed)
-    return columns.ours(places, universe, epsilon, DELTA if way == "delta" else None, False, seed)[0]
+    return columns.ours(places, universe, epsilon, DELTA if way.startswith("delta") else None, False, seed)[0]
 
 
-def child(given, frame, sizes, ordered):
+def child(given, frame, sizes, ordered, target):
     """Make the rows of one release; write them and what they cost."""
     way, epsilon, seed, places = (
         given.child[0],
@@ -93,7 +95,7 @@ def child(given, frame, sizes, ordered):
     if way in PEERS:
         rows = peer(way, places, sizes, epsilon, seed)
     else:
-        rows = ours(way, places, sizes, ordered, epsilon, seed)
+        rows = ours(way, places, sizes, ordered, epsilon, seed, target)
     seconds = time.process_time() - start
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
     file = file_of(given, way, epsilon, seed)
@@ -180,6 +182,8 @@ def run(given, way, epsilon, seed):
     python = sys.executable if way in PEERS else given.smalldb
     arguments = [given.places, given.sizes, "--ordered", *given.ordered, "--folder", str(given.folder)]
     arguments += ["--limit", str(given.limit), "--child", way, str(epsilon), str(seed)]
+    if given.target is not None:
+        arguments += ["--target", given.target]
     if subprocess.run([python, __file__, *arguments], check=False).returncode:
         file.write_text("{}", encoding="utf-8")  # unfinished
 
@@ -204,12 +208,13 @@ def main():
     known = json.loads(Path(given.sizes).read_text(encoding="utf-8"))
     names, sizes = list(frame.columns), [known[name] for name in frame.columns]
     ordered = [c for c, name in enumerate(names) if name in given.ordered]
+    target = None if given.target is None else names.index(given.target)
     if given.child:
-        child(given, frame, sizes, ordered)
+        child(given, frame, sizes, ordered, target)
         return
     given.folder.mkdir(parents=True, exist_ok=True)
     ways = [way for way in given.ways if way != "cells" or prod(sizes) <= 1 << 20]
-    target = None if given.target is None else names.index(given.target)
+    ways = [way for way in ways if way not in AIMED or target is not None]
     places = frame.to_numpy()
     heads = ["1-way", "2-way", "largest", "3-way"] + ["corr."] * (len(ordered) > 1)
     heads += [] if target is None else ["AUC lr", "AUC trees"]

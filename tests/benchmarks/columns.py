@@ -31,10 +31,11 @@ def told(places, made, sizes):
     return [one.mean(), two.mean(), two.max(), three.mean()]
 
 
-def universe_of(sizes, ordered):
+def universe_of(sizes, ordered, target=None):
     """The columns, some of which have an order; the workload is all tables of two of up to 10,000 cells."""
+    known = tuple(c in ordered for c in range(len(sizes)))
     tables = tuple(t for t in combinations(range(len(sizes)), 2) if sizes[t[0]] * sizes[t[1]] <= MOST[2])
-    return Universe(tuple(sizes), tuple(c in ordered for c in range(len(sizes))), tables, (1,) * len(tables))
+    return Universe(tuple(sizes), known, tables, (1,) * len(tables), target=target)
 
 
 def ours(places, universe, epsilon, delta, replaced, seed, times=1):
