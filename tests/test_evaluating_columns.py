@@ -117,6 +117,7 @@ def test_many_rows_are_thinned():
     assert np.abs(found[INDEPENDENT].table((0,)) - np.array([3 << 16, 1 << 16, 0])).max() < 20
 
 
+@pytest.mark.slow  # scikit-learn may start a process, to count cores
 def test_a_target_is_told_of_real_rows():
     pytest.importorskip("sklearn")
     real, made, none = rows(1, 400), rows(2, 400), Rows.from_places(DOMAIN, np.array([[0, 0, 0, 0]]))

@@ -29,6 +29,7 @@ CASES = {
     "cells": (Domain([Column("a", 3), Column("b", 5), "c"]), {}),
     "at once": (Domain([f"a{i}" for i in range(21)]), {}),
     "gaussian": (WIDE, {"delta": "1e-9"}),
+    "target": (WIDE, {"target": "c"}),
     "add-remove": (WIDE, {"neighbours": "add-remove", "n_max": 900}),
     "pairs": (Domain([Column(f"a{i}", 3) for i in range(13)]), {"epsilon": "20"}),
     "certified at once": (Domain([f"a{i}" for i in range(24)]), {"epsilon": "0.1"}),

@@ -287,8 +287,8 @@ class ByRounds:
             return f"the counts of all cells with {noise}"
         if self.steps.at_once is not None:
             return (
-                f"{self._selected(self.steps.rounds)}, or all pairs of columns at once, as a released number decides, "
-                f"with {noise.removesuffix(' noise')} or cone noise"
+                f"{self._selected(self.steps.rounds)}, or all pairs of columns at once, "
+                f"as a released number decides, with {noise.removesuffix(' noise')} or cone noise"
             )
         if self.steps.pairs:
             return "all tables of one and two columns at once, with cone noise"

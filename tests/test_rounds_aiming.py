@@ -1,0 +1,183 @@
+"""The tables of a target: measured before rounds select others, at a public share, and better for it."""
+
+from fractions import Fraction
+from itertools import combinations
+from math import prod
+
+import numpy as np
+import pandas as pd
+import pytest
+from calling import called
+
+import smalldb
+from queries import Column, Domain, Rows
+from smalldb.exact.bits import SeededBits
+from smalldb.releasing.distances import distances
+from smalldb.rounds import Universe, checked, plan_rounds, release_rounds
+from smalldb.rounds.aiming import LEVEL, LOUD, MOST, TIMES
+from smalldb.rounds.stopping import QUIET
+
+N = 4_000
+SIZES = (40, 6, 2, 5, 30, 4)
+TARGET = 2
+
+
+def rows_of(sizes, seed=0, depend=True):
+    """Columns that all follow a hidden one; or that depend on nothing."""
+    rng = np.random.default_rng(seed)
+    hidden = rng.random(N) if depend else 0
+    return np.stack([((hidden + rng.random(N)) / (1 + depend) * k).astype(np.int64) for k in sizes], axis=1)
+
+
+def released(sizes, target, *, places=None, tables=None, epsilon=Fraction(3), delta=None, replaced=True):
+    tables = tuple(combinations(range(len(sizes)), 2)) if tables is None else tables
+    universe = Universe(sizes, (True,) * len(sizes), tables, (1,) * len(tables), target=target)
+    plan = plan_rounds(universe, epsilon, delta, replaced, N)
+    assert plan.rounds
+    places = rows_of(sizes) if places is None else places
+    rows = checked(places, np.ones(len(places), dtype=np.int64), sizes)
+    return plan, release_rounds(plan, rows, SeededBits(1))
+
+
+@pytest.mark.parametrize("replaced", [True, False])
+@pytest.mark.parametrize("delta", [None, Fraction(1, 10**9)])
+def test_tables_of_the_target_come_first_and_costs_add_up(delta, replaced):
+    plan, made = released(SIZES, TARGET, delta=delta, replaced=replaced)
+    assert not made.history.beside and plan.cost <= plan.budget
+    aimed, selected = made.history.tables[:5], made.history.tables[5:]
+    columns = [tuple(c for c, _ in table.scope) for table in aimed]
+    assert columns == [(0, 2), (1, 2), (2, 3), (2, 4), (2, 5)]
+    for table in aimed:
+        assert all(groups <= 1 << LEVEL for groups in table.counts.shape)
+    assert max(aimed[0].counts.shape) > 1 << (LEVEL - 2)
+    full = [TIMES * plan.cost_of(table.counts.size) for table in aimed]
+    budget = plan.rounds * (plan.selecting + plan.measuring)
+    kept = min(1, MOST * budget / sum(full))
+    assert [table.cost for table in aimed] == [kept * cost for cost in full]
+    assert sum(table.cost for table in aimed) <= MOST * budget
+    assert selected
+    parts = (*made.history.columns, *made.history.tables, *made.history.again)
+    raised = sum(table.cost / plan.cost_of(table.counts.size) for table in selected)
+    assert made.spent == sum(part.cost for part in parts) + raised * plan.selecting
+    assert made.spent <= plan.cost - plan.certifying
+
+
+@pytest.mark.parametrize("epsilon", [Fraction(1, 2), Fraction(2), Fraction(5)])
+def test_groups_are_as_fine_as_noise_lets_them_be(epsilon):
+    sizes = (64, 2, 64, 32, 32)
+    even = np.stack([np.arange(N) * step % k for step, k in zip((1, 3, 5, 7, 9), sizes, strict=True)], axis=1)
+    plan, made = released(sizes, 1, epsilon=epsilon, places=even)
+
+    def off(cells):
+        return plan.law.size(TIMES * plan.cost_of(cells)) * cells / (2 * N)
+
+    for table in made.history.tables[:4]:
+        cells = table.counts.size
+        assert cells == 4 or off(cells) <= LOUD
+        assert cells == 2 << LEVEL or off(2 * cells) > LOUD
+
+
+def test_only_tables_of_the_workload_come_first():
+    tables = tuple(table for table in combinations(range(6), 2) if table != (1, TARGET))
+    _, made = released(SIZES, TARGET, tables=tables)
+    columns = [tuple(c for c, _ in table.scope) for table in made.history.tables]
+    assert columns[:4] == [(0, 2), (2, 3), (2, 4), (2, 5)]
+    assert (1, 2) not in columns
+    without = tuple(table for table in tables if TARGET not in table)
+    aimed, plain = (released(SIZES, target, tables=without)[1] for target in (TARGET, None))
+    assert (aimed.places == plain.places).all()
+
+
+def test_the_target_leaves_half_of_the_rounds_to_others():
+    """Many large tables of the target at a budget of few rounds: they share half of it."""
+    sizes = (30,) * 12
+    plan, made = released(sizes, 0, epsilon=Fraction(1, 2))
+    tables = (*made.history.tables, *made.history.beside)
+    aimed = [table for table in tables if 0 in (c for c, _ in table.scope)][:11]
+    budget = plan.rounds * (plan.selecting + plan.measuring)
+    assert sum(table.cost for table in aimed) == MOST * budget
+    assert len(tables) > 11
+    assert made.spent <= plan.cost - plan.certifying
+
+
+def test_tables_of_the_target_that_tell_nothing_end_no_rounds():
+    sizes = (4,) * 8
+    assert QUIET < 7
+    plan, made = released(sizes, 3, places=rows_of(sizes, depend=False), epsilon=Fraction(1, 2))
+    # seven that tell nothing, and then as many as without a target
+    assert len(made.history.tables) >= 7 + QUIET
+    assert made.history.tables[7].cost == plan.cost_of(made.history.tables[7].counts.size)
+
+
+@pytest.mark.parametrize("target", [-1, 6])
+def test_a_target_is_the_number_of_a_column(target):
+    with pytest.raises(ValueError, match="the target is the number of a column"):
+        released(SIZES, target)
+
+
+DOMAIN = Domain(
+    [Column("signal", 12), "rich", *(Column(f"c{i}", 10) for i in range(8))],
+)
+
+
+MANY = 20_000
+
+
+def people(seed):
+    """Eight columns that depend on each other far more than on the target, and one of a few rare places."""
+    rng = np.random.default_rng(seed)
+    signal = np.where(rng.random(MANY) < 0.9, 0, rng.integers(1, 12, MANY))
+    hidden = rng.random(MANY)
+    rich = rng.random(MANY) < np.where(signal == 0, 0.4 * hidden, np.where(signal < 6, 0.95, 0.02))
+    others = [((hidden + rng.random(MANY) / 2) / 1.5 * 10).astype(np.int64) for _ in range(8)]
+    return Rows.from_places(DOMAIN, np.stack([signal, rich.astype(np.int64), *others], axis=1))
+
+
+@pytest.mark.slow
+def test_a_named_target_is_told_better():
+    """Mean distance of the tables of the target, with and without its name, beside independent columns."""
+    found = {"rich": [], None: []}
+    independent = []
+    for seed in range(4):
+        rows = people(seed)
+        for target, kept in found.items():
+            made = smalldb.release(rows, epsilon=1, mechanism="rounds", target=target, rng=seed)
+            told = distances(rows, made.rows, 2)
+            here = np.array([1 in table for table in combinations(range(10), 2)])
+            kept.append(told.tvd[here].mean())
+            independent.append(told.independent[here].mean())
+    assert np.mean(found["rich"]) < 0.9 * np.mean(found[None])
+    assert np.mean(found["rich"]) < np.mean(independent)
+
+
+def test_plans_and_records_tell_the_target():
+    rows = people(0)
+    made = smalldb.release(rows, epsilon=1, mechanism="rounds", target="rich", rng=1)
+    assert "tables of rich measured first" in made.plan.chosen.summary
+    assert made.plan.request.target == 1
+    with pytest.raises(ValueError, match=r"target: no column 'rihc'; did you mean 'rich'\?"):
+        smalldb.plan(DOMAIN, n=MANY, epsilon=1, target="rihc")
+    with pytest.raises(ValueError, match="at least one other column"):
+        smalldb.plan(Domain(["a"]), n=MANY, epsilon=1, target="a")
+    # what measures all tables at once has none that come first
+    assert smalldb.plan(2, n=MANY, epsilon=1, target="x1") is not None
+
+
+def test_generate_takes_a_target(tmp_path, capfd):
+    pd.DataFrame({"a": [0, 1] * 50, "b": [0, 1, 1, 1] * 25}).to_csv(tmp_path / "d.csv", index=False)
+    given = [tmp_path / "d.csv", "--epsilon", 1, "--mechanism", "rounds", "--seed", 1]
+    code, out, _ = called(capfd, "generate", *given, "--target", "b")
+    assert code == 0 and out.startswith("a,b\n")
+    code, out, error = called(capfd, "generate", *given, "--target", "c")
+    assert (code, out) == (2, "") and "target: no column 'c'" in error
+
+
+def test_a_target_moves_no_other_cost():
+    plans = [
+        smalldb.plan(DOMAIN, n=MANY, epsilon=1, mechanism="rounds", target=target).chosen.steps
+        for target in ("rich", None)
+    ]
+    for name in ("columns", "rounds", "selecting", "measuring", "certifying", "cost"):
+        assert getattr(plans[0], name) == getattr(plans[1], name)
+    assert prod(plans[0].universe.sizes) == DOMAIN.size
+    assert plans[0].public != plans[1].public
