@@ -11,7 +11,7 @@ import pandas as pd
 from queries.arrays import Booleans, Integers
 from queries.columns import Bits, Column
 from queries.encoding import DataError, check_columns, read_column, write_column
-from queries.expressions import parse, shorten, too_many
+from queries.expressions import joined, parse, shorten, too_many
 from queries.names import find, nearest, owners, repeated
 from queries.packing import Places, places_dtype
 from queries.rules import Parts, Rule, Truth, closure, compiled, count, listed, projected, read_codes
@@ -101,7 +101,7 @@ class Domain:
             elif not wrong:
                 valid = read_codes(given, self.sizes, self.binary)
         if wrong:
-            raise ValueError("; ".join(wrong))
+            raise ValueError(joined(wrong))
         object.__setattr__(self, "valid", valid)
         if valid is not None and _leaves_nothing(self):
             raise ValueError("valid leaves no cell: no row could exist")

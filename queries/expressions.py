@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from itertools import accumulate
 
 import numpy as np
 
@@ -12,6 +13,8 @@ from queries.arrays import Booleans
 MAX_LENGTH = 10_000  # characters of one expression
 MAX_RULES = 1 << 14  # of a domain; an AND is several
 MAX_RULE_LETTERS = 1 << 19  # of all of them together
+MOST_TOLD = 1500  # letters of an error: faults beyond them are counted
+LONGEST = 1200  # of one fault: the rest is cut
 TOO_MANY = "valid: more than 2^14 rules (an AND counts as several): keep those that rule out the most rows"
 
 _COMPARISON = r"(?P<compared>\s*(?:>=|<=|<|>|=)\s*[-\w.]+)?"  # `age >= 40` is the name `age>=40`
@@ -170,6 +173,14 @@ def too_many(texts: Sequence[str]) -> list[str]:
     if letters > MAX_RULE_LETTERS:
         wrong.append(f"valid: rules of {letters} characters together, of which up to 2^19 are read")
     return wrong
+
+
+def joined(faults: Sequence[str]) -> str:
+    """Return the first faults, about as many as one reads at a time, and how many more there are."""
+    told = [said if len(said) <= LONGEST else f"{said[: LONGEST - 3]}..." for said in faults]
+    shown = max(1, sum(end <= MOST_TOLD for end in accumulate(map(len, told))))
+    more = len(told) - shown
+    return "; ".join([*told[:shown], *([f"and {more} more"] if more else [])])
 
 
 def quote(name: str) -> str:

@@ -143,3 +143,10 @@ def test_values_are_never_shown():
     with pytest.raises(DataError) as caught:
         Domain(["a"]).encode(pd.DataFrame({"a": np.array([0, secret])}))
     assert str(secret) not in str(caught.value)
+
+
+def test_many_unknown_names_are_counted_and_the_first_are_told():
+    names = ["`" + "\0" * 50 + f"{i}`" for i in range(20)]
+    with pytest.raises(ValueError, match=r"^valid names an unknown attribute .*; and 1[0-9] more$") as caught:
+        Domain(["a"], " | ".join(names))
+    assert len(str(caught.value)) < 2_000

@@ -1,7 +1,7 @@
 """Margins of rejection: shares at their ends, and coins of a head and a tail in words of four bits."""
 
 from fractions import Fraction
-from math import comb
+from math import comb, exp
 
 import naive
 import numpy as np
@@ -121,6 +121,19 @@ def test_the_place_within_a_share_says_which_column(made):
         several += count > 1
         first += share
     assert several > 0
+
+
+def test_a_coin_is_at_most_1_by_the_slack_of_each_node(made):
+    """Were one node's forgotten, the likeliest coin would be above 1: a node's is 2^-20 of it."""
+    mixture, target = made._mixture, made._target
+    words = np.random.default_rng(1).integers(0, 1 << 64, 200_000, dtype=np.uint64)
+    lane = lane_of(made, np.ones(5_000, dtype=np.int64), words)
+    coins = []
+    for _ in survivors(lane):
+        score = target.score(lane.columns)
+        factor = mixture.factor(1, score, lane.shares, lane.ways)
+        coins.append(float(factor) * exp(-float(made._rate) * (score - mixture.envelope.lowest)))
+    assert 1 - 2**-25 < max(coins) <= 1
 
 
 def test_shares_of_layers_are_rounded_up(made):

@@ -10,7 +10,7 @@ import pandas as pd
 
 from queries import DataError, Domain, Marginals, QueryClass, Rows, Union, spec
 from queries.arrays import Integers
-from queries.expressions import parse, suggestion, too_many
+from queries.expressions import joined, parse, suggestion, too_many
 from queries.frames import as_frame
 from queries.packing import Places, places_dtype
 from smalldb.exact.bits import BitSource, bit_source
@@ -66,7 +66,7 @@ class Schema:
         rules = (self.valid,) if isinstance(self.valid, str) else self.valid or ()
         wrong += unreadable(self.queries, rules, len(self.columns))
         if wrong:
-            raise ValueError("; ".join(wrong))
+            raise ValueError(joined(wrong))
         object.__setattr__(self, "domain", Domain([c.universe for c in self.columns], self.valid))
 
     @property

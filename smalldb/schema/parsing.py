@@ -5,11 +5,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, final
 
-from queries.expressions import suggestion
+from queries.expressions import joined, suggestion
 from smalldb.exact.numbers import as_fraction
 from smalldb.schema.columns import Column
 from smalldb.schema.kinds import Categories, Cuts, Dates, Flag, Integers, Kind, Times
@@ -57,8 +56,6 @@ _NAMED: dict[_Type, str] = {
     (str, int, Decimal): 'a share of epsilon, such as "1/20"',
 }
 LEARN, MAX_LEARNED = "learn", 64  # bins
-MOST_TOLD = 1500  # letters of an error: faults beyond them are counted
-LONGEST = 1200  # of one fault: the rest is cut
 
 
 class _Fault(NamedTuple):
@@ -167,7 +164,7 @@ def parsed(text: str, learned: Mapping[str, Sequence[str]] | None = None) -> tup
             wrong.append((str(error), ("valid",)))
     else:
         wrong += [(said, ("valid",)) for said in unreadable(None, rules or ())]
-    raise ValueError("; ".join(_first(_told(wrong, key_lines(text)))))
+    raise ValueError(joined(_told(wrong, key_lines(text))))
 
 
 class _Wrong(ValueError):
@@ -192,15 +189,6 @@ def _told(wrong: Iterable[tuple[str, tuple[str, ...]]], lines: Mapping[tuple[str
         placed = f" (line{'s' if len(at) > 1 else ''} {', '.join(at)})" if at else ""
         told.append(f"{own}{said}{placed}")
     return told
-
-
-def _first(told: Sequence[str]) -> list[str]:
-    """Return the first faults, about as many as one reads at a time, and how many more there are."""
-    told = [said if len(said) <= LONGEST else f"{said[: LONGEST - 3]}..." for said in told]
-    ends = list(accumulate(map(len, told)))
-    shown = max(1, sum(end <= MOST_TOLD for end in ends))
-    more = len(told) - shown
-    return [*told[:shown], *([f"and {more} more"] if more else [])]
 
 
 def _what_learns(given: Mapping[str, Any]) -> str | None:
