@@ -31,6 +31,7 @@ class Toy:
     name: ClassVar[str] = "toy"
     takes_candidates: ClassVar[bool] = False
     takes_delta: ClassVar[bool] = True
+    takes_target: ClassVar[bool] = False
 
     request: Request
     candidates: ClassVar[None] = None

@@ -1,8 +1,8 @@
 """The tables of a target: measured before rounds select others, at a public share, and better for it."""
 
+import sys
 from fractions import Fraction
 from itertools import combinations
-from math import prod
 
 import numpy as np
 import pandas as pd
@@ -10,11 +10,12 @@ import pytest
 from calling import called
 
 import smalldb
-from queries import Column, Domain, Rows
+from queries import Column, Domain, Marginals, Rows
 from smalldb.exact.bits import SeededBits
 from smalldb.releasing.distances import distances
 from smalldb.rounds import Universe, checked, plan_rounds, release_rounds
-from smalldb.rounds.aiming import LEVEL, LOUD, MOST, TIMES
+from smalldb.rounds.aiming import DEAF, LEVEL, LOUD, MOST, TIMES, aimed
+from smalldb.rounds.reader import Reader
 from smalldb.rounds.stopping import QUIET
 
 N = 4_000
@@ -51,7 +52,7 @@ def test_tables_of_the_target_come_first_and_costs_add_up(delta, replaced):
         assert all(groups <= 1 << LEVEL for groups in table.counts.shape)
     assert max(aimed[0].counts.shape) > 1 << (LEVEL - 2)
     full = [TIMES * plan.cost_of(table.counts.size) for table in aimed]
-    budget = plan.rounds * (plan.selecting + plan.measuring)
+    budget = plan.for_rounds
     kept = min(1, MOST * budget / sum(full))
     assert [table.cost for table in aimed] == [kept * cost for cost in full]
     assert sum(table.cost for table in aimed) <= MOST * budget
@@ -77,6 +78,52 @@ def test_groups_are_as_fine_as_noise_lets_them_be(epsilon):
         assert cells == 2 << LEVEL or off(2 * cells) > LOUD
 
 
+def off_by_noise(plan, table):
+    return plan.law.size(table.cost) * table.counts.size / (2 * N)
+
+
+def came_first(plan, made):
+    """The tables of the target; the released ones start with them, in the model and beside it."""
+    planned = aimed(plan, Reader.of(plan, made.history.columns).candidates)
+    begins = [*made.history.tables[: len(planned)], *made.history.beside[: len(planned)]]
+    return [next(table for table in begins if (table.scope, table.cost) == found) for found in planned]
+
+
+def test_a_target_of_many_places_is_measured_in_groups_where_noise_is_loud():
+    sizes = (60,) + (8,) * 13
+    shapes = []
+    for epsilon in (Fraction(1), Fraction(9)):
+        plan, made = released(sizes, 0, epsilon=epsilon)
+        tables = came_first(plan, made)
+        shapes.append([table.counts.shape for table in tables])
+        assert [tuple(c for c, _ in table.scope) for table in tables] == [(0, c) for c in range(1, 14)]
+        assert all(off_by_noise(plan, table) <= DEAF for table in tables)
+    # groups of the other column get coarser first
+    assert set(shapes[0]) == {(2, 2)} and all(2 < target < 60 and other == 2 for target, other in shapes[1])
+
+
+@pytest.mark.parametrize("replaced", [True, False])
+def test_tables_that_noise_would_drown_are_left_out(replaced):
+    """At a budget that pays for few tables they cost enough to tell something, or are left to selection."""
+    sizes = (2,) + (16,) * 13
+    plan, made = released(sizes, 0, epsilon=Fraction(1, 3), replaced=replaced)
+    tables = came_first(plan, made)
+    assert 0 < len(tables) < 13
+    assert all(off_by_noise(plan, table) <= DEAF for table in tables)
+    # one more, and all of them would be louder than that
+    louder = TIMES * min(1, MOST * plan.for_rounds / (TIMES * (len(tables) + 1) * plan.cost_of(4)))
+    assert plan.law.size(louder * plan.cost_of(4)) * 4 / (2 * N) > DEAF
+    plan, made = released(sizes, 0, epsilon=Fraction(1, 20), replaced=replaced)
+    plain = released(sizes, None, epsilon=Fraction(1, 20), replaced=replaced)[1]
+    assert (made.places == plain.places).all()
+
+
+def test_pairs_of_wider_tables_come_first_too():
+    _, made = released(SIZES, TARGET, tables=((0, 1, TARGET), (3, 4, 5)))
+    columns = [tuple(c for c, _ in table.scope) for table in made.history.tables]
+    assert columns[:2] == [(0, TARGET), (1, TARGET)]
+
+
 def test_only_tables_of_the_workload_come_first():
     tables = tuple(table for table in combinations(range(6), 2) if table != (1, TARGET))
     _, made = released(SIZES, TARGET, tables=tables)
@@ -92,11 +139,9 @@ def test_the_target_leaves_half_of_the_rounds_to_others():
     """Many large tables of the target at a budget of few rounds: they share half of it."""
     sizes = (30,) * 12
     plan, made = released(sizes, 0, epsilon=Fraction(1, 2))
-    tables = (*made.history.tables, *made.history.beside)
-    aimed = [table for table in tables if 0 in (c for c, _ in table.scope)][:11]
-    budget = plan.rounds * (plan.selecting + plan.measuring)
-    assert sum(table.cost for table in aimed) == MOST * budget
-    assert len(tables) > 11
+    tables = came_first(plan, made)
+    assert sum(table.cost for table in tables) == MOST * plan.for_rounds
+    assert len(made.history.tables) + len(made.history.beside) > len(tables) > 5
     assert made.spent <= plan.cost - plan.certifying
 
 
@@ -159,17 +204,54 @@ def test_plans_and_records_tell_the_target():
         smalldb.plan(DOMAIN, n=MANY, epsilon=1, target="rihc")
     with pytest.raises(ValueError, match="at least one other column"):
         smalldb.plan(Domain(["a"]), n=MANY, epsilon=1, target="a")
-    # what measures all tables at once has none that come first
-    assert smalldb.plan(2, n=MANY, epsilon=1, target="x1") is not None
+    with pytest.raises(TypeError, match="target must be the name of a column, not int"):
+        smalldb.plan(DOMAIN, n=MANY, epsilon=1, target=1)
+    record = made.record
+    assert record["target"] == "rich"
+    assert "target" not in smalldb.release(rows, epsilon=1, mechanism="rounds", rng=1).record
+
+
+def test_words_tell_of_a_target_only_where_its_tables_come_first():
+    given = {"n": MANY, "epsilon": 1, "mechanism": "rounds", "target": "rich"}
+    told = [smalldb.plan(DOMAIN, queries, **given).chosen.summary for queries in (Marginals(2), Marginals(1))]
+    assert "rich measured first" in told[0] and "first" not in told[1]
+
+
+@pytest.mark.parametrize("mechanism", ["census", "rejection", "answers"])
+def test_mechanisms_that_take_no_notice_of_a_target_refuse_it(mechanism):
+    with pytest.raises(ValueError, match=f"a target is for rounds: {mechanism} would take no notice of it"):
+        smalldb.plan(3, n=100, epsilon=1, rows=4, mechanism=mechanism, target="x1")
+    # what is chosen may take no notice
+    assert smalldb.plan(3, n=100, epsilon=1, rows=4, target="x1").mechanism == "census"
 
 
 def test_generate_takes_a_target(tmp_path, capfd):
+    rows, schema = people(0), tmp_path / "s.toml"
+    names = DOMAIN.names
+    pd.DataFrame(rows.places()[:N], columns=names).to_csv(tmp_path / "d.csv", index=False)
+    columns = [
+        f'[columns.{name}]\nkind = "categories"\nvalues = {[str(place) for place in range(size)]}\n'
+        for name, size in zip(names, DOMAIN.sizes, strict=True)
+    ]
+    schema.write_text("".join(columns))
+    given = [tmp_path / "d.csv", "--schema", schema, "--epsilon", 1, "--seed", 1]
+    code, aimed, error = called(capfd, "generate", *given, "--target", "rich")
+    assert code == 0 and "tables of rich measured first" in error
+    code, plain, error = called(capfd, "generate", *given)
+    assert code == 0 and "first" not in error
+    assert aimed != plain and aimed.splitlines()[0] == plain.splitlines()[0] == ",".join(names)
+    code, out, error = called(capfd, "generate", *given, "--target", "rihc")
+    assert (code, out) == (2, "") and "target: no column 'rihc'; did you mean 'rich'?" in error
+
+
+def test_a_confidential_report_of_a_target_says_what_it_needs(tmp_path, capfd, monkeypatch):
+    monkeypatch.setitem(sys.modules, "sklearn.ensemble", None)
     pd.DataFrame({"a": [0, 1] * 50, "b": [0, 1, 1, 1] * 25}).to_csv(tmp_path / "d.csv", index=False)
-    given = [tmp_path / "d.csv", "--epsilon", 1, "--mechanism", "rounds", "--seed", 1]
-    code, out, _ = called(capfd, "generate", *given, "--target", "b")
-    assert code == 0 and out.startswith("a,b\n")
-    code, out, error = called(capfd, "generate", *given, "--target", "c")
-    assert (code, out) == (2, "") and "target: no column 'c'" in error
+    given = [tmp_path / "d.csv", "--epsilon", 1, "--target", "b", "--report", tmp_path / "r.html"]
+    code, out, error = called(capfd, "generate", *given, "--confidential")
+    assert (code, out) == (2, "") and "classifiers need scikit-learn" in error
+    assert "leave out --confidential" in error
+    assert called(capfd, "generate", *given)[0] == 0
 
 
 def test_a_target_moves_no_other_cost():
@@ -179,5 +261,5 @@ def test_a_target_moves_no_other_cost():
     ]
     for name in ("columns", "rounds", "selecting", "measuring", "certifying", "cost"):
         assert getattr(plans[0], name) == getattr(plans[1], name)
-    assert prod(plans[0].universe.sizes) == DOMAIN.size
+    # a checkpoint of one is none of the other
     assert plans[0].public != plans[1].public

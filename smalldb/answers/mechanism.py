@@ -38,6 +38,7 @@ class ByAnswers:
     name: ClassVar[str] = "answers"
     takes_candidates: ClassVar[bool] = False
     takes_delta: ClassVar[bool] = True
+    takes_target: ClassVar[bool] = False
 
     request: Request
     rows: int

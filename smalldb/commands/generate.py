@@ -103,7 +103,7 @@ def run_generate(arguments: argparse.Namespace) -> None:
         if getattr(arguments, option) is not None and arguments.report is None:
             raise ValueError(f"--{option} needs --report")
     if arguments.target is not None and arguments.confidential:
-        check_classifying()
+        check_classifying("; or leave out --confidential")
     if arguments.report is not None and not arguments.report.lower().endswith((".html", ".htm")):
         raise ValueError(f"the report is a page: its name must end in .html, not {arguments.report!r}")
     if arguments.spelling is not None and arguments.schema is not None:

@@ -147,7 +147,8 @@ def add_size(command: Parser) -> None:
     command.add_argument(
         "--target",
         metavar="COLUMN",
-        help="the column that classifiers of the table will predict: rounds measure its tables first",
+        help="the column that classifiers of the table will predict: rounds measure its tables first, "
+        "and others take no notice",
     )
     command.add_argument(
         "--mechanism",

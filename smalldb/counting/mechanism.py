@@ -35,6 +35,7 @@ class ByCensus:
     name: ClassVar[str] = "census"
     takes_candidates: ClassVar[bool] = True
     takes_delta: ClassVar[bool] = False
+    takes_target: ClassVar[bool] = False
 
     small: SmallDatabases
     work: Work

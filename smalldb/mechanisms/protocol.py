@@ -137,13 +137,14 @@ class Mechanism(Protocol):
     ----------
     name
         Its name in records, arguments and words.
-    takes_candidates, takes_delta
+    takes_candidates, takes_delta, takes_target
         Whether the arguments of these names are for it.
     """
 
     name: ClassVar[str]
     takes_candidates: ClassVar[bool]
     takes_delta: ClassVar[bool]
+    takes_target: ClassVar[bool]
 
     @classmethod
     def planned(cls, request: Request) -> "Mechanism | str":

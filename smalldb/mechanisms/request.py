@@ -97,6 +97,8 @@ def workload_of(
 
 def column_named(domain: Domain, target: str) -> int:
     """Return the number of a column; ValueError where there is none, or no other column beside it."""
+    if not isinstance(target, str):
+        raise TypeError(f"target must be the name of a column, not {type(target).__name__}")
     if target not in domain.names:
         raise ValueError(f"target: no column {target!r}{suggestion(target, domain.names)}")
     if len(domain.names) == 1:

@@ -91,7 +91,8 @@ def plan(
         for none, to below 1. None: a twentieth.
     target
         The column that classifiers of the synthetic table will predict: rounds measure its tables with each
-        other column of the workload first. None: no column comes first.
+        other column of the workload first. What measures everything at once, and answers, take no notice; nor
+        does the expected error. None: no column comes first.
     rows_per_person
         The most rows that one person has in the table, from public knowledge. `epsilon` protects all of them:
         each row gets that part of it. A guarantee without delta alone is divided so.
@@ -124,6 +125,9 @@ def plan(
     if allowed is not None and not any(each.takes_delta for each in mechanisms):
         takers = " and ".join(each.name for each in named("auto") if each.takes_delta)
         raise ValueError(f"delta is for {takers}: SmallDB itself is purely epsilon-private; leave it out")
+    if target is not None and not any(each.takes_target for each in mechanisms):
+        takers = " and ".join(each.name for each in named("auto") if each.takes_target)
+        raise ValueError(f"a target is for {takers}: {mechanism} would take no notice of it; leave it out")
     if relation is Neighbours.REPLACE_ONE:
         if n is None:
             raise TypeError(

@@ -30,6 +30,7 @@ class ByRejection:
     name: ClassVar[str] = "rejection"
     takes_candidates: ClassVar[bool] = True
     takes_delta: ClassVar[bool] = False
+    takes_target: ClassVar[bool] = False
 
     small: SmallDatabases
 

@@ -81,6 +81,7 @@ class Record(TypedDict):
     n: NotRequired[int | None]
     queries: Queries
     universe: Universe
+    target: NotRequired[str]
     learned: NotRequired[list[RecordedLearning]]
     bounds: NotRequired[dict[str, Any] | None]
     private: bool
@@ -137,6 +138,8 @@ def make_record(plan: Plan, *, private: bool, drawn: Drawn | None = None) -> Rec
         record["universe"]["columns"] = [
             {"name": column.name, "places": list(column.labels)} for column in domain.columns
         ]
+    if plan.request.target is not None:
+        record["target"] = domain.names[plan.request.target]
     if plan.learned:
         record["learned"] = [
             {

@@ -16,6 +16,7 @@ from smalldb.exact.bits import BitSource
 from smalldb.exact.numbers import as_text, float_above
 from smalldb.exact.writing import promised
 from smalldb.mechanisms import Drawn, Guarantee, Neighbours, Request, Running
+from smalldb.rounds.aiming import tables_of
 from smalldb.rounds.certificate import beyond, certified
 from smalldb.rounds.counting import MOST, checked
 from smalldb.rounds.direct import MOST_CELLS as MOST_MARGINS
@@ -55,6 +56,7 @@ class ByRounds:
     name: ClassVar[str] = "rounds"
     takes_candidates: ClassVar[bool] = False
     takes_delta: ClassVar[bool] = True
+    takes_target: ClassVar[bool] = True
 
     request: Request
     steps: RoundsPlan | Parities
@@ -287,20 +289,21 @@ class ByRounds:
             return f"the counts of all cells with {noise}"
         if self.steps.at_once is not None:
             return (
-                f"{self._selected(self.steps.rounds)}, or all pairs of columns at once, "
+                f"{self._selected(self.steps)}, or all pairs of columns at once, "
                 f"as a released number decides, with {noise.removesuffix(' noise')} or cone noise"
             )
         if self.steps.pairs:
             return "all tables of one and two columns at once, with cone noise"
         if not self.steps.rounds:
             return f"columns with {noise}"
-        return f"{self._selected(self.steps.rounds)}, with {noise}"
+        return f"{self._selected(self.steps)}, with {noise}"
 
-    def _selected(self, rounds: int) -> str:
+    def _selected(self, steps: RoundsPlan) -> str:
         tables, target = "tables", self.request.target
-        if target is not None:
-            tables = f"tables of {self.request.workload.domain.names[target]} measured first, others"
-        return f"{tables} selected and measured in up to {rounds} rounds"
+        if target is not None and tables_of(steps.universe):
+            name = self.request.workload.domain.names[target]
+            tables = f"tables of {name} measured first as far as noise lets them tell, others"
+        return f"{tables} selected and measured in up to {steps.rounds} rounds"
 
 
 def _measures_all(workload: Workload, steps: RoundsPlan) -> bool:

@@ -119,6 +119,11 @@ class RoundsPlan:
         others = (self.asking, *(() if self.at_once is None else self.at_once.public))
         return (*fields, *spent, self.rows, self.memory, *others)
 
+    @property
+    def for_rounds(self) -> Fraction:
+        """What all rounds cost together."""
+        return self.rounds * (self.selecting + self.measuring)
+
     # Proof: docs/proofs/rounds.md, lemma 6.
     @property
     def budget(self) -> Fraction:
@@ -135,7 +140,7 @@ class RoundsPlan:
     def cost(self) -> Fraction:
         """What all steps cost together, exactly: never more than the budget."""
         at_once = self.asked + self.certifying + self.cells + self.pairs
-        own = sum(self.columns, at_once) + self.rounds * (self.selecting + self.measuring)
+        own = sum(self.columns, at_once) + self.for_rounds
         return own if self.at_once is None or self.delta is not None else max(own, self.at_once.cost)
 
     # Proof: docs/proofs/rounds.md, lemma 13.
@@ -280,7 +285,7 @@ def _in_rounds(
         return plan
     cells = [min(universe.sizes[a] * universe.sizes[b], LARGE) for a, b in among]
     noise = _pair_by_pair(plan, cells)
-    if len(universe.sizes) > MANY_COLUMNS and sum(_put_off(plan, cells, Fraction(1))) > DEAF * pairs:
+    if len(universe.sizes) > MANY_COLUMNS and sum(put_off(plan, cells, Fraction(1))) > DEAF * pairs:
         # rounds would find next to nothing, and the columns, which make up most of the error, pay for them
         alone = tuple(left * part / sum(parts) for part in parts)
         plan = replace(plan, columns=alone, rounds=0, selecting=Fraction(0), measuring=Fraction(0))
@@ -293,10 +298,10 @@ def _pair_by_pair(plan: RoundsPlan, sizes: Sequence[int]) -> list[float]:
     shared = sum(
         (many * (plan.cost_of(size) + plan.selecting) for size, many in Counter(sizes).items()), Fraction(0)
     )
-    return _put_off(plan, sizes, plan.rounds * (plan.selecting + plan.measuring) / shared)
+    return put_off(plan, sizes, plan.for_rounds / shared)
 
 
-def _put_off(plan: RoundsPlan, sizes: Sequence[int], times: Fraction) -> list[float]:
+def put_off(plan: RoundsPlan, sizes: Sequence[int], times: Fraction) -> list[float]:
     """Return by how much noise puts each table of such sizes off, at so many times what a round costs."""
     off = {  # of 10^5 tables few differ
         size: plan.law.size(times * plan.cost_of(size)) * size / (2 * plan.rows) for size in set(sizes)

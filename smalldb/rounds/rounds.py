@@ -61,10 +61,10 @@ class History:
     columns
         Every column at all its places.
     tables
-        The selected tables that the model has, one a round; or the table of all cells; or those of pairs
-        that were measured at once.
+        The tables that the model has, those of a target first, and then one a round; or the table of all
+        cells; or those of pairs that were measured at once.
     beside
-        The selected tables that it has no room for: rows are moved to them.
+        The tables that it has no room for: rows are moved to them.
     again
         Every column once more, where rounds ended early; else empty.
     dependence
@@ -272,7 +272,7 @@ def _in_rounds(
     layout = reader.layout
     count = cache(lambda: counted(rows, layout.count, executor))  # not where all was released before
     learned, beside = at_first(reader), list[Measured]()
-    budget = left = plan.rounds * (plan.selecting + plan.measuring)
+    budget = left = plan.for_rounds
     heard, again = Heard(), tuple[Measured, ...]()
     first = deque(aimed(plan, reader.candidates))
     while plan.rounds and not heard.enough:
@@ -342,7 +342,7 @@ def _selected(
 
 
 def _counts(layout: Candidates | Strips, scope: Scope, count: Callable[[], list[Integers]]) -> Integers:
-    """Return the counts of a selected table."""
+    """Return the counts of a table at its levels."""
     return layout.chosen(count(), scope)
 
 
