@@ -11,7 +11,7 @@ from smalldb.rounds import Universe, checked, plan_rounds, release_rounds
 from smalldb.rounds.counting import PrivateRows
 from smalldb.rounds.grouping import halved
 from smalldb.rounds.measuring import Measured
-from smalldb.rounds.plan import DEAF, _put_off
+from smalldb.rounds.plan import DEAF, put_off
 from smalldb.rounds.reaching import cramers_v, reaching_weights
 from smalldb.rounds.selecting import MOST_WEIGHT, candidates
 
@@ -47,7 +47,7 @@ def test_columns_get_all_where_noise_leaves_nothing_to_be_found():
         plan = plan_rounds(wide(100), Fraction(1), None, False, rows)
         assert bool(plan.rounds) == rounds
         if rounds:
-            assert _put_off(plan, [64], Fraction(1))[0] < DEAF
+            assert put_off(plan, [64], Fraction(1))[0] < DEAF
         else:
             assert plan.selecting == plan.measuring == 0
         assert 0 <= plan.budget - plan.cost <= Fraction(1, 10**6)
