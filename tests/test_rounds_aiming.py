@@ -14,7 +14,7 @@ from queries import Column, Domain, Marginals, Rows
 from smalldb.exact.bits import SeededBits
 from smalldb.releasing.distances import distances
 from smalldb.rounds import Universe, checked, plan_rounds, release_rounds
-from smalldb.rounds.aiming import DEAF, LEVEL, LOUD, MOST, TIMES, aimed
+from smalldb.rounds.aiming import LEVEL, LOUD, LOUDEST, MOST, TIMES, aimed
 from smalldb.rounds.reader import Reader
 from smalldb.rounds.stopping import QUIET
 
@@ -45,17 +45,17 @@ def released(sizes, target, *, places=None, tables=None, epsilon=Fraction(3), de
 def test_tables_of_the_target_come_first_and_costs_add_up(delta, replaced):
     plan, made = released(SIZES, TARGET, delta=delta, replaced=replaced)
     assert not made.history.beside and plan.cost <= plan.budget
-    aimed, selected = made.history.tables[:5], made.history.tables[5:]
-    columns = [tuple(c for c, _ in table.scope) for table in aimed]
+    first, selected = made.history.tables[:5], made.history.tables[5:]
+    columns = [tuple(c for c, _ in table.scope) for table in first]
     assert columns == [(0, 2), (1, 2), (2, 3), (2, 4), (2, 5)]
-    for table in aimed:
+    for table in first:
         assert all(groups <= 1 << LEVEL for groups in table.counts.shape)
-    assert max(aimed[0].counts.shape) > 1 << (LEVEL - 2)
-    full = [TIMES * plan.cost_of(table.counts.size) for table in aimed]
-    budget = plan.for_rounds
+    assert max(first[0].counts.shape) > 1 << (LEVEL - 2)
+    full = [TIMES * plan.cost_of(table.counts.size) for table in first]
+    budget = plan.rounds * (plan.selecting + plan.measuring)
     kept = min(1, MOST * budget / sum(full))
-    assert [table.cost for table in aimed] == [kept * cost for cost in full]
-    assert sum(table.cost for table in aimed) <= MOST * budget
+    assert [table.cost for table in first] == [kept * cost for cost in full]
+    assert sum(table.cost for table in first) <= MOST * budget
     assert selected
     parts = (*made.history.columns, *made.history.tables, *made.history.again)
     raised = sum(table.cost / plan.cost_of(table.counts.size) for table in selected)
@@ -97,7 +97,7 @@ def test_a_target_of_many_places_is_measured_in_groups_where_noise_is_loud():
         tables = came_first(plan, made)
         shapes.append([table.counts.shape for table in tables])
         assert [tuple(c for c, _ in table.scope) for table in tables] == [(0, c) for c in range(1, 14)]
-        assert all(off_by_noise(plan, table) <= DEAF for table in tables)
+        assert all(off_by_noise(plan, table) <= LOUDEST for table in tables)
     # groups of the other column get coarser first
     assert set(shapes[0]) == {(2, 2)} and all(2 < target < 60 and other == 2 for target, other in shapes[1])
 
@@ -109,10 +109,10 @@ def test_tables_that_noise_would_drown_are_left_out(replaced):
     plan, made = released(sizes, 0, epsilon=Fraction(1, 3), replaced=replaced)
     tables = came_first(plan, made)
     assert 0 < len(tables) < 13
-    assert all(off_by_noise(plan, table) <= DEAF for table in tables)
+    assert all(off_by_noise(plan, table) <= LOUDEST for table in tables)
     # one more, and all of them would be louder than that
     louder = TIMES * min(1, MOST * plan.for_rounds / (TIMES * (len(tables) + 1) * plan.cost_of(4)))
-    assert plan.law.size(louder * plan.cost_of(4)) * 4 / (2 * N) > DEAF
+    assert plan.law.size(louder * plan.cost_of(4)) * 4 / (2 * N) > LOUDEST
     plan, made = released(sizes, 0, epsilon=Fraction(1, 20), replaced=replaced)
     plain = released(sizes, None, epsilon=Fraction(1, 20), replaced=replaced)[1]
     assert (made.places == plain.places).all()
@@ -131,8 +131,8 @@ def test_only_tables_of_the_workload_come_first():
     assert columns[:4] == [(0, 2), (2, 3), (2, 4), (2, 5)]
     assert (1, 2) not in columns
     without = tuple(table for table in tables if TARGET not in table)
-    aimed, plain = (released(SIZES, target, tables=without)[1] for target in (TARGET, None))
-    assert (aimed.places == plain.places).all()
+    named, plain = (released(SIZES, target, tables=without)[1] for target in (TARGET, None))
+    assert (named.places == plain.places).all()
 
 
 def test_the_target_leaves_half_of_the_rounds_to_others():
@@ -140,7 +140,7 @@ def test_the_target_leaves_half_of_the_rounds_to_others():
     sizes = (30,) * 12
     plan, made = released(sizes, 0, epsilon=Fraction(1, 2))
     tables = came_first(plan, made)
-    assert sum(table.cost for table in tables) == MOST * plan.for_rounds
+    assert sum(table.cost for table in tables) == MOST * plan.rounds * (plan.selecting + plan.measuring)
     assert len(made.history.tables) + len(made.history.beside) > len(tables) > 5
     assert made.spent <= plan.cost - plan.certifying
 
@@ -235,11 +235,11 @@ def test_generate_takes_a_target(tmp_path, capfd):
     ]
     schema.write_text("".join(columns))
     given = [tmp_path / "d.csv", "--schema", schema, "--epsilon", 1, "--seed", 1]
-    code, aimed, error = called(capfd, "generate", *given, "--target", "rich")
+    code, named, error = called(capfd, "generate", *given, "--target", "rich")
     assert code == 0 and "tables of rich measured first" in error
     code, plain, error = called(capfd, "generate", *given)
     assert code == 0 and "first" not in error
-    assert aimed != plain and aimed.splitlines()[0] == plain.splitlines()[0] == ",".join(names)
+    assert named != plain and named.splitlines()[0] == plain.splitlines()[0] == ",".join(names)
     code, out, error = called(capfd, "generate", *given, "--target", "rihc")
     assert (code, out) == (2, "") and "target: no column 'rihc'; did you mean 'rich'?" in error
 

@@ -30,12 +30,12 @@ class Classified:
     balanced: float
 
 
-def check_classifying(without: str = "") -> None:
+def check_classifying(instead: str = "") -> None:
     """Refuse where scikit-learn is missing, and say what else could be done: ValueError."""
     try:
         import sklearn.ensemble  # noqa: F401 - only whether it is there
     except ImportError as error:
-        raise ValueError(f"classifiers need scikit-learn: pip install 'smalldb[learn]'{without}") from error
+        raise ValueError(f"classifiers need scikit-learn: pip install 'smalldb[learn]'{instead}") from error
 
 
 def classified(real: Rows, tables: Mapping[str, Rows], target: int) -> dict[str, Classified]:

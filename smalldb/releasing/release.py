@@ -137,7 +137,7 @@ def release(
         for none, to below 1. None: a twentieth.
     target
         The column that classifiers of the synthetic table will predict: rounds measure its tables with each
-        other column of the workload first. None: no column comes first.
+        other column of the workload first, and other mechanisms take no notice. None: no column comes first.
     beta
         Failure probability of the bounds in the record.
     rng

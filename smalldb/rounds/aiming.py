@@ -13,12 +13,13 @@ LEVEL = 4  # of the other columns, at most: up to 16 groups
 LOUD = 1 / 40  # of a table, off by noise alone at its full cost: groups are as coarse as that needs
 TIMES = Fraction(3, 2)  # what such a table costs, where one that was selected costs 1
 MOST = Fraction(1, 2)  # of the budget of rounds, for all of them
-DEAF = 0.15  # of a table, off by noise alone at the cost that is paid: more than that would harm its model
+LOUDEST = 0.15  # of a table, off by noise alone at the cost that is paid: more than that would harm its model
 
 
 def tables_of(universe: Universe) -> list[tuple[int, int]]:
     """Return the tables of the target with each other column that the workload has; none without a target."""
-    return [pair for pair in pairs_of(universe) if universe.target in pair]
+    target = universe.target
+    return [] if target is None else [pair for pair in pairs_of(universe) if target in pair]
 
 
 # Proof: docs/proofs/rounds.md, lemma 6.
@@ -34,15 +35,15 @@ def aimed(plan: RoundsPlan, candidates: Candidates) -> list[tuple[Scope, Fractio
     candidates
         From released columns.
     """
-    scopes = [_scope(plan, candidates, table) for table in tables_of(plan.universe) if plan.rounds]
+    scopes = [_scope(plan, candidates, table) for table in tables_of(plan.universe)] if plan.rounds else []
     while scopes:
         cells = [prod(candidates.shape(scope)) for scope in scopes]
         full = TIMES * sum(plan.cost_of(size) for size in cells)
         times = TIMES * min(Fraction(1), MOST * plan.for_rounds / full)
         off = put_off(plan, cells, times)
-        if (loudest := max(off)) <= DEAF:
+        if (worst := max(off)) <= LOUDEST:
             return [(scope, times * plan.cost_of(size)) for scope, size in zip(scopes, cells, strict=True)]
-        del scopes[off.index(loudest)]
+        del scopes[off.index(worst)]
     return []
 
 
