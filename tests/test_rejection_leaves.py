@@ -1,18 +1,24 @@
 """Broad leaves of rejection: counted together, drawn again until they fit, and proposed alike."""
 
 from fractions import Fraction
+from itertools import combinations, pairwise
 from math import comb, prod
 
 import numpy as np
+import pandas as pd
 import pytest
 from rejecting import distance, instance, lane_of, survivors
 
+from queries import Domain, Rows
+from queries.spec import parse
+from smalldb.counting.scores import rate_of
 from smalldb.exact.bits import SeededBits
 from smalldb.kernels import ktree
 from smalldb.rejection import relaxation
+from smalldb.rejection.building import GAIN, Builder
 from smalldb.rejection.relaxation import Counts, Relaxer, TooCostly
 from smalldb.rejection.sampler import tuple_sampler
-from smalldb.rejection.search import best_star, held_gain, list_stars, pair_gains
+from smalldb.rejection.search import held_gain, pair_gains, richest_star
 from smalldb.rejection.target import Target, uniform_words
 from smalldb.rejection.tree import star
 
@@ -183,19 +189,61 @@ def test_draws_of_stars_follow_the_law(case, room, monkeypatch):
     assert abs(distance(made, *rest, 2_000, seed=6)) < 4
 
 
-def test_the_best_of_some_stars_is_taken():
+def test_the_star_of_most_gain_is_taken():
     workload, answers, _ = instance(6, 31, "conjunctions:2", 8)
-    relaxer = Relaxer(Target.build(workload, answers, 31, 5))
-    gains = pair_gains(relaxer, 45)
-    stars = list_stars(gains, 3, 0)
-    assert len(stars) == 20 == comb(6, 3)
-    held = [held_gain(gains, tree) for tree in stars]
-    assert held == sorted(held, reverse=True)
-    assert len(list_stars(gains, 3, held[4])) == 5
-    tree, spent = best_star(relaxer, stars, 45, 1 << 40)
-    assert spent > 0
-    sizes = {tree: float(relaxer.count_all(tree, [45], 1 << 40).log_sizes[0]) for tree in stars}
-    assert sizes[tree] == min(sizes.values())
-    chosen, spent = best_star(relaxer, stars, 45, 1)
-    assert chosen == stars[0]
-    assert 1 < spent < 100
+    gains = pair_gains(Relaxer(Target.build(workload, answers, 31, 5)), 45)
+    held = {hubs: held_gain(gains, star(hubs, 6)) for hubs in combinations(range(6), 3)}
+    most = max(held.values())
+    best = [star(hubs, 6) for hubs, gain in held.items() if gain > most - 1e-9]
+    assert len(best) < len(held)
+    assert richest_star(gains, 3, most - 1e-9) in best
+    assert richest_star(gains, 3, most + 1e-9) is None
+    assert richest_star(gains[:3, :3], 3, -1) is None  # no attribute is left to hang on the hubs
+
+
+def classes(attributes, rows, n, seed):
+    """A builder for people of two latent classes."""
+    rng = np.random.default_rng(seed)
+    chances = rng.random((2, attributes)) * 0.9 + 0.05
+    bits = (rng.random((n, attributes)) < chances[(rng.random(n) < 0.5).astype(int)]).astype(np.uint8)
+    domain = Domain([f"x{a}" for a in range(attributes)])
+    workload = parse("conjunctions:2").workload(domain)
+    answers = workload.answers(Rows.from_frame(domain, pd.DataFrame(bits, columns=list(domain.attributes))))
+    target = Target.build(workload, answers, n, rows)
+    return Builder(target, rate_of(Fraction(1), rows, workload.denominator))
+
+
+def test_another_star_is_taken_once_the_mass_has_moved(monkeypatch):
+    taken, take = [], Builder._take
+
+    def noted(self, tree):
+        take(self, tree)
+        if self._starred and self._width == 3:
+            taken.append((tree, self._before))
+
+    monkeypatch.setattr(Builder, "_take", noted)
+    classes(8, 8, 400, 2).refine(8_000_000)
+    stars, masses = zip(*taken, strict=True)
+    assert len(set(stars)) > 1
+    assert all(before - after > GAIN for before, after in pairwise(masses))
+
+
+def test_of_a_costly_count_the_lower_part_is_made_at_once():
+    builder = classes(10, 12, 400, 0)
+    while not builder._starred:
+        builder.refine(10_000 + builder.spent)
+    places, before, end = builder._next(), builder.spent, builder.spent + (1 << 40)
+    thresholds = [builder._layers[place].threshold for place in places]
+    cost = builder._relaxer.count_all(builder._tree, thresholds, 1 << 40).cost
+    assert builder._count(places, cost // 2, end)
+    made = sorted(builder._refined)
+    assert 0 < len(made) < len(places)
+    assert made == thresholds[: len(made)]
+    assert builder.spent - before < cost
+    assert all(layer.tree == builder._tree for layer in builder._layers if layer.threshold in made)
+
+    rest = [i for i, layer in enumerate(builder._layers) if layer.threshold in thresholds[len(made) :]]
+    builder.spent = 0
+    assert not builder._count(rest, cost // 100, end)  # all of it is put off
+    assert builder.again > cost // 100
+    assert sorted(builder._refined) == made

@@ -14,7 +14,7 @@ import numpy as np
 from smalldb.kernels import ktree
 from smalldb.rejection.layers import Envelope, Mixture
 from smalldb.rejection.relaxation import Counts, Relaxation, Relaxer, TooCostly
-from smalldb.rejection.search import best_star, greedy, held_gain, improve, list_stars, pair_gains
+from smalldb.rejection.search import greedy, held_gain, improve, pair_gains, richest_star
 from smalldb.rejection.target import Target
 from smalldb.rejection.tree import BROAD, Tree, scattered
 
@@ -25,9 +25,10 @@ WORTH = log(1e-3)  # of the mass, that a layer must have to be refined
 WORTH_STAR = log(0.02)  # the same for stars, whose counts cost more
 ROUGH = log(0.2)  # of the largest layer's, while the tree is being chosen
 ROUGH_STAR = log(0.05)  # the same for stars, of which more thresholds cost next to nothing
+FINE_STAR = log(0.003)  # of the mass: layers below others that are counted anyway
+LEAST_SHARE = 0.1  # of the mass: for less, no part of a costly count is made
 OVERSHOOT = 1.08  # the threshold that a tree is chosen for, over the mode of the mass at the width below
-GAIN = 0.2  # nats by which another tree must cut the layer that it was chosen for
-PATIENCE = 4  # the work, over all ways visited, before a count is tried again that a budget did not allow
+GAIN = 0.2  # nats by which another tree must cut the layer that it was chosen for; another star, the mass
 STAR = 0.8  # the gains of a star, over those of a greedy tree, from which on the star is taken
 SEARCH = 12  # the part of a budget that goes to the choice of a tree: one in so many
 MOST_STATES = 8_000_000  # of all layers: 350 MB
@@ -57,6 +58,7 @@ class Builder:
         self._layers: list[Relaxation] = []
         self._width, self._tree = 0, scattered(target.attributes)
         self._starred = False  # the present tree is a star
+        self._before = inf  # the mass when it was chosen
         self._settled = True  # no other tree of this width cuts the largest layer by much
         self._refined: set[int] = set()
         self._cover()
@@ -84,23 +86,44 @@ class Builder:
             places = self._next()
             if not places:
                 self._choose((end - self.spent) // SEARCH)
-                continue
+            elif not self._count(places, budget, end):
+                return
+        self.again = self.spent
+
+    def _count(self, places: list[int], budget: int, end: int) -> bool:
+        """Count some layers; of a star, where that costs too much, the lower ones that hold half of the mass.
+
+        If all that is put off, return False: `again` is then the work from which on the first of it pays.
+        """
+        later: list[int] = []
+        while places and self.spent < end:
             thresholds = [self._layers[place].threshold for place in places]
             share = self._share(places) if self._starred else 1.0
+            if later and share < LEAST_SHARE:
+                break
             allowed = min(end - self.spent, LAYER, int(share * budget))
             found = self._relaxer.count_all(self._tree, thresholds, allowed)
-            if isinstance(found, TooCostly):
-                self.spent += found.spent
-                if found.needed < LAYER:
-                    self.again = int(found.needed / share) if self._starred else PATIENCE * self.spent
-                    return
-                self._refined.update(thresholds[len(thresholds) // 2 :])  # too costly: the lower ones may do
+            if not isinstance(found, TooCostly):
+                self.spent += found.cost
+                self._refined.update(thresholds)
+                self._replace(places, found)
+                self._cover()
+                return True
+            self.spent += found.spent
+            if found.needed >= LAYER:  # never: the lower ones may do
+                self._refined.update(thresholds[len(thresholds) // 2 :])
+                places = places[: len(places) // 2]
                 continue
-            self.spent += found.cost
-            self._refined.update(thresholds)
-            self._replace(places, found)
-            self._cover()
-        self.again = self.spent
+            later.append(int(found.needed / share))
+            places = self._lower(places) if self._starred else []
+        self.again = max(self.spent, min(later, default=0))
+        return not later and self.spent < end
+
+    def _lower(self, places: list[int]) -> list[int]:
+        """Return the lowest of some layers, ascending, that hold nearly half of their mass."""
+        masses = self._masses()
+        held = np.cumsum(np.exp([masses[place] - masses[places[0]] for place in places]))
+        return places[: int(np.searchsorted(held, held[-1] / 2))]
 
     def _replace(self, places: list[int], found: Counts) -> None:
         """Put what was counted in the place of layers that are larger; drop layers that are empty."""
@@ -133,13 +156,21 @@ class Builder:
         """Return the layers of most mass, ascending, of those not yet counted with the present tree.
 
         What a count costs grows with its last threshold, so layers of little mass come later, if they pay.
+        Of a star, they come later too than another star for the largest layer, once that one is counted.
         """
         masses = self._masses()
         open_ = [i for i, layer in enumerate(self._layers) if layer.threshold not in self._refined]
-        most = max((masses[i] for i in open_), default=-inf)
-        worth, rough = (WORTH_STAR, ROUGH_STAR) if self._starred else (WORTH, ROUGH)
-        least = np.logaddexp.reduce(masses) + worth if self._settled else max(masses) + ROUGH
-        return [i for i in open_ if masses[i] >= most + rough] if most >= least else []
+        most, mode = max((masses[i] for i in open_), default=-inf), self._mode()
+        if self._starred and not self._settled and mode not in open_:
+            return []
+        whole = np.logaddexp.reduce(masses)
+        worth = WORTH_STAR if self._starred else WORTH
+        if most < (whole + worth if self._settled else masses[mode] + ROUGH):
+            return []
+        if not self._starred:
+            return [i for i in open_ if masses[i] >= most + ROUGH]
+        last = max(i for i in open_ if masses[i] >= most + (ROUGH_STAR if self._settled else ROUGH))
+        return [i for i in open_ if i <= last and masses[i] >= whole + FINE_STAR]
 
     def _choose(self, budget: int) -> None:
         """Choose another tree for the scores at which the candidates seem to be: as wide, or else wider.
@@ -147,17 +178,21 @@ class Builder:
         A tree cuts the layers that it was chosen for most, so the mass moves to others. Trees are chosen
         until one for the largest layer hardly cuts it; then all layers are counted with the last of them.
         """
-        masses = self._masses()
-        mode = self._layers[max(range(len(self._layers)), key=masses.__getitem__)]
+        mode = self._layers[self._mode()]
         if self._settled:
             self._width += 1
             self._take(self._searched(floor(mode.threshold * OVERSHOOT), budget))
-            self._settled = self._width == 1 or self._starred  # hardly worth the search, or none
+            self._settled = self._width == 1  # hardly worth the search
             return
-        tree = self._searched(mode.threshold, budget)
-        found = self._relaxer.count_all(tree, [mode.threshold], LAYER)
-        self.spent += found.spent if isinstance(found, TooCostly) else found.cost
-        hardly = isinstance(found, TooCostly) or found.log_sizes[0] > mode.log_size - GAIN
+        if self._starred:
+            hardly, tree = self._total() > self._before - GAIN, self._tree
+            if not hardly:
+                tree = self._searched(mode.threshold, budget)
+        else:
+            tree = self._searched(mode.threshold, budget)
+            found = self._relaxer.count_all(tree, [mode.threshold], LAYER)
+            self.spent += found.spent if isinstance(found, TooCostly) else found.cost
+            hardly = isinstance(found, TooCostly) or found.log_sizes[0] > mode.log_size - GAIN
         self._settled = hardly or tree == self._tree
         if not self._settled:
             self._take(tree)
@@ -168,17 +203,17 @@ class Builder:
         first = greedy(gains, self._width)
         if self._width == 1:
             return first
-        stars = list_stars(gains, self._width, STAR * held_gain(gains, first)) if self._width >= BROAD else []
-        self._starred = bool(stars)
-        if stars:
-            tree, spent = best_star(self._relaxer, stars, threshold, budget)
-        else:
-            tree, spent = improve(self._relaxer, first, self._width, threshold, budget)
+        width = max(BROAD, self._width)
+        star = richest_star(gains, width, STAR * held_gain(gains, greedy(gains, width)))
+        self._starred = star is not None and self._width == width
+        if star is not None:  # a narrower tree only shows where the candidates are: no search for it
+            return star if self._starred else first
+        tree, spent = improve(self._relaxer, first, self._width, threshold, budget)
         self.spent += spent
         return tree
 
     def _take(self, tree: Tree) -> None:
-        self._tree = tree
+        self._tree, self._before = tree, self._total()
         self._refined.clear()
 
     def _masses(self) -> list[float]:
@@ -189,6 +224,14 @@ class Builder:
             masses.append(layer.log_size - rate * (low - self._lowest) + log(-expm1(-drop)))
             low = layer.threshold + 1
         return masses
+
+    def _mode(self) -> int:
+        """Return the place of the layer of most mass."""
+        return int(np.argmax(self._masses()))
+
+    def _total(self) -> float:
+        """Return the logarithm of the mass of all layers but the last, relative to a score of 0."""
+        return float(np.logaddexp.reduce(self._masses())) - float(self._rate) * self._lowest
 
     def _tail(self) -> float:
         """Return the mass of the last layer, everything, over that of all others, in nats."""

@@ -56,6 +56,7 @@ class Lane:
         """Return so many lanes for trials of these layers, in this order; without those that have none."""
         blank = np.zeros(target.attributes, dtype=np.uint64)
         rooms = mixture.rooms if count > 1 else [max(mixture.rooms, key=_left)]
+        lanes = layers[order] % count
         return [
             cls(
                 target,
@@ -69,7 +70,7 @@ class Lane:
                 blank[:0],
             )
             for lane in range(count)
-            if len(mine := order[layers[order] % count == lane])
+            if len(mine := order[lanes == lane])
         ]
 
     @property

@@ -15,8 +15,6 @@ from smalldb.exact.integers import uniform_below
 from smalldb.rejection.relaxation import Relaxer, TooCostly
 from smalldb.rejection.tree import Tree, scattered, star
 
-MOST_STARS = 20  # that are tried
-
 
 def pair_gains(relaxer: Relaxer, threshold: int) -> Floats:
     """Return by how many nats holding each pair of attributes together cuts the relaxation, shape (d, d)."""
@@ -62,30 +60,16 @@ def held_gain(gains: Floats, tree: Tree) -> float:
     return float(sum(gains[clique[-1], parent] for clique in tree.cliques for parent in clique[:-1]))
 
 
-def list_stars(gains: Floats, width: int, least: float) -> list[Tree]:
-    """Return some stars of so many hubs that hold at least this gain, the largest gain first."""
+def richest_star(gains: Floats, width: int, least: float) -> Tree | None:
+    """Return the star of so many hubs that holds the largest gain, if that is at least `least`."""
+    if len(gains) <= width:
+        return None
     hubs = np.array(list(combinations(range(len(gains)), width)))
     held = gains.sum(axis=1)[hubs].sum(axis=1)
     for a, b in combinations(range(width), 2):
         held -= gains[hubs[:, a], hubs[:, b]]
-    chosen = [place for place in np.argsort(-held)[:MOST_STARS] if held[place] >= least]
-    return [star(hubs[place].tolist(), len(gains)) for place in chosen]
-
-
-def best_star(relaxer: Relaxer, stars: list[Tree], threshold: int, budget: int) -> tuple[Tree, int]:
-    """Return the star of the smallest relaxation of those that a budget of ways allows, or else the first.
-
-    The ways visited come second.
-    """
-    spent, least, chosen = 0, inf, stars[0]
-    for tree in stars:
-        found = relaxer.count_all(tree, [threshold], budget - spent)
-        if isinstance(found, TooCostly):
-            return chosen, spent + found.spent
-        spent += found.cost
-        if found.log_sizes[0] < least:
-            chosen, least = tree, float(found.log_sizes[0])
-    return chosen, spent
+    best = int(np.argmax(held))
+    return star(hubs[best].tolist(), len(gains)) if held[best] >= least else None
 
 
 def improve(relaxer: Relaxer, tree: Tree, width: int, threshold: int, budget: int) -> tuple[Tree, int]:
