@@ -1,5 +1,6 @@
 """What tests of rejection share: random instances, and how far draws are from the law."""
 
+from fractions import Fraction
 from functools import cache
 from math import ceil, sqrt
 
@@ -11,8 +12,10 @@ from queries.spec import parse
 from smalldb.exact.bits import SeededBits
 from smalldb.exact.levels import exp_enclosure
 from smalldb.kernels import ktree
-from smalldb.rejection import sampler
+from smalldb.rejection import relaxation, sampler
 from smalldb.rejection.lanes import Lane
+from smalldb.rejection.sampler import tuple_sampler
+from smalldb.rejection.tree import star
 
 
 @cache
@@ -55,6 +58,27 @@ def distance(made, workload, answers, n, rows, epsilon, draws, seed, most=1 << 6
     if (rare := expected[~often].sum()) > 1:
         total, freedom = total + (found[~often].sum() - rare) ** 2 / rare, freedom + 1
     return (total - freedom) / sqrt(2 * freedom)
+
+
+def without_stars(monkeypatch):
+    """Let stars be drawn from as any other tree is."""
+    monkeypatch.setattr(relaxation, "starry", lambda target, tree: False)
+
+
+def starred(attributes, rows, n, text, epsilon, hubs):
+    """A sampler all of whose layers have one star."""
+    workload, answers, _ = instance(attributes, n, text, rows)
+    made = tuple_sampler(workload, answers, n, rows, Fraction(epsilon))
+    builder = made._builder
+    counted = builder._relaxer.count_all(
+        star(hubs, attributes), [layer.threshold for layer in builder._layers], 1 << 40
+    )
+    layers = [counted.relaxation(place) for place in range(len(builder._layers))]
+    empty = sum(not layer.size for layer in layers)
+    builder._lowest = max([builder._lowest, *(layer.threshold + 1 for layer in layers[:empty])])
+    builder._layers[:] = layers[empty:]
+    made._mixture, made._finished = builder.mixture(), True
+    return made, (workload, answers, n, rows, Fraction(epsilon))
 
 
 def lane_of(made, layers, words):

@@ -168,7 +168,7 @@ def proposals(made, bits):
             shares.append(sums[at + 1] - sums[at])
             ways.append(prod(int(ktree.BINOMIALS[h, u]) for h, u in zip(cells, ones, strict=True)))
         else:
-            yield layer, np.array(shares), np.array(ways)
+            yield layer, shares, ways
 
 
 @pytest.mark.slow
@@ -189,11 +189,11 @@ def test_every_candidate_ends_a_trial_by_its_weight():
         top = mixture.envelope.top(score)
         checks = proposals(made, bits)
         held = [
-            (layer, Fraction(prod(shares.tolist()), prod(ways.tolist()) << 63 * len(ways)), shares, ways)
+            (layer, Fraction(prod(shares), prod(ways) << 63 * len(ways)), shares, ways)
             for layer, shares, ways in checks
             if mixture.envelope.thresholds[layer] >= score  # what is looked up after each column
         ]
-        held.append((last, Fraction(1, 64), np.zeros(0, np.int64), np.zeros(0, np.int64)))
+        held.append((last, Fraction(1, 64), [], []))
         several += len(held) > 2
         total = Fraction(0)
         for layer, density, shares, ways in held:

@@ -73,7 +73,7 @@ def test_trials_behind_one_that_is_kept_are_left_out():
 def test_draws_in_several_lanes_follow_the_law(room, monkeypatch):
     """On any number of processors they are the same, too."""
     check_coins(monkeypatch)
-    monkeypatch.setattr(sampler, "ORDERED", 0)
+    monkeypatch.setattr(sampler, "ALONE", 0)
     monkeypatch.setattr(building, "ROOM", room)
     attributes, rows, n, epsilon = 4, 3, 34, Fraction(2)
     workload, answers, _ = instance(attributes, n, "conjunctions:2", rows)

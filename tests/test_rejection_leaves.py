@@ -7,14 +7,14 @@ from math import comb, prod
 import numpy as np
 import pandas as pd
 import pytest
-from rejecting import distance, instance, lane_of, survivors
+from rejecting import distance, instance, lane_of, starred, survivors, without_stars
 
 from queries import Domain, Rows
 from queries.spec import parse
 from smalldb.counting.scores import rate_of
 from smalldb.exact.bits import SeededBits
 from smalldb.kernels import ktree
-from smalldb.rejection import relaxation
+from smalldb.rejection import building, relaxation
 from smalldb.rejection.building import GAIN, Builder
 from smalldb.rejection.relaxation import Counts, Relaxer, TooCostly
 from smalldb.rejection.sampler import tuple_sampler
@@ -105,25 +105,11 @@ def test_a_count_whose_parts_end_before_their_time_is_given_up(monkeypatch):
     assert (True, TooCostly) in outcomes
 
 
-def starred(attributes, rows, n, text, epsilon, hubs):
-    """A sampler all of whose layers have one star."""
-    workload, answers, _ = instance(attributes, n, text, rows)
-    made = tuple_sampler(workload, answers, n, rows, Fraction(epsilon))
-    builder = made._builder
-    counted = builder._relaxer.count_all(
-        star(hubs, attributes), [layer.threshold for layer in builder._layers], 1 << 40
-    )
-    layers = [counted.relaxation(place) for place in range(len(builder._layers))]
-    empty = sum(not layer.size for layer in layers)
-    builder._lowest = max([builder._lowest, *(layer.threshold + 1 for layer in layers[:empty])])
-    builder._layers[:] = layers[empty:]
-    made._mixture, made._finished = builder.mixture(), True
-    return made, (workload, answers, n, rows, Fraction(epsilon))
-
-
 @pytest.fixture(scope="module")
 def made():
-    return starred(5, 6, 60, "conjunctions:2", 4, (3, 0, 2))[0]
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        without_stars(monkeypatch)
+        return starred(5, 6, 60, "conjunctions:2", 4, (3, 0, 2))[0]
 
 
 def test_a_broad_leaf_is_as_likely_as_it_has_columns(made):
@@ -182,8 +168,7 @@ def test_a_narrow_leaf_has_as_much_of_its_table_as_columns(made):
     ids=str,
 )
 def test_draws_of_stars_follow_the_law(case, room, monkeypatch):
-    from smalldb.rejection import building
-
+    without_stars(monkeypatch)
     monkeypatch.setattr(building, "ROOM", room)
     made, rest = starred(*case)
     assert abs(distance(made, *rest, 2_000, seed=6)) < 4
@@ -191,7 +176,7 @@ def test_draws_of_stars_follow_the_law(case, room, monkeypatch):
 
 def test_the_star_of_most_gain_is_taken():
     workload, answers, _ = instance(6, 31, "conjunctions:2", 8)
-    gains = pair_gains(Relaxer(Target.build(workload, answers, 31, 5)), 45)
+    gains = pair_gains(Target.build(workload, answers, 31, 5), 45)
     held = {hubs: held_gain(gains, star(hubs, 6)) for hubs in combinations(range(6), 3)}
     most = max(held.values())
     best = [star(hubs, 6) for hubs, gain in held.items() if gain > most - 1e-9]

@@ -7,7 +7,7 @@ import naive
 import numpy as np
 import pytest
 from margins import obeys, outcomes
-from rejecting import instance, lane_of, slot_of, survivors
+from rejecting import instance, lane_of, slot_of, survivors, without_stars
 
 from smalldb.counting import multisets
 from smalldb.counting.scores import Scores
@@ -79,6 +79,13 @@ def test_a_way_is_chosen_by_the_share_that_holds_the_place(room):
 
 @pytest.fixture(scope="module")
 def made():
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        without_stars(monkeypatch)
+        return trees()
+
+
+def trees():
+    """A sampler whose layers are those of trees."""
     workload, answers, _ = instance(4, 34, "conjunctions:2", 3)
     return tuple_sampler(workload, answers, 34, 3, Fraction(2))
 
@@ -131,7 +138,7 @@ def test_a_coin_is_at_most_1_by_the_slack_of_each_node(made):
     coins = []
     for _ in survivors(lane):
         score = target.score(lane.columns)
-        factor = mixture.factor(1, score, lane.shares, lane.ways)
+        factor = mixture.factor(1, score, *lane.chosen())
         coins.append(float(factor) * exp(-float(made._rate) * (score - mixture.envelope.lowest)))
     assert 1 - 2**-25 < max(coins) <= 1
 

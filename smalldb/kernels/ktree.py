@@ -691,8 +691,14 @@ def count_columns(nodes: Nodes, leaf: int, h: Integers, space: Columns, counts: 
             for r in range(1, rows):
                 place += top[r] * stride[r]
             while inside:  # from the last place down: none is read after it was added to
-                for v in range(top[0], -1, -1):
-                    counts[place + shift + v + step] += counts[place + v]
+                if shift:  # to another line, so that the processor adds several at once
+                    line = counts[place : place + top[0] + 1]
+                    other = counts[place + shift + step : place + shift + step + top[0] + 1]
+                    for v in range(len(line)):
+                        other[v] += line[v]
+                else:
+                    for v in range(top[0], -1, -1):
+                        counts[place + v + step] += counts[place + v]
                 cost += 1 + top[0] // PLACES
                 inside = False
                 for r in range(1, rows):

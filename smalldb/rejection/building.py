@@ -13,7 +13,7 @@ import numpy as np
 
 from smalldb.kernels import ktree
 from smalldb.rejection.layers import Envelope, Mixture
-from smalldb.rejection.relaxation import Counts, Relaxation, Relaxer, TooCostly
+from smalldb.rejection.relaxation import Counts, Layer, Relaxer, TooCostly
 from smalldb.rejection.search import greedy, held_gain, improve, pair_gains, richest_star
 from smalldb.rejection.target import Target
 from smalldb.rejection.tree import BROAD, Tree, scattered
@@ -55,7 +55,7 @@ class Builder:
         self._target, self._rate = target, rate
         self._relaxer = Relaxer(target)
         self._lowest = target.least_score()
-        self._layers: list[Relaxation] = []
+        self._layers: list[Layer] = []
         self._width, self._tree = 0, scattered(target.attributes)
         self._starred = False  # the present tree is a star
         self._before = inf  # the mass when it was chosen
@@ -131,7 +131,7 @@ class Builder:
             old = self._layers[places[place]]
             if size < old.log_size:
                 new = found.relaxation(place)
-                if self._states() - len(old.states.keys) + len(new.states.keys) <= MOST_STATES:
+                if self._states() - old.state_count + new.state_count <= MOST_STATES:
                     self._layers[places[place]] = new
         empty = [i for i, layer in enumerate(self._layers) if layer.log_size == -inf]
         if empty:
@@ -199,7 +199,7 @@ class Builder:
 
     def _searched(self, threshold: int, budget: int) -> Tree:
         """Return a tree of the present width whose relaxation at a threshold is small."""
-        gains = pair_gains(self._relaxer, threshold)
+        gains = pair_gains(self._target, threshold)
         first = greedy(gains, self._width)
         if self._width == 1:
             return first
@@ -247,4 +247,4 @@ class Builder:
         return exp(np.logaddexp.reduce([masses[i] for i in places]) - np.logaddexp.reduce(masses))
 
     def _states(self) -> int:
-        return sum(len(layer.states.keys) for layer in self._layers)
+        return sum(layer.state_count for layer in self._layers)

@@ -6,8 +6,9 @@ import numpy as np
 
 from queries.arrays import Integers, Words
 from smalldb.exact.bits import BitSource
-from smalldb.kernels import ktree
+from smalldb.kernels import ktree, stars
 from smalldb.rejection.layers import Mixture
+from smalldb.rejection.stars import StarRelaxation
 from smalldb.rejection.target import Target, uniform_words
 
 BATCH = 5_000_000  # work of one call of the kernel: a fraction of a second
@@ -26,8 +27,12 @@ class Lane:
         The trials of this lane as they are made, and how many were made.
     tables, leaves
         The mixture's, with room that no other lane writes to; slots are those of its layers.
+    ends
+        Where trials of other kinds begin: of other stars, or of trees.
     columns, shares, ways
         What the last trial wrote.
+    state
+        The state of the hubs, if it was one of a star.
     words, start
         Uniform words, and the first one that was not read.
     status, work
@@ -40,10 +45,12 @@ class Lane:
     order: Integers
     tables: ktree.ShareTables
     leaves: ktree.Leaves
+    ends: Integers
     columns: Words
     shares: Words
     ways: Integers
     words: Words
+    state: int = 0
     turn: int = 0
     start: int = 0
     status: int = ktree.PAUSED
@@ -64,6 +71,7 @@ class Lane:
                 layers,
                 mine,
                 *rooms[lane],
+                _ends(mixture, layers[mine]),
                 blank.copy(),
                 blank.copy(),
                 blank.astype(np.int64),
@@ -82,10 +90,35 @@ class Lane:
         """Whether trials below `end` are to be made."""
         return bool((self.order[self.turn :] < end).any())
 
+    @property
+    def star(self) -> StarRelaxation | None:
+        """The star of the trial whose turn it is, if it is one of a star."""
+        return self.mixture.stars.get(int(self.layers[self.place]))
+
+    def chosen(self) -> tuple[list[int], list[int]]:
+        """Return the shares of the survivor, whose turn it is, and how many columns have them."""
+        return self.star.chosen(self.state) if self.star else (self.shares.tolist(), self.ways.tolist())
+
     # Proof: docs/proofs/rejection.md, lemma 7.
     def go_on(self, end: int) -> None:
-        """Make trials below `end` until the kernel stops."""
-        self.status, self.turn, self.start, self.work = ktree.trials(
+        """Make trials below `end` until a candidate survives, words run out, or it was a batch's work."""
+        self.status, self.work = ktree.PAUSED, 0
+        while self.status == ktree.PAUSED and self.turn < len(self.order) and self.work <= BATCH:
+            stop = int(self.ends[np.searchsorted(self.ends, self.turn, side="right")])
+            star = self.star
+            self.work += (
+                self._trials_of_trees(stop, end) if star is None else self._trials_of(star, stop, end)
+            )
+
+    def _trials_of(self, star: StarRelaxation, stop: int, end: int) -> int:
+        self.status, self.turn, self.start, work, state = stars.trials(
+            star.star, self.order, self.turn, stop, end, self.words, self.start, self.columns, BATCH
+        )
+        self.state = int(state)
+        return int(work)
+
+    def _trials_of_trees(self, stop: int, end: int) -> int:
+        self.status, self.turn, self.start, work = ktree.trials(
             self.mixture.nodes,
             self.mixture.states,
             self.target.queries,
@@ -94,7 +127,7 @@ class Lane:
             self.leaves,
             len(self.mixture.sums) - 1,
             self.layers,
-            self.order,
+            self.order[:stop],
             self.turn,
             end,
             self.words,
@@ -105,12 +138,19 @@ class Lane:
             self.ways,
             BATCH,
         )
+        return int(work)
 
     def add(self, source: BitSource) -> None:
         """Draw further words: enough for most trials left, or as many again as the present one has had."""
         left, had = (len(self.order) - self.turn) * self.target.attributes // 2, self.words[self.start :]
         fresh = uniform_words(source, max(min(max(WORDS, left), MOST_WORDS), len(had)))
         self.words, self.start = np.concatenate([had, fresh]), 0
+
+
+def _ends(mixture: Mixture, layers: Integers) -> Integers:
+    """Return where trials of other kinds than those before begin, and the end."""
+    kinds = np.where(np.isin(layers, list(mixture.stars)), layers, -1)
+    return np.append(np.flatnonzero(np.diff(kinds)) + 1, len(layers))
 
 
 def _left(room: tuple[ktree.ShareTables, ktree.Leaves]) -> int:

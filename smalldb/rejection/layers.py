@@ -19,7 +19,8 @@ import numpy as np
 from queries.arrays import Integers, Words
 from smalldb.exact.levels import exp_enclosure
 from smalldb.kernels import ktree
-from smalldb.rejection.relaxation import Relaxation
+from smalldb.rejection.relaxation import Layer
+from smalldb.rejection.stars import StarRelaxation
 
 _T = TypeVar("_T", ktree.Nodes, ktree.States, ktree.Checks)
 LANES = 8  # of trials: draws are the same on any number of processors
@@ -93,7 +94,9 @@ class Mixture:
     sums
         Running sums of the shares of the layers.
     nodes, states, checks
-        Of all layers but the last, one after the other.
+        Of all layers but the last, one after the other; those of stars have no states.
+    stars
+        The layers, of those that are stars with trials of their own.
     rooms
         Their tables and leaves, once for each lane: with the same slots, and a part of the room to write to.
     """
@@ -105,6 +108,7 @@ class Mixture:
     nodes: ktree.Nodes
     states: ktree.States
     checks: ktree.Checks
+    stars: dict[int, StarRelaxation]
     rooms: tuple[tuple[ktree.ShareTables, ktree.Leaves], ...]
 
     # Proof: docs/proofs/rejection.md, lemma 5.
@@ -112,7 +116,7 @@ class Mixture:
     def build(
         cls,
         envelope: Envelope,
-        relaxations: Sequence[Relaxation],
+        relaxations: Sequence[Layer],
         checks: Sequence[ktree.Checks],
         again: Sequence[ktree.Checks],
         candidates: int,
@@ -165,6 +169,7 @@ class Mixture:
             _joined([relaxation.nodes for relaxation in relaxations], nodes),
             states,
             _joined(checks, nodes),
+            {i: layer for i, layer in enumerate(relaxations) if isinstance(layer, StarRelaxation)},
             tuple(rooms),
         )
 
@@ -174,7 +179,7 @@ class Mixture:
         return np.searchsorted(self.sums, (words >> np.uint64(1)).astype(np.int64), side="right")
 
     # Proof: docs/proofs/rejection.md, lemma 6.
-    def factor(self, layer: int, score: int, shares: Words, ways: Integers) -> Fraction:
+    def factor(self, layer: int, score: int, shares: Sequence[int], ways: Sequence[int]) -> Fraction:
         """Return the factor of the coin that decides on a proposal: ``factor exp(-rate (score - lowest))``.
 
         Parameters
@@ -184,12 +189,12 @@ class Mixture:
         score
             Its score.
         shares, ways
-            Of its ways, as the kernel wrote them; of the last layer not read.
+            Of its ways: the shares out of 2^63, and the columns that have them. Of the last layer not read.
         """
         if layer == len(self.factors) - 1:
             part = Fraction(self.candidates)
         else:
-            part = Fraction(prod(ways.tolist()) << 63 * len(ways), prod(shares.tolist()))
+            part = Fraction(prod(ways) << 63 * len(shares), prod(shares))
         return self.factors[layer] * part / self.envelope.top(score)
 
 

@@ -11,17 +11,18 @@ ways counts them for many thresholds: a way adds its product from the first thre
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from itertools import chain, combinations
 from math import gcd, inf, log
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from queries.arrays import Floats, Integers, Words
 from smalldb.kernels import ktree
+from smalldb.rejection.stars import StarRelaxation, starry
 from smalldb.rejection.target import Target
 from smalldb.rejection.threads import in_threads
 from smalldb.rejection.tree import Tree
@@ -42,7 +43,7 @@ class _Block(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Relaxation:
-    """R_t for one tree and one threshold.
+    """R_t for one tree and one threshold; `StarRelaxation` serves stars.
 
     Attributes
     ----------
@@ -63,6 +64,11 @@ class Relaxation:
     log_size: float
     narrow: "Relaxation | None" = None
 
+    @property
+    def state_count(self) -> int:
+        """How many states there are, of all nodes."""
+        return len(self.states.keys)
+
     # Proof: docs/proofs/rejection.md, lemma 4.
     @property
     def size(self) -> Fraction:
@@ -71,6 +77,9 @@ class Relaxation:
         for root in self.tree.roots:
             product *= Fraction(float(self.states.values[self.states.start[root]]))
         return product / Fraction(self.nodes.shrink) ** len(self.tree.order)
+
+
+Layer: TypeAlias = Relaxation | StarRelaxation
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -93,7 +102,9 @@ class Counts:
     cost
         Ways visited.
     narrow
-        Of ``tree.narrow``, where there are broad leaves.
+        Of ``tree.narrow``, where broad leaves are drawn of it.
+    starred
+        The tree is a star whose trials are quick with all states of its hubs at once.
     """
 
     target: Target
@@ -105,11 +116,22 @@ class Counts:
     values: Floats
     log_sizes: Floats
     cost: int
-    narrow: "Counts | None"
+    narrow: "Counts | None" = None
+    starred: bool = False
+
+    # Proof: docs/proofs/rejection.md, lemmas 3 and 11.
+    def relaxation(self, place: int) -> Layer:
+        """Return one of the relaxations, with its own boxes."""
+        if not self.starred or self.log_sizes[place] == -inf:
+            return self._walked(place)
+        leaf, threshold, boxes = len(self.tree.hubs), self.thresholds[place], self._boxes(place)
+        found = slice(*self.states.start[leaf : leaf + 2])
+        states, values = self.states.keys[found], self.values[found, place]
+        return StarRelaxation.build(self.target, self.tree, threshold, boxes, states, values)
 
     # Proof: docs/proofs/rejection.md, lemma 3.
-    def relaxation(self, place: int) -> Relaxation:
-        """Return one of the relaxations: with its own boxes, and the states that have a value in it."""
+    def _walked(self, place: int) -> Relaxation:
+        """Return one of the relaxations with the states of each node that have a value in it."""
         held, start = self.values[:, place] > 0, self.states.start
         held[start[list(self.tree.roots)]] = True
         nodes = range(len(self.tree.order))
@@ -119,11 +141,13 @@ class Counts:
         states = ktree.States(
             _starts(keys), np.concatenate(keys), values, _starts(slots), np.concatenate(slots)
         )
-        threshold = self.thresholds[place]
-        lows, highs = self.target.bounds(threshold)
-        boxes = self.nodes._replace(lows=lows[self.queries], highs=highs[self.queries])
-        narrow = None if self.narrow is None else self.narrow.relaxation(place)
-        return Relaxation(self.tree, threshold, boxes, states, float(self.log_sizes[place]), narrow)
+        threshold, size = self.thresholds[place], float(self.log_sizes[place])
+        narrow = None if self.narrow is None else self.narrow._walked(place)
+        return Relaxation(self.tree, threshold, self._boxes(place), states, size, narrow)
+
+    def _boxes(self, place: int) -> ktree.Nodes:
+        lows, highs = self.target.bounds(self.thresholds[place])
+        return self.nodes._replace(lows=lows[self.queries], highs=highs[self.queries])
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,8 +172,9 @@ class Relaxer:
     def __init__(self, target: Target) -> None:
         self.target = target
         self._blocks: dict[tuple[int, ...], _Block] = {}
+        self._checks: dict[tuple[Tree, Tree | None], tuple[Integers, Integers]] = {}
 
-    def count(self, tree: Tree, threshold: int, budget: int) -> Relaxation | None:
+    def count(self, tree: Tree, threshold: int, budget: int) -> Layer | None:
         """Count R_t alone; None: it takes more than `budget` ways, or R_t is too large for doubles."""
         counted = self.count_all(tree, [threshold], budget)
         if isinstance(counted, TooCostly) or counted.log_sizes[0] == inf:
@@ -220,15 +245,15 @@ class Relaxer:
             logs = np.log(values[states.start[list(tree.roots)]]).sum(axis=0)
         sizes = logs - log(nodes.shrink) * len(tree.order)
         sizes[~(sizes < inf)] = inf  # beyond the doubles
-        narrow = None
-        if broad:
-            counted = self.count_all(tree.narrow, thresholds, budget - spent)
-            if isinstance(counted, TooCostly):
-                return TooCostly(spent + counted.spent, spent + counted.needed)
-            narrow, spent = counted, spent + counted.cost
-        return Counts(
-            self.target, tree, tuple(thresholds), queries, nodes, states, values, sizes, spent, narrow
-        )
+        counts = Counts(self.target, tree, tuple(thresholds), queries, nodes, states, values, sizes, spent)
+        if len(together) == 1 and len(together[0]) == len(broad) and _starred(counts):
+            return replace(counts, starred=True)
+        if not broad:
+            return counts
+        narrow = self.count_all(tree.narrow, thresholds, budget - spent)
+        if isinstance(narrow, TooCostly):
+            return TooCostly(spent + narrow.spent, spent + narrow.needed)
+        return replace(counts, narrow=narrow, cost=spent + narrow.cost)
 
     def _block(self, clique: tuple[int, ...]) -> _Block:
         """Compile the queries whose last attribute is the node's and whose others are among its parents."""
@@ -272,16 +297,19 @@ class Relaxer:
     # Proof: docs/proofs/rejection.md, lemma 6.
     def checks(self, tree: Tree, threshold: int, within: Tree | None = None) -> ktree.Checks:
         """List what no clique holds, or of that what one of another tree does, by the last node looked at."""
+        if (tree, within) not in self._checks:
+            held = self._held(tree)
+            wanted = set(range(len(self.target.tables))) if within is None else self._held(within)
+            place = {attribute: node for node, attribute in enumerate(tree.order)}
+            found: list[list[int]] = [[] for _ in tree.order]
+            for j, table in enumerate(self.target.tables):
+                if j in wanted and j not in held:
+                    found[max(place[a] for a in table.attributes)].append(j)
+            listed = np.array(list(chain.from_iterable(found)), dtype=np.int64)
+            self._checks[tree, within] = _starts(found), listed
+        starts, queries = self._checks[tree, within]
         lows, highs = self.target.bounds(threshold)
-        held = self._held(tree)
-        wanted = set(range(len(self.target.tables))) if within is None else self._held(within)
-        place = {attribute: node for node, attribute in enumerate(tree.order)}
-        found: list[list[int]] = [[] for _ in tree.order]
-        for j, table in enumerate(self.target.tables):
-            if j in wanted and j not in held:
-                found[max(place[a] for a in table.attributes)].append(j)
-        queries = np.array(list(chain.from_iterable(found)), dtype=np.int64)
-        return ktree.Checks(_starts(found), queries, lows[queries], highs[queries])
+        return ktree.Checks(starts, queries, lows[queries], highs[queries])
 
     def _held(self, tree: Tree) -> set[int]:
         """The queries that lie in a clique."""
@@ -296,6 +324,14 @@ def _alike(tree: Tree, blocks: Sequence[_Block], broad: Sequence[int]) -> list[I
         if len(forms) and ((forms == 0) | (forms == 1)).all():
             found.setdefault((tree.parents[leaf], forms.tobytes()), []).append(leaf)
     return [np.array(leaves, dtype=np.int64) for leaves in found.values()]
+
+
+def _starred(counts: Counts) -> bool:
+    """Whether the layers of a star, whose leaves were weighed together, have quick trials of their own."""
+    if not (starry(counts.target, counts.tree) and -inf < counts.log_sizes[-1] < inf):
+        return False
+    last = replace(counts, starred=True).relaxation(-1)
+    return isinstance(last, StarRelaxation) and last.quick()
 
 
 def _shared(weigh: Callable[[int, int], int], parts: int, budget: int) -> list[int]:

@@ -16,12 +16,13 @@ from smalldb.rejection.factored import Factored
 from smalldb.rejection.flat import Flat
 from smalldb.rejection.lanes import Lane
 from smalldb.rejection.layers import LANES
+from smalldb.rejection.stars import in_any_order
 from smalldb.rejection.target import Bits, Target, uniform_words
 from smalldb.rejection.threads import in_threads
 
 FIRST = 8_000_000  # ways that are visited before the first trial: a second
 FEW, MANY = 1 << 5, 1 << 17  # trials that are made at first, and at most, at a time
-ORDERED = 1 << 12  # after twice as many, trials are made layer by layer: some of them in vain
+ALONE = 1 << 12  # trials that one lane makes
 
 
 class Sampler:
@@ -56,26 +57,26 @@ class Sampler:
         while kept is None:
             if self.work > self._again and not self._finished:
                 self._refine(self.work)
-            ordered = made >= 2 * ORDERED
-            trials = max(FEW, min(made // 2, MANY) if ordered else min(made, ORDERED))
+            trials = max(FEW, min(made // 2, MANY))  # some of them are in vain
             if self.work > before and not self._finished:  # up to the work that refines layers
                 allowed = 1 + (self._again - self.work) * made // (self.work - before)
                 trials = max(FEW, min(trials, allowed))
-            kept = self._first_kept(trials, ordered, source)
+            kept = self._first_kept(trials, source)
             made += trials
         return kept
 
     # Proof: docs/proofs/rejection.md, lemma 7.
-    def _first_kept(self, trials: int, ordered: bool, source: BitSource) -> tuple[Bits, int] | None:
+    def _first_kept(self, trials: int, source: BitSource) -> tuple[Bits, int] | None:
         """Make so many trials; return the candidate of the first one that is kept.
 
-        If `ordered`, they are made layer by layer, so that what they look up is at hand, and in threads. Once
-        one is kept, no later one is made.
+        They are made layer by layer, so that what they look up is at hand, and if they are many, in threads.
+        Once one is kept, no later one is made.
         """
         layers = self._mixture.choose(uniform_words(source, trials))
         small = np.min_scalar_type(len(self._mixture.sums))  # small integers are sorted several times as fast
-        order = np.argsort(layers.astype(small), kind="stable") if ordered else np.arange(trials)
-        lanes = Lane.several(self._target, self._mixture, layers, order, LANES if ordered else 1)
+        order = np.argsort(layers.astype(small), kind="stable")
+        count = LANES if trials > ALONE else 1
+        lanes = Lane.several(self._target, self._mixture, layers, order, count)
         kept, end = None, trials
         while lanes:
             in_threads(partial(Lane.go_on, end=end), lanes)
@@ -100,10 +101,11 @@ class Sampler:
     def _tossed(self, lane: Lane, source: BitSource) -> tuple[Bits, int] | None:
         """Toss the coin of a lane's survivor; return the candidate if it is kept."""
         score = self._target.score(lane.columns)
-        factor = self._mixture.factor(lane.layers[lane.place], score, lane.shares, lane.ways)
+        factor = self._mixture.factor(lane.layers[lane.place], score, *lane.chosen())
         if not bernoulli_exp(self._rate * (score - self._mixture.envelope.lowest), source, factor):
             return None
-        return self._target.bits(lane.columns), score
+        bits = self._target.bits(lane.columns)
+        return (in_any_order(bits, source) if lane.star else bits), score
 
     def _refine(self, budget: int) -> None:
         self._builder.refine(budget, self._tick)

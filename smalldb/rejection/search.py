@@ -4,25 +4,48 @@ The size of a relaxation is counted, so trees are compared without sampling. Any
 at the data, leaves the law alone.
 """
 
+from functools import lru_cache
 from itertools import combinations
-from math import inf
+from math import inf, log
 
 import numpy as np
 
-from queries.arrays import Floats
+from queries.arrays import Floats, Integers
 from smalldb.exact.bits import BitSource, SeededBits
 from smalldb.exact.integers import uniform_below
+from smalldb.kernels import ktree
 from smalldb.rejection.relaxation import Relaxer, TooCostly
+from smalldb.rejection.target import Target
 from smalldb.rejection.tree import Tree, scattered, star
 
 
-def pair_gains(relaxer: Relaxer, threshold: int) -> Floats:
+def pair_gains(target: Target, threshold: int) -> Floats:
     """Return by how many nats holding each pair of attributes together cuts the relaxation, shape (d, d)."""
-    d = relaxer.target.attributes
-    alone = [_log_size(relaxer, Tree((a,), ((),)), threshold) for a in range(d)]
+    rows, d = target.rows, target.attributes
+    lows, highs = target.bounds(threshold)
+    # the rows of a candidate over the four cells of two attributes, and how many columns they stand for
+    counts = np.stack(np.meshgrid(*[np.arange(rows + 1)] * 3, indexing="ij"), axis=-1).reshape(-1, 3)
+    counts = counts[counts.sum(axis=1) <= rows]
+    counts = np.column_stack([counts, rows - counts.sum(axis=1)])
+    columns = ktree.WEIGHTS[np.cumsum(counts, axis=1), counts].prod(axis=1)
+
+    @lru_cache(32)  # most pairs have the same few queries
+    def answers(weights: tuple[int, ...]) -> Integers:
+        return counts @ np.array(weights, dtype=np.int64)
+
+    def log_size(a: int, b: int, *held: tuple[int, ...]) -> float:
+        within = np.ones(len(counts), dtype=np.bool_)
+        for attributes in held:
+            for j in target.by_attributes.get(attributes, ()):
+                found = answers(tuple(target.on_cells(j, (a, b)).tolist()))
+                within &= (lows[j] <= found) & (found <= highs[j])
+        with np.errstate(divide="ignore"):
+            return float(np.log(columns @ within))
+
     gains = np.zeros((d, d))
+    alone = [log_size(a, -1, (a,)) - rows * log(2) for a in range(d)]  # beside a column of any kind
     for a, b in combinations(range(d), 2):
-        together = _log_size(relaxer, Tree((a, b), ((), (0,))), threshold)
+        together = log_size(a, b, (a,), (b,), (a, b))
         # an empty pair means an empty relaxation: no pair cuts more
         gains[a, b] = gains[b, a] = alone[a] + alone[b] - together if together > -inf else 1e3
     return gains
@@ -125,9 +148,3 @@ def _moved(tree: Tree, width: int, steering: BitSource) -> Tree | None:
     while len(clique) > width:
         clique.pop(uniform_below(len(clique), steering))
     return Tree(tuple(order), (*parents, tuple(clique)))
-
-
-def _log_size(relaxer: Relaxer, tree: Tree, threshold: int) -> float:
-    found = relaxer.count_all(tree, [threshold], 1 << 62)
-    assert not isinstance(found, TooCostly)
-    return float(found.log_sizes[0])

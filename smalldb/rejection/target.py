@@ -1,6 +1,7 @@
 """What the sampler aims at: the score of m ordered rows, kept column by column."""
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import gcd
 from typing import NamedTuple
@@ -105,6 +106,13 @@ class Target:
         threshold = self.widened(threshold)
         centre = self.rows * self.answers
         return -((threshold - centre) // self.n), (centre + threshold) // self.n
+
+    def on_cells(self, j: int, attributes: Sequence[int]) -> Integers:
+        """Return D times query j on a row in each cell of some attributes: bits 0, 1, ... of a cell."""
+        table, cells = self.tables[j], np.arange(1 << len(attributes))
+        bits = tuple(cells >> attributes.index(a) & 1 for a in table.attributes)
+        parity: Integers = self.unit * (np.sum(bits, axis=0) % 2)
+        return parity if table.weights is None else table.weights[bits]
 
     def widened(self, threshold: int) -> int:
         """Return the threshold, or one that no gap exceeds if it is the largest score."""

@@ -64,6 +64,13 @@ class Tree:
             if not children and len(self.parents[node]) >= BROAD
         )
 
+    @cached_property
+    def hubs(self) -> tuple[int, ...]:
+        """Of a star the first nodes, which are the parents of all others: `BROAD` or more; else none."""
+        count = len(self.parents[-1])
+        starred = all(parents == tuple(range(min(node, count))) for node, parents in enumerate(self.parents))
+        return tuple(range(count)) if starred and count >= BROAD else ()
+
     # Proof: docs/proofs/rejection.md, lemma 10.
     @cached_property
     def narrow(self) -> "Tree":

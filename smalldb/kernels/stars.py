@@ -1,0 +1,203 @@
+"""Trials of a star: a state of its hubs is drawn at once, and the column of each leaf until it fits the hubs.
+
+The rows of a candidate are sorted by their hubs here, so a state of the hubs says what their columns are. A
+leaf's column is drawn among all columns with as many ones as it may have. Columns are words of m bits.
+
+Places are unsigned: a signed one would cost a check whether it counts from the end.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+Words = npt.NDArray[np.uint64]
+Integers = npt.NDArray[np.int64]
+
+MOST_ROWS = 32  # so that half a word says which of all columns it is
+STEPS = 2  # columns drawn and checks of a leaf, in the time of a unit of work
+
+ONE = np.uint64(1)
+HALF = np.uint64(32)
+LOW_HALF = np.uint64((1 << 32) - 1)
+
+OUT_OF_WORDS, PAUSED, SURVIVED = range(3)
+ATTRIBUTE, SIZE, EXCESS, WAYS, WAYS_END, FITS, CHECKS, CHECKS_END = range(8)  # of `Star.leaves`
+OWN, OTHER, FLIP, LEAST, SPAN, MORE, MORE_END = range(7)  # of `Star.conjunctions`
+
+
+class Star(NamedTuple):
+    """One layer whose tree is a star.
+
+    Attributes
+    ----------
+    sums
+        Shape (states,): running sums of the states' shares out of 2^63.
+    hubs
+        Shape (hubs,): their attributes.
+    hub_columns
+        Shape (states, hubs).
+    leaves
+        Shape (leaves, 8). Which `ATTRIBUTE`; the `SIZE` of the set that its columns are drawn from, below or
+        equal to 2^32, and 2^32 modulo that (`EXCESS`); its `WAYS` in `ways` and `way_sums`; the conjunctions
+        with hubs alone that it must fit (`FITS` on), and those with leaves before it (`CHECKS` on).
+    ways
+        Shape (ways, 3), one for each number of ones in the high half of a column: how many words of the low
+        half it allows, and where these and those of the high half start in `low_words` and `high_words`.
+    way_sums
+        Shape (ways,): running sums of their columns, for each leaf.
+    low_words, high_words
+        All words of half as many bits, by their number of ones; those of the high half stand where it does.
+    conjunctions
+        Shape (conjunctions, 7), of two attributes or more. `OWN`: all bits set where the leaf is negated;
+        `OTHER`, `FLIP`: another attribute, and the same for it; `LEAST`, `SPAN`: how many rows it must be
+        true of, and how many more it may be; from `MORE` on, what else it looks at, in
+    literals
+        shape (literals, 2): attributes, and all bits set where they are negated.
+    everyone
+        The m low bits.
+    """
+
+    sums: Words
+    hubs: Words
+    hub_columns: Words
+    leaves: Words
+    ways: Words
+    way_sums: Words
+    low_words: npt.NDArray[np.uint32]
+    high_words: Words
+    conjunctions: Words
+    literals: Words
+    everyone: np.uint64
+
+
+@njit(nogil=True, cache=True, inline="always")
+def ones(word: np.uint64) -> np.uint64:
+    """Return the number of ones (the compiler knows this idiom)."""
+    word = word - ((word >> ONE) & np.uint64(0x5555555555555555))
+    word = (word & np.uint64(0x3333333333333333)) + ((word >> np.uint64(2)) & np.uint64(0x3333333333333333))
+    word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    return (word * np.uint64(0x0101010101010101)) >> np.uint64(56)
+
+
+@njit(nogil=True, cache=True, inline="always")
+def place_of(sums: Words, first: np.uint64, last: np.uint64, place: np.uint64) -> np.uint64:
+    """Return the first of some running sums that is above a place; the last one is."""
+    left = last - first
+    while left > ONE:  # without a branch in it that the processor would have to guess
+        half = left >> ONE
+        first += half * np.uint64(sums[first + half - ONE] <= place)
+        left -= half
+    return first
+
+
+# Proof: docs/proofs/rejection.md, lemma 11.
+@njit(nogil=True, cache=True, inline="always")
+def column_of(star: Star, leaf: int, rank: np.uint64) -> np.uint64:
+    """Return a column of those that a leaf's are drawn from, by its place among them."""
+    first, last = star.leaves[leaf, WAYS], star.leaves[leaf, WAYS_END]
+    way = place_of(star.way_sums, first, last, rank)
+    if way > first:
+        rank -= star.way_sums[way - ONE]
+    high = rank // star.ways[way, 0]
+    rank -= high * star.ways[way, 0]
+    return np.uint64(star.low_words[star.ways[way, 1] + rank] | star.high_words[star.ways[way, 2] + high])
+
+
+@njit(nogil=True, cache=True, inline="always")
+def holds(star: Star, first: np.uint64, last: np.uint64, column: np.uint64, columns: Words) -> bool:
+    """Return whether some conjunctions of a leaf are true of as many rows as they may."""
+    for c in range(first, last):
+        chosen = column ^ star.conjunctions[c, OWN]
+        chosen &= columns[star.conjunctions[c, OTHER]] ^ star.conjunctions[c, FLIP]
+        for literal in range(star.conjunctions[c, MORE], star.conjunctions[c, MORE_END]):
+            chosen &= columns[star.literals[literal, 0]] ^ star.literals[literal, 1]
+        # fewer than the least wrap round to very many
+        if ones(chosen & star.everyone) - star.conjunctions[c, LEAST] > star.conjunctions[c, SPAN]:
+            return False
+    return True
+
+
+# Proof: docs/proofs/rejection.md, lemmas 7 and 11.
+@njit(nogil=True, cache=True)
+def trials(
+    star: Star,
+    order: Integers,
+    turn: int,
+    stop: int,
+    end: int,
+    words: Words,
+    start: int,
+    columns: Words,
+    budget: int,
+) -> tuple[int, int, int, int, np.int64]:
+    """
+    Make trials until a candidate survives all checks.
+
+    A trial reads its words in order: one for the state, and half a word for each column drawn. If its words
+    do not reach, it is given up, and the caller must make it again from its first word.
+
+    Parameters
+    ----------
+    order, turn, stop
+        The trials as they are made, how many were made, and how many are to be.
+    end
+        Trials from here on are left out.
+    words
+        Uniform words.
+    start
+        The first word to use.
+    columns
+        Shape (d,), written: by attribute; rows are sorted by the cells of the hubs.
+    budget
+        Stop after this much work.
+
+    Returns
+    -------
+    status, turn, start, cost
+        `OUT_OF_WORDS`: in the midst of a trial, whose turn it is. `PAUSED`: between trials, after `budget` or
+        all trials. `SURVIVED`: the trial whose turn it is. The first word not used.
+    state
+        Of the hubs, where a trial survived.
+    """
+    steps, state = 0, np.uint64(0)
+    while turn < stop and steps <= STEPS * budget:
+        if order[turn] >= end:
+            turn += 1
+            continue
+        if start == len(words):
+            return OUT_OF_WORDS, turn, start, steps // STEPS, np.int64(0)
+        place, here = words[start] >> ONE, start + 1
+        later, waiting = np.uint64(0), False  # the second half of a word
+        alive = place < star.sums[-1]  # or else it is the slack of the shares
+        if alive:
+            state = place_of(star.sums, np.uint64(0), np.uint64(len(star.sums)), place)
+            for hub in range(len(star.hubs)):
+                columns[star.hubs[hub]] = star.hub_columns[state, hub]
+            for leaf in range(len(star.leaves)):
+                fits, column = False, np.uint64(0)
+                while not fits:
+                    if waiting:
+                        half, waiting = later, False
+                    elif here == len(words):
+                        return OUT_OF_WORDS, turn, start, steps // STEPS, np.int64(0)
+                    else:
+                        half, later, waiting = words[here] & LOW_HALF, words[here] >> HALF, True
+                        here += 1
+                    steps += 1
+                    product = half * star.leaves[leaf, SIZE]
+                    if product & LOW_HALF < star.leaves[leaf, EXCESS]:
+                        continue
+                    column = column_of(star, leaf, product >> HALF)
+                    fits = holds(star, star.leaves[leaf, FITS], star.leaves[leaf, CHECKS], column, columns)
+                columns[star.leaves[leaf, ATTRIBUTE]] = column
+                steps += 1
+                alive = holds(star, star.leaves[leaf, CHECKS], star.leaves[leaf, CHECKS_END], column, columns)
+                if not alive:
+                    break
+        start = here
+        if alive:
+            return SURVIVED, turn, start, steps // STEPS, np.int64(state)
+        turn += 1
+    return PAUSED, turn, start, steps // STEPS, np.int64(0)

@@ -1,0 +1,375 @@
+"""Stars of rejection: one table of the hubs' states, rows sorted by them, columns drawn until they fit."""
+
+from fractions import Fraction
+from math import comb, factorial, prod
+
+import numpy as np
+import pytest
+from rejecting import (
+    check_coins,
+    distance,
+    gaps,
+    instance,
+    lane_of,
+    starred,
+    survivors,
+    without_stars,
+)
+
+from smalldb.exact.bits import SeededBits
+from smalldb.kernels import ktree, stars
+from smalldb.rejection import lanes, sampler
+from smalldb.rejection.relaxation import Relaxation, Relaxer
+from smalldb.rejection.stars import StarRelaxation, in_any_order, starry
+from smalldb.rejection.target import Target, uniform_words
+from smalldb.rejection.tree import Tree, star
+
+EXAMPLES = ["conjunctions:2", "marginals:2", "conjunctions:3", "conjunctions:2:negations", "disjunctions:2"]
+HUBS = [((5, 2, 3, 0), EXAMPLES[0]), *(((1, 4, 0), text) for text in EXAMPLES)]
+CASES = [
+    (5, 2, 41, "conjunctions:2", 40, (4, 1, 2)),
+    (5, 2, 41, "conjunctions:2", 12, (4, 1, 2, 0)),
+    (5, 2, 69, "marginals:2", 60, (0, 3, 1)),
+    (4, 3, 48, "conjunctions:3", 30, (3, 1, 0)),
+    (5, 1, 30, "conjunctions:2:negations", 12, (2, 1, 4)),
+]
+
+
+def relaxations(hubs, text, rows, thresholds):
+    workload, answers, _ = instance(6, 31, text, 8)
+    counts = Relaxer(Target.build(workload, answers, 31, rows)).count_all(star(hubs, 6), thresholds, 1 << 40)
+    return [counts.relaxation(place) for place in range(len(thresholds))]
+
+
+@pytest.mark.parametrize("hubs, text", HUBS, ids=str)
+@pytest.mark.parametrize("rows", [1, 5, 6])
+def test_a_star_has_the_size_of_its_tree(hubs, text, rows, monkeypatch):
+    """The same candidates, whether their states are walked node by node or stand in one table."""
+    thresholds = [20, 45, 62, 90]
+    found = relaxations(hubs, text, rows, thresholds)
+    without_stars(monkeypatch)
+    walked = relaxations(hubs, text, rows, thresholds)
+    compared = 0
+    for layer, tree in zip(found, walked, strict=True):
+        assert isinstance(tree, Relaxation)
+        assert layer.size == tree.size  # so few rows that nothing is rounded
+        assert layer.log_size == pytest.approx(tree.log_size)
+        compared += isinstance(layer, StarRelaxation)
+        assert isinstance(layer, StarRelaxation) == bool(tree.size)
+    assert compared > 0
+
+
+def columns_of(layer, leaf, target):
+    """All columns that a leaf's are drawn from: by the ones of the high half, then of the low."""
+    low_bits = (target.rows + 1) // 2
+    lows, highs = target.bounds(layer.threshold)
+    alone = [j for j, table in enumerate(target.tables) if table.attributes == (leaf,)]
+
+    def allowed(ones):
+        answers = [target.on_cells(j, [leaf]) @ [target.rows - ones, ones] for j in alone]
+        return all(lows[j] <= answer <= highs[j] for j, answer in zip(alone, answers, strict=True))
+
+    low, high = (sorted(range(1 << bits), key=int.bit_count) for bits in (low_bits, target.rows - low_bits))
+    return [
+        lower | upper << low_bits
+        for upper in high
+        for lower in low
+        if allowed(lower.bit_count() + upper.bit_count())
+    ]
+
+
+def answer(target, j, columns):
+    """D times a query's sum over the rows of these columns, row by row."""
+    attributes = target.tables[j].attributes
+    weights = target.tables[j].weights
+    return sum(int(weights[tuple(columns[a] >> row & 1 for a in attributes)]) for row in range(target.rows))
+
+
+def trial(layer, target, words):
+    """One trial of a star, by its definition: the columns, or None; the state; how many words were read."""
+    lows, highs = target.bounds(layer.threshold)
+
+    def holds(queries, columns):
+        return all(lows[j] <= answer(target, j, columns) <= highs[j] for j in queries)
+
+    place = words[0] >> 1
+    if place >= layer.star.sums[-1]:
+        return None, None, 1
+    state = next(i for i, end in enumerate(layer.star.sums.tolist()) if place < end)
+    cells = [x for x, count in enumerate(layer.histograms[state].tolist()) for _ in range(count)]
+    columns = {
+        layer.tree.order[hub]: sum((cell >> hub & 1) << row for row, cell in enumerate(cells))
+        for hub in layer.tree.hubs
+    }
+    hubs, halves = (
+        set(columns),
+        iter([half for word in words[1:] for half in (word & 0xFFFFFFFF, word >> 32)]),
+    )
+    read = 0
+    for leaf in layer.tree.order[len(hubs) :]:
+        known = {*columns, leaf}
+        mine = [
+            j for j, t in enumerate(target.tables) if leaf in t.attributes and known.issuperset(t.attributes)
+        ]
+        fits = [j for j in mine if {*hubs, leaf}.issuperset(target.tables[j].attributes)]
+        choices = columns_of(layer, leaf, target)
+        while True:
+            read += 1
+            place, left = divmod(next(halves) * len(choices), 1 << 32)
+            if left >= (1 << 32) % len(choices):
+                columns[leaf] = choices[place]
+                if holds(fits, columns):
+                    break
+        if not holds(set(mine) - set(fits), columns):
+            return None, state, 1 + (read + 1) // 2
+    return columns, state, 1 + (read + 1) // 2
+
+
+@pytest.mark.parametrize("hubs, text", HUBS, ids=str)
+@pytest.mark.parametrize("rows", [1, 4, 5])
+def test_trials_are_those_of_their_definition(hubs, text, rows):
+    workload, answers, _ = instance(6, 31, text, 8)
+    target = Target.build(workload, answers, 31, rows)
+    (layer,) = relaxations(hubs, text, rows, [62])
+    words = uniform_words(SeededBits(rows), 3_000)
+    start, survived, refused, columns = 0, 0, 0, np.zeros(6, dtype=np.uint64)
+    for _ in range(200):
+        expected, state, read = trial(layer, target, words[start:].tolist())
+        status, turn, end, _, found = stars.trials(
+            layer.star, np.zeros(1, np.int64), 0, 1, 1, words, start, columns, 1 << 40
+        )
+        assert end == start + read
+        if expected is None:
+            assert (status, turn) == (stars.PAUSED, 1)
+            refused += 1
+        else:
+            assert (status, turn, found) == (stars.SURVIVED, 0, state)
+            assert columns.tolist() == [expected[a] for a in range(6)]
+            survived += 1
+        for less in (1, (read + 1) // 2, read):  # whatever words are missing, the trial is made again
+            short = stars.trials(
+                layer.star, np.zeros(1, np.int64), 0, 1, 1, words[: end - less], start, columns, 1 << 40
+            )
+            assert short[:3] == (stars.OUT_OF_WORDS, 0, start)
+        start = end
+    assert survived > 3
+    assert refused > 2 or len(hubs) == 4 or rows == 1
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_the_density_of_each_candidate_is_what_the_coin_is_told(case):
+    """By looking at every candidate: what is proposed adds up to the shares, and no density is too small."""
+    made, (workload, answers, n, rows, _) = starred(*case)
+    target, checked = made._target, 0
+    places = np.indices((workload.domain.size,) * rows).reshape(rows, -1).T
+    scores = gaps(workload, answers, n, rows).max(axis=0)
+    table = workload.domain.table().astype(int)
+    for layer in list(made._mixture.stars.values())[:: max(1, len(made._mixture.stars) // 4)]:
+        lows, highs = target.bounds(layer.threshold)
+        shares = np.diff(layer.star.sums.astype(np.int64), prepend=0).tolist()
+        seen = np.zeros(len(shares), dtype=object)
+        known = {tuple(counts): state for state, counts in enumerate(layer.histograms.tolist())}
+        hubs = [layer.tree.order[hub] for hub in layer.tree.hubs]
+        cliques = [{*hubs, leaf} for leaf in layer.tree.order[len(hubs) :]]
+        held = [
+            j
+            for j, t in enumerate(target.tables)
+            if any(clique.issuperset(t.attributes) for clique in cliques)
+        ]
+        for place, score in zip(places, scores, strict=True):
+            bits = table[place]
+            columns = [int("".join(map(str, column[::-1])), 2) for column in bits.T]
+            if not all(lows[j] <= answer(target, j, columns) <= highs[j] for j in held):
+                assert score > layer.threshold
+                continue
+            cells = (bits[:, hubs] << np.arange(len(hubs))).sum(axis=1)
+            state = known[tuple(np.bincount(cells, minlength=1 << len(hubs)).tolist())]
+            share, ways = layer.chosen(state)
+            assert share == [shares[state]]
+            density = Fraction(share[0], (1 << 63) * prod(ways))
+            assert density >= (1 - Fraction(1, 1 << 19)) / layer.size
+            seen[state] += density
+            checked += 1
+        assert seen.tolist() == [Fraction(share, 1 << 63) for share in shares]
+        assert sum(shares) <= 1 << 63
+    assert checked > 3
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_draws_of_stars_follow_the_law(case, monkeypatch):
+    check_coins(monkeypatch)
+    made, rest = starred(*case)
+    assert made._mixture.stars
+    assert abs(distance(made, *rest, 2_000, seed=6)) < 4
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_many_draws_of_stars_follow_the_law(case):
+    made, rest = starred(*case)
+    assert abs(distance(made, *rest, 200_000, seed=7)) < 4
+
+
+def test_rows_that_stay_sorted_would_be_seen(monkeypatch):
+    monkeypatch.setattr(sampler, "in_any_order", lambda bits, source: bits)
+    made, rest = starred(*CASES[0])
+    assert distance(made, *rest, 2_000, seed=6) > 6
+
+
+def test_columns_of_a_leaf_that_are_miscounted_would_be_seen(monkeypatch):
+    chosen = StarRelaxation.chosen
+
+    def alike(self, state):
+        share, (hubs, *leaves) = chosen(self, state)
+        return share, [hubs, *(1 for _ in leaves)]
+
+    monkeypatch.setattr(StarRelaxation, "chosen", alike)
+    made, rest = starred(4, 3, 48, "marginals:2", 12, (3, 1, 0))
+    assert distance(made, *rest, 2_000, seed=6) > 6
+
+
+def test_rows_come_in_any_order():
+    bits = np.eye(3, dtype=np.uint8)
+    found = {in_any_order(bits, SeededBits(seed)).tobytes() for seed in range(100)}
+    assert len(found) == factorial(3)
+
+
+def test_half_words_that_would_favour_some_columns_are_passed_over():
+    """Of 2^32 half words, 2^32 mod N are refused, and the others say each column equally often."""
+    (layer,) = relaxations((1, 4, 0), "conjunctions:2", 5, [62])
+    size, excess = (int(layer.star.leaves[0, field]) for field in (stars.SIZE, stars.EXCESS))
+    assert excess == (1 << 32) % size > 0
+    assert size & size - 1
+    first, columns = int(layer.star.leaves[0, stars.ATTRIBUTE]), np.zeros(6, dtype=np.uint64)
+
+    def column(half):
+        words = np.array([0, half | half << 32, *[half | half << 32] * 3], dtype=np.uint64)
+        columns[first] = 99
+        stars.trials(layer.star, np.zeros(1, np.int64), 0, 1, 1, words, 0, columns, 1 << 40)
+        return int(columns[first])
+
+    halves = [-(-place * (1 << 32) // size) for place in range(size)]  # the first of each place
+    refused = [half for half in halves if half * size % (1 << 32) < excess]
+    assert 0 in refused
+    assert all(column(half) == 99 for half in refused)
+    assert any(column(half + 1) < 32 for half in refused)
+    kept = sum(
+        -(-(place + 1) * (1 << 32) // size) - halves[place] - (half in refused)
+        for place, half in enumerate(halves)
+    )
+    assert kept == (1 << 32) - excess
+
+
+@pytest.mark.parametrize("rows", [20, 31, 32])
+def test_every_column_with_as_many_ones_has_a_place(rows):
+    workload, answers, _ = instance(5, 40, "conjunctions:2", 2)
+    target = Target.build(workload, answers, 40, rows)
+    counts = Relaxer(target).count_all(star((0, 1, 2), 5), [60], 1 << 40)
+    layer = counts.relaxation(0)
+    assert isinstance(layer, StarRelaxation)
+    for place, leaf in enumerate((3, 4)):
+        j = next(j for j, table in enumerate(target.tables) if table.attributes == (leaf,))
+        lows, highs = (int(bound[j]) for bound in target.bounds(60))
+        allowed = [comb(rows, ones) for ones in range(max(0, lows), highs + 1)]
+        size = int(layer.star.leaves[place, stars.SIZE])
+        assert size == sum(allowed) <= 1 << 32
+        ranks = np.linspace(0, size - 1, 2_000).astype(np.uint64)
+        found = [int(stars.column_of(layer.star, place, rank)) for rank in np.unique(ranks)]
+        assert len(set(found)) == len(found)
+        assert all(lows <= column.bit_count() <= highs and column < 1 << rows for column in found)
+
+
+@pytest.mark.parametrize(
+    ("text", "rows", "tree", "taken"),
+    [
+        ("conjunctions:2", 32, star((1, 4, 0), 6), True),
+        ("conjunctions:2", 33, star((1, 4, 0), 6), False),
+        ("conjunctions:2", 12, star((1, 4, 0, 2, 5), 6), True),
+        ("conjunctions:2", 12, star((1, 4), 6), False),
+        (
+            "conjunctions:2",
+            12,
+            Tree((1, 4, 0, 2, 3, 5), ((), (0,), (0, 1), *[(0, 1, 2)] * 2, (1, 2, 3))),
+            False,
+        ),
+        ("parities:2", 12, star((1, 4, 0), 6), False),
+        ("predicates:a0 ^ a1; a4 & a5", 12, star((1, 4, 0), 6), True),  # only hubs are in another query
+        ("predicates:a0 ^ a2; a4 & a5", 12, star((1, 4, 0), 6), False),
+    ],
+)
+def test_what_is_a_star_with_trials_of_its_own(text, rows, tree, taken):
+    workload, answers, _ = instance(6, 31, text, 8)
+    assert starry(Target.build(workload, answers, 31, rows), tree) == taken
+
+
+def test_leaves_that_hardly_ever_fit_are_drawn_as_those_of_a_tree():
+    """Copies of a hub: one column in thousands fits, so that all of them are never drawn from."""
+    workload, _, _ = instance(6, 31, "conjunctions:2", 8)
+    answers = np.full(workload.size, 15, dtype=np.int64)
+    target = Target.build(workload, answers, 31, 20)
+    layer = Relaxer(target).count_all(star((1, 4, 0), 6), [20], 1 << 40).relaxation(0)
+    assert isinstance(layer, Relaxation)
+    assert layer.log_size > 0
+
+
+def test_a_threshold_that_no_count_meets_refuses_every_candidate():
+    """Two rows of five are wanted of each attribute, one of each pair, and of a pair of leaves a half."""
+    workload, _, _ = instance(6, 31, "conjunctions:2", 8)
+    wanted = [3 if q.attributes == (2, 3) else 13 if len(q.attributes) == 1 else 6 for q in workload.queries]
+    target = Target.build(workload, np.array(wanted, dtype=np.int64), 31, 5)
+    layer = Relaxer(target).count_all(star((1, 4, 0), 6), [5], 1 << 40).relaxation(0)
+    assert isinstance(layer, StarRelaxation)
+    (pair,) = target.by_attributes[2, 3]
+    lows, highs = target.bounds(5)
+    assert lows[pair] > highs[pair]
+    words, columns = uniform_words(SeededBits(1), 20_000), np.zeros(6, dtype=np.uint64)
+    found = stars.trials(layer.star, np.arange(500), 0, 500, 500, words, 0, columns, 1 << 40)
+    assert found[:2] == (stars.PAUSED, 500)
+
+
+def test_lanes_change_between_stars_and_trees(monkeypatch):
+    """Trials of all layers survive in the order of their layers, however their words arrive."""
+    made, _ = starred(*CASES[0])
+    mixture, last = made._mixture, len(made._mixture.sums) - 1
+    layers = np.array([last, *mixture.stars, last + 1, *mixture.stars, last] * 8)
+    words = uniform_words(SeededBits(3), 20_000)
+
+    def seen(piece):
+        found, lane = [], lane_of(made, layers, words[:0])
+        while lane.turn < len(layers):
+            lane.words = words[: len(lane.words) + piece]
+            found += [(layer, lane.place, lane.columns.tolist()) for layer in survivors(lane)]
+        return found
+
+    whole = seen(20_000)
+    assert [layer for layer, _, _ in whole] == sorted(layer for layer, _, _ in whole)
+    assert {last} < {layer for layer, _, _ in whole}
+    assert seen(1) == seen(7) == whole
+
+
+def test_a_batch_of_work_pauses_between_trials(monkeypatch):
+    made, _ = starred(5, 6, 60, "conjunctions:2", 4, (3, 0, 2))
+    layers = np.full(2_000, max(made._mixture.stars))
+    words, whole = uniform_words(SeededBits(3), 20_000), lane_of(made, layers, np.zeros(0, np.uint64))
+    whole.words = words
+    expected = [(whole.place, whole.columns.tolist()) for _ in survivors(whole)]
+    monkeypatch.setattr(lanes, "BATCH", 2)
+    lane, found, pauses = lane_of(made, layers, words), [], 0
+    while lane.turn < len(layers):
+        lane.go_on(len(layers))
+        if lane.status == stars.SURVIVED:
+            found.append((lane.place, lane.columns.tolist()))
+            lane.turn += 1
+        else:
+            assert lane.status == stars.PAUSED
+            pauses += 1
+    assert found == expected
+    assert pauses > 3
+
+
+def test_both_kinds_of_trials_tell_alike_how_they_ended():
+    assert (stars.OUT_OF_WORDS, stars.PAUSED, stars.SURVIVED) == (
+        ktree.OUT_OF_WORDS,
+        ktree.PAUSED,
+        ktree.SURVIVED,
+    )
