@@ -62,7 +62,7 @@ def distance(made, workload, answers, n, rows, epsilon, draws, seed, most=1 << 6
 
 def without_stars(monkeypatch):
     """Let stars be drawn from as any other tree is."""
-    monkeypatch.setattr(relaxation, "starry", lambda target, tree: False)
+    monkeypatch.setattr(relaxation, "has_own_trials", lambda target, tree: False)
 
 
 def starred(attributes, rows, n, text, epsilon, hubs):

@@ -1,4 +1,4 @@
-"""Kernels of the rejection sampler: counting a k-tree relaxation, and trials that draw from it.
+"""Kernels of the rejection sampler: counting a k-tree relaxation, and trials of trees (`stars`: of stars).
 
 The m ordered rows of a candidate are kept column by column: a column is a word of m bits. The attributes come
 in an order in which each node has at most `MOST_PARENTS` parents among the attributes before it; a state of a
@@ -852,6 +852,17 @@ def fitting(nodes: Nodes, leaf: int, scan: Scan) -> np.int64:
     count_columns(nodes, leaf, scan.h, space, counts)
     add_within(counts, space, lows, highs, np.zeros((rows, MOST_ROWS + 1), np.int64), value)
     return np.int64(value[0])
+
+
+@njit(nogil=True, cache=True)
+def fitting_each(nodes: Nodes, first: int, h: Integers) -> Integers:
+    """Return what `fitting` does for each node from `first` on, at one state of all."""
+    scan = scan_for(nodes)
+    scan.h[: len(h)] = h
+    found = np.empty(len(nodes.cells) - first, np.int64)
+    for place in range(len(found)):
+        found[place] = fitting(nodes, first + place, scan)
+    return found
 
 
 @njit(nogil=True, cache=True, inline="always")

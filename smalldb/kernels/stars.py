@@ -3,7 +3,7 @@
 The rows of a candidate are sorted by their hubs here, so a state of the hubs says what their columns are. A
 leaf's column is drawn among all columns with as many ones as it may have. Columns are words of m bits.
 
-Places are unsigned: a signed one would cost a check whether it counts from the end.
+Indices into tables are unsigned: Numba checks a signed one for being negative.
 """
 
 from typing import NamedTuple
@@ -16,14 +16,15 @@ Words = npt.NDArray[np.uint64]
 Integers = npt.NDArray[np.int64]
 
 MOST_ROWS = 32  # so that half a word says which of all columns it is
-STEPS = 2  # columns drawn and checks of a leaf, in the time of a unit of work
+STEPS = 2  # columns drawn, or leaves checked, in the time of a unit of work
 
 ONE = np.uint64(1)
 HALF = np.uint64(32)
 LOW_HALF = np.uint64((1 << 32) - 1)
 
-OUT_OF_WORDS, PAUSED, SURVIVED = range(3)
+OUT_OF_WORDS, PAUSED, SURVIVED = range(3)  # as in `ktree`
 ATTRIBUTE, SIZE, EXCESS, WAYS, WAYS_END, FITS, CHECKS, CHECKS_END = range(8)  # of `Star.leaves`
+LOWS, LOW_START, HIGH_START = range(3)  # of `Star.ways`
 OWN, OTHER, FLIP, LEAST, SPAN, MORE, MORE_END = range(7)  # of `Star.conjunctions`
 
 
@@ -37,14 +38,16 @@ class Star(NamedTuple):
     hubs
         Shape (hubs,): their attributes.
     hub_columns
-        Shape (states, hubs).
+        Shape (states, hubs): the hubs' columns, words of m bits; rows are sorted by cell.
     leaves
-        Shape (leaves, 8). Which `ATTRIBUTE`; the `SIZE` of the set that its columns are drawn from, below or
-        equal to 2^32, and 2^32 modulo that (`EXCESS`); its `WAYS` in `ways` and `way_sums`; the conjunctions
-        with hubs alone that it must fit (`FITS` on), and those with leaves before it (`CHECKS` on).
+        Shape (leaves, 8). Which `ATTRIBUTE`; the `SIZE` of the set that its columns are drawn from, at most
+        2^32, and 2^32 modulo that (`EXCESS`); its rows of `ways` and `way_sums`, from `WAYS` to before
+        `WAYS_END`; its conjunctions with hubs alone, which it must fit, from `FITS` to before `CHECKS`, and
+        with leaves before it, too, from `CHECKS` to before `CHECKS_END`.
     ways
         Shape (ways, 3), one for each number of ones in the high half of a column: how many words of the low
-        half it allows, and where these and those of the high half start in `low_words` and `high_words`.
+        half it allows (`LOWS`), and where these start in `low_words`, and those of the high half in
+        `high_words`.
     way_sums
         Shape (ways,): running sums of their columns, for each leaf.
     low_words, high_words
@@ -83,7 +86,7 @@ def ones(word: np.uint64) -> np.uint64:
 
 @njit(nogil=True, cache=True, inline="always")
 def place_of(sums: Words, first: np.uint64, last: np.uint64, place: np.uint64) -> np.uint64:
-    """Return the first of some running sums that is above a place; the last one is."""
+    """Return the index of the first running sum above `place`; the caller makes sure that there is one."""
     left = last - first
     while left > ONE:  # without a branch in it that the processor would have to guess
         half = left >> ONE
@@ -100,9 +103,10 @@ def column_of(star: Star, leaf: int, rank: np.uint64) -> np.uint64:
     way = place_of(star.way_sums, first, last, rank)
     if way > first:
         rank -= star.way_sums[way - ONE]
-    high = rank // star.ways[way, 0]
-    rank -= high * star.ways[way, 0]
-    return np.uint64(star.low_words[star.ways[way, 1] + rank] | star.high_words[star.ways[way, 2] + high])
+    high = rank // star.ways[way, LOWS]
+    rank -= high * star.ways[way, LOWS]
+    low = star.low_words[star.ways[way, LOW_START] + rank]
+    return np.uint64(low | star.high_words[star.ways[way, HIGH_START] + high])
 
 
 @njit(nogil=True, cache=True, inline="always")

@@ -97,7 +97,8 @@ class Lane:
 
     def chosen(self) -> tuple[list[int], list[int]]:
         """Return the shares of the survivor, whose turn it is, and how many columns have them."""
-        return self.star.chosen(self.state) if self.star else (self.shares.tolist(), self.ways.tolist())
+        star = self.star
+        return (self.shares.tolist(), self.ways.tolist()) if star is None else star.chosen(self.state)
 
     # Proof: docs/proofs/rejection.md, lemma 7.
     def go_on(self, end: int) -> None:
@@ -106,18 +107,16 @@ class Lane:
         while self.status == ktree.PAUSED and self.turn < len(self.order) and self.work <= BATCH:
             stop = int(self.ends[np.searchsorted(self.ends, self.turn, side="right")])
             star = self.star
-            self.work += (
-                self._trials_of_trees(stop, end) if star is None else self._trials_of(star, stop, end)
-            )
+            self.work += self._tree_trials(stop, end) if star is None else self._star_trials(star, stop, end)
 
-    def _trials_of(self, star: StarRelaxation, stop: int, end: int) -> int:
+    def _star_trials(self, star: StarRelaxation, stop: int, end: int) -> int:
         self.status, self.turn, self.start, work, state = stars.trials(
             star.star, self.order, self.turn, stop, end, self.words, self.start, self.columns, BATCH
         )
         self.state = int(state)
         return int(work)
 
-    def _trials_of_trees(self, stop: int, end: int) -> int:
+    def _tree_trials(self, stop: int, end: int) -> int:
         self.status, self.turn, self.start, work = ktree.trials(
             self.mixture.nodes,
             self.mixture.states,

@@ -11,7 +11,7 @@ ways counts them for many thresholds: a way adds its product from the first thre
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from itertools import chain, combinations
@@ -22,7 +22,7 @@ import numpy as np
 
 from queries.arrays import Floats, Integers, Words
 from smalldb.kernels import ktree
-from smalldb.rejection.stars import StarRelaxation, starry
+from smalldb.rejection.stars import StarRelaxation, has_own_trials
 from smalldb.rejection.target import Target
 from smalldb.rejection.threads import in_threads
 from smalldb.rejection.tree import Tree
@@ -43,7 +43,7 @@ class _Block(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Relaxation:
-    """R_t for one tree and one threshold; `StarRelaxation` serves stars.
+    """R_t for one tree and one threshold; `StarRelaxation` serves stars whose trials are quick.
 
     Attributes
     ----------
@@ -102,9 +102,9 @@ class Counts:
     cost
         Ways visited.
     narrow
-        Of ``tree.narrow``, where broad leaves are drawn of it.
+        Of ``tree.narrow``, where there are broad leaves.
     starred
-        The tree is a star whose trials are quick with all states of its hubs at once.
+        Whether `StarRelaxation` serves the tree.
     """
 
     target: Target
@@ -116,18 +116,19 @@ class Counts:
     values: Floats
     log_sizes: Floats
     cost: int
-    narrow: "Counts | None" = None
-    starred: bool = False
+    narrow: "Counts | None"
+    starred: bool
 
     # Proof: docs/proofs/rejection.md, lemmas 3 and 11.
     def relaxation(self, place: int) -> Layer:
-        """Return one of the relaxations, with its own boxes."""
-        if not self.starred or self.log_sizes[place] == -inf:
-            return self._walked(place)
-        leaf, threshold, boxes = len(self.tree.hubs), self.thresholds[place], self._boxes(place)
-        found = slice(*self.states.start[leaf : leaf + 2])
-        states, values = self.states.keys[found], self.values[found, place]
-        return StarRelaxation.build(self.target, self.tree, threshold, boxes, states, values)
+        """Return one of the relaxations, with its own boxes: if it can be and is quick, that of a star."""
+        if self.starred and -inf < self.log_sizes[place] < inf:
+            found = slice(*self.states.start[len(self.tree.hubs) :][:2])
+            counted = self._boxes(place), self.states.keys[found], self.values[found, place]
+            star = StarRelaxation.build(self.target, self.tree, self.thresholds[place], *counted)
+            if star.quick:
+                return star
+        return self._walked(place)
 
     # Proof: docs/proofs/rejection.md, lemma 3.
     def _walked(self, place: int) -> Relaxation:
@@ -245,15 +246,16 @@ class Relaxer:
             logs = np.log(values[states.start[list(tree.roots)]]).sum(axis=0)
         sizes = logs - log(nodes.shrink) * len(tree.order)
         sizes[~(sizes < inf)] = inf  # beyond the doubles
-        counts = Counts(self.target, tree, tuple(thresholds), queries, nodes, states, values, sizes, spent)
-        if len(together) == 1 and len(together[0]) == len(broad) and _starred(counts):
-            return replace(counts, starred=True)
-        if not broad:
-            return counts
-        narrow = self.count_all(tree.narrow, thresholds, budget - spent)
-        if isinstance(narrow, TooCostly):
-            return TooCostly(spent + narrow.spent, spent + narrow.needed)
-        return replace(counts, narrow=narrow, cost=spent + narrow.cost)
+        narrow = None
+        if broad:
+            counted = self.count_all(tree.narrow, thresholds, budget - spent)
+            if isinstance(counted, TooCostly):
+                return TooCostly(spent + counted.spent, spent + counted.needed)
+            narrow, spent = counted, spent + counted.cost
+        whole = len(together) == 1 and len(together[0]) == len(broad)  # a value is that of all leaves
+        counts = queries, nodes, states, values, sizes, spent, narrow
+        starred = whole and has_own_trials(self.target, tree)
+        return Counts(self.target, tree, tuple(thresholds), *counts, starred)
 
     def _block(self, clique: tuple[int, ...]) -> _Block:
         """Compile the queries whose last attribute is the node's and whose others are among its parents."""
@@ -324,14 +326,6 @@ def _alike(tree: Tree, blocks: Sequence[_Block], broad: Sequence[int]) -> list[I
         if len(forms) and ((forms == 0) | (forms == 1)).all():
             found.setdefault((tree.parents[leaf], forms.tobytes()), []).append(leaf)
     return [np.array(leaves, dtype=np.int64) for leaves in found.values()]
-
-
-def _starred(counts: Counts) -> bool:
-    """Whether the layers of a star, whose leaves were weighed together, have quick trials of their own."""
-    if not (starry(counts.target, counts.tree) and -inf < counts.log_sizes[-1] < inf):
-        return False
-    last = replace(counts, starred=True).relaxation(-1)
-    return isinstance(last, StarRelaxation) and last.quick()
 
 
 def _shared(weigh: Callable[[int, int], int], parts: int, budget: int) -> list[int]:

@@ -22,7 +22,7 @@ from smalldb.rejection.threads import in_threads
 
 FIRST = 8_000_000  # ways that are visited before the first trial: a second
 FEW, MANY = 1 << 5, 1 << 17  # trials that are made at first, and at most, at a time
-ALONE = 1 << 12  # trials that one lane makes
+ALONE = 1 << 12  # up to so many trials are made in one lane
 
 
 class Sampler:
@@ -105,7 +105,7 @@ class Sampler:
         if not bernoulli_exp(self._rate * (score - self._mixture.envelope.lowest), source, factor):
             return None
         bits = self._target.bits(lane.columns)
-        return (in_any_order(bits, source) if lane.star else bits), score
+        return (bits if lane.star is None else in_any_order(bits, source)), score
 
     def _refine(self, budget: int) -> None:
         self._builder.refine(budget, self._tick)

@@ -20,7 +20,8 @@ from smalldb.kernels import ktree, stars
 from smalldb.rejection.target import Bits, Target
 from smalldb.rejection.tree import Tree
 
-MOST_DRAWS = 24  # of a leaf's column until it fits, in a state of much weight
+MOST_DRAWS = 24  # of a leaf's column until it fits
+STRATA = 2  # states that stand for all, each for as much of the weight
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -51,11 +52,11 @@ class StarRelaxation:
     size: Fraction
     star: stars.Star
 
-    narrow = None  # columns of leaves are drawn otherwise
+    narrow = None  # no table of narrow leaves is read
 
     @property
     def states(self) -> ktree.States:
-        """None of any node: all states of the hubs are in one table."""
+        """The states of the nodes, as `Relaxation` has them: none, for those of the hubs are in one table."""
         none = np.zeros(len(self.tree.order) + 1, dtype=np.int64)
         return ktree.States(none, np.zeros((0, 2), dtype=np.uint64), np.zeros(0), none, none[:0])
 
@@ -90,19 +91,18 @@ class StarRelaxation:
                 held &= (lows[j] <= answers) & (answers <= highs[j])
         states, values = states[held], values[held]
         rows = np.cumsum(states, axis=1)
-        weights = values * ktree.WEIGHTS[rows, states].prod(axis=1)
+        weights = values * nodes.shrink ** len(hubs) * ktree.WEIGHTS[rows, states].prod(axis=1)
         total = float(weights.sum())
         shares = np.ceil(weights / total * ktree.SHARE).astype(np.uint64)
         if int(shares.sum()) >= 1 << 63:
             raise ArithmeticError("the shares of the states exceed their whole: this must not happen")
-        leaves = len(tree.order) - len(tree.hubs)
         return cls(
             tree,
             threshold,
             nodes,
             states.astype(np.uint8),
-            log(total) - leaves * log(nodes.shrink),
-            Fraction(total) / Fraction(nodes.shrink) ** leaves,
+            log(total) - len(tree.order) * log(nodes.shrink),
+            Fraction(total) / Fraction(nodes.shrink) ** len(tree.order),
             _arrays(target, tree, (lows, highs), np.cumsum(shares), _columns(states)),
         )
 
@@ -112,25 +112,25 @@ class StarRelaxation:
         before = int(self.star.sums[state - 1]) if state else 0
         counts = self.histograms[state].tolist()
         ways = [prod(comb(sum(counts[: x + 1]), count) for x, count in enumerate(counts))]
-        return [int(self.star.sums[state]) - before], ways + self.fitting(state)
+        return [int(self.star.sums[state]) - before], ways + self.fitting(state).tolist()
 
-    def fitting(self, state: int) -> list[int]:
+    def fitting(self, state: int) -> Integers:
         """Return how many columns each leaf can have in a state, exactly."""
-        scan = ktree.scan_for(self.nodes)
-        scan.h[: self.histograms.shape[1]] = self.histograms[state]
-        leaves = range(len(self.tree.hubs), len(self.tree.order))
-        return [int(ktree.fitting(self.nodes, leaf, scan)) for leaf in leaves]
+        return ktree.fitting_each(self.nodes, len(self.tree.hubs), self.histograms[state].astype(np.int64))
 
+    @property
     def quick(self) -> bool:
-        """Whether few columns of each leaf are drawn in vain: `MOST_DRAWS` in the state of most weight."""
-        state = int(np.diff(self.star.sums, prepend=np.uint64(0)).argmax())
-        drawn = self.star.leaves[:, stars.SIZE].tolist()
-        return all(size <= MOST_DRAWS * fits for size, fits in zip(drawn, self.fitting(state), strict=True))
+        """Whether columns of leaves fit soon: after `MOST_DRAWS` in the mean over some states, by weight."""
+        sums, drawn = self.star.sums, self.star.leaves[:, stars.SIZE].astype(np.int64)
+        places = [int(sums[-1]) * (2 * stratum + 1) // (2 * STRATA) for stratum in range(STRATA)]
+        states = np.searchsorted(sums, np.array(places, dtype=np.uint64), side="right")
+        means = np.mean([drawn / self.fitting(int(state)) for state in states], axis=0)
+        return bool(means.max() <= MOST_DRAWS)
 
 
 # Proof: docs/proofs/rejection.md, lemma 11.
-def starry(target: Target, tree: Tree) -> bool:
-    """Whether trials of a tree can be made so: a star of few rows, whose leaves are in conjunctions alone."""
+def has_own_trials(target: Target, tree: Tree) -> bool:
+    """Whether `StarRelaxation` serves a tree: a star of few rows, whose leaves are in conjunctions alone."""
     hubs = {tree.order[hub] for hub in tree.hubs}
     return (
         bool(hubs)
@@ -166,7 +166,7 @@ def _arrays(
     high_bits = target.rows - low_bits
     (low_words, low_starts), (high_words, high_starts) = _words(low_bits), _words(high_bits)
     leaves: list[list[int]] = []
-    ways: list[tuple[int, int, int]] = []
+    ways: list[tuple[int, int, int]] = []  # `stars.LOWS`, `LOW_START`, `HIGH_START`
     way_sums: list[int] = []
     conjunctions: list[list[int]] = []
     literals: list[tuple[int, int]] = []
