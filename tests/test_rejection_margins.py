@@ -28,7 +28,15 @@ SCORES = Scores.build(np.array([[0, 1, 2]]), np.array([0]), 1, 1)  # of the thre
 def test_shares_are_rounded_up():
     """However rare a way is, it is chosen now and then, and never too seldom."""
     unit = Fraction(ktree.SHARE)
-    for weight, value in ((1.0, 3.0), (2.0, 2.0**62), (3.0, 2.0**63), (5.0, 7 * 2.0**60), (1.0, 2.0**300)):
+    pairs = (
+        (1.0, 3.0),
+        (2.0, 2.0**62),
+        (3.0, 2.0**63),
+        (5.0, 7 * 2.0**60),
+        (1.0, 2.0**300),
+        (2.0**-999, 2.0**999),
+    )
+    for weight, value in pairs:
         exact = Fraction(weight) / Fraction(value) * unit
         for columns in (1, 3, 184756, ktree.ONE_WORD, ktree.ONE_WORD + 1, 1 << 60):
             few = columns <= ktree.ONE_WORD

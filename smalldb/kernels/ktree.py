@@ -930,10 +930,10 @@ def share(weight: float, value: float, columns: float) -> np.int64:
     If a way has few columns, each of them gets the same whole number: the integer that chose the way also
     says which column it is.
     """
-    part = weight / value * SHARE
+    part = weight / value * SHARE  # may underflow
     if columns > ONE_WORD:
-        return np.int64(np.ceil(part))
-    return np.int64(np.ceil(part / columns)) * np.int64(columns)
+        return np.int64(max(1.0, np.ceil(part)))
+    return np.int64(max(1.0, np.ceil(part / columns))) * np.int64(columns)
 
 
 @njit(nogil=True, cache=True)

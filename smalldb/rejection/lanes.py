@@ -103,6 +103,10 @@ class Lane:
     # Proof: docs/proofs/rejection.md, lemma 7.
     def go_on(self, end: int) -> None:
         """Make trials below `end` until a candidate survives, words run out, or it was a batch's work."""
+        if (
+            self.status == ktree.OUT_OF_WORDS and self.place >= end
+        ):  # no trial reads what another has looked at
+            self.start = len(self.words)
         self.status, self.work = ktree.PAUSED, 0
         while self.status == ktree.PAUSED and self.turn < len(self.order) and self.work <= BATCH:
             stop = int(self.ends[np.searchsorted(self.ends, self.turn, side="right")])

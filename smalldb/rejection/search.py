@@ -40,7 +40,7 @@ def pair_gains(target: Target, threshold: int) -> Floats:
                 found = answers(tuple(target.on_cells(j, (a, b)).tolist()))
                 within &= (lows[j] <= found) & (found <= highs[j])
         with np.errstate(divide="ignore"):
-            return float(np.log(columns @ within))
+            return float(np.log(columns[within].sum()))
 
     gains = np.zeros((d, d))
     alone = [log_size(a, -1, (a,)) - rows * log(2) for a in range(d)]  # beside a column of any kind

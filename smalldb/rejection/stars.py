@@ -93,7 +93,9 @@ class StarRelaxation:
         rows = np.cumsum(states, axis=1)
         weights = values * nodes.shrink ** len(hubs) * ktree.WEIGHTS[rows, states].prod(axis=1)
         total = float(weights.sum())
-        shares = np.ceil(weights / total * ktree.SHARE).astype(np.uint64)
+        shares = np.maximum(1, np.ceil(weights / total * ktree.SHARE)).astype(
+            np.uint64
+        )  # quotients underflow
         if int(shares.sum()) >= 1 << 63:
             raise ArithmeticError("the shares of the states exceed their whole: this must not happen")
         return cls(
