@@ -92,12 +92,14 @@ def merge(words: Words, counts: Integers | None = None) -> tuple[Words, Integers
         order = np.argsort(words[:, 0], kind="stable")
     else:
         order = np.lexsort(words.T[::-1])
-    ordered = words[order]
-    new = np.ones(len(words), dtype=bool)
+    ordered, taken = words[order], None if counts is None else counts[order]
+    del words, counts, order  # of tens of millions of rows: what no caller holds is free from here on
+    new = np.ones(len(ordered), dtype=bool)
     new[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
     starts = np.flatnonzero(new)
-    if counts is None:
-        merged = np.diff(starts, append=len(words))
+    if taken is None:
+        merged = np.diff(starts, append=len(ordered))
     else:
-        merged = np.add.reduceat(counts[order], starts) if len(starts) else counts[:0]
-    return ordered[starts], merged.astype(np.int64)
+        merged = np.add.reduceat(taken, starts) if len(starts) else taken
+    del new, taken
+    return ordered[starts], merged.astype(np.int64, copy=False)

@@ -102,8 +102,10 @@ class Rows:
         """Add the rows of another table over the same domain: two sorted runs are merged."""
         if other.domain != self.domain:
             raise ValueError("the rows are over different domains")
-        words = np.concatenate([self.words, other.words])
-        return self._made(self.domain, *merge(words, np.concatenate([self.counts, other.counts])))
+        words, counts = merge(
+            np.concatenate([self.words, other.words]), np.concatenate([self.counts, other.counts])
+        )
+        return self._made(self.domain, words, counts)
 
     @classmethod
     def from_bits(cls, domain: Domain, bits: Bits) -> "Rows":
