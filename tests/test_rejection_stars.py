@@ -17,8 +17,9 @@ from rejecting import (
     without_stars,
 )
 
-from queries import Domain, Rows
+from queries import Domain, Rows, Workload
 from queries.spec import parse
+from queries.workload import Query
 from smalldb.exact.bits import SeededBits
 from smalldb.kernels import ktree, stars
 from smalldb.rejection import lanes, sampler
@@ -321,6 +322,29 @@ def test_leaves_that_hardly_ever_fit_are_drawn_as_those_of_a_tree():
     assert isinstance(found[-1], StarRelaxation)
     assert found[0].log_size > 0
     assert found[0].narrow is not None
+
+
+CONSTANTS = [
+    (Query("one", (0, 1), (1,) * 4), 31),
+    (Query("c", (), (1,)), 31),
+    (Query("p", (), None), 0),
+    (Query("no", (5,), (0, 0)), 0),
+]
+
+
+@pytest.mark.parametrize(("constant", "answer"), CONSTANTS, ids=lambda value: getattr(value, "label", ""))
+def test_a_constant_query_in_a_workload_made_by_hand_leaves_a_star_as_it_is(constant, answer):
+    workload, answers, _ = instance(6, 31, "conjunctions:2", 8)
+    found = []
+    for queries, told in ((), ()), ((constant,), (answer,)):
+        made = Workload(workload.domain, "by hand", 1, (*queries, *workload.queries))
+        target = Target.build(made, np.array([*told, *answers], dtype=np.int64), 31, 5)
+        found.append(Relaxer(target).count_all(star((1, 4, 0), 6), [62], 1 << 40).relaxation(0))
+    without, with_it = found
+    assert isinstance(with_it, StarRelaxation)
+    assert with_it.size == without.size
+    for one, other in zip(without.star, with_it.star, strict=True):
+        assert np.array_equal(one, other)
 
 
 def test_many_leaves_stay_within_the_doubles(monkeypatch):

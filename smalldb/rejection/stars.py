@@ -86,7 +86,7 @@ class StarRelaxation:
         held = values > 0
         hubs = [tree.order[hub] for hub in tree.hubs]
         for j, table in enumerate(target.tables):
-            if set(table.attributes) <= set(hubs):
+            if table.attributes and set(table.attributes) <= set(hubs):
                 answers = states @ target.on_cells(j, hubs)
                 held &= (lows[j] <= answers) & (answers <= highs[j])
         states, values = states[held], values[held]
@@ -215,7 +215,7 @@ def _by_leaf(target: Target, tree: Tree) -> dict[int, tuple[list[int], list[int]
     first = len(tree.hubs)
     found: dict[int, tuple[list[int], list[int], list[int]]] = {a: ([], [], []) for a in tree.order[first:]}
     for j, table in enumerate(target.tables):
-        *others, last = sorted(place[a] for a in table.attributes)
+        *others, last = sorted(place[a] for a in table.attributes) or [-1]  # a constant looks at none
         if last >= first:
             found[tree.order[last]][0 if not others else 1 if others[-1] < first else 2].append(j)
     return found
