@@ -93,9 +93,8 @@ class StarRelaxation:
         rows = np.cumsum(states, axis=1)
         weights = values * nodes.shrink ** len(hubs) * ktree.WEIGHTS[rows, states].prod(axis=1)
         total = float(weights.sum())
-        shares = np.maximum(1, np.ceil(weights / total * ktree.SHARE)).astype(
-            np.uint64
-        )  # quotients underflow
+        # a quotient may underflow; its state is drawn now and then all the same
+        shares = np.maximum(1, np.ceil(weights / total * ktree.SHARE)).astype(np.uint64)
         if int(shares.sum()) >= 1 << 63:
             raise ArithmeticError("the shares of the states exceed their whole: this must not happen")
         return cls(
@@ -175,12 +174,14 @@ def _arrays(
     queries = _by_leaf(target, tree)
     for leaf, (alone, fits, checks) in queries.items():
         first, size = len(ways), 0
-        held = [
-            ones for ones in range(target.rows + 1) if all(_allows(target, j, ones, bounds) for j in alone)
-        ]
+        held = np.arange(target.rows + 1)  # numbers of ones
+        for j in alone:
+            answers = target.on_cells(j, [leaf]) @ np.stack([target.rows - held, held])
+            held = held[(bounds[0][j] <= answers) & (answers <= bounds[1][j])]
         for high in range(high_bits + 1):
             start, end = (
-                low_starts[min(max(ones - high, 0), low_bits + 1)] for ones in (held[0], held[-1] + 1)
+                low_starts[min(max(ones - high, 0), low_bits + 1)]
+                for ones in (int(held[0]), int(held[-1]) + 1)
             )
             if start < end:
                 size += (end - start) * (high_starts[high + 1] - high_starts[high])
@@ -219,14 +220,6 @@ def _by_leaf(target: Target, tree: Tree) -> dict[int, tuple[list[int], list[int]
         if last >= first:
             found[tree.order[last]][0 if not others else 1 if others[-1] < first else 2].append(j)
     return found
-
-
-def _allows(target: Target, j: int, ones: int, bounds: tuple[Integers, Integers]) -> bool:
-    """Whether a query on one attribute allows so many ones."""
-    weights = target.tables[j].weights
-    assert weights is not None
-    answer = int(weights[0]) * (target.rows - ones) + int(weights[1]) * ones
-    return bool(bounds[0][j] <= answer <= bounds[1][j])
 
 
 def _conjunction(

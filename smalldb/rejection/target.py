@@ -111,8 +111,9 @@ class Target:
         """Return D times query j on a row in each cell of some attributes: bits 0, 1, ... of a cell."""
         table, cells = self.tables[j], np.arange(1 << len(attributes))
         bits = tuple(cells >> attributes.index(a) & 1 for a in table.attributes)
-        parity: Integers = self.unit * (np.sum(bits, axis=0) % 2)
-        return parity if table.weights is None else table.weights[bits]
+        if table.weights is not None:
+            return np.asarray(table.weights[bits])
+        return np.asarray(self.unit * (np.sum(bits, axis=0) % 2))
 
     def widened(self, threshold: int) -> int:
         """Return the threshold, or one that no gap exceeds if it is the largest score."""
