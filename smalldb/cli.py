@@ -1,5 +1,6 @@
 """The command line: the parser of all commands, exit codes and signals."""
 
+import io
 import os
 import signal
 import sys
@@ -109,6 +110,8 @@ def _reason(error: OSError) -> str:
 
 def run() -> NoReturn:
     """Entry point of the console script."""
+    if isinstance(sys.stdout, io.TextIOWrapper):  # what others read is UTF-8, whatever the locale
+        sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
     warnings.formatwarning = lambda message, *_, **__: f"smalldb: {message}\n"
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, stop)

@@ -7,7 +7,17 @@ import sys
 from dataclasses import replace
 
 from queries import Rows
-from smalldb.commands.options import Commands, add_beta, add_delta, add_size, add_table, integer, keep_inputs
+from smalldb.commands.options import (
+    Commands,
+    add_beta,
+    add_delta,
+    add_size,
+    add_table,
+    integer,
+    keep_inputs,
+    put,
+    text,
+)
 from smalldb.commands.sources import Source, add_schema, form_of, source_of
 from smalldb.exact.bits import bit_source
 from smalldb.exact.numbers import positive
@@ -17,6 +27,7 @@ from smalldb.releasing.classifying import check_classifying
 from smalldb.releasing.evaluation import evaluate
 from smalldb.releasing.learning import learn, shared
 from smalldb.releasing.ledger import Account, Ledger
+from smalldb.releasing.memory import check_memory
 from smalldb.releasing.record import Record, make_record
 from smalldb.releasing.release import check_size, release
 from smalldb.releasing.released import Release
@@ -72,9 +83,11 @@ def add(commands: Commands) -> None:
         help="show in the report how far the release is off from the data, and with --target how well "
         "classifiers do that are trained on it (scikit-learn): NOT for publication",
     )
-    command.add_argument("--title", metavar="TEXT", help="the title of the report")
-    command.add_argument("--publisher", metavar="TEXT", help="who publishes the table, for the report")
-    command.add_argument("--table", metavar="TEXT", help="the name of the data, for the report")
+    command.add_argument("--title", type=text, metavar="TEXT", help="the title of the report")
+    command.add_argument(
+        "--publisher", type=text, metavar="TEXT", help="who publishes the table, for the report"
+    )
+    command.add_argument("--table", type=text, metavar="TEXT", help="the name of the data, for the report")
     command.add_argument(
         "--ledger", metavar="FILE", help="the file that keeps the data's privacy budget: spend from it first"
     )
@@ -130,13 +143,26 @@ def run_generate(arguments: argparse.Namespace) -> None:
             learned, left = shared(source.open, choices)
             choices |= left
         foreseen = replace(plan(source.domain, **choices, n=one), learned=learned)
+        check_memory(foreseen)
+        source.rehearse(form)
         ledger = _ledger(arguments, make_record(foreseen, private=True))
         bits = bit_source(arguments.seed)
         account = None
         if source.open is not None:
-            account = _spend(ledger, make_record(foreseen, private=True), arguments)  # before all learning
+            # what would be refused after learning is refused before it is paid
+            table = source.read(progress)
+            check_size(table, foreseen.neighbours)
+            check_memory(plan(source.domain, **choices, n=None if one is None else table.n))
+            account = _spend(ledger, make_record(foreseen, private=True), arguments)
             ledger = None
-            found = learn(source.open, source.pieces(), learned, neighbours=foreseen.neighbours, source=bits)
+            found = learn(
+                source.open,
+                source.pieces(),
+                learned,
+                neighbours=foreseen.neighbours,
+                source=bits,
+                fits=lambda schema: plan(schema.domain, **choices, n=one),
+            )
             written_out = source.open.written(found)
             source = source.learned(found)
             foreseen = plan(source.domain, **choices, n=one)
@@ -146,6 +172,7 @@ def run_generate(arguments: argparse.Namespace) -> None:
         # n is public, or no part of a plan
         planned = foreseen if foreseen.n is None else plan(source.domain, **choices, n=table.n)
         planned = replace(planned, learned=learned)
+        check_memory(planned)
         kept = arguments.checkpoint
         if kept is None:
             account = _spend(ledger, make_record(planned, private=True), arguments) or account
@@ -174,8 +201,7 @@ def run_generate(arguments: argparse.Namespace) -> None:
         if arguments.output is not None:
             outputs.write(arguments.output, content)
     if arguments.output is None:
-        sys.stdout.write(content.decode())
-        sys.stdout.flush()
+        put(content)
     elif arguments.json:
         print(as_json(made.record))
     if not arguments.quiet:

@@ -16,7 +16,7 @@ from queries.packing import Places
 from smalldb.exact.bits import BitSource
 from smalldb.schema.codings import Coding, binary, one_hot, thermometer
 from smalldb.schema.dtypes import as_series, dtype_of
-from smalldb.schema.fields import as_field, spelled
+from smalldb.schema.fields import as_field, is_text, spelled
 from smalldb.schema.kinds import Binned, Categories, Cuts, Dates, Flag, Integers, Kind, Value
 from smalldb.schema.kinds.edges import uniform_between
 from smalldb.schema.kinds.numbers import PLAIN, NumberFormat
@@ -79,6 +79,8 @@ class Column:
                 f"column {self.name!r}: expected a name without backticks, and without spaces at its ends"
             )
         codings, texts = self.kind.codings, {as_field(value) for value in self.kind.values()}
+        if not is_text("".join([self.name, *texts, *self.gaps])):
+            raise ValueError(f"column {self.name!r}: a text of it cannot be written in UTF-8")
         if self.coding is not None and self.coding not in codings:
             near = suggestion(self.coding, codings)
             raise ValueError(f"column {self.name!r}: coding must be one of {', '.join(codings)}{near}")
@@ -213,7 +215,7 @@ class Column:
     def _typed(self, values: Sequence[Value | None]) -> "pd.Series[Any]":
         """Return values in the column's dtype; errors as `dtypes.as_series`."""
         dtype = self._dtype
-        if isinstance(self.kind, Dates) and dtype.kind == "M":
+        if isinstance(self.kind, Dates) and self.kind.form is not None and dtype.kind == "M":
             values = [self.kind.iso(value) if isinstance(value, str) else value for value in values]
         return as_series(values, dtype)
 
@@ -267,8 +269,7 @@ class Column:
 
     def _chosen_dtype(self) -> Any:
         """Return the dtype that the column was given, or that of its kind."""
-        usual = self.kind.dtype if self.missing else _PLAIN.get(self.kind.dtype, self.kind.dtype)
-        chosen = dtype_of(usual if self.dtype is None else self.dtype)
+        chosen = dtype_of(self._dtype_name)
         if chosen is None:
             raise self._unfit()
         text = isinstance(chosen, pd.StringDtype) or chosen.kind in "OU"
@@ -287,7 +288,12 @@ class Column:
 
     def _unfit(self) -> ValueError:
         gaps = " and gaps" if self.missing else ""
-        return ValueError(f"column {self.name!r}: dtype {self.dtype!r} cannot hold its values{gaps}")
+        return ValueError(f"column {self.name!r}: dtype {self._dtype_name!r} cannot hold its values{gaps}")
+
+    @property
+    def _dtype_name(self) -> str:
+        usual = self.kind.dtype if self.missing else _PLAIN.get(self.kind.dtype, self.kind.dtype)
+        return usual if self.dtype is None else self.dtype
 
 
 def drawn(kind: Binned, place: int, count: int, source: BitSource) -> list[Value]:

@@ -1,5 +1,6 @@
 """What a row is: a text for each column. Each value is spelled by itself, whatever else its column holds."""
 
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -11,6 +12,11 @@ from queries.encoding import spell
 from smalldb.schema.pieces import Fields
 
 NO_TEXT = "a value without a text"  # pandas spells no moment past the year 9999 in a time zone
+
+
+def is_text(text: str) -> bool:
+    """Tell whether UTF-8 can write a text: it holds no byte that was none, and no half of a character."""
+    return text.isascii() or re.search("[\ud800-\udfff]", text) is None
 
 
 def as_field(value: object, decimal: str = ".") -> str:

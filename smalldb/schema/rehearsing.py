@@ -40,8 +40,8 @@ def rehearse(schema: Schema, form: str) -> int:
             if length is None:
                 names = [repr(column.name) for column in columns if _length([column], form, path) is None]
                 raise ValueError(
-                    f"column{'s' if len(names) > 1 else ''} {', '.join(names)}: cannot be written as {form} such "
-                    "that smalldb reads it again: leave dtype out, or write another format"
+                    f"column{'s' if len(names) > 1 else ''} {', '.join(names)}: cannot be written as {form} "
+                    "such that smalldb reads it again: leave dtype out, or write another format"
                 )
             size += length
     return size

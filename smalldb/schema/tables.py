@@ -19,6 +19,7 @@ from queries.domain import Bits
 from queries.expressions import suggestion
 from smalldb.files.outputs import unchanged
 from smalldb.schema import Schema, plain
+from smalldb.schema.fields import is_text
 from smalldb.schema.pieces import Piece, distinct, tally
 from smalldb.schema.sources import declared_dtypes, duckdb_dtypes, duckdb_pieces, parquet_pieces
 from smalldb.schema.writing import written as written
@@ -267,7 +268,7 @@ def _pieces(path: str, choose: Callable[[list[str]], list[int]], progress: bool 
                 if len(fields) < len(piece_of_records) or {*map(len, fields)} != {width}:
                     raise DataError(f"{path} is not a CSV file with as many fields in every line")
                 columns = list(zip(*fields, strict=True))
-                if not all(_is_text("".join(columns[i])) for i in places):
+                if not all(is_text("".join(columns[i])) for i in places):
                     raise DataError(f"{path} is not a CSV file in UTF-8")
                 yield [np.array(columns[i], dtype=object) for i in places], None
                 bar.update(file.buffer.tell() - bar.n)
@@ -282,15 +283,10 @@ def _places(path: str, header: Sequence[str], names: Sequence[str]) -> list[int]
     return [stripped.index(name.strip()) for name in names]
 
 
-def _is_text(text: str) -> bool:
-    """Tell whether a text was UTF-8 (see `_open`), and holds no half of a character by an escape of JSON."""
-    return text.isascii() or re.search("[\ud800-\udfff]", text) is None
-
-
 def _are_names(names: Sequence[str]) -> bool:
     """Tell whether column names can be shown."""
     together = "".join(names)
-    return _is_text(together) and re.search(r"[\x00-\x08]", together) is None
+    return is_text(together) and re.search(r"[\x00-\x08]", together) is None
 
 
 class _Number(str):
@@ -324,7 +320,7 @@ def _field(value: object) -> str:
     """Spell a value of JSON, whose numbers are texts already, as CSV does; TypeError: no single value."""
     if value is None or isinstance(value, bool):
         return {None: "", False: "false", True: "true"}[value]
-    if not isinstance(value, str) or not _is_text(value):
+    if not isinstance(value, str) or not is_text(value):
         raise TypeError("no single value")
     return value
 
