@@ -1,5 +1,6 @@
 """What is released is what is written, and what cannot be written is refused before it is paid."""
 
+import json
 import os
 import subprocess
 import sys
@@ -364,4 +365,4 @@ def test_what_is_written_is_utf8_whatever_the_locale(tmp_path, locale, more):
     content = (tmp_path / more[1]).read_bytes() if more else done.stdout
     assert content.decode("utf-8").count("é") > 5
     if "--json" in more:
-        assert "größe" in done.stdout.decode("utf-8")
+        assert "größe" in str(json.loads(done.stdout.decode("utf-8")))
