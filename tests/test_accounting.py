@@ -706,6 +706,27 @@ def record(**changes):
     return made | changes
 
 
+def test_with_a_delta_the_number_of_releases_must_be_fixed():
+    """Who may stop anywhere, and states what `compose` says of so many, breaks the delta."""
+    eps, most, delta = 0.1, 20, Fraction(1, 100)
+    truth = 1 / (1 + math.exp(-eps))
+    stated = [0.0, *(compose(epsilon="0.1", releases=k, delta=delta).epsilon for k in range(1, most + 1))]
+    # best[s]: the largest excess of P over e^stated P' of a rule that goes on from k answers, of sum s
+    best = {s: 0.0 for s in range(-most - 1, most + 2)}
+    for k in reversed(range(most + 1)):
+        onwards = {s: truth * best[s + 1] + (1 - truth) * best[s - 1] for s in range(-k, k + 1, 2)}
+        best |= {s: max(-math.expm1(stated[k] - s * eps), onwards[s]) for s in onwards}
+    assert 0.0218 < best[0] < 0.0219
+    fixed = math.fsum(
+        math.comb(most, i)
+        * truth ** (most - i)
+        * (1 - truth) ** i
+        * max(0.0, -math.expm1(stated[most] - (most - 2 * i) * eps))
+        for i in range(most + 1)
+    )
+    assert fixed <= float(delta)
+
+
 def test_records_compose_as_they_say():
     ours, delta = record(), "1e-6"
     made = compose_records([ours] * 10, delta=delta)

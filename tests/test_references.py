@@ -155,7 +155,7 @@ def test_one_shot_noise_is_that_of_the_essay(k, d, epsilon, delta):
 
 @pytest.mark.parametrize("conversion, broken", [("printed", 7.891491e-6), ("tight", 9.294758e-5)])
 def test_one_shot_noise_holds_where_a_row_moves_counts_both_ways(conversion, broken):
-    """k draws from many candidates are k draws of bounded range, of the range of the counts in units of noise."""
+    """k draws among many candidates are k draws of bounded range: that of the counts, over the noise."""
     given = {"k": 1000, "candidates": 10**6, "epsilon": 1, "delta": "1e-6", "conversion": conversion}
 
     def lost(noise, width):
