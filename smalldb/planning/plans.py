@@ -110,9 +110,12 @@ class Plan:
 
     @property
     def privacy(self) -> Fraction:
-        """The exact epsilon of the guarantee: that asked for, or less."""
-        own = self.chosen.guarantee.epsilon * self.rows_per_person
-        return own + sum(each.epsilon for each in self.learned)
+        """The exact epsilon of the guarantee: that asked for, or less.
+
+        Where places are learned it is all of epsilon: it is paid before they are known, and a mechanism that
+        states less for the places foreseen might not for those that are learned.
+        """
+        return self.epsilon if self.learned else self.chosen.guarantee.epsilon * self.rows_per_person
 
     @property
     def delta(self) -> Fraction | None:
