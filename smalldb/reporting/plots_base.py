@@ -20,7 +20,7 @@ def check_plotting(path: str) -> str:
     try:
         import matplotlib  # noqa: F401 - only whether it is there
     except ImportError as error:
-        raise ValueError("pictures need matplotlib: pip install 'smalldb[plot]'") from error
+        raise ValueError("pictures need matplotlib: pip install 'smalldb-dp[plot]'") from error
     return form
 
 

@@ -25,7 +25,7 @@ def written(frame: pd.DataFrame, form: str) -> bytes:
         try:
             return frame.to_parquet(engine="pyarrow", index=False)
         except ImportError as error:
-            raise ValueError("Parquet files need pyarrow: pip install 'smalldb[parquet]'") from error
+            raise ValueError("Parquet files need pyarrow: pip install 'smalldb-dp[parquet]'") from error
     if form not in FORMATS:
         raise ValueError(f"a table is written as {', '.join(FORMATS)}, not {form!r}")
     plain = frame.copy()
