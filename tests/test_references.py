@@ -146,6 +146,8 @@ def test_one_shot_noise_is_that_of_the_essay(k, d, epsilon, delta):
         assert found.parameter >= e / (2 * math.sqrt(tail))
         assert found.gumbel <= found.laplace / 4
         assert found.counts <= found.laplace / 2
+        assert found.gumbel <= 2 * math.pi * math.sqrt(k * tail) / (math.sqrt(6) * e)
+        assert found.counts <= 4 * math.sqrt(2 * k * tail) / e
     rho = Fraction(found.parameter) ** 2 / 4
     assert float(rho) + 2 * math.sqrt(float(rho) * tail) == pytest.approx(e, rel=1e-9)
     tight = one_shot_top_k(**given, monotone=True, conversion="tight")

@@ -71,10 +71,10 @@ def compose(
     Equations (18) to (21) and (23) to (25) of `docs/theory.md`.
 
     With a delta above 0, how many releases there are and the epsilon of each must be fixed before any result
-    is seen; to make fewer of them is no harm. To count those that were made in the end is no bound: somebody
-    who may stop anywhere among 400 randomised responses of epsilon 0.1, and then states the epsilon that
-    `compose` gives at delta = 0.01, exceeds it with a delta of 0.046. At delta 0 epsilons add up, however
-    many there are.
+    is seen; to make fewer of them is no harm. To count those that were made in the end is no bound: if
+    somebody may stop anywhere among 400 randomised responses of epsilon 0.1, and then states the epsilon that
+    `compose` gives at delta = 0.01, the true delta is 0.046 or more. At delta 0 epsilons add up, however many
+    there are.
 
     Parameters
     ----------
