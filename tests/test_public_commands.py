@@ -167,17 +167,17 @@ def test_vacuous_bounds_are_said_to_be_and_stay_json(capfd):
     code, out, _ = called(capfd, *arguments)
     assert code == 0
     promised, beside = out.split("\n\n")[1:]
-    assert all("says nothing" in line for line in promised.splitlines()[1:])
-    assert all("says nothing" in line for line in beside.splitlines()[1:-1])
+    assert all("vacuous" in line for line in promised.splitlines()[1:])
+    assert all("vacuous" in line for line in beside.splitlines()[1:-1])
     assert "any private mechanism, at least (packing)" in beside.splitlines()[-1]
     said = strict(called(capfd, *arguments, "--json")[1])
     assert all(row["error"] > 1 for row in said["promises"])
     counted = ("--mechanism", "census")
     code, out, _ = called(capfd, "plan", *arguments[1:], *counted)
     assert code == 0
-    assert out.count("(says nothing)") == 4
+    assert out.count("(vacuous)") == 4
     large = ("plan", "--attributes", 3, "--n", 9999, "--epsilon", 9, *counted)
-    assert "(says nothing)" not in called(capfd, *large)[1]
+    assert "(vacuous)" not in called(capfd, *large)[1]
 
 
 @pytest.mark.slow
@@ -295,7 +295,7 @@ def test_bounds_of_a_class(capfd):
     code, out, _ = called(capfd, *arguments, "--rows", 7, "--candidates", "tuples", "--error", "1/4")
     assert code == 0
     assert "halfspaces: 51 distinct queries on 8 cells" in out
-    assert "says nothing" in out
+    assert "vacuous" in out
     assert "neighbourhood" not in out
     said = json.loads(called(capfd, *arguments, "--error", "1/4", "--json")[1])
     assert said["vc"] == [4, 4]

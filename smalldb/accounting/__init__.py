@@ -1,5 +1,5 @@
 """
-Composition: what many releases from one table lose together.
+Composition: the total privacy loss of several releases from one table.
 
 A single release is purely epsilon-DP and needs none of this. All bounds are for public parameters, and are
 rounded up. Unless said otherwise the queries and mechanisms of a release may have been chosen after earlier

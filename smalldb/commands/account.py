@@ -1,4 +1,4 @@
-"""`account`: what many releases from one table lose together."""
+"""`account`: the total privacy loss of several releases from one table."""
 
 import argparse
 import json

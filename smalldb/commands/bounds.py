@@ -118,13 +118,13 @@ def run_bounds(arguments: argparse.Namespace) -> None:
     )
     print(f"\n{f'error, with probability 1 - {brief(beta)}':64}{'error':>14}{'rows':>10}")
     for row in promised:
-        vacuous = "  says nothing" if row["error"] >= 1 else ""
+        vacuous = "  vacuous" if row["error"] >= 1 else ""
         note = "" if row["note"] is None else f"  {row['note']}"
         rows = "" if row["rows"] is None else _whole(row["rows"])
         print(f"{row['name']:64}{rounded_up(row['error'], 8):>14}{rows:>10}{vacuous}{note}")
     print("\nbeside these, with the same probability")
     for row in besides(setting):
-        vacuous = "  says nothing" if row["error"] >= 1 else ""
+        vacuous = "  vacuous" if row["error"] >= 1 else ""
         rows = "" if row["rows"] is None else _whole(row["rows"])
         written = rounded_down(row["error"], 8) if row["kind"] == "lower" else rounded_up(row["error"], 8)
         print(f"{row['name']:64}{written:>14}{rows:>10}{vacuous}")

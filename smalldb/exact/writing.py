@@ -48,7 +48,7 @@ def _short(number: float | Fraction, digits: int, rounding: str) -> str:
 
 def promised(bound: float) -> str:
     """Write a bound on an error, and that it is vacuous from 1 on."""
-    return rounded_up(bound) + (" (says nothing)" if bound >= 1 else "")
+    return rounded_up(bound) + (" (vacuous)" if bound >= 1 else "")
 
 
 def brief(number: Fraction) -> str:

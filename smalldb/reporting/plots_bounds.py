@@ -112,7 +112,7 @@ def drawn_bounds(setting: Setting, axis: str) -> Any:
         if bound.kind == "lower":
             axes.fill_between(shown, errors, 0, color="black", alpha=0.08, linewidth=0)
     _mark(axes, shown, tables, axis, float(centre))
-    axes.axhline(1, color="0.4", linewidth=1, label="from 1 on, nothing is said")
+    axes.axhline(1, color="0.4", linewidth=1, label="vacuous from here on")
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xlim(shown[0], shown[-1])
