@@ -315,6 +315,17 @@ def test_the_ledger_books_what_the_record_says(tmp_path):
     assert booked["privacy"] == made.record["privacy"] | {"epsilon": "1", "bounded_range": None}
 
 
+@pytest.mark.parametrize("size", [{"rows": 2}, {"alpha": "0.3"}])
+def test_what_is_learned_is_paid_with_all_of_epsilon(tmp_path, size):
+    """A census under add-remove states less, by its rows; but paid is before its places are known."""
+    ledger = Ledger(str(tmp_path / "l"), 5)
+    given = {"epsilon": 1, "neighbours": "add-remove", "mechanism": "census"} | size
+    made = smalldb.release(FRAME, schema=PAY + FLAG + 'ignore = "*"', ledger=ledger, **given)
+    (booked,) = ledger.read().records
+    assert made.plan.chosen.guarantee.epsilon < made.plan.request.epsilon
+    assert booked["privacy"]["epsilon"] == made.record["privacy"]["epsilon"] == made.record["epsilon"] == "1"
+
+
 @pytest.mark.parametrize(
     ("text", "settings", "message"),
     [

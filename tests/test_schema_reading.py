@@ -274,9 +274,9 @@ def test_the_extras_are_named_where_they_lack(people, tmp_path, monkeypatch):
     (tmp_path / "people.parquet").touch()
     for module in ("pyarrow", "pyarrow.parquet", "duckdb"):
         monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(ValueError, match=r"pip install 'smalldb\[parquet\]'"):
+    with pytest.raises(ValueError, match=r"pip install 'smalldb-dp\[parquet\]'"):
         read_table(str(tmp_path / "people.parquet"), SCHEMA)
-    with pytest.raises(ValueError, match=r"pip install 'smalldb\[duckdb\]'"):
+    with pytest.raises(ValueError, match=r"pip install 'smalldb-dp\[duckdb\]'"):
         read_by_duckdb(people, SCHEMA)
 
 

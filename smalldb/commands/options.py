@@ -88,7 +88,7 @@ def _add_workload(command: Parser, default: str) -> None:
     command.add_argument(
         "--queries",
         metavar="SPEC",
-        help=f"what to answer well, such as 'conjunctions:2 + parities:3' (default: {default}); "
+        help=f"target queries (the workload), such as 'conjunctions:2 + parities:3' (default: {default}); "
         f"classes: {', '.join(spec.NAMES)}",
     )
     command.add_argument(

@@ -161,5 +161,5 @@ def form_of(path: str | None) -> str:
     if suffix not in SUFFIXES:
         raise ValueError(f"a table is written as {NAMED}, not {path!r}")
     if SUFFIXES[suffix] == "parquet" and find_spec("pyarrow") is None:
-        raise ValueError("Parquet files need pyarrow: pip install 'smalldb[parquet]'")
+        raise ValueError("Parquet files need pyarrow: pip install 'smalldb-dp[parquet]'")
     return SUFFIXES[suffix]

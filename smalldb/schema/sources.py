@@ -35,7 +35,7 @@ def parquet_pieces(path: str, choose: Choose) -> Iterator[Piece]:
         from pyarrow import ArrowException, Table
         from pyarrow.parquet import ParquetFile
     except ImportError as error:
-        raise ValueError("Parquet files need pyarrow: pip install 'smalldb[parquet]'") from error
+        raise ValueError("Parquet files need pyarrow: pip install 'smalldb-dp[parquet]'") from error
 
     try:
         file = ParquetFile(path)
@@ -66,7 +66,7 @@ def declared_dtypes(path: str) -> dict[str, object]:
         from pyarrow import ArrowException
         from pyarrow.parquet import read_schema
     except ImportError as error:
-        raise ValueError("Parquet files need pyarrow: pip install 'smalldb[parquet]'") from error
+        raise ValueError("Parquet files need pyarrow: pip install 'smalldb-dp[parquet]'") from error
 
     try:
         empty = read_schema(path).empty_table().to_pandas()
@@ -83,7 +83,7 @@ def duckdb_dtypes(path: str, table: str) -> dict[str, object]:
     try:
         import duckdb
     except ImportError as error:
-        raise ValueError("this needs DuckDB: pip install 'smalldb[duckdb]'") from error
+        raise ValueError("this needs DuckDB: pip install 'smalldb-dp[duckdb]'") from error
 
     with open(path, "rb"):
         pass  # the usual error where it cannot be read
@@ -128,7 +128,7 @@ def duckdb_pieces(
     try:
         import duckdb
     except ImportError as error:
-        raise ValueError("this needs DuckDB: pip install 'smalldb[duckdb]'") from error
+        raise ValueError("this needs DuckDB: pip install 'smalldb-dp[duckdb]'") from error
 
     if set(path) & set("*?[{"):
         raise ValueError(f"DuckDB would take {path!r} as a pattern: rename the file")

@@ -46,7 +46,7 @@ def written(frame: pd.DataFrame, form: str, schema: Schema | None = None) -> byt
         try:
             return frame.rename(columns=str).to_parquet(engine="pyarrow", index=False)
         except ImportError as error:
-            raise ValueError("Parquet files need pyarrow: pip install 'smalldb[parquet]'") from error
+            raise ValueError("Parquet files need pyarrow: pip install 'smalldb-dp[parquet]'") from error
     known = {} if schema is None else {column.name: column for column in schema.columns}
     if form == "csv":
         return _csv(frame, known)
