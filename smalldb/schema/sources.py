@@ -92,7 +92,7 @@ def duckdb_dtypes(path: str, table: str) -> dict[str, object]:
             empty = base.sql(f"FROM {_identifier(table)} LIMIT 0")
             texts = {name for name, kind in zip(empty.columns, empty.types, strict=True) if kind == "VARCHAR"}
             dtypes = empty.df().dtypes.items()
-            return {str(name): "str" if name in texts else dtype for name, dtype in dtypes}
+            return {str(name): "string" if name in texts else dtype for name, dtype in dtypes}
     except duckdb.Error as error:
         raise ValueError(f"DuckDB cannot read a table {table!r} in {path}") from error
 
