@@ -64,7 +64,7 @@ def _without_arrow_dtype(arrow: Any) -> Any:
     if types.is_integer(arrow):  # int32, uint8
         return str(arrow).replace("int", "Int").replace("uI", "UI")
     if types.is_string(arrow) or types.is_large_string(arrow):
-        return "str"
+        return "string"  # "str" is a dtype of NumPy before pandas 3, and a gap the text "<NA>"
     if types.is_floating(arrow):
         return "Float32" if arrow.bit_width <= 32 else "Float64"
     if types.is_timestamp(arrow):
@@ -91,7 +91,8 @@ def as_given(frame: pd.DataFrame, like: object) -> Any:
         if name in frame and isinstance(dtype, pd.ArrowDtype) and _lends(dtype.pyarrow_dtype, frame[name]):
             with suppress(ValueError, TypeError, NotImplementedError):
                 cast = frame[name].astype(dtype)
-                if cast.astype(frame[name].dtype).equals(frame[name]):
+                again = cast.astype(frame[name].dtype)
+                if again.where(cast.notna(), None).equals(frame[name]):  # texts beside None before pandas 3
                     made[name] = cast
     labels = {str(label): label for label in like.columns}
     return made.set_axis([labels.get(name, name) for name in made.columns], axis=1)

@@ -63,16 +63,18 @@ def declared_dtypes(path: str) -> dict[str, object]:
     Errors as `parquet_pieces`.
     """
     try:
-        from pyarrow import ArrowException
+        from pyarrow import ArrowException, types
         from pyarrow.parquet import read_schema
     except ImportError as error:
         raise ValueError("Parquet files need pyarrow: pip install 'smalldb-dp[parquet]'") from error
 
     try:
-        empty = read_schema(path).empty_table().to_pandas()
+        schema = read_schema(path)
+        dtypes = schema.empty_table().to_pandas().dtypes.items()
     except ArrowException as error:
         raise ValueError(f"{path} is not a Parquet file that can be read") from error
-    return dict(empty.dtypes)
+    texts = {each.name for each in schema if types.is_string(each.type) or types.is_large_string(each.type)}
+    return {str(name): "string" if name in texts else dtype for name, dtype in dtypes}
 
 
 def duckdb_dtypes(path: str, table: str) -> dict[str, object]:
@@ -92,7 +94,7 @@ def duckdb_dtypes(path: str, table: str) -> dict[str, object]:
             empty = base.sql(f"FROM {_identifier(table)} LIMIT 0")
             texts = {name for name, kind in zip(empty.columns, empty.types, strict=True) if kind == "VARCHAR"}
             dtypes = empty.df().dtypes.items()
-            return {str(name): "str" if name in texts else dtype for name, dtype in dtypes}
+            return {str(name): "string" if name in texts else dtype for name, dtype in dtypes}
     except duckdb.Error as error:
         raise ValueError(f"DuckDB cannot read a table {table!r} in {path}") from error
 

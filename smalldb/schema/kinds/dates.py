@@ -25,6 +25,7 @@ _EDGE = re.compile(
     r"([0-9]{4})(?:-([0-9]{2})(?:-([0-9]{2})(?:[T ]([0-9]{2}):([0-9]{2})(?::([0-9]{2}))?)?)?)?"
 )
 _CLOCK = re.compile("%[HIMSTXcrRp]")
+_YEARLESS = re.compile("(?:[^%]|%[^YyGcx])*", re.DOTALL)
 _START = datetime(1, 1, 1)
 
 Day = int | str | date
@@ -81,7 +82,7 @@ class Dates:
         object.__setattr__(self, "form", form)
         object.__setattr__(self, "_edges", (first, *edges, last))
         object.__setattr__(self, "_starts", tuple(edge.start for edge in edges))
-        if form is not None and self._unreadable():
+        if form is not None and (_YEARLESS.fullmatch(form) or self._unreadable()):
             raise ValueError(
                 f"format {form!r} does not tell the dates of the bins: expected one such as "
                 f"{'%d.%m.%Y %H:%M' if self._timed else '%d.%m.%Y'!r}"
