@@ -195,16 +195,15 @@ class Column:
         problem = self.problem(places)
         if problem is not None:
             raise ValueError(problem)
-        return codes, [self._field(*pair) for pair in zip(distinct, places.tolist(), strict=True)]
-
-    def _field(self, text: str, place: int) -> str | None:
-        """Spell a value of a place."""
-        if place == self.kind.size:
-            return None
         if isinstance(self.kind, Binned):
-            return self.kind.written(text)
-        value = self.kind.values()[place]
-        return str(value).lower() if isinstance(value, bool) else str(value)
+            write, gap = self.kind.written, self.kind.size
+            fields = zip(distinct, places.tolist(), strict=True)
+            return codes, [None if place == gap else write(text) for text, place in fields]
+        every: list[str | None] = [
+            str(v).lower() if isinstance(v, bool) else str(v) for v in self.kind.values()
+        ]
+        every.append(None)
+        return codes, [every[place] for place in places.tolist()]
 
     def _held(self, values: Sequence[Value | None], places: Places) -> "pd.Series[Any]":
         """Return values in the column's dtype; one that it would round into another bin is the middle."""
