@@ -6,21 +6,22 @@ of them with no or few rows, and many neighbours.
 """
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 from functools import partial
-from itertools import count
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from calling import called
-from replay import Change, Cube, Exponential, Gaussian, Geometric, Leak, Loss, Player, compared, holds, replayed
+from losses import Change
+from replay import Player, Recording
 
 import smalldb
 from queries import Column, Domain, Rows
+from smalldb.answers.laws import LAWS
 from smalldb.answers.shares import alternatives
 from smalldb.exact.bits import SeededBits
 from smalldb.files.checkpoints import Checkpoint
@@ -40,7 +41,9 @@ class Case:
     domain, queries, given
         What is asked for.
     takes
-        Whether a plan takes the strategy; and the steps that a release then has, at least.
+        Whether a plan takes the strategy.
+    steps
+        The steps of a release, each by its letter: a regular expression.
     patched
         Public numbers of choices that are changed, by where they stand.
     changed
@@ -53,7 +56,7 @@ class Case:
     queries: str
     given: Mapping[str, Any]
     takes: Callable[[Any], bool]
-    steps: frozenset[str]
+    steps: str
     patched: Mapping[str, Any] = field(default_factory=dict)
     changed: Callable[[Any], Any] = lambda chosen: chosen
     n: int = 300
@@ -70,13 +73,27 @@ WIDE = Domain([f"a{i}" for i in range(7)])
 
 ROUNDS = {"mechanism": "rounds"}
 NO_CELLS = {"rounds.plan.MOST_CELLS": 0}
-NEVER_AT_ONCE = NO_CELLS | {"rounds.plan.SURE": 0.0, "rounds.plan.NEAR": 0.0, "rounds.plan._answerable": lambda _: False}
+NEVER_AT_ONCE = NO_CELLS | {
+    "rounds.plan.SURE": 0.0,
+    "rounds.plan.NEAR": 0.0,
+    "rounds.plan._answerable": lambda _: False,
+}
 ASKED = NO_CELLS | {"rounds.plan.SURE": 0.0, "rounds.plan._answerable": lambda _: True}
 AT_ONCE = NO_CELLS | {"rounds.plan.SURE": 1e9, "rounds.plan.NEAR": 1e9}
 STRIPS = NEVER_AT_ONCE | {f"rounds.{where}.MANY_COLUMNS": 3 for where in ("strips", "rounds")}
-PARITIES = {f"{where}.MAX_TABLE_ATTRIBUTES": 4 for where in ("rounds.parities", "rounds.mechanism", "answers.setting")}
-ALL_ROUNDS = frozenset({"rounds.measure", "rounds.selected", "certificate.certify"})
-MEASURED, CERTIFIED = frozenset({"rounds.measure"}), frozenset({"certificate.certify"})
+PARITIES = {
+    f"{where}.MAX_TABLE_ATTRIBUTES": 4 for where in ("rounds.parities", "rounds.mechanism", "answers.setting")
+}
+LETTERS = (
+    {
+        "rounds.measure": "m",
+        "rounds.selected": "s",  # in the end of nothing, where the budget pays for no table
+        "rounds.ask": "a",
+        "rounds.measure_at_once": "p",
+        "certificate.certify": "c",
+    }
+    | {f"{law.__name__}.draw": law.__name__[:2] for law in LAWS}
+)
 
 
 def in_rounds(chosen):
@@ -96,7 +113,7 @@ def asked(chosen):
     return chosen.steps.at_once is not None
 
 
-def with_law(*laws):
+def with_laws(*laws):
     """Take the plan of answers that measures by these laws."""
 
     def changed(chosen):
@@ -116,123 +133,139 @@ def with_law(*laws):
     return changed
 
 
-def answers(*laws, **given):
-    steps = frozenset(f"{law.title()}.draw" for law in laws)
-    base = {"mechanism": "answers", "rows": 40, **given}
-    return Case(YES_NO, "marginals:3", base, lambda _: True, steps, changed=with_law(*laws))
+def answers(*laws, domain=YES_NO, queries="marginals:3", given=None, n=300):
+    asked = {"mechanism": "answers", "rows": 40} | (given or {})
+    letters = "".join(LETTERS[f"{law.title()}.draw"] for law in laws)
+    return Case(domain, queries, asked, lambda _: True, letters, changed=with_laws(*laws), n=n)
 
 
-ROUNDS_CASES = {
-    "cells": Case(SMALL, "marginals:2", ROUNDS, lambda c: bool(c.steps.cells), MEASURED),
+CASES = {
+    "cells": Case(SMALL, "marginals:2", ROUNDS, lambda c: bool(c.steps.cells), "m"),
     "cells, certified": Case(
         SMALL,
         "marginals:2",
         ROUNDS,
         lambda c: bool(c.steps.cells and c.steps.certifying),
-        MEASURED | CERTIFIED,
+        "mc",
         {"rounds.mechanism._measures_all": lambda *_: False},
     ),
-    "columns": Case(
-        COLUMNS, "marginals:1", ROUNDS, lambda c: not c.steps.rounds, MEASURED | CERTIFIED, NO_CELLS
-    ),
-    "adaptive": Case(COLUMNS, "marginals:2", ROUNDS, in_rounds, ALL_ROUNDS, NEVER_AT_ONCE),
+    "columns": Case(COLUMNS, "marginals:1", ROUNDS, lambda c: not c.steps.rounds, "m{5}c", NO_CELLS),
+    "adaptive": Case(COLUMNS, "marginals:2", ROUNDS, in_rounds, "m{5}(sm)+s?(m{5})?c", NEVER_AT_ONCE),
     "adaptive, delta": Case(
-        COLUMNS, "marginals:2", ROUNDS | {"delta": "1e-6"}, concentrated, ALL_ROUNDS, NEVER_AT_ONCE
+        COLUMNS,
+        "marginals:2",
+        ROUNDS | {"delta": "1e-6"},
+        concentrated,
+        "m{5}(sm)+s?(m{5})?c",
+        NEVER_AT_ONCE,
     ),
     "no certificate": Case(
-        COLUMNS, "marginals:2", ROUNDS | {"certificate": 0}, in_rounds, ALL_ROUNDS - CERTIFIED, NEVER_AT_ONCE
+        COLUMNS,
+        "marginals:2",
+        ROUNDS | {"certificate": 0},
+        in_rounds,
+        "m{5}(sm)+s?(m{5})?",
+        NEVER_AT_ONCE,
     ),
     "target": Case(
-        COLUMNS, "marginals:2", ROUNDS | {"target": "c", "epsilon": 8}, in_rounds, ALL_ROUNDS, NEVER_AT_ONCE
+        COLUMNS,
+        "marginals:2",
+        ROUNDS | {"target": "c", "epsilon": 8},
+        in_rounds,
+        "m{5}m+(sm)*s?(m{5})?c",
+        NEVER_AT_ONCE,
     ),
     "target, delta": Case(
         COLUMNS,
         "marginals:2",
-        ROUNDS | {"target": "a", "epsilon": 8, "delta": "1e-4"},
+        ROUNDS | {"target": "a", "epsilon": 4, "delta": "1e-3"},
         concentrated,
-        ALL_ROUNDS,
+        "m{5}m+(sm)*s?(m{5})?c",
         NEVER_AT_ONCE,
+        n=1000,
     ),
     "three columns, little room": Case(
         COLUMNS,
         "marginals:3",
         ROUNDS | {"epsilon": 20},
         in_rounds,
-        ALL_ROUNDS,
+        "m{5}(sm)+s?(m{5})?c",
         NO_CELLS,
         changed=little_memory,
     ),
     "rounds that end": Case(
-        COLUMNS, "marginals:2", ROUNDS | {"epsilon": 20}, in_rounds, ALL_ROUNDS, NEVER_AT_ONCE, tied=0
+        COLUMNS,
+        "marginals:2",
+        ROUNDS | {"epsilon": 20},
+        in_rounds,
+        "m{5}(sm)+m{5}c",
+        NEVER_AT_ONCE,
+        tied=0,
     ),
-    "strips": Case(COLUMNS, "marginals:2", ROUNDS, in_rounds, ALL_ROUNDS, STRIPS),
-    "rules": Case(RULED, "marginals:2", ROUNDS | {"epsilon": 4}, in_rounds, ALL_ROUNDS, NEVER_AT_ONCE),
-    "rules, cells": Case(RULED, "marginals:2", ROUNDS, lambda c: bool(c.steps.cells), MEASURED),
-    "pairs at once": Case(
-        COLUMNS, "marginals:2", ROUNDS, lambda c: bool(c.steps.pairs), frozenset({"rounds.measure_at_once"}), AT_ONCE
+    "strips": Case(COLUMNS, "marginals:2", ROUNDS, in_rounds, "m{5}(sm)+s?(m{5})?c", STRIPS),
+    "rules": Case(
+        RULED, "marginals:2", ROUNDS | {"epsilon": 4}, in_rounds, "m{4}(sm)+s?(m{4})?c", NEVER_AT_ONCE
+    ),
+    "rules, cells": Case(RULED, "marginals:2", ROUNDS, lambda c: bool(c.steps.cells), "m"),
+    "pairs at once": Case(COLUMNS, "marginals:2", ROUNDS, lambda c: bool(c.steps.pairs), "p", AT_ONCE),
+    "pairs, certified": Case(
+        COLUMNS,
+        "marginals:2",
+        ROUNDS,
+        lambda c: bool(c.steps.pairs and c.steps.certifying),
+        "pc",
+        AT_ONCE | {"rounds.mechanism._measures_all": lambda *_: False},
     ),
     "asked, then at once": Case(
-        SMALL,
-        "marginals:2",
-        ROUNDS | {"epsilon": 80},
-        asked,
-        frozenset({"rounds.ask", "rounds.measure_at_once"}),
-        ASKED,
-        tied=10,
+        SMALL, "marginals:2", ROUNDS | {"epsilon": 5}, asked, "ap", ASKED, n=3000, tied=10
     ),
     "asked, then rounds": Case(
-        SMALL, "marginals:2", ROUNDS | {"epsilon": 80}, asked, ALL_ROUNDS | {"rounds.ask"}, ASKED, tied=0
+        SMALL, "marginals:2", ROUNDS | {"epsilon": 5}, asked, "am{3}(sm)+s?(m{3})?c", ASKED, n=3000, tied=0
     ),
     "asked, delta": Case(
         SMALL,
         "marginals:2",
-        ROUNDS | {"epsilon": 80, "delta": "1e-3"},
+        ROUNDS | {"epsilon": 5, "delta": "1e-3"},
         lambda c: asked(c) and c.steps.law.concentrated,
-        ALL_ROUNDS | {"rounds.ask"},
+        "am{3}(sm)+s?(m{3})?c",
         ASKED,
+        n=3000,
         tied=0,
     ),
     "parities": Case(
-        WIDE, "marginals:2", ROUNDS, lambda c: c.steps.measures_all, frozenset({"Wishart.draw"}), PARITIES,
-        changed=with_law("wishart"),
+        WIDE,
+        "marginals:2",
+        ROUNDS,
+        lambda c: c.steps.measures_all,
+        "Wi",
+        PARITIES,
+        changed=with_laws("wishart"),
     ),
     "parities, delta": Case(
         WIDE,
         "marginals:2",
         ROUNDS | {"delta": "1e-6"},
         lambda c: c.steps.measures_all,
-        frozenset({"Gaussian.draw"}),
+        "Ga",
         PARITIES,
-        changed=with_law("gaussian"),
+        changed=with_laws("gaussian"),
     ),
     "parities, certified": Case(
         WIDE,
         "marginals:3",
         ROUNDS | {"epsilon": "1/10"},
         lambda c: not c.steps.measures_all,
-        frozenset({"certificate.certify"}),
+        "(Cu)+c",
         PARITIES,
     ),
+    "cube": answers("cube", "cube", "cube"),
+    "wishart": answers("wishart", queries="marginals:2"),
+    "all cells of answers": answers("cells"),
+    "wishart, cells": answers("wishart", "cells"),
+    "wishart, safeguard": answers("wishart", "safeguard", n=1500),
+    "gaussian": answers("gaussian", given={"delta": "1e-6"}),
+    "rules of answers": answers("cells", domain=Domain(["a", "b", "c", "d"], valid=["~(a & b)", "c | d"])),
 }
-
-ANSWERS_CASES = {
-    "answers: cube": answers("cube", "cube", "cube"),
-    "answers: wishart": replace(answers("wishart"), queries="marginals:2"),
-    "answers: cells": answers("cells"),
-    "answers: wishart, cells": answers("wishart", "cells"),
-    "answers: wishart, safeguard": replace(answers("wishart", "safeguard"), n=1500),
-    "answers: gaussian": answers("gaussian", delta="1e-6"),
-    "answers: rules": Case(
-        Domain(["a", "b", "c", "d"], valid=["~(a & b)", "c | d"]),
-        "marginals:3",
-        {"mechanism": "answers", "rows": 40},
-        lambda _: True,
-        frozenset({"Cells.draw"}),
-        changed=with_law("cells"),
-    ),
-}
-
-CASES = ROUNDS_CASES | ANSWERS_CASES
 
 
 @pytest.fixture
@@ -248,7 +281,7 @@ def patched(monkeypatch):
 
 
 def table_of(case, rng, n=None):
-    """A random table of the domain: of some rows all columns are alike, of the others they are independent."""
+    """A random table: of some rows all columns are alike, of the others they are independent."""
     domain = case.domain
     cells, sizes = domain.table(), np.array(domain.sizes)
     weights = np.array([rng.dirichlet(np.full(size, 0.7)) for size in sizes], dtype=object)
@@ -281,7 +314,9 @@ def neighbours_of(case, places, relation, rng, many):
         elif kind == "frequent" and len(present):
             new = present[np.argmax(times)]
         else:
-            new = (absent if kind == "rare" else cells)[rng.integers(len(absent if kind == "rare" else cells))]
+            new = (absent if kind == "rare" else cells)[
+                rng.integers(len(absent if kind == "rare" else cells))
+            ]
         new = tuple(new.tolist())
         if relation == "replace-one":
             old = tuple(places[out].tolist())
@@ -317,22 +352,145 @@ def released(plan, seed, places, **more):
     return published(smalldb.release(plan, rows, rng=SeededBits(seed), **more))
 
 
-def replay_of(plan, one, other, change, seed=0):
-    guarantee = plan.chosen.guarantee
-    return replayed(partial(released, plan, seed), one, other, change, guarantee.epsilon, guarantee.delta)
+def recorded(plan, places, seed=0):
+    return Recording(partial(released, plan, seed), places)
 
 
 @RELATIONS
 @pytest.mark.parametrize("name", CASES)
-def test_neighbours_lose_no_more_than_stated_and_nothing_else_differs(name, relation, patched):
+def test_a_release_loses_what_it_states_and_tells_nothing_else(name, relation, patched):
+    """On a neighbour, and on a table that has nothing to do with the first."""
     case = CASES[name]
     patched(case)
     rng = np.random.default_rng(list(CASES).index(name))
     plan = planned(case, case.n, relation)
     assert case.takes(plan.chosen), "the plan takes another strategy"
     places = table_of(case, rng)
-    for other, change in neighbours_of(case, places, relation, rng, 1):
-        found = replay_of(plan, places, other, change)
-        assert case.steps <= found.kinds.keys()
-        assert found.ratio > 0
-        print(name, relation, float(found.pure), float(found.rho), found.ratio, dict(found.kinds))
+    recording = recorded(plan, places)
+    steps = "".join(LETTERS[step.name] for step in recording.steps)
+    assert re.fullmatch(case.steps, steps), steps
+    guarantee = plan.chosen.guarantee
+    ((other, change),) = neighbours_of(case, places, relation, rng, 1)
+    assert recording.lost(other, change, guarantee.epsilon, guarantee.delta).ratio > 0
+    recording.replayed(stranger_of(case, rng, len(places), relation))
+
+
+def stranger_of(case, rng, n, relation):
+    """A table of another distribution; under add-remove of another number of rows."""
+    return table_of(replace(case, tied=10 - case.tied), rng, n if relation == "replace-one" else n // 3)
+
+
+@pytest.mark.long
+@RELATIONS
+@pytest.mark.parametrize("name", CASES)
+def test_random_tables_and_many_neighbours(name, relation, patched, record_property):
+    case = CASES[name]
+    patched(case)
+    rng = np.random.default_rng([1, list(CASES).index(name)])
+    found, transcripts = [], 0
+    for number, n in enumerate([1, 2, 5, 40, 300, 300, 1000] + [0] * (relation == "add-remove")):
+        epsilon = [None, "1/10", 1, 5][number % 4]
+        try:
+            plan = planned(case, max(n, 1), relation, epsilon)
+        except IndexError:  # no plan has these laws for so few rows
+            continue
+        places = table_of(case, rng, n)
+        recording, guarantee = recorded(plan, places, number), plan.chosen.guarantee
+        for other, change in neighbours_of(case, places, relation, rng, 8):
+            found.append(recording.lost(other, change, guarantee.epsilon, guarantee.delta))
+        recording.replayed(stranger_of(case, rng, n, relation))
+        transcripts += 10
+    assert found
+    record_property("transcripts", transcripts)
+    record_property("largest", max(each.ratio for each in found))
+
+
+@pytest.mark.parametrize("name", ["adaptive", "rules", "asked, then at once", "parities, certified"])
+def test_a_release_that_goes_on_with_other_data_tells_nothing_of_them(name, patched, monkeypatch, tmp_path):
+    """Killed in the middle, and started again on a neighbour: the folder, too, is the same."""
+    case = CASES[name]
+    patched(case)
+    rng = np.random.default_rng(5)
+    plan, places = planned(case, case.n, "replace-one"), table_of(case, rng)
+    ((other, _),) = neighbours_of(case, places, "replace-one", rng, 1)
+    whole = tmp_path / "whole"
+    recording = Recording(partial(released, plan, 0, checkpoint=whole), places)
+    parts = len(list(whole.glob("*.shard")))
+    for stop in {1, parts // 2, parts - 1}:
+        folder = tmp_path / str(stop)
+        with Player(recording.steps).hooked() as killed, monkeypatch.context() as patch:
+            stop_after(patch, stop)
+            with pytest.raises(Killed):
+                released(plan, 0, places, checkpoint=folder)
+        with Player(recording.steps[len(killed.steps) :]).hooked() as going_on:
+            assert released(plan, 0, other, checkpoint=folder) == recording.published
+        assert len(killed.steps) + len(going_on.steps) == len(recording.steps)
+        assert contents(folder) == contents(whole)
+
+
+class Killed(Exception):
+    pass
+
+
+def stop_after(patch, parts):
+    """Have a release die as soon as so many parts are saved."""
+    save = Checkpoint.save
+
+    def dying(self, place, result):
+        save(self, place, result)
+        if place + 1 == parts:
+            raise Killed
+
+    patch.setattr(Checkpoint, "save", dying)
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in Path(folder).iterdir()}
+
+
+COMMANDS = {
+    "rounds": (COLUMNS, ["--mechanism", "rounds"], NEVER_AT_ONCE),
+    "rounds, delta, target": (
+        COLUMNS,
+        ["--mechanism", "rounds", "--delta", "1e-4", "--target", "c", "--epsilon", 8],
+        NEVER_AT_ONCE,
+    ),
+    "pairs": (COLUMNS, ["--mechanism", "rounds"], AT_ONCE),
+    "cells": (SMALL, ["--mechanism", "rounds"], {}),
+    "answers": (YES_NO, ["--mechanism", "answers", "--rows", 40], {}),
+}
+
+
+@RELATIONS
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_tells_nothing_else(name, relation, patched, tmp_path, capfd):
+    """All that `generate` prints and writes, of a table and of one that has nothing to do with it."""
+    domain, options, changed = COMMANDS[name]
+    case = replace(CASES["adaptive"], domain=domain, patched=changed)
+    patched(case)
+    rng = np.random.default_rng(6)
+    schema = tmp_path / "schema.toml"
+    schema.write_text(schema_of(domain), encoding="utf-8")
+    more = [] if relation == "replace-one" else ["--neighbours", relation, "--n-max", 400]
+
+    def generated(places):
+        data, outputs = tmp_path / "data.csv", [tmp_path / f"out.{end}" for end in ("csv", "json", "html")]
+        np.savetxt(data, places, "%d", ",", header=",".join(domain.names), comments="")
+        to = zip(("-o", "--record", "--report"), outputs, strict=True)
+        given = ["--epsilon", 1, *options, *more, "--seed", 3, "--schema", schema]
+        told = called(capfd, "generate", data, *given, *(word for pair in to for word in pair))
+        assert told[0] == 0, told
+        return {"told": told} | {path.name: path.read_bytes() for path in outputs}
+
+    recording = Recording(generated, table_of(case, rng))
+    recording.replayed(stranger_of(case, rng, case.n, relation))
+
+
+def schema_of(domain):
+    """A schema whose columns have the domain's places as categories, or are yes/no."""
+    found = []
+    for name, size in zip(domain.names, domain.sizes, strict=True):
+        values = "[" + ", ".join(f'"{place}"' for place in range(size)) + "]"
+        kind = 'kind = "bool"' if size == 2 else f'kind = "categories"\nvalues = {values}'
+        found.append(f"[columns.{name}]\n{kind}\n")
+    return "".join(found)
