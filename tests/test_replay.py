@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,6 @@ from smalldb.answers.shares import alternatives
 from smalldb.exact.bits import SeededBits
 from smalldb.files.checkpoints import Checkpoint
 from smalldb.reporting.words import tell
-from smalldb.rounds import reader
 
 RELATIONS = pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
 
@@ -64,7 +64,7 @@ class Case:
 
 
 SMALL = Domain([Column("a", 3), Column("b", cuts=[1, 2, 3, 4]), "c"])
-COLUMNS = Domain([Column("a", 3), Column("b", 5), "c", Column("d", cuts=[1, 2, 3]), Column("e", 4)])
+COLUMNS = Domain([Column("a", 3), Column("b", 5), "c", Column("d", cuts=[1, 2, 3])])
 RULED = Domain(
     [Column("a", 3), Column("b", 4), "c", Column("d", 3)], valid=["~(`a=0` & c)", "~(`b=1` & `d=2`)"]
 )
@@ -72,13 +72,23 @@ YES_NO = Domain(["a", "b", "c", "d", "e"])
 WIDE = Domain([f"a{i}" for i in range(7)])
 
 ROUNDS = {"mechanism": "rounds"}
+HASTY = {  # estimates that are worse and quick: what they are made from is the same
+    "rounds.reader.PREDICTING": 1 << 9,
+    "rounds.reader.LAST_SWEEPS": 8,
+    "rounds.reader.SWEEPS": 3,
+    "rounds.cells.ITERATIONS": 5,
+}
 NO_CELLS = {"rounds.plan.MOST_CELLS": 0}
 NEVER_AT_ONCE = NO_CELLS | {
     "rounds.plan.SURE": 0.0,
     "rounds.plan.NEAR": 0.0,
     "rounds.plan._answerable": lambda _: False,
 }
-ASKED = NO_CELLS | {"rounds.plan.SURE": 0.0, "rounds.plan._answerable": lambda _: True}
+ASKED = NO_CELLS | {
+    "rounds.plan.ASKING": Fraction(1, 2),
+    "rounds.plan.SURE": 0.0,
+    "rounds.plan._answerable": lambda _: True,
+}
 AT_ONCE = NO_CELLS | {"rounds.plan.SURE": 1e9, "rounds.plan.NEAR": 1e9}
 STRIPS = NEVER_AT_ONCE | {f"rounds.{where}.MANY_COLUMNS": 3 for where in ("strips", "rounds")}
 PARITIES = {
@@ -149,14 +159,14 @@ CASES = {
         "mc",
         {"rounds.mechanism._measures_all": lambda *_: False},
     ),
-    "columns": Case(COLUMNS, "marginals:1", ROUNDS, lambda c: not c.steps.rounds, "m{5}c", NO_CELLS),
-    "adaptive": Case(COLUMNS, "marginals:2", ROUNDS, in_rounds, "m{5}(sm)+s?(m{5})?c", NEVER_AT_ONCE),
+    "columns": Case(COLUMNS, "marginals:1", ROUNDS, lambda c: not c.steps.rounds, "m{4}c", NO_CELLS),
+    "adaptive": Case(COLUMNS, "marginals:2", ROUNDS, in_rounds, "m{4}(sm)+s?(m{4})?c", NEVER_AT_ONCE),
     "adaptive, delta": Case(
         COLUMNS,
         "marginals:2",
         ROUNDS | {"delta": "1e-6"},
         concentrated,
-        "m{5}(sm)+s?(m{5})?c",
+        "m{4}(sm)+s?(m{4})?c",
         NEVER_AT_ONCE,
     ),
     "no certificate": Case(
@@ -164,7 +174,7 @@ CASES = {
         "marginals:2",
         ROUNDS | {"certificate": 0},
         in_rounds,
-        "m{5}(sm)+s?(m{5})?",
+        "m{4}(sm)+s?(m{4})?",
         NEVER_AT_ONCE,
     ),
     "target": Case(
@@ -172,7 +182,7 @@ CASES = {
         "marginals:2",
         ROUNDS | {"target": "c", "epsilon": 8},
         in_rounds,
-        "m{5}m+(sm)*s?(m{5})?c",
+        "m{4}m+(sm)*s?(m{4})?c",
         NEVER_AT_ONCE,
     ),
     "target, delta": Case(
@@ -180,7 +190,7 @@ CASES = {
         "marginals:2",
         ROUNDS | {"target": "a", "epsilon": 4, "delta": "1e-3"},
         concentrated,
-        "m{5}m+(sm)*s?(m{5})?c",
+        "m{4}m+(sm)*s?(m{4})?c",
         NEVER_AT_ONCE,
         n=1000,
     ),
@@ -189,20 +199,20 @@ CASES = {
         "marginals:3",
         ROUNDS | {"epsilon": 20},
         in_rounds,
-        "m{5}(sm)+s?(m{5})?c",
+        "m{4}(sm)+s?(m{4})?c",
         NO_CELLS,
         changed=little_memory,
     ),
     "rounds that end": Case(
         COLUMNS,
         "marginals:2",
-        ROUNDS | {"epsilon": 20},
+        ROUNDS | {"epsilon": 2},
         in_rounds,
-        "m{5}(sm)+m{5}c",
+        "m{4}(sm)+m{4}c",
         NEVER_AT_ONCE,
         tied=0,
     ),
-    "strips": Case(COLUMNS, "marginals:2", ROUNDS, in_rounds, "m{5}(sm)+s?(m{5})?c", STRIPS),
+    "strips": Case(COLUMNS, "marginals:2", ROUNDS, in_rounds, "m{4}(sm)+s?(m{4})?c", STRIPS),
     "rules": Case(
         RULED, "marginals:2", ROUNDS | {"epsilon": 4}, in_rounds, "m{4}(sm)+s?(m{4})?c", NEVER_AT_ONCE
     ),
@@ -216,18 +226,16 @@ CASES = {
         "pc",
         AT_ONCE | {"rounds.mechanism._measures_all": lambda *_: False},
     ),
-    "asked, then at once": Case(
-        SMALL, "marginals:2", ROUNDS | {"epsilon": 5}, asked, "ap", ASKED, n=3000, tied=10
-    ),
+    "asked, then at once": Case(COLUMNS, "marginals:2", ROUNDS, asked, "ap", ASKED, n=3000, tied=10),
     "asked, then rounds": Case(
-        SMALL, "marginals:2", ROUNDS | {"epsilon": 5}, asked, "am{3}(sm)+s?(m{3})?c", ASKED, n=3000, tied=0
+        COLUMNS, "marginals:2", ROUNDS, asked, "am{4}(sm)+s?(m{4})?c", ASKED, n=3000, tied=0
     ),
     "asked, delta": Case(
-        SMALL,
+        COLUMNS,
         "marginals:2",
-        ROUNDS | {"epsilon": 5, "delta": "1e-3"},
+        ROUNDS | {"delta": "1e-3"},
         lambda c: asked(c) and c.steps.law.concentrated,
-        "am{3}(sm)+s?(m{3})?c",
+        "am{4}(sm)+s?(m{4})?c",
         ASKED,
         n=3000,
         tied=0,
@@ -270,11 +278,10 @@ CASES = {
 
 @pytest.fixture
 def patched(monkeypatch):
-    """Change public numbers of the code for a case; predictions are made of fewer rows of a model, too."""
+    """Change public numbers of the code for a case."""
 
     def change(case):
-        monkeypatch.setattr(reader, "PREDICTING", 1 << 9)
-        for where, value in case.patched.items():
+        for where, value in (HASTY | case.patched).items():
             monkeypatch.setattr(f"smalldb.{where}", value)
 
     return change
