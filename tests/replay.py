@@ -210,11 +210,13 @@ class Player:
     ----------
     script
         The steps of a recording, which are forced; None: this is the recording.
+    seed
+        Of the noise of a recording.
     """
 
-    def __init__(self, script: Sequence[Step] | None = None) -> None:
+    def __init__(self, script: Sequence[Step] | None = None, seed: int = 0) -> None:
         self.steps: list[Step] = []
-        self._script, self._source = script, SeededBits(404)
+        self._script, self._source = script, SeededBits(seed)
         self._step: Step | None = None  # that is going on, and its arguments
         self._arguments: Any = None
         self._single: Any = None  # inside a function of `NUMBERS`: the noise that it asked for
@@ -369,11 +371,13 @@ class Recording:
     ----------
     release
         Releases a table, each time with the same seed, and returns everything public by name.
+    seed
+        Of the noise.
     """
 
-    def __init__(self, release: Callable[[Any], Mapping[str, Any]], table: Any) -> None:
+    def __init__(self, release: Callable[[Any], Mapping[str, Any]], table: Any, seed: int = 0) -> None:
         self._release = release
-        with Player().hooked() as player:
+        with Player(seed=seed).hooked() as player:
             self.published = release(table)
         self.steps = player.steps
 
