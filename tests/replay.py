@@ -112,8 +112,14 @@ STEPS: list[tuple[str, str, Callable[[Any], Stated]]] = [
 ]
 
 
+# A step that draws among all candidates that can be paid for, and again where the model has no room for the
+# one that was drawn. Its outcome has the law of one draw among those that can come out (docs/proofs/rounds.md,
+# lemma 5): it is taken for that.
+REDRAWN = "rounds.selected"
+
+
 def _possible(a: Any) -> list[int]:
-    """Return the candidates of a `selected` that can come out of it: docs/proofs/rounds.md, lemma 5."""
+    """Return the candidates that can come out of `REDRAWN`."""
     payable = np.flatnonzero(a.payable).tolist()
     return [k for k in payable if len(a.names[k]) == 2 or a.room.lacking(a.names[k]) is None]
 
@@ -254,7 +260,7 @@ class Player:
         if self._forced is not None and self._forced.name != name:
             raise Leak(f"another step on other data: {name}, which was {self._forced.name}")
         found = call()
-        if name == "rounds.selected" and self._step.draws:
+        if name == REDRAWN and self._step.draws:
             self._draw_that_counts(found)
         self._step = self._arguments = None
         if self._forced is not None and self._forced.public != self.steps[-1].public:
@@ -301,17 +307,16 @@ class Player:
         def draw():
             return [call(rng=self._source).index]
 
-        if self._step.name != "rounds.selected":
+        if self._step.name != REDRAWN:
             return SimpleNamespace(index=self._draw(law, scores, draw)[0])
-        # what the model has no room for is drawn again: of these draws, `_draw_that_counts` keeps one
-        forced = (
-            None if self._step.draws or not self._forced or not self._forced.draws else self._forced.draws[0]
-        )
+        again, forced = bool(self._step.draws), self._forced and self._forced.draws
+        if again and law != self._step.draws[0].law:
+            raise Loss(f"{REDRAWN} draws again by another law")
         self._step.draws.append(Draw(law, scores, []))
-        if forced is None:
+        if again or not forced:
             return SimpleNamespace(index=draw()[0])
         payable = np.flatnonzero(self._arguments.payable).tolist()
-        return SimpleNamespace(index=payable.index(_possible(self._arguments)[forced.drawn[0]]))
+        return SimpleNamespace(index=payable.index(_possible(self._arguments)[forced[0].drawn[0]]))
 
     def _draw_that_counts(self, found):
         """Keep one draw among the candidates that could come out, in place of those that were made."""
