@@ -113,8 +113,8 @@ STEPS: list[tuple[str, str, Callable[[Any], Stated]]] = [
 
 
 # A step that draws among all candidates that can be paid for, and again where the model has no room for the
-# one that was drawn. Its outcome has the law of one draw among those that can come out (docs/proofs/rounds.md,
-# lemma 5): it is taken for that.
+# one that was drawn. Its outcome has the law of one draw among those that can come out, and is taken for that
+# (docs/proofs/rounds.md, lemma 5).
 REDRAWN = "rounds.selected"
 
 
