@@ -107,6 +107,8 @@ class Proved(Law):
     def worst(self, one, other, change):
         """Each row that is added or removed, times what its counts are multiplied by, loses the rate."""
         moved = np.array(other, dtype=object) - np.array(one, dtype=object)
+        if not moved.any():
+            return Fraction(0)
         rows = sum(
             s * np.array(self.row(p), dtype=object) for s, p in zip(change.signs, change.places, strict=True)
         )

@@ -99,6 +99,7 @@ def test_a_row_that_is_added_loses_the_rate_and_one_that_is_replaced_twice(law, 
 def test_rows_with_odd_signs_are_half_a_sum_of_signs():
     law, change = Wishart(RATE, ((0, 1), (1, 2))), Change((-1, 1), ((0, 1), (1, 1)))
     assert law.worst((5, 5), (6, 4), change) == RATE  # odd: 0 and 1 become 1 and 0
+    assert law.worst((5, 5), (5, 5), Change((-1, 1), ((0, 1), (0, 1)))) == 0
 
 
 @pytest.mark.parametrize(

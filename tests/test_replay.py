@@ -467,7 +467,7 @@ def test_random_tables_and_many_neighbours(name, relation, patched):
 def swept(name, relation):
     """Yield what neighbours of random tables lose, of few rows and many, at several epsilons."""
     case, rng = CASES[name], np.random.default_rng([1, crc32(name.encode())])
-    for number, n in enumerate([300, 1, 2, 40, 300] + [0] * (relation == "add-remove")):
+    for number, n in enumerate([case.n, 1, 2, 40, case.n] + [0] * (relation == "add-remove")):
         try:
             plan = planned(case, max(n, 1), relation, [None, "1/10", 1, 5][number % 4])
         except IndexError:  # no plan has these laws for so few rows
