@@ -1,8 +1,8 @@
 """
 Every strategy on a table, on a neighbour of it and on an unrelated table, with the same released integers.
 
-See `replay`. The quick part replays each strategy once under both relations; the sweep (`long`) replays random
-tables, some of them of no or few rows or of rows that are all alike, and six neighbours of each.
+See `replay`. The quick part replays each strategy once under both relations; the sweep (`long`) replays
+random tables, some of them of no or few rows or of rows that are all alike, and six neighbours of each.
 """
 
 import json
