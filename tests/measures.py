@@ -60,7 +60,7 @@ def figures(real, made, n):
     "1-way", "2-way"
         Mean total variation distance (TVD) of the tables of one and of two columns.
     "conditional"
-        The TVD of P(b | a): mean over the categories of a that at least 1 % of the real rows are in, then over
+        The TVD of P(b | a): mean over the categories of a that at least 1 % of the real rows have, then over
         ordered pairs of columns. It is 1 where no synthetic row has the category.
     "association"
         Mean error of bias-corrected Cramer's V, over pairs.
