@@ -63,7 +63,7 @@ class Case:
     Attributes
     ----------
     table
-        Its name in `TABLES`.
+        Its name: see `table`.
     strategy
         What is measured: see `released`.
     epsilon
