@@ -263,7 +263,7 @@ def cases():
             Case("heaped", "adaptive", two, delta) for delta in both
         ),  # columns at a noise where smoothing decides
         *(Case("wide", "contrasts", one, delta) for delta in both),
-        *(Case("wide", "adaptive", one, delta) for delta in both),
+        Case("wide", "adaptive"),
     ]
 
 

@@ -37,6 +37,7 @@ BEHIND = {
     ("yes/no: adaptive, epsilon 1", CELLS),
     ("columns: cells, epsilon 1", INDEPENDENT),
     ("columns: cells, epsilon 1", EVERY_PAIR),
+    ("wide: adaptive, epsilon 1", INDEPENDENT),
 }
 
 
