@@ -3,7 +3,7 @@
 `accuracy_pins.json` holds mean and deviation of many releases. The mean of a few others is to be within three
 standard errors of it, of the difference of two independent means: whether draws are those of before or not.
 With a hundred figures, some would be farther off by chance whenever a change reorders the draws. So what is
-too far off is judged again, by twice as many new releases: chance passes both once in 100,000 figures.
+too far off is judged again, by twice as many new releases: chance does both in some 30 of a million.
 Seeds are fixed, so that the same code on the same machine always gives the same answer.
 """
 
