@@ -82,14 +82,21 @@ def test_valid_reaches_the_domain(tmp_path):
         ('a,b\n0,"1\n', "not a CSV file"),
         ('a,b\n0,"1"x\n', "not a CSV file"),
         (b"a,b\n0,\xff\n", "not a CSV file in UTF-8"),
-        (b"a,\xff\n0,1\n", "not a CSV file in UTF-8"),
+        (b"a,\xff\n0,1\n", "not a CSV file in UTF-8: save it as UTF-8"),
+        ("a,b\n0,1\n".encode("utf-16"), "not a CSV file in UTF-8: it is in UTF-16"),
+        ("a,b\x01\n0,1\n", r"the name of column 2 holds a control character \(U\+0001\)"),
+        ('"a,b\n0,1\n', r"not a CSV file: a quote is not closed.*\(in the first line\)"),
+        ("a" * (1 << 22) + ",b\n0,1\n", r"longer than 2\^22 characters"),
+        ("\n" * (1 << 22) + ",b\n0,1\n", r"longer than 2\^22 characters"),
         ("a,b\n0\n", "as many fields in every line"),
         ("a,b\n0,1,1\n", "as many fields in every line"),
         ("0,1\n1,1\n", "must hold column names, not data"),
+        ("1.0,0.0\n1,1\n", "must hold column names, not data"),
         ("1,1,0\n1,1,1\n", "must hold column names, not data"),
         ("a,b\n0,\n", "'b' has missing values"),
         ("a,b\n0,2\n", "'b' is not spelled 0/1 or true/false"),
-        ("a,b\n0,1.0\n", "'b' is not spelled 0/1 or true/false"),
+        ("a,b\n0,1.5\n", "'b' is not spelled 0/1 or true/false"),
+        ("a,b\n0,1.\n", "'b' is not spelled 0/1 or true/false"),
         ("a,b\n0,secret\n", "'b' is not spelled 0/1 or true/false"),
     ],
 )
@@ -187,11 +194,17 @@ def test_json_lines_have_their_keys_in_any_order_and_no_other_keys(tmp_path):
         read_table(str(path), SCHEMA, counts="x")
 
 
-@pytest.mark.parametrize("name", [b"\xff", b"\\ud800", b"\\u0000", b"x"])
-def test_names_of_json_lines_are_names(tmp_path, name):
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        *((name, "each name in it once") for name in (b"\xff", b"\\ud800", b"x")),
+        (b"\\u0000", r"the name of column 1 holds a control character \(U\+0000\)"),
+    ],
+)
+def test_names_of_json_lines_are_names(tmp_path, name, message):
     path = tmp_path / "data.jsonl"
     path.write_bytes(b'{"x": 1, "' + name + b'": 1}\n')
-    with pytest.raises(ValueError, match="each name in it once"):
+    with pytest.raises(ValueError, match=message):
         read_columns(str(path))
 
 

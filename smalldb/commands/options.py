@@ -65,6 +65,15 @@ def add_table(command: Parser, default: str = "marginals:2") -> None:
     _add_workload(command, default)
 
 
+def add_separator(command: Parser) -> None:
+    """Add what stands between the fields of CSV files."""
+    command.add_argument(
+        "--separator",
+        metavar="SIGN",
+        help="what separates the fields of CSV files: , ; | tab space (default: the schema's, or commas)",
+    )
+
+
 def add_universe(command: Parser, schema: bool = False) -> None:
     """Add what says which universe and which queries are meant, where no table is read."""
     what = command.add_mutually_exclusive_group(required=True) if schema else command

@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from smalldb.commands.options import Commands, keep_inputs
+from smalldb.commands.options import Commands, add_separator, keep_inputs
 from smalldb.files.inputs import rereadable
 from smalldb.files.outputs import Outputs, unchanged
 from smalldb.reporting.words import CONFIDENTIAL, as_json
@@ -13,7 +13,7 @@ from smalldb.schema import Schema, draft_schema, read_schema
 from smalldb.schema.asking import ask_schema
 from smalldb.schema.checking import Check, check_table
 from smalldb.schema.codebook import read_codebook
-from smalldb.schema.tables import read_columns, table_pieces
+from smalldb.schema.tables import read_columns, read_separator, table_pieces
 
 SHOWN = 24  # places of a column that are listed
 
@@ -44,6 +44,7 @@ def add(commands: Commands) -> None:
         help="what columns can hold, from public knowledge: CSV (column, value), JSON (lists of values by "
         "column), or a Table Schema (Frictionless)",
     )
+    add_separator(init)
     init.add_argument("--interactive", action="store_true", help="ask what each column can hold")
     init.add_argument(
         "-o", "--output", metavar="SCHEMA.toml", help="where it goes, a new file (default: stdout)"
@@ -66,6 +67,7 @@ def add(commands: Commands) -> None:
     )
     check.add_argument("data", metavar="DATA", help="a CSV, JSON lines or Parquet file; - for standard input")
     check.add_argument("--schema", metavar="SCHEMA.toml", required=True, help="what its columns hold")
+    add_separator(check)
     check.add_argument("--json", action="store_true", help="everything, for machines")
     check.set_defaults(run=run_check)
 
@@ -86,14 +88,15 @@ def run_init(arguments: argparse.Namespace) -> None:
 
 
 def _drafted(arguments: argparse.Namespace) -> str:
-    columns = read_columns(arguments.data, arguments.table)
+    columns = read_columns(arguments.data, arguments.table, arguments.separator)
+    sign = read_separator(arguments.data, arguments.table, arguments.separator)
     if not arguments.interactive:
         book = None if arguments.codebook is None else read_codebook(arguments.codebook)
-        return draft_schema(columns, book)
+        return draft_schema(columns, book, sign)
     if arguments.codebook is not None:
         raise ValueError("--interactive asks for what a code book says: leave one out")
     try:
-        return ask_schema(columns, _asked, lambda text: print(text, file=sys.stderr))
+        return ask_schema(columns, _asked, lambda text: print(text, file=sys.stderr), sign)
     except EOFError as error:
         raise ValueError("the answers ended before the columns did: nothing was written") from error
 
@@ -110,7 +113,7 @@ def run_check(arguments: argparse.Namespace) -> None:
     """Count what of a table has no place."""
     schema, path = read_schema(arguments.schema), rereadable(arguments.data)
     with unchanged(path):
-        found = check_table(schema, table_pieces(path, schema))
+        found = check_table(schema, table_pieces(path, schema, separator=arguments.separator))
     if arguments.json:
         columns = [
             {"column": name, "gaps": gaps, "no_place": unknown}

@@ -16,6 +16,7 @@ from queries.packing import Places, places_dtype
 from smalldb.exact.bits import BitSource, bit_source
 from smalldb.schema.columns import Column
 from smalldb.schema.pieces import CHUNK, Fields, Piece, distinct, read_counts, tally
+from smalldb.schema.records import as_separator
 
 
 @final
@@ -33,6 +34,8 @@ class Schema:
         What a release shall answer well if nobody says otherwise, as `queries.spec` reads it.
     ignored
         Columns of the data that are left out; "*": all that the schema does not have.
+    separator
+        Of fields in CSV files; None: commas, or what a file or an option states.
 
     Attributes
     ----------
@@ -50,6 +53,7 @@ class Schema:
     valid: str | tuple[str, ...] | None = None
     queries: str | None = None
     ignored: tuple[str, ...] = ()
+    separator: str | None = None
     domain: Domain = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -58,6 +62,8 @@ class Schema:
         if self.valid is not None and not isinstance(self.valid, str):
             object.__setattr__(self, "valid", tuple(self.valid) or None)
         wrong = [] if self.columns else ["a schema needs at least one column"]
+        if self.separator is not None:
+            object.__setattr__(self, "separator", as_separator(self.separator))
         for name, times in Counter(self.names).items():
             if times > 1:
                 wrong.append(f"column {name!r} stands more than once")

@@ -15,10 +15,14 @@ from smalldb.schema.kinds import Categories, Cuts, Dates, Flag, Integers, Kind, 
 from smalldb.schema.kinds.numbers import NumberFormat
 from smalldb.schema.lines import key_lines, line_of
 from smalldb.schema.mapping import Schema, unreadable
+from smalldb.schema.records import as_separator
 
 _Type: TypeAlias = "type | tuple[type, ...]"
 
-_TOP: dict[str, _Type] = {"columns": dict, "valid": (str, list), "queries": str, "ignore": (str, list)}
+_TOP: dict[str, _Type] = {
+    **{"columns": dict, "valid": (str, list), "queries": str, "ignore": (str, list)},
+    "separator": str,
+}
 _SHARED: dict[str, _Type] = {"kind": str, "missing": (bool, list), "unknown": str, "dtype": str}
 _LEARNS: dict[str, _Type] = {"share": (str, int, Decimal)}
 _SIGNS: dict[str, _Type] = {"decimal": str, "thousands": str}
@@ -150,14 +154,20 @@ def parsed(text: str, learned: Mapping[str, Sequence[str]] | None = None) -> tup
         for key, texts in (("ignore", ignored), ("valid", rules))
         if texts is None
     ]
-    queries, valid = given.get("queries"), given.get("valid")
+    queries, valid, separator = given.get("queries"), given.get("valid"), given.get("separator")
+    if isinstance(separator, str):
+        try:
+            separator = as_separator(separator)
+        except ValueError as error:
+            wrong.append((str(error), ("separator",)))
     readable, count = not wrong, len(tables) if isinstance(tables, dict) else 0
     if isinstance(queries, str):
         wrong += [(said, ("queries",)) for said in unreadable(queries, (), count)]
     if readable:
         try:
             stated = valid if isinstance(valid, str) else rules
-            schema = Schema(tuple(columns), stated, None if wrong else queries, ignored or ())
+            queried = None if wrong else queries
+            schema = Schema(tuple(columns), stated, queried, ignored or (), separator)
             if not wrong:
                 return schema, tuple(asked)
         except ValueError as error:

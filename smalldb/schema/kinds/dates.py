@@ -19,6 +19,7 @@ from smalldb.schema.kinds.edges import (
     listed,
     uniform_between,
 )
+from smalldb.schema.kinds.numbers import without_zeros
 from smalldb.schema.kinds.protocol import Value
 
 _DATE = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})(?:[T ].*)?", re.DOTALL)
@@ -117,7 +118,9 @@ class Dates:
 
     def place(self, text: str) -> int | None:
         """Find the bin of a field."""
-        found = None if self.form is None else _parsed(text, self.form)
+        found = None
+        if self.form is not None:
+            found = _parsed(text, self.form) or _parsed(without_zeros(text), self.form)  # 19991231.0
         if found is None and (written := _DATE.fullmatch(text)):
             try:
                 day = text if self._timed else written[1]
