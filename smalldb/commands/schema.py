@@ -5,12 +5,15 @@ import os
 import sys
 from collections.abc import Sequence
 
+from queries.broken import rule_texts
+from queries.expressions import shorten
 from smalldb.commands.options import Commands, add_separator, keep_inputs
 from smalldb.files.inputs import rereadable
 from smalldb.files.outputs import Outputs, unchanged
 from smalldb.reporting.words import CONFIDENTIAL, as_json
 from smalldb.schema import Schema, draft_schema, read_schema
 from smalldb.schema.asking import ask_schema
+from smalldb.schema.checking import SHOWN as SHOWN_ROWS
 from smalldb.schema.checking import Check, check_table
 from smalldb.schema.codebook import read_codebook
 from smalldb.schema.tables import read_columns, read_separator, table_pieces
@@ -62,7 +65,8 @@ def add(commands: Commands) -> None:
         "check",
         help="for the curator: how many fields of a table have no place (confidential)",
         description="Count, column by column, the fields that are gaps and those that a schema gives no "
-        "place, and the rows that its rules leave out. Computed from the data: CONFIDENTIAL.",
+        "place, and the rows that break each of its rules; name the first such rows. Computed from the data: "
+        "CONFIDENTIAL.",
         epilog="example: smalldb schema check people.csv --schema people.toml",
     )
     check.add_argument("data", metavar="DATA", help="a CSV, JSON lines or Parquet file; - for standard input")
@@ -116,17 +120,22 @@ def run_check(arguments: argparse.Namespace) -> None:
         found = check_table(schema, table_pieces(path, schema, separator=arguments.separator))
     if arguments.json:
         columns = [
-            {"column": name, "gaps": gaps, "no_place": unknown}
+            {"column": name, "gaps": gaps, "no_place": unknown, "rows": found.first.get(name, [])}
             for name, gaps, unknown in zip(schema.names, found.gaps, found.unknown, strict=True)
         ]
+        rules = [
+            {"rule": number, "text": text, "broken": found.broken[number], "rows": found.first[number]}
+            for number, text in enumerate(rule_texts(schema.valid), start=1)
+            if number in found.broken
+        ]
         said = {"confidential": True, "rows": found.rows, "columns": columns, "ruled_out": found.ruled_out}
-        print(as_json(said | {"fits": found.fits}))
+        print(as_json(said | {"rules": rules, "fits": found.fits}))
     else:
         print(check_account(found))
 
 
 def check_account(found: Check) -> str:
-    """Tell what fits, for people; counts alone."""
+    """Tell what fits, for people; counts and numbers of rows alone."""
     columns = found.schema.columns
     width = max(len("column"), *(len(column.name) for column in columns))
     lines = [
@@ -138,11 +147,24 @@ def check_account(found: Check) -> str:
         refused = gaps and not column.missing
         note = "  missing = true gives gaps a place" if refused else ""
         note += f"  {column.kind.spelling}" if unknown else ""
+        note += _where(found.first.get(column.name, []))
         lines.append(f"{column.name:{width}}{gaps:12,}{unknown:12,}{note}")
     if found.ruled_out:
         lines.append(f"ruled out by valid: {found.ruled_out:,} rows")
+    texts = rule_texts(found.schema.valid)
+    for number, times in sorted(found.broken.items()):
+        said = f"  rule {number}, {shorten(texts[number - 1])!r}: {times:,} rows"
+        lines.append(said + _where(found.first[number]))
     lines.append("the table fits" if found.fits else "the table does not fit: it would be refused")
     return "\n".join(lines)
+
+
+def _where(rows: Sequence[int]) -> str:
+    """Say in which rows something is to be mended, the first of them; as many may follow."""
+    if not rows:
+        return ""
+    more = ", ..." if len(rows) == SHOWN_ROWS else ""
+    return f"  (row{'s' if len(rows) > 1 else ''} {', '.join(map(str, rows))}{more})"
 
 
 def run_show(arguments: argparse.Namespace) -> None:

@@ -151,7 +151,8 @@ class Schema:
         DataError
             As `encode`.
         """
-        return tally(self.domain, self._counted_pieces(pieces, counts))
+        step = ": smalldb schema check says how many rows, and which"
+        return tally(self.domain, self._counted_pieces(pieces, counts), step)
 
     def decode(
         self, places: Places, *, middle: bool = False, rng: int | BitSource | None = None
