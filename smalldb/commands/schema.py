@@ -10,7 +10,7 @@ from queries.expressions import shorten
 from smalldb.commands.options import Commands, add_separator, keep_inputs
 from smalldb.files.inputs import rereadable
 from smalldb.files.outputs import Outputs, unchanged
-from smalldb.reporting.words import CONFIDENTIAL, as_json
+from smalldb.reporting.words import CONFIDENTIAL, as_json, sized
 from smalldb.schema import Schema, draft_schema, read_schema
 from smalldb.schema.asking import ask_schema
 from smalldb.schema.checking import SHOWN as SHOWN_ROWS
@@ -177,7 +177,7 @@ def schema_account(schema: Schema) -> str:
     width = max(len(name) for name in schema.names)
     domain = schema.domain
     lines = [f"{column.name:{width}}  {', '.join(_shown(column.labels))}" for column in domain.columns]
-    size = f"{domain.size:,}" if domain.valid_decided else f"up to {domain.product:,}"
+    size = sized(domain.size) if domain.valid_decided else f"up to {sized(domain.product)}"
     lines.append(f"{len(domain.columns)} columns, {sum(domain.sizes)} places, {size} cells that can exist")
     if schema.queries is not None:
         lines.append(f"queries: {schema.queries}")

@@ -18,6 +18,23 @@ from smalldb.schema.columns import Column
 from smalldb.schema.pieces import CHUNK, Fields, Piece, distinct, read_counts, tally
 from smalldb.schema.records import as_separator
 
+MAX_COLUMNS = 1 << 12
+MAX_CODED = 1 << 28  # places by attributes, of all columns: a byte each
+TOO_LARGE = (
+    'the columns have more than 2^28 places by attributes together: coding = "bits" makes fewer attributes; '
+    "or join places"
+)
+
+
+def too_many_columns(count: int) -> str:
+    """Tell that there are too many columns."""
+    return f"a schema may have up to {MAX_COLUMNS} columns, not {count}: list others under ignore"
+
+
+def coded_cells(column: Column) -> int:
+    """Count the cells of a column's table of places by attributes."""
+    return column.universe.size * len(column.universe.attributes)
+
 
 @final
 @dataclass(frozen=True, slots=True)
@@ -62,6 +79,10 @@ class Schema:
         if self.valid is not None and not isinstance(self.valid, str):
             object.__setattr__(self, "valid", tuple(self.valid) or None)
         wrong = [] if self.columns else ["a schema needs at least one column"]
+        if len(self.columns) > MAX_COLUMNS:
+            raise ValueError(too_many_columns(len(self.columns)))
+        if sum(map(coded_cells, self.columns)) > MAX_CODED:
+            raise ValueError(TOO_LARGE)
         if self.separator is not None:
             object.__setattr__(self, "separator", as_separator(self.separator))
         for name, times in Counter(self.names).items():

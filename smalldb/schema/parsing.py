@@ -8,13 +8,21 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, final
 
-from queries.expressions import joined, suggestion
+from queries.expressions import joined, shorten, suggestion
 from smalldb.exact.numbers import as_fraction
 from smalldb.schema.columns import Column
 from smalldb.schema.kinds import Categories, Cuts, Dates, Flag, Integers, Kind, Times
 from smalldb.schema.kinds.numbers import NumberFormat
-from smalldb.schema.lines import key_lines, line_of
-from smalldb.schema.mapping import Schema, unreadable
+from smalldb.schema.lines import key_lines, line_of, too_deep
+from smalldb.schema.mapping import (
+    MAX_CODED,
+    MAX_COLUMNS,
+    TOO_LARGE,
+    Schema,
+    coded_cells,
+    too_many_columns,
+    unreadable,
+)
 from smalldb.schema.records import as_separator
 
 _Type: TypeAlias = "type | tuple[type, ...]"
@@ -60,6 +68,9 @@ _NAMED: dict[_Type, str] = {
     (str, int, Decimal): 'a share of epsilon, such as "1/20"',
 }
 LEARN, MAX_LEARNED = "learn", 64  # bins
+MAX_TEXT = 1 << 21  # characters of a schema
+MOST_FAULTS = 200  # that are looked for before the rest is left unread
+MOST_NEAR = 8  # unknown keys of a table for which a near one is looked for
 
 
 class _Fault(NamedTuple):
@@ -80,11 +91,17 @@ def read_schema(path: str) -> Schema:
         It is no TOML in UTF-8 or no schema: names the file, and each column, key and line that is wrong.
     """
     try:
-        return parse_schema(Path(path).read_text(encoding="utf-8-sig"))
+        return parse_schema(schema_text_of(path))
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} is not a text in UTF-8") from error
     except (ValueError, TypeError) as error:
         raise ValueError(f"{path}: {error}") from error
+
+
+def schema_text_of(path: str) -> str:
+    """Read the text of a schema's file, of one that is too long no more than shows that it is."""
+    with Path(path).open(encoding="utf-8-sig") as file:
+        return file.read(MAX_TEXT + 1)
 
 
 @final
@@ -127,6 +144,10 @@ def parse_schema(text: str) -> Schema:
 
 def parsed(text: str, learned: Mapping[str, Sequence[str]] | None = None) -> tuple[Schema, tuple[Asked, ...]]:
     """Read a schema, with what was learned or a stand-in for it, and which columns are to learn."""
+    if len(text) > MAX_TEXT:
+        raise ValueError("a schema may have up to 2^21 characters: describe fewer columns or values")
+    if too_deep(text):
+        raise ValueError("not TOML of a schema: it is nested too deeply")
     try:
         given = tomllib.loads(text, parse_float=Decimal)
     except tomllib.TOMLDecodeError as error:
@@ -134,16 +155,28 @@ def parsed(text: str, learned: Mapping[str, Sequence[str]] | None = None) -> tup
         raise ValueError(f"not TOML, the format of a schema (see smalldb schema init): {said}") from error
     except RecursionError as error:
         raise ValueError("not TOML of a schema: it is nested too deeply") from error
+    except ValueError as error:  # of Python, which reads no longer integers
+        raise ValueError("not TOML of a schema: a number has more digits than are read") from error
+    rest = ""
     wrong: list[tuple[str, tuple[str, ...]]] = []  # with the path of the key
     wrong += [(said, (key or "",)) for said, key in _faults(given, _TOP, (("columns",),))]
     columns, asked = [], []
     tables = given.get("columns")
+    if isinstance(tables, dict) and len(tables) > MAX_COLUMNS:
+        raise ValueError(too_many_columns(len(tables)))
+    cells = 0
     for name, described in tables.items() if isinstance(tables, dict) else ():
+        if len(wrong) > MOST_FAULTS:
+            rest = f"; columns from {shorten(name)!r} on were not read"
+            break
         try:
             if isinstance(described, dict) and (what := _what_learns(described)) is not None:
                 asked.append(_asked(name, described, what))
                 described = filled(described, what, (learned or {}).get(name))
             columns.append(_column(name, described))
+            cells += coded_cells(columns[-1])
+            if cells > MAX_CODED:
+                raise ValueError(TOO_LARGE)
         except _Wrong as error:
             for said, key in error.faults:
                 told = said.removeprefix(f"column {name!r}: ")
@@ -174,7 +207,7 @@ def parsed(text: str, learned: Mapping[str, Sequence[str]] | None = None) -> tup
             wrong.append((str(error), ("valid",)))
     else:
         wrong += [(said, ("valid",)) for said in unreadable(None, rules or ())]
-    raise ValueError(joined(_told(wrong, key_lines(text))))
+    raise ValueError(joined(_told(wrong, key_lines(text))) + rest)
 
 
 class _Wrong(ValueError):
@@ -350,9 +383,11 @@ def _faults(
     given: Mapping[str, Any], keys: Mapping[str, _Type], needed: Sequence[Sequence[str]]
 ) -> Iterator[_Fault]:
     """Tell of an unknown key, a value of another type, a key that is missing."""
+    unknown = 0
     for key, value in given.items():
         if key not in keys:
-            near = suggestion(key, keys)
+            unknown += 1
+            near = suggestion(key, keys) if unknown <= MOST_NEAR else ""
             yield _Fault(f"unknown key {key!r}{near}: expected one of {', '.join(keys)}", key)
         elif not isinstance(value, keys[key]) or (isinstance(value, bool) and keys[key] is int):
             yield _Fault(f"{key} must be {_NAMED[keys[key]]}", key)
