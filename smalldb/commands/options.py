@@ -12,6 +12,7 @@ from queries.expressions import suggestion
 from smalldb.commands import REFUSED
 from smalldb.exact.numbers import as_fraction, whole
 from smalldb.planning.mechanisms import names
+from smalldb.reporting.escaping import visible
 from smalldb.schema import read_schema
 
 
@@ -48,7 +49,7 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong and where help is; exit 2."""
-        self.exit(REFUSED, f"{self.prog}: {message} (see {self.prog} --help)\n")
+        self.exit(REFUSED, visible(f"{self.prog}: {message} (see {self.prog} --help)") + "\n")
 
 
 Commands: TypeAlias = "argparse._SubParsersAction[Parser]"

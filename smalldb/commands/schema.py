@@ -10,6 +10,7 @@ from queries.expressions import shorten
 from smalldb.commands.options import Commands, add_separator, keep_inputs
 from smalldb.files.inputs import rereadable
 from smalldb.files.outputs import Outputs, unchanged
+from smalldb.reporting.escaping import visible
 from smalldb.reporting.words import CONFIDENTIAL, as_json, sized
 from smalldb.schema import Schema, draft_schema, read_schema
 from smalldb.schema.asking import ask_schema
@@ -100,7 +101,7 @@ def _drafted(arguments: argparse.Namespace) -> str:
     if arguments.codebook is not None:
         raise ValueError("--interactive asks for what a code book says: leave one out")
     try:
-        return ask_schema(columns, _asked, lambda text: print(text, file=sys.stderr), sign)
+        return ask_schema(columns, _asked, lambda text: print(visible(text, "\n"), file=sys.stderr), sign)
     except EOFError as error:
         raise ValueError("the answers ended before the columns did: nothing was written") from error
 
@@ -137,18 +138,19 @@ def run_check(arguments: argparse.Namespace) -> None:
 def check_account(found: Check) -> str:
     """Tell what fits, for people; counts and numbers of rows alone."""
     columns = found.schema.columns
-    width = max(len("column"), *(len(column.name) for column in columns))
+    names = [visible(column.name) for column in columns]
+    width = max(len("column"), *map(len, names))
     lines = [
         CONFIDENTIAL,
         f"{found.rows:,} rows",
         f"{'column':{width}}{'gaps':>12}{'no place':>12}",
     ]
-    for column, gaps, unknown in zip(columns, found.gaps, found.unknown, strict=True):
+    for name, column, gaps, unknown in zip(names, columns, found.gaps, found.unknown, strict=True):
         refused = gaps and not column.missing
         note = "  missing = true gives gaps a place" if refused else ""
         note += f"  {column.kind.spelling}" if unknown else ""
         note += _where(found.first.get(column.name, []))
-        lines.append(f"{column.name:{width}}{gaps:12,}{unknown:12,}{note}")
+        lines.append(f"{name:{width}}{gaps:12,}{unknown:12,}{note}")
     if found.ruled_out:
         lines.append(f"ruled out by valid: {found.ruled_out:,} rows")
     texts = rule_texts(found.schema.valid)
@@ -174,13 +176,16 @@ def run_show(arguments: argparse.Namespace) -> None:
 
 def schema_account(schema: Schema) -> str:
     """Tell a schema, for people."""
-    width = max(len(name) for name in schema.names)
+    width = max(len(visible(name)) for name in schema.names)
     domain = schema.domain
-    lines = [f"{column.name:{width}}  {', '.join(_shown(column.labels))}" for column in domain.columns]
+    lines = [
+        f"{visible(column.name):{width}}  {', '.join(map(visible, _shown(column.labels)))}"
+        for column in domain.columns
+    ]
     size = sized(domain.size) if domain.valid_decided else f"up to {sized(domain.product)}"
     lines.append(f"{len(domain.columns)} columns, {sum(domain.sizes)} places, {size} cells that can exist")
     if schema.queries is not None:
-        lines.append(f"queries: {schema.queries}")
+        lines.append(f"queries: {visible(schema.queries)}")
     return "\n".join(lines)
 
 

@@ -12,6 +12,7 @@ from queries import Domain, Rows
 from smalldb.commands.options import Parser, add_separator, split_names
 from smalldb.files.inputs import rereadable
 from smalldb.files.outputs import unchanged
+from smalldb.files.spreadsheets import guarded_frame
 from smalldb.releasing.released import Release
 from smalldb.schema import Schema, read_schema
 from smalldb.schema.arguments import open_or_none
@@ -83,11 +84,16 @@ class Source:
             return read_csv(self.path, self.domain, self.separator)
         return read_table(self.path, self.schema, self.counts, progress, self.separator)
 
-    def content(self, made: Release, form: str, spelling: str) -> bytes:
-        """Write released rows as a file of the table's own columns, in their order."""
+    def content(self, made: Release, form: str, spelling: str, guard: bool = False) -> bytes:
+        """Write released rows as a file of the table's own columns, in their order.
+
+        With `guard`, CSV has no text that a spreadsheet would run.
+        """
+        data = made.data if self.schema is None else made.data[list(self.columns)]
+        if guard and form == "csv":
+            data = guarded_frame(data)
         if self.schema is not None:
-            return written(made.data[list(self.columns)], form)
-        data = made.data
+            return written(data, form)
         if form == "csv":
             return to_csv(data, spelling).encode()
         return written(data if spelling == "0/1" else data.astype(bool), form)

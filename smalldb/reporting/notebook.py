@@ -18,6 +18,7 @@ from smalldb.planning import Plan
 from smalldb.releasing.evaluation import Evaluation
 from smalldb.releasing.record import Record, make_record
 from smalldb.releasing.released import Release
+from smalldb.reporting.escaping import visible
 from smalldb.reporting.page.contents import bound_of
 from smalldb.reporting.page.shares import marginals
 from smalldb.reporting.plots import plot_evaluation, plot_laws, plot_shares
@@ -157,8 +158,8 @@ def _rows(release: Release) -> str:
 
 def _table(title: str, facts: Facts) -> str:
     rows = [
-        f'<tr><th scope="row" style="text-align: left">{escape(name)}</th>'
-        f'<td style="text-align: left">{escape(said)}</td></tr>'
+        f'<tr><th scope="row" style="text-align: left">{escape(visible(name))}</th>'
+        f'<td style="text-align: left">{escape(visible(said))}</td></tr>'
         for name, said in facts
     ]
-    return f"<table><caption>{escape(title)}</caption><tbody>{''.join(rows)}</tbody></table>"
+    return f"<table><caption>{escape(visible(title))}</caption><tbody>{''.join(rows)}</tbody></table>"
