@@ -152,7 +152,7 @@ def _candidates(census: Census, epsilon: Fraction) -> SmallDatabases:
 
 
 def _rows(release: Release) -> str:
-    first: str = as_frame(release.data)[:FIRST].to_html(index=False, border=0)
+    first = visible(as_frame(release.data)[:FIRST].to_html(index=False, border=0), "\n")
     return f"<p>The first rows:</p>{first}"
 
 
