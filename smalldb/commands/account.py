@@ -106,7 +106,7 @@ def read_record(path: str) -> dict[str, Any]:
         raise ValueError(f"{path!r} is not a record: expected an object")
     lacking = [key for key in record_schema()["required"] if key not in record]
     if lacking:
-        raise ValueError(f"{path!r} is not a record of smalldb: it has no {' and no '.join(lacking[:3])}")
+        raise ValueError(f"{path!r} is not a record of smalldb: it lacks {', '.join(lacking[:3])}")
     return record
 
 
