@@ -101,9 +101,7 @@ def test_other_texts_stay(text):
 
 def test_a_release_can_be_safe_for_spreadsheets(tmp_path, capfd, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "s.toml").write_text(
-        SCHEMA.replace("a\\u001b]0;x\\u202eb", "=a").replace("\\u009b", "")
-    )
+    (tmp_path / "s.toml").write_text(SCHEMA.replace("a\\u001b]0;x\\u202eb", "=a").replace("\\u009b", ""))
     (tmp_path / "d.csv").write_text("=a,b\n" + "@sum,0\n-5,1\n+1,1\n" * 30)
     release = ["d.csv", "--schema", "s.toml", "--epsilon", "9", "--rows", "40", "--seed", "1", "--quiet"]
     _, plain, _ = called(capfd, "generate", *release)

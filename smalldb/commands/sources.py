@@ -127,8 +127,9 @@ def source_of(arguments: argparse.Namespace, learning: bool = False) -> Source:
         if arguments.counts is not None:
             raise ValueError("--counts needs --schema")
         columns = None if arguments.columns is None else split_names(arguments.columns)
-        domain = read_domain(arguments.data, columns, arguments.valid, arguments.separator)
-        return Source(arguments.data, domain, separator=arguments.separator)
+        sign = agreed(arguments.separator, None)
+        domain = read_domain(arguments.data, columns, arguments.valid, sign)
+        return Source(arguments.data, domain, separator=sign)
     for option, given in (("--columns", arguments.columns), ("--valid", arguments.valid)):
         if given is not None:
             raise ValueError(f"{option} is for tables without --schema: the schema says it")
