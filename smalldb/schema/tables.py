@@ -292,7 +292,7 @@ def _pieces(
                 raise DataError(f"{path} {next(r.said for r in piece_of_rows if isinstance(r, Fault))}")
             if {*map(len, fields)} != {width}:
                 raise DataError(
-                    f"{path} is not a CSV file with as many fields in every line as names ({width})"
+                    f"{path} is not a CSV file with as many fields in every line as names: {width}"
                 )
             columns = list(zip(*fields, strict=True))
             if not all(is_text("".join(columns[i])) for i in places):
