@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from smalldb.commands import REFUSED
 from smalldb.files import unfinished
+from smalldb.reporting.escaping import visible
 from smalldb.version import __version__
 
 if TYPE_CHECKING:
@@ -83,10 +84,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return REFUSED
     except OSError as error:
-        print(f"smalldb: {_place(error)}: {_reason(error)}", file=sys.stderr)
+        print(visible(f"smalldb: {_place(error)}: {_reason(error)}"), file=sys.stderr)
         return REFUSED
     except (ValueError, TypeError) as error:
-        print(f"smalldb: {error}", file=sys.stderr)
+        print(visible(f"smalldb: {error}"), file=sys.stderr)
         return REFUSED
     return DONE
 
@@ -112,7 +113,7 @@ def run() -> NoReturn:
     """Entry point of the console script."""
     if isinstance(sys.stdout, io.TextIOWrapper):  # what others read is UTF-8, whatever the locale
         sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
-    warnings.formatwarning = lambda message, *_, **__: f"smalldb: {message}\n"
+    warnings.formatwarning = lambda message, *_, **__: visible(f"smalldb: {message}") + "\n"
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, stop)
     sys.exit(main())
