@@ -1,11 +1,12 @@
 """Reading tables; `writing` writes them."""
 
 import csv
+import io
 import json
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TextIO
@@ -17,6 +18,7 @@ from queries import DataError, Domain, Rows
 from queries.arrays import Integers
 from queries.domain import Bits
 from queries.expressions import suggestion
+from smalldb.files.inputs import LONGEST, TOO_LONG, Bounded
 from smalldb.files.outputs import unchanged
 from smalldb.schema import Schema, plain
 from smalldb.schema.pieces import Piece, distinct, tally
@@ -166,7 +168,7 @@ def read_by_duckdb(path: str, schema: Schema, counts: str | None = None, table: 
         if table is None and not is_parquet(path):
             with _open(path) as file:
                 # one line, the first: where the names end is where DuckDB begins
-                header = _header(_records([file.readline()]), path)
+                header = _header(_records(io.StringIO(file.readline(LONGEST + 1))), path)
         pieces = duckdb_pieces(path, lambda names: schema.chosen(names, counts), table, header)
         return schema.count(pieces, counts)
 
@@ -210,11 +212,12 @@ def _open(path: str) -> TextIO:
     return Path(path).open(encoding="utf-8-sig", errors="surrogateescape", newline="")
 
 
-def _records(file: Iterable[str]) -> Iterator[list[str] | None]:
+def _records(file: TextIO) -> Iterator[list[str] | None]:
     """Yield the records that are not blank; None for what is no CSV, and then no more."""
-    broken = False
+    broken, lines = False, Bounded(file)
     try:
-        for record in csv.reader(file, strict=True):
+        for record in csv.reader(lines, strict=True):
+            lines.read = 0
             if record:
                 yield record
     except csv.Error:
@@ -224,7 +227,10 @@ def _records(file: Iterable[str]) -> Iterator[list[str] | None]:
 
 
 def _header(records: Iterator[list[str] | None], path: str) -> list[str]:
-    header = next(records, [])
+    try:
+        header = next(records, [])
+    except DataError:  # names are public
+        raise ValueError(f"{path}: {TOO_LONG}") from None
     if header is None or not _are_names(header):
         raise ValueError(f"{path} is not a CSV file in UTF-8")
     if not header:
@@ -296,11 +302,12 @@ def _are_names(names: Sequence[str]) -> bool:
     return _is_text(together) and re.search(r"[\x00-\x08]", together) is None
 
 
-def _json_records(file: Iterable[str]) -> Iterator[dict[str, str] | None]:
+def _json_records(file: TextIO) -> Iterator[dict[str, str] | None]:
     """Yield the records, spelled as in a CSV file; None for what is no record, and then no more."""
     broken = False
     try:
-        for line in file:
+        for line in (lines := Bounded(file)):
+            lines.read = 0
             if line.strip():
                 pairs = json.loads(
                     line, parse_int=str, parse_float=str, parse_constant=str, object_pairs_hook=tuple
@@ -311,6 +318,8 @@ def _json_records(file: Iterable[str]) -> Iterator[dict[str, str] | None]:
                 if len(record) < len(pairs):
                     raise ValueError("a name stands more than once")
                 yield record
+    except DataError:  # a line without an end
+        raise
     except (ValueError, TypeError, RecursionError):
         broken = True
     if broken:  # not chained: nothing of the data may travel in an error
