@@ -111,7 +111,8 @@ def run_generate(arguments: argparse.Namespace) -> None:
     if arguments.middle and arguments.schema is None:
         raise ValueError("--middle needs --schema: a yes/no field has no middle")
     form, progress = form_of(arguments.output), sys.stderr.isatty() and not arguments.quiet
-    named = (arguments.output, arguments.schema_out, arguments.record, arguments.report)
+    # the table last: whoever finds it finds its record
+    named = (arguments.record, arguments.schema_out, arguments.report, arguments.output)
     targets = [path for path in named if path is not None]
     keep_inputs([arguments.data, arguments.schema, arguments.ledger], targets)
     source = source_of(arguments, learning=True)
