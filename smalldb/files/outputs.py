@@ -1,22 +1,32 @@
 """Output files that appear whole or not at all; input files that stay as they are."""
 
+import errno
 import os
 import re
-import tempfile
+import time
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from itertools import count
 from pathlib import Path
 from types import TracebackType
 
+from smalldb.files import unfinished as open_files
 from smalldb.files.unfinished import unfinished
+
+MOST_BYTES = 255  # of a file's name
+
+_numbers = count()  # of the files that are begun
 
 
 class Outputs:
-    """Files that are written beside their places and moved there together at the end.
+    """Files that are written beside their places and moved there together at the end, in the order given.
 
     Opening proves that each place can be written, before any work. Leaving the ``with`` block with an
     error (Ctrl-C too) removes what was begun; an existing file is replaced only on success. A place
     that is no regular file (a pipe, a device) is written at the end.
+
+    A process that is killed while files are moved leaves the first ones new and the others as they were: name
+    last what nobody may find without the others. Then the folders are synced.
 
     Parameters
     ----------
@@ -65,15 +75,28 @@ class Outputs:
     ) -> None:
         try:
             if kind is None:
-                # what is written into a pipe cannot be taken back
-                for path, begun in sorted(self._begun.items(), key=lambda item: item[1] is None):
-                    if begun is None:
-                        with Path(path).open("ab") as file:
-                            file.write(self._kept[path])
-                    else:
-                        begun.replace(os.path.realpath(path))
+                self._place()
         finally:
             self._remove()
+
+    def _place(self) -> None:
+        """Move all to their places; a signal that comes meanwhile waits."""
+        begun = {path: file for path, file in self._begun.items() if file is not None}
+        open_files.placing = True
+        try:
+            for path, file in begun.items():
+                with _named(path):
+                    file.replace(os.path.realpath(path))
+        finally:
+            open_files.placing = False
+            if open_files.late:
+                os.kill(os.getpid(), open_files.late)
+        for folder in dict.fromkeys(file.parent for file in begun.values()):
+            with suppress(PermissionError):  # of one that may be entered, and not listed
+                sync_folder(folder)
+        for path, raw in self._kept.items():  # what is written into a pipe cannot be taken back
+            with _named(path), Path(path).open("ab") as pipe:
+                pipe.write(raw)
 
     def _remove(self) -> None:
         for begun in self._begun.values():
@@ -106,12 +129,29 @@ def create(path: str, content: bytes) -> None:
 
 
 def sync_folder(folder: str | os.PathLike[str]) -> None:
-    """Wait until the disk has the names of the files in a folder."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    """Wait until the disk has the names of the files in a folder, where the file system can tell."""
+    with _named(os.fspath(folder)):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        except OSError as error:
+            if error.errno != errno.EINVAL:
+                raise
+        finally:
+            os.close(handle)
+
+
+def beside(path: str, ending: str) -> Path:
+    """Return a hidden place in the folder of a file, named after it as far as a name may be long.
+
+    >>> beside("/data/people.csv", "part").name
+    '.people.csv.part'
+    >>> len(beside("/data/" + "x" * 255, "part").name)
+    255
+    """
+    place = Path(os.path.realpath(path))
+    room = MOST_BYTES - len(f"..{ending}".encode())
+    return place.with_name(f".{os.fsencode(place.name)[:room].decode('utf-8', 'ignore')}.{ending}")
 
 
 @contextmanager
@@ -148,13 +188,20 @@ def _begin(path: str, *, confidential: bool = False) -> Path | None:
         if not os.path.isfile(path) or re.match("/(dev/(?!shm/)|proc/)", os.path.abspath(path)):
             return None
     with _named(path):
-        mode = place.stat().st_mode & 0o777 if place.exists() else 0o666 & ~_umask()
-        handle, begun = tempfile.mkstemp(prefix=f".{place.name}.", suffix=".part", dir=place.parent)
-    unfinished.add(Path(begun))
-    os.close(handle)
-    if not confidential:  # as it was made: mode 0600
-        os.chmod(begun, mode)
-    return Path(begun)
+        try:
+            mode = place.stat().st_mode & 0o777
+        except FileNotFoundError:
+            mode = 0o666 & ~_umask()
+        begun = beside(path, f"{os.getpid():x}-{time.time_ns():x}-{next(_numbers)}.part")
+        unfinished.add(begun)  # before it is there: a signal may come in between
+        try:
+            os.close(os.open(begun, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+            if not confidential:  # as it was made: mode 0600
+                os.chmod(begun, mode)
+        except OSError:
+            unfinished.discard(begun)
+            raise
+    return begun
 
 
 def _fill(begun: Path, raw: bytes, path: str) -> None:
