@@ -74,6 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; return the exit code: 0 done, 2 refused, 3 the machine could not."""
     if sys.stderr is None:  # closed by the caller
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - for the rest of the process
+    unfinished.paid, unfinished.folder = False, ""
     given = list(sys.argv[1:] if arguments is None else arguments)
     if not given:
         sys.stderr.write(WELCOME)
@@ -85,7 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parsed.run(parsed)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return REFUSED
+        return _ended(REFUSED, "standard output was closed") if unfinished.paid else REFUSED
     except MemoryError:  # its text may say how much was asked for, which may depend on the data
         return _ended(FAILED, "the memory of this machine does not suffice: free some, or take a larger one")
     except (ImportError, OSError, ValueError, TypeError) as error:

@@ -258,7 +258,6 @@ def test_the_ledger_books_what_the_record_says(tmp_path):
         (TOWN, {"delta": "1e-6"}, "a ledger counts pure privacy"),
         (PAY, {"delta": "1e-6"}, "a ledger counts pure privacy"),
         (PAY, {"rows_per_person": 2}, "learned places protect one row each"),
-        (PAY, {"checkpoint": "folder"}, "a release whose places are learned keeps none"),
         (TOWN.replace("share", 'groups = { a = ["Leeds"] }, share'), {}, "groups do not go together"),
     ],
 )

@@ -3,6 +3,7 @@
 import errno
 import os
 import re
+import sys
 import time
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -45,6 +46,7 @@ class Outputs:
 
     def __init__(self, paths: Iterable[str], confidential: Collection[str] = ()) -> None:
         self._kept: dict[str, bytes] = {}
+        self._shown = b""
         self._begun: dict[str, Path | None] = {}
         try:
             for path in paths:
@@ -67,6 +69,10 @@ class Outputs:
         else:
             _fill(begun, raw, path)
 
+    def show(self, content: bytes) -> None:
+        """Write to standard output, once all files are in their places."""
+        self._shown = content
+
     def __enter__(self) -> "Outputs":
         return self
 
@@ -85,7 +91,7 @@ class Outputs:
         open_files.placing = True
         try:
             for path, file in begun.items():
-                with _named(path):
+                with named(path):
                     file.replace(os.path.realpath(path))
         finally:
             open_files.placing = False
@@ -95,8 +101,11 @@ class Outputs:
             with suppress(PermissionError):  # of one that may be entered, and not listed
                 sync_folder(folder)
         for path, raw in self._kept.items():  # what is written into a pipe cannot be taken back
-            with _named(path), Path(path).open("ab") as pipe:
+            with named(path), Path(path).open("ab") as pipe:
                 pipe.write(raw)
+        if self._shown:
+            sys.stdout.write(self._shown.decode())
+            sys.stdout.flush()
 
     def _remove(self) -> None:
         for begun in self._begun.values():
@@ -120,7 +129,7 @@ def create(path: str, content: bytes) -> None:
         return
     try:
         _fill(begun, content, path)
-        with suppress(FileExistsError), _named(path):
+        with suppress(FileExistsError), named(path):
             os.link(begun, os.path.realpath(path))
         sync_folder(begun.parent)
     finally:
@@ -130,7 +139,7 @@ def create(path: str, content: bytes) -> None:
 
 def sync_folder(folder: str | os.PathLike[str]) -> None:
     """Wait until the disk has the names of the files in a folder, where the file system can tell."""
-    with _named(os.fspath(folder)):
+    with named(os.fspath(folder)):
         handle = os.open(folder, os.O_RDONLY)
         try:
             os.fsync(handle)
@@ -187,7 +196,7 @@ def _begin(path: str, *, confidential: bool = False) -> Path | None:
         # what stands under /dev may be a link to a file that others write to as well; /dev/shm is a disk
         if not os.path.isfile(path) or re.match("/(dev/(?!shm/)|proc/)", os.path.abspath(path)):
             return None
-    with _named(path):
+    with named(path):
         try:
             mode = place.stat().st_mode & 0o777
         except FileNotFoundError:
@@ -206,14 +215,14 @@ def _begin(path: str, *, confidential: bool = False) -> Path | None:
 
 def _fill(begun: Path, raw: bytes, path: str) -> None:
     """Write the whole content of a begun file durably; errors name the place it is for."""
-    with _named(path), begun.open("wb") as file:
+    with named(path), begun.open("wb") as file:
         file.write(raw)
         file.flush()
         os.fsync(file.fileno())
 
 
 @contextmanager
-def _named(path: str) -> Iterator[None]:
+def named(path: str) -> Iterator[None]:
     """Name the path that the user gave in an error of the operating system."""
     try:
         yield

@@ -28,7 +28,7 @@ from smalldb.exact.bits import BitSource
 from smalldb.exact.integers import two_sided_geometric, uniform_below
 from smalldb.exact.levels import exp_enclosure
 from smalldb.exact.numbers import positive
-from smalldb.mechanisms import Neighbours
+from smalldb.mechanisms import Journal, Neighbours
 from smalldb.schema.fields import spelled
 from smalldb.schema.kinds import MAX_PLACES, Cuts
 from smalldb.schema.learned import Learned, OpenSchema, bins_of
@@ -81,7 +81,7 @@ def learn(
     costs: Sequence[Learned],
     *,
     neighbours: Neighbours,
-    source: BitSource,
+    source: BitSource | Journal,
 ) -> Schema:
     """Learn the places that a schema asks for.
 
@@ -91,6 +91,8 @@ def learn(
         Of the schema's columns, in its order.
     costs
         What each column spends, in the order of `schema.asked`: see `shared`.
+    source
+        Where random bits come from; or a journal that has a source, and perhaps what was learned before.
 
     Raises
     ------
@@ -99,6 +101,24 @@ def learn(
     DataError
         A field that is no single value.
     """
+    journal = source if isinstance(source, Journal) else Journal(source)
+    places = journal.step(lambda coins: _places(schema, pieces, costs, neighbours, coins))
+    for name, kept in places.items():
+        if not kept and any(asked.column == name and asked.what != "cuts" for asked in schema.asked):
+            raise ValueError(
+                f"column {name!r}: no value is frequent enough for its share of epsilon and delta"
+            )
+    return schema.learned(places)
+
+
+def _places(
+    schema: OpenSchema,
+    pieces: Iterable[Piece],
+    costs: Sequence[Learned],
+    neighbours: Neighbours,
+    source: BitSource,
+) -> dict[str, list[str]]:
+    """Draw the places of each column that learns: one release."""
     counts = _counted(schema, pieces)
     places: dict[str, list[str]] = {}
     for asked, cost in zip(schema.asked, costs, strict=True):
@@ -107,13 +127,9 @@ def learn(
             kind = bins_of(asked, schema.outline)
             places[asked.column] = quantiles(found, kind, asked.bins, cost.epsilon, source)
         else:
-            kept = frequent(found, cost.epsilon, cost.delta or Fraction(0), neighbours, source)
-            if not kept:
-                raise ValueError(
-                    f"column {asked.column!r}: no value is frequent enough for its share of epsilon and delta"
-                )
-            places[asked.column] = kept
-    return schema.learned(places)
+            delta = cost.delta or Fraction(0)
+            places[asked.column] = frequent(found, cost.epsilon, delta, neighbours, source)
+    return places
 
 
 # Proof: docs/proofs/learned.md, lemmas 1 and 2.

@@ -183,7 +183,7 @@ class Ledger:
             account, end, last = _parsed(raw, self._path)
             if _holds(account, ticket, record):
                 unfinished.paid = True
-                return account
+                return replace(account, torn=False)
             made = account.after(record, ticket)
             line = _line(last, _entry(made.records[-1], ticket))
             try:
@@ -277,11 +277,11 @@ def _lock(handle: int, path: str, *, shared: bool) -> None:
     import fcntl
 
     kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
-    for pause in range(10):
+    for _ in range(50):
         with suppress(BlockingIOError):
             fcntl.flock(handle, kind | fcntl.LOCK_NB)
             return
-        time.sleep(2**pause / 1000)  # 1.023 s in all
+        time.sleep(0.02)
     warnings.warn(f"{path}: another process holds the ledger; waiting for it", RuntimeWarning, stacklevel=2)
     fcntl.flock(handle, kind)
 
