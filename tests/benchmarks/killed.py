@@ -2,10 +2,10 @@
 
     python tests/benchmarks/killed.py [KILLS [MECHANISM ...]]     # of each and signal: up to ten seconds each
 
-Each time `generate --ledger` runs in a process of its own and gets a signal after a random time, up to a little
-more than an undisturbed run takes. Then the outputs must be all or none and whole, nothing half-written may be
-left (but by SIGKILL, beside its place), and the same command, started again, must end in a release and in
-exactly one payment, without a folder beside the ledger.
+Each time `generate --ledger` runs in a process of its own and gets a signal after a random time, up to a
+little more than an undisturbed run takes. Then the outputs must be all or none and whole, nothing may be left
+half-written (but by SIGKILL, beside its place), and the same command, started again, must end in a release
+and in exactly one payment, without a folder beside the ledger.
 """
 
 import json
@@ -49,7 +49,7 @@ def started(name):
     sys.argv += [*CASES[name][1].split(), "-o", OUTPUTS[0], "--record", OUTPUTS[1], "--quiet"]
     handle = os.open("told", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(handle, 2)
-    sys.stderr = open(2, "w", closefd=False)
+    sys.stderr = open(2, "w", closefd=False)  # noqa: SIM115 - for the rest of the process
     code = 1
     try:
         cli.run()
