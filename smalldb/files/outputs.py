@@ -17,6 +17,7 @@ from smalldb.files.unfinished import unfinished
 MOST_BYTES = 255  # of a file's name
 
 _numbers = count()  # of the files that are begun
+_held: dict[Path, int] = {}  # these files, open and locked: of a process that died, none is
 
 
 class Outputs:
@@ -27,7 +28,8 @@ class Outputs:
     that is no regular file (a pipe, a device) is written at the end.
 
     A process that is killed while files are moved leaves the first ones new and the others as they were: name
-    last what nobody may find without the others. Then the folders are synced.
+    last what nobody may find without the others. Then the folders are synced. What a killed process has begun
+    is removed by the next one that writes there.
 
     Parameters
     ----------
@@ -110,8 +112,7 @@ class Outputs:
     def _remove(self) -> None:
         for begun in self._begun.values():
             if begun is not None:
-                begun.unlink(missing_ok=True)
-                unfinished.discard(begun)
+                _drop(begun)
 
 
 def create(path: str, content: bytes) -> None:
@@ -124,7 +125,10 @@ def create(path: str, content: bytes) -> None:
     OSError
         With the path: the place cannot be written, or is a directory.
     """
-    begun = None if os.path.exists(path) else _begin(path)
+    if os.path.exists(path):
+        _sweep(path)
+        return
+    begun = _begin(path)
     if begun is None:
         return
     try:
@@ -133,8 +137,7 @@ def create(path: str, content: bytes) -> None:
             os.link(begun, os.path.realpath(path))
         sync_folder(begun.parent)
     finally:
-        begun.unlink(missing_ok=True)
-        unfinished.discard(begun)
+        _drop(begun)
 
 
 def sync_folder(folder: str | os.PathLike[str]) -> None:
@@ -201,16 +204,63 @@ def _begin(path: str, *, confidential: bool = False) -> Path | None:
             mode = place.stat().st_mode & 0o777
         except FileNotFoundError:
             mode = 0o666 & ~_umask()
+        _sweep(path)
+        begun = _held_file(path)
+        if not confidential:  # as it was made: mode 0600
+            os.chmod(begun, mode)
+    return begun
+
+
+def _held_file(path: str) -> Path:
+    """Make an empty file beside a place, and hold it, so that no other process takes it for abandoned."""
+    while True:
         begun = beside(path, f"{os.getpid():x}-{time.time_ns():x}-{next(_numbers)}.part")
         unfinished.add(begun)  # before it is there: a signal may come in between
         try:
-            os.close(os.open(begun, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-            if not confidential:  # as it was made: mode 0600
-                os.chmod(begun, mode)
+            _held[begun] = os.open(begun, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
         except OSError:
             unfinished.discard(begun)
             raise
-    return begun
+        if _lock(_held[begun]) is not False and begun.exists():
+            return begun
+        _drop(begun)  # another process has swept it in the moment before it was locked
+
+
+def _drop(begun: Path) -> None:
+    """Let go of a begun file, and remove it unless it was moved to its place."""
+    handle = _held.pop(begun, None)
+    if handle is not None:
+        os.close(handle)
+    begun.unlink(missing_ok=True)
+    unfinished.discard(begun)
+
+
+def _sweep(path: str) -> None:
+    """Remove what killed processes have begun for a place: nobody holds it."""
+    ending = "0-0-0.part"
+    place = beside(path, ending)
+    name = re.escape(place.name.removesuffix(ending)) + r"[0-9a-f]+-[0-9a-f]+-[0-9]+\.part"
+    with suppress(OSError):  # of a folder that cannot be listed, or files of others
+        for found in filter(re.compile(name).fullmatch, os.listdir(place.parent)):
+            handle = os.open(place.with_name(found), os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+            try:
+                if _lock(handle):
+                    os.unlink(place.with_name(found))
+            finally:
+                os.close(handle)
+
+
+def _lock(handle: int) -> bool | None:
+    """Lock an open file; False: another one holds it; None: this system has no such locks."""
+    try:
+        import fcntl
+
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except (ImportError, OSError):
+        return None
+    return True
 
 
 def _fill(begun: Path, raw: bytes, path: str) -> None:

@@ -4,7 +4,7 @@
 
 Each time `generate --ledger` runs in a process of its own and gets a signal after a random time, up to a
 little more than an undisturbed run takes. Then the outputs must be all or none and whole, nothing may be left
-half-written (but by SIGKILL, beside its place), and the same command, started again, must end in a release
+half-written (but by SIGKILL, until then), and the same command, started again, must end in a release
 and in exactly one payment, without a folder beside the ledger.
 """
 
@@ -124,6 +124,8 @@ def main(kills, names):
                     if code != 0 and len(there) < 2:
                         assert waited(started(name)) == 0, Path("told").read_text()
                         found["went on"] += lost
+                        parts = [file for file in os.listdir() if file.endswith(".part")]
+                        assert not parts
                     assert checked(whole=True) == list(OUTPUTS)
                     assert payments() == 1
                     left = set(os.listdir()) - kept - {"people", *OUTPUTS, *parts}
