@@ -58,7 +58,7 @@ class Outputs:
             places = [os.path.realpath(path) for path, begun in self._begun.items() if begun is not None]
             if len(set(places)) < len(places):
                 raise ValueError("two outputs cannot go to one file")
-        except (OSError, ValueError):
+        except BaseException:
             self._remove()
             raise
 
