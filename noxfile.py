@@ -1,38 +1,53 @@
-"""The tests with the oldest and with the newest versions of the dependencies: `nox`, or `nox -s oldest`."""
+"""The tests with the oldest and with the newest versions of the dependencies: `nox`, or `nox -s oldest`.
 
-import re
+Without arguments the quick tier runs; `nox -- -m "not long"` runs more. A Python that is not there is
+skipped, but not in CI. Environments stay in `.nox`, with their compiled kernels: the first run takes longest.
+"""
+
 import tomllib
 from pathlib import Path
 
 import nox
 
 nox.options.default_venv_backend = "venv"
+nox.options.reuse_existing_virtualenvs = True
+nox.options.sessions = ["oldest", "newest"]
 PYTHONS = ["3.11", "3.12", "3.13"]
-EXTRAS = "-e.[test,parquet,duckdb]"
+EXTRAS = ["plot", "parquet", "duckdb", "learn", "completion"]
+ALSO_READ = ["polars", "pytz"]  # tables and time zones
+QUICK = ["-m", "not slow and not long"]
 
 
-def oldest_versions():
-    """Pin each dependency to the lowest version that pyproject.toml allows."""
+def lowest_versions():
+    """Pin what users install to the lowest versions that pyproject.toml allows."""
     project = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))["project"]
-    return [re.sub(">=", "==", requirement) for requirement in project["dependencies"]]
+    optional = project["optional-dependencies"]
+    allowed = [*project["dependencies"], *(line for extra in EXTRAS for line in optional[extra])]
+    return [requirement.replace(">=", "==") for requirement in allowed]
+
+
+def tests(session, *arguments):
+    """Run tests on kernels that were compiled here: Numba's caches do not know of other versions of NumPy."""
+    kernels = Path(session.virtualenv.location, "kernels")
+    session.run("python", "-m", "pytest", "-q", *arguments, env={"NUMBA_CACHE_DIR": str(kernels)})
 
 
 @nox.session(python="3.11")
 def oldest(session):
     """The lowest versions, on the lowest Python (they have no wheels for later ones)."""
-    session.install(EXTRAS, *oldest_versions())
-    session.run("python", "-m", "pytest", "-q", *session.posargs)
+    session.install(f"-e.[test,{','.join(EXTRAS)}]", *ALSO_READ, *lowest_versions())
+    tests(session, *(session.posargs or QUICK))
 
 
 @nox.session(python=PYTHONS)
 def newest(session):
     """The newest versions."""
-    session.install("--upgrade", EXTRAS)
-    session.run("python", "-m", "pytest", "-q", *session.posargs)
+    session.install("--upgrade", "--upgrade-strategy=eager", f"-e.[test,{','.join(EXTRAS)}]", *ALSO_READ)
+    tests(session, *(session.posargs or QUICK))
 
 
 @nox.session(python="3.11")
 def scale(session):
     """The tests on Dask."""
     session.install("-e.[test,dask]")
-    session.run("python", "-m", "pytest", "-q", "tests/test_executors.py", *session.posargs)
+    tests(session, "tests/test_executors.py", *session.posargs)

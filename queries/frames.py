@@ -12,10 +12,10 @@ from queries.rows import Rows
 
 
 def as_frame(table: object) -> pd.DataFrame:
-    """Return a table of pandas as it is, another library's by its ``to_pandas()``."""
+    """Return a table of pandas as it is, another library's by its ``to_pandas()``; names that are texts."""
     found = table
     if isinstance(table, pd.DataFrame) and any(isinstance(dtype, pd.ArrowDtype) for dtype in table.dtypes):
-        return _without_arrow(table)
+        found = _without_arrow(table)
     if not isinstance(table, pd.DataFrame) and hasattr(table, "to_pandas"):
         match type(table).__module__.partition(".")[0]:
             case "pyarrow":
@@ -28,7 +28,8 @@ def as_frame(table: object) -> pd.DataFrame:
         expected = "a pandas DataFrame, a table with to_pandas(), or queries.Rows"
         read = ": read the file first" if isinstance(table, str | PathLike) else ""
         raise TypeError(f"expected {expected}, not {type(table).__name__}{read}")
-    return found
+    texts = [*map(str, found.columns)]
+    return found if texts == [*found.columns] else found.set_axis(texts, axis=1)
 
 
 def _without_arrow(table: pd.DataFrame) -> pd.DataFrame:
@@ -63,7 +64,7 @@ def _without_arrow_dtype(arrow: Any) -> Any:
     if types.is_integer(arrow):  # int32, uint8
         return str(arrow).replace("int", "Int").replace("uI", "UI")
     if types.is_string(arrow) or types.is_large_string(arrow):
-        return "str"
+        return "string"  # "str" is a dtype of NumPy before pandas 3, and a gap the text "<NA>"
     if types.is_floating(arrow):
         return "Float32" if arrow.bit_width <= 32 else "Float64"
     if types.is_timestamp(arrow):
@@ -72,7 +73,7 @@ def _without_arrow_dtype(arrow: Any) -> Any:
 
 
 def as_given(frame: pd.DataFrame, like: object) -> Any:
-    """Return a table of pandas as a table of the library of `like`.
+    """Return a table of pandas as a table of the library of `like`, its columns named as there.
 
     A column of the same name lends its type, if that holds all values as they are: for the types that pandas
     itself has not, such as dates without a time. Texts lend none to what is no text.
@@ -85,13 +86,16 @@ def as_given(frame: pd.DataFrame, like: object) -> Any:
     if not isinstance(like, pd.DataFrame):
         return frame
     made = frame.copy(deep=False)
-    for name, dtype in like.dtypes.items():
+    for label, dtype in like.dtypes.items():
+        name = str(label)
         if name in frame and isinstance(dtype, pd.ArrowDtype) and _lends(dtype.pyarrow_dtype, frame[name]):
             with suppress(ValueError, TypeError, NotImplementedError):
                 cast = frame[name].astype(dtype)
-                if cast.astype(frame[name].dtype).equals(frame[name]):
+                again = cast.astype(frame[name].dtype)
+                if again.where(cast.notna(), None).equals(frame[name]):  # texts beside None before pandas 3
                     made[name] = cast
-    return made
+    labels = {str(label): label for label in like.columns}
+    return made.set_axis([labels.get(name, name) for name in made.columns], axis=1)
 
 
 def _lends(wanted: Any, column: "pd.Series[Any]") -> bool:

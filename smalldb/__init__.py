@@ -1,4 +1,4 @@
-"""Synthetic tables under pure differential privacy: the SmallDB mechanism, exact to the last bit."""
+"""Synthetic tables under pure differential privacy: the SmallDB mechanism, sampled with exact integers."""
 
 from importlib import import_module
 from importlib.machinery import PathFinder

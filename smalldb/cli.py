@@ -1,5 +1,6 @@
 """The command line: the parser of all commands, exit codes and signals."""
 
+import io
 import os
 import signal
 import sys
@@ -144,6 +145,8 @@ def _reason(error: OSError) -> str:
 
 def run() -> NoReturn:
     """Entry point of the console script."""
+    if isinstance(sys.stdout, io.TextIOWrapper):  # what others read is UTF-8, whatever the locale
+        sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
     warnings.formatwarning = lambda message, *_, **__: f"smalldb: {message}\n"
     for name in ENDINGS:
         number = getattr(signal, name, None)

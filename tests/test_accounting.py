@@ -706,6 +706,43 @@ def record(**changes):
     return made | changes
 
 
+def test_geometric_noise_on_two_counts_is_two_randomised_responses():
+    """Moved by one, its loss is +r or -r; so 100 of 1/8 lose less than 50 that are only pure, of 1/4."""
+    r = 1 / 8
+    noise = {v: math.exp(-r * abs(v)) * math.tanh(r / 2) for v in range(-200, 201)}
+    honest = math.fsum(p for v, p in noise.items() if v <= 0)
+    assert honest == pytest.approx(1 / (1 + math.exp(-r)), abs=1e-9)
+    assert {round(math.log(noise[v] / noise[v - 1]), 9) for v in range(-199, 201)} == {r, -r}
+    two, known = (
+        compose(epsilon=e, releases=k, delta="1e-6").epsilon for e, k in (("1/8", 100), ("1/4", 50))
+    )
+    assert (math.ceil(1000 * two), math.ceil(1000 * known)) == (6169, 8929)
+
+
+@pytest.mark.parametrize(
+    ("most", "reached"), [(20, 0.0218), pytest.param(400, 0.0461, marks=pytest.mark.slow)]
+)
+def test_with_a_delta_the_number_of_releases_must_be_fixed(most, reached):
+    """Who may stop anywhere, and states what `compose` says of so many, breaks the delta."""
+    eps, delta = 0.1, Fraction(1, 100)
+    truth = 1 / (1 + math.exp(-eps))
+    stated = [0.0, *(compose(epsilon="0.1", releases=k, delta=delta).epsilon for k in range(1, most + 1))]
+    # best[s]: the largest excess of P over e^stated P' of a rule that goes on from k answers, of sum s
+    best = {s: 0.0 for s in range(-most - 1, most + 2)}
+    for k in reversed(range(most + 1)):
+        onwards = {s: truth * best[s + 1] + (1 - truth) * best[s - 1] for s in range(-k, k + 1, 2)}
+        best |= {s: max(-math.expm1(stated[k] - s * eps), onwards[s]) for s in onwards}
+    assert reached < best[0] < reached + 1e-4
+    fixed = math.fsum(
+        math.comb(most, i)
+        * truth ** (most - i)
+        * (1 - truth) ** i
+        * max(0.0, -math.expm1(stated[most] - (most - 2 * i) * eps))
+        for i in range(most + 1)
+    )
+    assert fixed <= float(delta)
+
+
 def test_records_compose_as_they_say():
     ours, delta = record(), "1e-6"
     made = compose_records([ours] * 10, delta=delta)

@@ -132,6 +132,17 @@ def test_one_query_tends_to_the_cap(vectors):
     assert made.cap == Fraction(5, 6)
 
 
+def test_the_loss_tends_to_epsilon_for_few_rows_only():
+    """The figures of docs/theory.md: m must not grow with n."""
+
+    def losses(rows):
+        made = [audit(Domain(["a"]), "conjunctions:1", rows=rows(n), epsilon=1, n=n) for n in (5, 20, 80)]
+        return [math.ceil(1000 * each.worst_loss - 1e-9) / 1000 for each in made]
+
+    assert losses(lambda n: 2) == [0.621, 0.989, 1.0]
+    assert losses(lambda n: n) == [0.697, 0.715, 0.715]
+
+
 @pytest.mark.parametrize(
     "domain, queries, rows, epsilon, n, replace, addrem",  # losses / epsilon, theory by brute force
     [

@@ -108,7 +108,7 @@ def test_no_rows_and_no_matplotlib(folder, capfd, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "matplotlib", None)
     code, _, err = called(capfd, "census", "data.csv", "--rows", 2, "--epsilon", 1, "--plot", "law.png")
     assert code == 2
-    assert "pip install 'smalldb[plot]'" in err
+    assert "pip install 'smalldb-dp[plot]'" in err
 
 
 def test_a_schema_says_what_the_columns_hold(folder, capfd):

@@ -64,7 +64,7 @@ def test_epsilon_covers_all_rows_of_a_person():
 
 
 def test_the_page_says_who_is_one_person():
-    assert fact(page(release()), "One person is").startswith("one row. Of a person with k rows")
+    assert fact(page(release()), "One person is").startswith("one row. A person with k rows")
     text = page(release(rows_per_person=3))
     assert fact(text, "One person is").startswith("up to 3 rows: epsilon covers all of them")
     assert "If all rows of any one person, up to 3, were exchanged" in text

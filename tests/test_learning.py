@@ -13,6 +13,7 @@ from calling import called
 from records import check_record
 
 import smalldb
+from queries import DataError
 from smalldb.exact.bits import SeededBits
 from smalldb.mechanisms import Neighbours
 from smalldb.releasing import learning
@@ -178,16 +179,79 @@ def test_a_wish_to_learn_that_is_incomplete_is_refused(text, message):
         (lambda text: evaluate(FRAME, FRAME, schema=OpenSchema(text)), "learns its places from the data"),
         (lambda text: smalldb.release(FRAME, schema=text, epsilon=1), "needs a delta"),
         (lambda text: smalldb.release(FRAME.iloc[:0], schema=text, epsilon=1, delta="1e-6"), "no rows"),
-        (
-            lambda text: smalldb.release(FRAME.iloc[:3], schema=text, epsilon=1, delta="1e-6"),
-            "no value is frequent enough",
-        ),
     ],
 )
 def test_nothing_is_learned_unasked(call, message):
     with pytest.raises(ValueError, match=message) as caught:
         call(TOWN + FLAG + 'ignore = "*"')
     assert "secret" not in str(caught.value)
+
+
+def test_what_is_paid_ends_in_a_table_where_nothing_is_frequent():
+    schema = 'ignore = "*"\n' + TOWN + FLAG
+    for text in (schema, schema.replace('"other"', '"missing"').replace("share", "missing = true, share")):
+        made = smalldb.release(FRAME.iloc[400:420], schema=text, epsilon=1, delta="1e-6", seed=1)
+        assert len(made.data) == 20
+        assert "York" not in str(made.data) + str(made.record)
+
+
+def test_one_frequent_value_is_enough():
+    text = 'ignore = "*"\n' + TOWN.replace('"other"', '"missing"').replace("share", "missing = true, share")
+    made = smalldb.release(FRAME.iloc[:400], schema=text + FLAG, epsilon=9, delta="1e-6", seed=1)
+    assert list(made.schema.columns[0].kind.listed) == ["Leeds", "?"]
+    assert set(made.data["town"]) == {"Leeds"}
+
+
+def test_places_are_left_out_until_the_release_can_be_made(monkeypatch):
+    """Of 60 towns a rule or the queries may bear only few: the most frequent stay."""
+    frame = pd.DataFrame({"town": [f"t{i}" for i in range(60) for _ in range(9000 - 100 * i)]})
+    schema = OpenSchema(TOWN)
+    costs, _ = learning.shared(schema, {"epsilon": 9, "delta": "1e-6"})
+    tried = []
+
+    def fits(found):
+        tried.append(found.columns[0].kind.size)
+        if found.columns[0].kind.size > 16:
+            raise ValueError("too many places")
+
+    made = learning.learn(
+        schema,
+        schema.outline.pieces(frame),
+        costs,
+        neighbours=Neighbours.ADD_REMOVE,
+        source=SeededBits(1),
+        fits=fits,
+    )
+    assert tried == [61, 31, 16]
+    assert {*made.columns[0].kind.listed} == {*(f"t{i}" for i in range(15)), "other"}
+
+
+def test_a_text_that_would_name_an_attribute_of_another_column_is_left_out():
+    frame = pd.DataFrame({"a": ["x=y"] * 500, "a=x": ["y"] * 500})
+    column = '{ kind = "categories", values = "learn", share = "1/10", unknown = "other" }\n'
+    made = smalldb.release(
+        frame, schema=f'columns.a = {column}columns."a=x" = {column}', epsilon=9, delta="1e-6", seed=1
+    )
+    assert made.data.shape == (500, 2)
+
+
+def test_no_rule_speaks_of_what_is_learned():
+    with pytest.raises(ValueError, match="valid: no rule can speak of column 'town'"):
+        OpenSchema('valid = "~flag | `town=other`"\n' + TOWN + FLAG)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8"])
+def test_cuts_that_a_dtype_cannot_tell_apart_are_refused_before_they_are_learned(dtype):
+    with pytest.raises(ValueError, match=f"dtype '{dtype}' cannot hold its values"):
+        OpenSchema(PAY.replace("[0, 100]", f'[0, 20000000], dtype = "{dtype}"'))
+
+
+def test_what_would_be_refused_after_learning_is_refused_before_it_is_paid(tmp_path):
+    ledger = Ledger(str(tmp_path / "l"), 9)
+    frame = FRAME.assign(flag=["maybe"] + [True] * 799)
+    with pytest.raises(DataError, match="column 'flag'"):
+        smalldb.release(frame, schema=PAY + FLAG + 'ignore = "*"', epsilon=1, ledger=ledger)
+    assert ledger.read().spent == 0
 
 
 def test_a_plan_cannot_know_what_is_learned():
@@ -249,6 +313,17 @@ def test_the_ledger_books_what_the_record_says(tmp_path):
     (booked,) = ledger.read().records
     assert made.plan.mechanism == "census"  # whose draw alone would have a bounded range
     assert booked["privacy"] == made.record["privacy"] | {"epsilon": "1", "bounded_range": None}
+
+
+@pytest.mark.parametrize("size", [{"rows": 2}, {"alpha": "0.3"}])
+def test_what_is_learned_is_paid_with_all_of_epsilon(tmp_path, size):
+    """A census under add-remove states less, by its rows; but paid is before its places are known."""
+    ledger = Ledger(str(tmp_path / "l"), 5)
+    given = {"epsilon": 1, "neighbours": "add-remove", "mechanism": "census"} | size
+    made = smalldb.release(FRAME, schema=PAY + FLAG + 'ignore = "*"', ledger=ledger, **given)
+    (booked,) = ledger.read().records
+    assert made.plan.chosen.guarantee.epsilon < made.plan.request.epsilon
+    assert booked["privacy"]["epsilon"] == made.record["privacy"]["epsilon"] == made.record["epsilon"] == "1"
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ class Shown(NamedTuple):
 
     def without_answers(self):
         """All of it but what a run computes from the integers that it released: the error that is proved."""
-        blank = re.compile("(error:     at most )[^ ]+( \\(says nothing\\))?")
+        blank = re.compile("(error:     at most )[^ ]+( \\(vacuous\\))?")
         record = self.record and self.record | {"bounds": None}
         return self._replace(err=blank.sub(r"\1", self.err), record=record, report=None)
 

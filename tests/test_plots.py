@@ -11,9 +11,11 @@ import pytest
 from calling import called
 
 from queries import Column, Domain, Rows
+from smalldb.accounting import compose
 from smalldb.reporting.page.shares import marginals
 from smalldb.reporting.plots import plot_evaluation, plot_shares
-from smalldb.reporting.plots_base import number
+from smalldb.reporting.plots_account import plot_composition
+from smalldb.reporting.plots_base import bound, number
 from smalldb.reporting.plots_bounds import Setting, drawn_bounds, plot_bounds
 
 GIVEN = {"n": 900, "cells": 8, "queries": 7, "epsilon": Fraction(1), "beta": Fraction(1, 20)}
@@ -59,10 +61,10 @@ def test_a_picture_of_bounds_says_what_it_is(axis):
     assert "N = 8" in said
     assert ("n = 900" in said) and ("m = " in said)
     best = setting.table()[4]
-    assert f"m = {best.rows}: {number(best.error)}" in said or f"m = {best.rows}" in said
+    assert f"m = {best.rows}: {bound(best.error)}" in said or f"m = {best.rows}" in said
     if axis == "rows":
         theorem = setting.table()[0]
-        assert f"{number(theorem.error)} at its own {theorem.rows} rows" in said
+        assert f"{bound(theorem.error)} at its own {theorem.rows} rows" in said
 
 
 @pytest.mark.parametrize("axis", ["n", "epsilon", "rows"])
@@ -84,6 +86,20 @@ def test_nothing_overlaps_or_is_cut(axis):
     assert len(boxes) > 3
     assert all(left.x1 < right.x0 for left, right in pairwise(boxes))
     assert all(box.y0 > below.y1 for box in boxes)
+
+
+def test_what_pictures_state_is_rounded_up():
+    """19.9947 is no 19.9 in a title, and a bound at epsilon 1/3 none at .333."""
+    made = compose(epsilon=1, releases=20, delta="1/30000")
+    composed = {20: made}.get
+    title = texts(plot_composition(made, lambda count: composed(count, made), 20, "svg"))
+    assert "20 releases lose at most epsilon = 20 together" in title
+    assert "delta = 3.34e-5" in title
+    setting = Setting(GIVEN | {"epsilon": Fraction(1, 3)})
+    said = texts(plot_bounds(setting, "epsilon", "svg"))
+    *_, best = (made.error for made in setting.table() if made.kind == "proved")
+    (stated,) = re.findall(r"epsilon = 0\.334, m = \d+: ([\d.]+)", said)
+    assert best <= float(stated) <= best * 1.01
 
 
 def test_bounds_beyond_the_picture_are_named():

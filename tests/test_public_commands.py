@@ -1,8 +1,11 @@
 """The commands that read no data: what they say is what the library says."""
 
 import json
+import re
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from io import StringIO
+from math import comb
 
 import matplotlib.image
 import pandas as pd
@@ -12,6 +15,7 @@ from calling import called
 import smalldb
 from queries import Domain, Marginals
 from smalldb import accounting, bounds
+from smalldb.commands.account import account_text
 from smalldb.exact.numbers import as_fraction
 from smalldb.reporting.words import brief, rounded_up
 
@@ -163,17 +167,17 @@ def test_vacuous_bounds_are_said_to_be_and_stay_json(capfd):
     code, out, _ = called(capfd, *arguments)
     assert code == 0
     promised, beside = out.split("\n\n")[1:]
-    assert all("says nothing" in line for line in promised.splitlines()[1:])
-    assert all("says nothing" in line for line in beside.splitlines()[1:-1])
+    assert all("vacuous" in line for line in promised.splitlines()[1:])
+    assert all("vacuous" in line for line in beside.splitlines()[1:-1])
     assert "any private mechanism, at least (packing)" in beside.splitlines()[-1]
     said = strict(called(capfd, *arguments, "--json")[1])
     assert all(row["error"] > 1 for row in said["promises"])
     counted = ("--mechanism", "census")
     code, out, _ = called(capfd, "plan", *arguments[1:], *counted)
     assert code == 0
-    assert out.count("(says nothing)") == 4
+    assert out.count("(vacuous)") == 4
     large = ("plan", "--attributes", 3, "--n", 9999, "--epsilon", 9, *counted)
-    assert "(says nothing)" not in called(capfd, *large)[1]
+    assert "(vacuous)" not in called(capfd, *large)[1]
 
 
 @pytest.mark.slow
@@ -291,7 +295,7 @@ def test_bounds_of_a_class(capfd):
     code, out, _ = called(capfd, *arguments, "--rows", 7, "--candidates", "tuples", "--error", "1/4")
     assert code == 0
     assert "halfspaces: 51 distinct queries on 8 cells" in out
-    assert "says nothing" in out
+    assert "vacuous" in out
     assert "neighbourhood" not in out
     said = json.loads(called(capfd, *arguments, "--error", "1/4", "--json")[1])
     assert said["vc"] == [4, 4]
@@ -317,18 +321,18 @@ def test_account_is_the_librarys(capfd):
     code, out, err = called(capfd, *given, "--bounded-range")
     assert (code, err) == (0, "")
     for figure in (
-        "3.63234",
-        "4.01028",
+        "3.63235",
+        "4.01029",
         "4.46707",
         "4.46815",
         "4.99989",
-        "9.53588",
+        "9.53589",
         "11.5549",
         "3.56908",
         "3.74722",
     ):
         assert figure in out
-    assert out.index("3.63234") < out.index("no bounds here") < out.index("3.56908")
+    assert out.index("3.63235") < out.index("no bounds here") < out.index("3.56908")
     said = json.loads(called(capfd, *given, "--fixed", "--bounded-range", "--json")[1])
     made = accounting.compose(epsilon="0.5", releases=10, delta="1e-6", adaptive=False, bounded_range=True)
     assert (said["epsilon"], said["method"]) == (made.epsilon, made.method)
@@ -340,6 +344,64 @@ def test_account_is_the_librarys(capfd):
     )
     assert each["per_release"] == accounting.per_release(epsilon=1, releases=10, delta="1e-6")
     assert "may have epsilon" in called(capfd, "account", "--total", 1, "--releases", 10)[1]
+
+
+def delta_of_responses(each: Fraction, releases: int, total: Fraction) -> Decimal:
+    """The exact delta at which so many randomised responses keep within a total."""
+    with localcontext() as context:
+        context.prec = 60
+        one, most = (Decimal(x.numerator) / Decimal(x.denominator) for x in (each, total))
+        excess = (
+            comb(releases, lies)
+            * max(Decimal(0), (one * (releases - lies)).exp() - (most + one * lies).exp())
+            for lies in range(releases + 1)
+        )
+        return sum(excess, Decimal(0)) / (1 + one.exp()) ** releases
+
+
+@pytest.mark.parametrize(
+    "epsilon, releases, delta", [("1", 20, "1e-5"), ("0.3", 7, "1e-3"), ("0.1", 1, "1e-6")]
+)
+def test_a_printed_epsilon_is_rounded_up(capfd, epsilon, releases, delta):
+    """Its delta holds for it, in all pictures and words: 19.9947 had a delta of 1.005e-5."""
+    given = ("account", "--epsilon", epsilon, "--releases", releases, "--delta", delta)
+    told = re.match(r"together: \((\S+), ", called(capfd, *given)[1])[1]
+    made = accounting.compose(epsilon=epsilon, releases=releases, delta=delta)
+    assert Fraction(made.epsilon) <= Fraction(told) <= Fraction(made.epsilon) * (1 + Fraction(1, 10**5))
+    assert delta_of_responses(Fraction(epsilon), releases, Fraction(told)) <= Decimal(delta)
+    table = account_text(made)
+    for method, value in zip(made.table["method"], made.table["epsilon"], strict=True):
+        if method != "addition":
+            (line,) = (line for line in table.splitlines() if line.startswith(f"  {method} "))
+            assert Fraction(line[len(method) + 2 :].split()[0]) >= Fraction(value)
+
+
+@pytest.mark.parametrize("releases", [1, 3, 7, 9])
+def test_a_sum_of_epsilons_is_printed_as_it_is(releases):
+    made = accounting.compose(epsilon="0.1", releases=releases, delta=0)
+    assert account_text(made).startswith(f"together: (0.{releases}, 0)-differential privacy, by addition\n")
+    assert made.added == Fraction(releases, 10)
+
+
+@pytest.mark.parametrize(
+    "total, releases, delta", [("0.3", 1, "0"), ("1", 7, "1e-6"), ("2", 3, "0"), ("1", 6, "0")]
+)
+def test_what_each_release_may_have_is_rounded_down(capfd, total, releases, delta):
+    given = ("account", "--total", total, "--releases", releases, "--delta", delta)
+    told = re.match(r"each of \d+ releases may have epsilon (\S+)\n", called(capfd, *given)[1])[1]
+    each = as_fraction(accounting.per_release(epsilon=total, releases=releases, delta=delta), "each")
+    assert each * (1 - Fraction(1, 10**9)) <= Fraction(told) <= each
+
+
+def test_what_a_composition_assumes_is_said_where_there_is_a_delta(capfd):
+    """How many releases there are may depend on what was seen only where epsilons are added up."""
+    assumed = "the number of releases and their epsilons did not depend on anything released"
+    for given in (("--epsilon", "0.1", "--releases", 3), ("--total", 1, "--releases", 3)):
+        assert f"assumed:  {assumed}\n" in called(capfd, "account", *given, "--delta", "1e-6")[1]
+        assert "assumed" not in called(capfd, "account", *given)[1]
+    given = ("account", "--epsilon", "0.1", "--releases", 3, "--json")
+    assert strict(called(capfd, *given)[1])["assumed"] is None
+    assert strict(called(capfd, *given, "--delta", "1e-6")[1])["assumed"] == assumed
 
 
 def test_records_are_accounted_for(capfd, tmp_path):

@@ -15,6 +15,7 @@ from scipy import stats
 
 import smalldb
 from smalldb.accounting import concentrated, one_shot_top_k
+from smalldb.accounting import delta as accounting_delta
 from smalldb.exact.bits import SeededBits
 from smalldb.selection import laplace, linear_sensitivity, randomised_response, score_sensitivity
 
@@ -132,7 +133,8 @@ def test_what_the_references_refuse():
 @pytest.mark.parametrize("epsilon", ["0.01", "0.19"])
 @pytest.mark.parametrize("delta", ["1e-9", "0.04"])
 def test_one_shot_noise_is_that_of_the_essay(k, d, epsilon, delta):
-    found = one_shot_top_k(k=k, candidates=d, epsilon=epsilon, delta=delta)
+    given = {"k": k, "candidates": d, "epsilon": epsilon, "delta": delta}
+    found = one_shot_top_k(**given, monotone=True)
     e, tail = float(Fraction(epsilon)), math.log(1 / float(Fraction(delta)))
     prime = 2 * math.sqrt(tail) * (math.sqrt(1 + e / tail) - 1)
     assert found.parameter == pytest.approx(prime, rel=1e-9)
@@ -144,11 +146,31 @@ def test_one_shot_noise_is_that_of_the_essay(k, d, epsilon, delta):
         assert found.parameter >= e / (2 * math.sqrt(tail))
         assert found.gumbel <= found.laplace / 4
         assert found.counts <= found.laplace / 2
+        assert found.gumbel <= 2 * math.pi * math.sqrt(k * tail) / (math.sqrt(6) * e)
+        assert found.counts <= 4 * math.sqrt(2 * k * tail) / e
     rho = Fraction(found.parameter) ** 2 / 4
     assert float(rho) + 2 * math.sqrt(float(rho) * tail) == pytest.approx(e, rel=1e-9)
-    tight = one_shot_top_k(k=k, candidates=d, epsilon=epsilon, delta=delta, conversion="tight")
+    tight = one_shot_top_k(**given, monotone=True, conversion="tight")
     assert tight.parameter >= found.parameter
     assert Fraction(tight.parameter) ** 2 / 4 <= concentrated.rho_of(Fraction(epsilon), Fraction(delta))
+
+
+@pytest.mark.parametrize("conversion, broken", [("printed", 7.891491e-6), ("tight", 9.294758e-5)])
+def test_one_shot_noise_holds_where_a_row_moves_counts_both_ways(conversion, broken):
+    """k draws among many candidates are k draws of bounded range: that of the counts, over the noise."""
+    given = {"k": 1000, "candidates": 10**6, "epsilon": 1, "delta": "1e-6", "conversion": conversion}
+
+    def lost(noise, width):
+        each = width * math.pi / (math.sqrt(6) * noise)
+        return accounting_delta(total=1, epsilon=each, releases=1000, bounded_range=True, adaptive=False)
+
+    both, same = one_shot_top_k(**given), one_shot_top_k(**given, monotone=True)
+    assert both.gumbel == pytest.approx(2 * same.gumbel, rel=1e-12)
+    assert (both.counts, both.laplace, both.parameter) == (same.counts, same.laplace, same.parameter)
+    assert lost(both.gumbel, 2) < 1e-6 and lost(same.gumbel, 1) < 1e-6
+    assert lost(same.gumbel, 2) == pytest.approx(broken, rel=1e-6)  # what the promise is about
+    with pytest.raises(TypeError, match="monotone must be True or False, not int"):
+        one_shot_top_k(**given, monotone=1)
 
 
 @pytest.mark.parametrize("epsilon, delta", [("1e-20", "1e-6"), (1 << 21, "1e-6"), (1, "1e-301")])

@@ -95,7 +95,7 @@ ALIKE = [  # values that Python takes for equal, or that are gaps
     [datetime(2019, 12, 31, 23, 30, tzinfo=UTC), datetime(2020, 1, 1, 0, 30, tzinfo=EAST)],
     [pd.Timestamp("2019-12-31 23:30", tz=UTC), pd.Timestamp("2020-01-01 00:30", tz=EAST)],
     [date(2020, 1, 1), datetime(2020, 1, 1), pd.Timestamp("2020-01-01"), np.datetime64("2020-01-01")],
-    [None, float("nan"), pd.NA, pd.NaT, np.datetime64("NaT"), Decimal("NaN"), "", "NA", np.float32("nan")],
+    [None, np.nan, pd.NA, pd.NaT, np.datetime64("NaT", "s"), Decimal("NaN"), "", "NA", np.float32("nan")],
     ["a", " a ", "A", np.str_("a"), b"a", [1], (1,)],
     [pd.Timedelta(1), pd.Period("2020"), pd.Interval(0, 1), *TEXTS, *NUMBERS],
 ]

@@ -29,7 +29,9 @@ def test_a_draft_of_a_csv_file_depends_on_its_first_line_alone(tmp_path, capfd):
 def test_a_draft_of_a_parquet_file_reads_declared_types(tmp_path, capfd):
     pytest.importorskip("pyarrow")
     path, out = tmp_path / "data.parquet", tmp_path / "draft.toml"
-    frame = pd.DataFrame({"flag": [True], "job": pd.Series(["secret"], dtype="category"), "age": [31337]})
+    frame = pd.DataFrame(
+        {"flag": [True], "job": pd.Series(["secret"], dtype="category"), "age": [31337], "note": ["secret"]}
+    )
     path.write_bytes(written(frame, "parquet"))
     code, said, err = called(capfd, "schema", "init", path, "-o", out)
     assert (code, said, err) == (0, "", "")
@@ -39,6 +41,7 @@ def test_a_draft_of_a_parquet_file_reads_declared_types(tmp_path, capfd):
     assert '[columns.flag]\nkind = "bool"\ndtype = "bool"' in text
     assert '[columns.job]\nkind = "categories"' in text
     assert '[columns.age]\nkind = "cuts"' in text
+    assert '[columns.note]\nkind = "categories"' in text
     path.write_bytes(b"secret")
     code, _, err = called(capfd, "schema", "init", path)
     assert (code, err) == (2, f"smalldb: {path} is not a Parquet file that can be read\n")

@@ -207,12 +207,16 @@ def test_a_check_agrees_with_the_refusal(tmp_path):
             assert check_table(schema, pieces).fits
 
 
-def test_json_lines_with_a_number_format_are_refused(tmp_path):
+def test_a_number_of_json_lines_has_a_point_and_a_text_the_signs_of_its_column(tmp_path):
     path = tmp_path / "data.jsonl"
-    path.write_text('{"x": 1.234}\n')
-    text = 'columns.x = { kind = "cuts", cuts = [100], range = [0, 999], decimal = ",", thousands = "." }'
-    with pytest.raises(ValueError, match="JSON lines write numbers plainly: leave decimal and thousands out"):
-        table_pieces(str(path), parse_schema(text))
+    path.write_text('{"x": 1.234, "y": 150.5}\n{"x": "1.234", "y": 50}\n')
+    schema = parse_schema(
+        'columns.x = { kind = "cuts", cuts = [100], range = [0, 9999], decimal = ",", thousands = "." }\n'
+        'columns.y = { kind = "cuts", cuts = [100], range = [0, 9999] }'
+    )
+    ((fields, _),) = table_pieces(str(path), schema)
+    found = [column.places(each).tolist() for column, each in zip(schema.columns, fields, strict=True)]
+    assert found == [[0, 1], [1, 0]]
 
 
 def test_a_schema_is_written_as_it_was_read():

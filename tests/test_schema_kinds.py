@@ -11,6 +11,7 @@ from queries import DataError
 from smalldb.exact.bits import SeededBits
 from smalldb.exact.integers import uniform_permutation
 from smalldb.schema import Categories, Column, Cuts, Dates, Flag, Integers, Times, parse_schema
+from smalldb.schema.columns import drawn
 from smalldb.schema.kinds.edges import equal_steps
 from smalldb.schema.kinds.numbers import NumberFormat
 
@@ -63,7 +64,7 @@ def test_values_of_a_place_are_found_in_it_again(name, missing):
 def test_draws_are_uniform_over_the_values_of_a_bin(kind, values):
     for place, expected in enumerate(values):
         count = 3000
-        found = Counter(kind.drawn(place, count, SeededBits(7)))
+        found = Counter(drawn(kind, place, count, SeededBits(7)))
         assert sorted(found) == sorted(expected)
         share = count / len(expected)
         chi = sum((times - share) ** 2 / share for times in found.values())
@@ -128,9 +129,9 @@ def test_typed_numbers_are_themselves_whatever_the_format_of_texts():
 def test_numbers_that_are_texts_have_all_their_digits():
     kind = Cuts([1000], 0, 1001, decimals=2, numbers=COMMA)
     assert kind.values() == ["500,00", "1000,50"]
-    (drawn,) = {len(text.partition(",")[2]) for text in kind.drawn(1, 400, SeededBits(3))}
-    assert drawn == 2
-    assert {"1000,00", "1000,10"} <= {*kind.drawn(1, 4000, SeededBits(4))}
+    (digits,) = {len(text.partition(",")[2]) for text in drawn(kind, 1, 400, SeededBits(3))}
+    assert digits == 2
+    assert {"1000,00", "1000,10"} <= {*drawn(kind, 1, 4000, SeededBits(4))}
     assert Cuts(["0.01"], 0, "0.02", decimals=2, numbers=COMMA).values() == ["0,005", "0,015"]
 
 
@@ -216,6 +217,7 @@ def test_bins_of_equal_width():
         (lambda: Dates(["1990-13"], 1980, 2000), "is no year, month"),
         (lambda: Dates([1990], 1980, 2000, "%d.%m."), "does not tell the dates of the bins"),
         (lambda: Dates([1990], 1880, 2000, "%d.%m.%y"), "does not tell the dates of the bins"),
+        (lambda: Dates(["1900-07"], 1900, 1900, "%d.%m. %%Y"), "does not tell the dates of the bins"),
         (lambda: Times(["25:00"]), "times of the day"),
         (lambda: Categories(["a"], groups={"b": ["a"]}), "'a' stands more than once"),
     ],

@@ -17,6 +17,7 @@ import pytest
 from queries import DataError, Domain, Rows
 from smalldb.files import outputs as files
 from smalldb.schema import Column, Flag, Schema, parse_schema, read_schema, tables
+from smalldb.schema.fields import spelled
 from smalldb.schema.pieces import CHUNK, distinct, tally
 from smalldb.schema.tables import read_by_duckdb, read_table, written
 
@@ -153,6 +154,20 @@ def test_moments_that_python_has_not_have_no_place(tmp_path, kind):
             strict.encode(table)
 
 
+@pytest.mark.parametrize("unit", ["s", "ms", "us"])
+@pytest.mark.parametrize("zone", ["Europe/Berlin", "UTC", "+01:00", "pytz", "dateutil/Europe/Berlin"])
+def test_moments_before_the_tables_of_a_zone_have_their_local_text(unit, zone):
+    """Before version 3.1 pandas reads beyond the tables of pytz, whose zones it takes before version 3."""
+    zone = pytest.importorskip("pytz").timezone("Europe/Berlin") if zone == "pytz" else zone
+    moments = np.array(
+        ["1500-12-31T23:30", "1676-12-31T12:00", "2001-12-31T23:30", "NaT"], f"datetime64[{unit}]"
+    )
+    column = pd.Series(moments).dt.tz_localize("UTC").dt.tz_convert(zone)
+    codes, texts = spelled(column)
+    years = [texts[code][:4] for code in codes]
+    assert years == (["1500", "1676", "2001", ""] if str(zone) == "UTC" else ["1501", "1676", "2002", ""])
+
+
 def test_what_is_no_single_value_is_refused():
     schema = parse_schema('columns.a = { kind = "bool", missing = true, unknown = "missing" }')
     for value in ([1], (1,), {"a": 1}, {1}, np.array([1])):
@@ -274,9 +289,9 @@ def test_the_extras_are_named_where_they_lack(people, tmp_path, monkeypatch):
     (tmp_path / "people.parquet").touch()
     for module in ("pyarrow", "pyarrow.parquet", "duckdb"):
         monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(ValueError, match=r"pip install 'smalldb\[parquet\]'"):
+    with pytest.raises(ValueError, match=r"pip install 'smalldb-dp\[parquet\]'"):
         read_table(str(tmp_path / "people.parquet"), SCHEMA)
-    with pytest.raises(ValueError, match=r"pip install 'smalldb\[duckdb\]'"):
+    with pytest.raises(ValueError, match=r"pip install 'smalldb-dp\[duckdb\]'"):
         read_by_duckdb(people, SCHEMA)
 
 

@@ -55,6 +55,11 @@ COMPRESSED = [
     r"\bsitting\b",
     r"\bformerly\b",
     r"used to be",
+    r"exact to the last bit",
+    r"\(says nothing\)",
+    r"\byardstick\b",
+    r"nobody can tell",
+    r"points of a percent",
 ]
 
 

@@ -1,8 +1,10 @@
 """
-Composition: what many releases from one table lose together.
+Composition: the total privacy loss of several releases from one table.
 
-A single release is purely epsilon-DP and needs none of this. All bounds are for public parameters, hold for
-adaptively chosen releases unless said otherwise, and are rounded up.
+A single release is purely epsilon-DP and needs none of this. All bounds are for public parameters, and are
+rounded up. Unless said otherwise the queries and mechanisms of a release may have been chosen after earlier
+ones were seen. With a delta above 0, the number of releases and their epsilons may not: who stops where much
+was lost, or goes on where little was, loses more. Addition alone has no such condition.
 """
 
 from smalldb.accounting.adaptive import adaptive_delta

@@ -20,7 +20,8 @@ def adaptive_delta(*, total: Number, epsilon: Number, releases: int, steps: int 
 
     Equation (22) of `docs/theory.md`.
 
-    No bound for releases of bounded range alone is below the first number, and the second is one. With
+    No bound for releases of bounded range alone is below the first number, and the second is one. Each may be
+    chosen after those before it were seen; their number and their epsilon may not. With
     d_0(g) = max(0, 1 - e^g), the recursion is ::
 
         d_k(g) = max over t in [0, eps] of P d_{k-1}(g - t) + (1 - P) d_{k-1}(g - t + eps),

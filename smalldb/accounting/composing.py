@@ -22,6 +22,7 @@ from smalldb.accounting.methods import LARGEST, Item, methods_of
 from smalldb.bounds.search import last_where
 from smalldb.exact.numbers import Number, as_fraction, positive, whole
 
+ASSUMED = "the number of releases and their epsilons did not depend on anything released"
 LEAST_SHARE = 2.0**-1000  # far above the floats that lose digits
 
 
@@ -40,12 +41,20 @@ class Composition:
         As given, and what the releases themselves had.
     table
         All methods: columns method, epsilon, valid, note. A row that is not valid is no bound here.
+    added
+        The sum of the epsilons, exact: what the method "addition" says.
     """
 
     epsilon: float
     method: str
     delta: Fraction
     table: pd.DataFrame
+    added: Fraction
+
+    @property
+    def assumed(self) -> str | None:
+        """What must be so for it to hold; None where there is no delta."""
+        return ASSUMED if self.delta else None
 
 
 def compose(
@@ -61,6 +70,12 @@ def compose(
 
     Equations (18) to (21) and (23) to (25) of `docs/theory.md`.
 
+    With a delta above 0, how many releases there are and the epsilon of each must be fixed before any result
+    is seen; to make fewer of them is no harm. To count those that were made in the end is no bound: if
+    somebody may stop anywhere among 400 randomised responses of epsilon 0.1, and then states the epsilon that
+    `compose` gives at delta = 0.01, the true delta is 0.046 or more. At delta 0 epsilons add up, however many
+    there are.
+
     Parameters
     ----------
     epsilon
@@ -70,8 +85,8 @@ def compose(
     delta
         At least 0 and below 1; 0 leaves plain addition, as does one below 1e-300.
     adaptive
-        Whether a release may have been chosen after earlier ones were seen. If False, all were fixed in
-        advance.
+        Whether the queries or the mechanism of a release may have been chosen after earlier ones were seen.
+        If False, all was fixed in advance.
     bounded_range
         Whether each release is epsilon-bounded-range, not only epsilon-DP: what its record says. One draw of
         the exponential mechanism is; answers, noisy-max and permute-and-flip are not.
@@ -108,7 +123,8 @@ def compose_records(
 
     A release with a delta of its own behaves, but for an event of that probability, as one of pure epsilon
     (Kairouz, Oh and Viswanath 2015: for any two neighbours, it can be simulated from randomised response that
-    fails so often). So it counts as that, and its delta is added.
+    fails so often). So it counts as that, and its delta is added. With a delta, of the total or of a release,
+    their number and their epsilons must not have depended on anything released, as for `compose`.
 
     Parameters
     ----------
@@ -165,6 +181,8 @@ def per_release(
     """
     Return the largest epsilon of each release for a total, rounded down: the inverse of `compose`.
 
+    All of the releases have it, whatever earlier ones show, and there are no more than `releases`.
+
     Equations (18) to (21), (24) and (25) of `docs/theory.md`.
 
     It is at most 1e-9 (relative) below the true one. Its shortest decimal text is below too, which is how a
@@ -212,6 +230,8 @@ def most_releases(
     """
     Return how many releases of one epsilon keep within a total, never too many; 0: not even one.
 
+    Nobody may make more of them because of what they showed; fewer is no harm.
+
     Equations (18) to (21), (24) and (25) of `docs/theory.md`.
 
     Parameters
@@ -251,7 +271,8 @@ def _composed(
     rows = [(method.name, method.value(), method.valid, method.note) for method in methods]
     table = pd.DataFrame(rows, columns=["method", "epsilon", "valid", "note"])
     best = min((row for row in rows if row[2]), key=lambda row: row[1])
-    return Composition(best[1], best[0], delta + spent, table)
+    added = sum((epsilon * count for (epsilon, _), count in items.items()), Fraction(0))
+    return Composition(best[1], best[0], delta + spent, table, added)
 
 
 def _within(items: Counter[Item], total: Fraction, delta: Fraction, adaptive: bool) -> bool:

@@ -23,7 +23,8 @@ def delta(
     Equations (18), (20) and (21) of `docs/theory.md`.
 
     The least of the valid bounds, rounded up. From epsilon-DP alone it is the optimal one; for bounded-range
-    releases that of their Renyi curve as well, and for those fixed in advance the optimal one.
+    releases that of their Renyi curve as well, and for those fixed in advance the optimal one. How many there
+    are and their epsilons must not depend on anything released, as for `compose`.
 
     Parameters
     ----------

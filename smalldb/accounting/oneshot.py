@@ -5,7 +5,7 @@ from decimal import Decimal
 from fractions import Fraction
 from math import nextafter
 
-from smalldb.accounting.arguments import checked_delta
+from smalldb.accounting.arguments import checked_delta, checked_flag
 from smalldb.accounting.concentrated import rho_of
 from smalldb.accounting.methods import LEAST_DELTA
 from smalldb.exact.enclosures import Log, Real, round_up
@@ -25,10 +25,10 @@ class OneShot:
     Attributes
     ----------
     parameter
-        epsilon', rounded down: Gumbel noise of scale sqrt(k) / epsilon' and Laplace noise of scale
-        2 sqrt(k) / epsilon' are epsilon'^2 / 8-zCDP each.
+        epsilon', rounded down: Gumbel noise of scale range sqrt(k) / epsilon' and Laplace noise of scale
+        2 sqrt(k) / epsilon' are epsilon'^2 / 8-zCDP each. The range is 1 for monotone counts, else 2.
     gumbel
-        pi sqrt(k) / (sqrt(6) epsilon'), to find the k largest.
+        range pi sqrt(k) / (sqrt(6) epsilon'), to find the k largest.
     counts
         2 sqrt(2 k) / epsilon', on their counts.
     laplace
@@ -44,12 +44,19 @@ class OneShot:
 
 
 def one_shot_top_k(
-    *, k: int, candidates: int, epsilon: Number, delta: Number, conversion: str = "printed"
+    *,
+    k: int,
+    candidates: int,
+    epsilon: Number,
+    delta: Number,
+    monotone: bool = False,
+    conversion: str = "printed",
 ) -> OneShot:
     """
     Return the noise of one-shot top-k with counts, by Gumbel and by Laplace noise.
 
-    Equation (26) of `docs/theory.md`. The two parts are epsilon'^2 / 4-zCDP together.
+    Equation (26) of `docs/theory.md`. The two parts are epsilon'^2 / 4-zCDP together: a draw of range r
+    by Gumbel noise of scale s is r / s-bounded-range, and so r^2 / (8 s^2)-zCDP.
 
     Parameters
     ----------
@@ -57,6 +64,11 @@ def one_shot_top_k(
         How many are selected, of how many; d is the latter.
     epsilon, delta
         Of the ranked list and its counts together; exact, above 0, delta below 1.
+    monotone
+        The caller's promise that all counts move the same way between neighbours, as they do under
+        add-remove: the range of a draw is 1, and half of the Gumbel noise will do. Where one row can move
+        counts in both directions, as under replace-one, the range is 2, and noise for monotone counts does
+        not keep (epsilon, delta). The Laplace noises are the same in both cases.
     conversion : {"printed", "tight"}
         epsilon' = 2 sqrt(ln(1/delta)) (sqrt(1 + epsilon / ln(1/delta)) - 1), from rho + 2 sqrt(rho
         ln(1/delta)) <= epsilon (Bun and Steinke 2016); at least epsilon / (2 sqrt(ln(1/delta))) for epsilon
@@ -65,7 +77,7 @@ def one_shot_top_k(
 
     Examples
     --------
-    >>> noise = one_shot_top_k(k=10, candidates=1000, epsilon="0.1", delta="1e-6")
+    >>> noise = one_shot_top_k(k=10, candidates=1000, epsilon="0.1", delta="1e-6", monotone=True)
     >>> noise.gumbel < noise.laplace / 4, noise.counts < noise.laplace / 2
     (True, True)
     """
@@ -84,12 +96,13 @@ def one_shot_top_k(
         if not LEAST_TIGHT <= exact <= MOST_TIGHT or allowed < LEAST_DELTA:
             raise ValueError("epsilon must lie in [2^-40, 2^20] and delta be at least 1e-300 for 'tight'")
         prime = 2 * Real.of(rho_of(exact, allowed), ln.digits).sqrt()
+    width = 1 if checked_flag(monotone, "monotone") else 2
     root_k = Real.of(k, ln.digits).sqrt()
     known = exact < MOST_EPSILON and allowed < MOST_DELTA
     laplace = round_up((2 * k * ln(candidates / allowed)).sqrt() * 8 / exact) if known else None
     return OneShot(
         _down(prime.low),
-        round_up(root_k * PI_ABOVE / (Real.of(6, ln.digits).sqrt() * prime)),
+        round_up(width * root_k * PI_ABOVE / (Real.of(6, ln.digits).sqrt() * prime)),
         round_up(2 * Real.of(2 * k, ln.digits).sqrt() / prime),
         laplace,
     )

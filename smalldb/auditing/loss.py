@@ -48,6 +48,11 @@ class Audit:
         """The loss, rounded up."""
         return _up(self.loss[1])
 
+    @property
+    def worst_range(self) -> float:
+        """The bounded-range parameter that is realised, rounded up."""
+        return _up(self.range[1])
+
     def to_frame(self) -> pd.DataFrame:
         """
         Return the audit as a table of one row, so that several can be put together.
@@ -55,7 +60,7 @@ class Audit:
         Columns: loss and range, rounded up; cap, NaN where there is none; databases and pairs compared.
         """
         cap = nan if self.cap is None else float_above(self.cap)
-        row = {"loss": self.worst_loss, "range": _up(self.range[1]), "cap": cap}
+        row = {"loss": self.worst_loss, "range": self.worst_range, "cap": cap}
         return pd.DataFrame([row | {"databases": self.databases, "pairs": self.pairs}])
 
 

@@ -35,7 +35,8 @@ class Minimax:
     Attributes
     ----------
     lower
-        Exact, and proved by a dual solution: no mechanism has a smaller worst error (or probability of one).
+        Exact, and proved by a dual solution: no such mechanism has a smaller worst error (or probability of
+        one). One that releases more rows may have.
     solved
         What the solver found, by floats: close to the best mechanism's own.
     smalldb

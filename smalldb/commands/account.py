@@ -1,4 +1,4 @@
-"""`account`: what many releases from one table lose together."""
+"""`account`: the total privacy loss of several releases from one table."""
 
 import argparse
 import json
@@ -6,21 +6,24 @@ from pathlib import Path
 from typing import Any
 
 from smalldb.accounting import Composition, compose, compose_records, per_release
+from smalldb.accounting.composing import ASSUMED
 from smalldb.commands.options import Commands, add_formats, whole_number
+from smalldb.exact.numbers import as_fraction
 from smalldb.files.outputs import Outputs
 from smalldb.releasing.record import LARGE, WARNING
 from smalldb.reporting.plots_account import plot_composition
 from smalldb.reporting.plots_base import check_plotting
-from smalldb.reporting.words import as_csv, as_json, brief
+from smalldb.reporting.words import as_csv, as_json, brief, rounded_down, rounded_up
 
 
 def add(commands: Commands) -> None:
     """Add the command to the parser."""
     command = commands.add_parser(
         "account",
-        help="what many releases from one table lose together (reads no data)",
+        help="total privacy loss of several releases from one table (reads no data)",
         description="Bound what releases from one table lose together, by every method that applies; "
-        "or what each may lose for a given total.",
+        "or what each may lose for a given total. With a delta, the number of releases and their epsilons "
+        "must be fixed before any result is seen.",
         epilog="example: smalldb account --epsilon 0.5 --releases 10 --delta 1e-6 --bounded-range",
     )
     what = command.add_mutually_exclusive_group(required=True)
@@ -40,7 +43,9 @@ def add(commands: Commands) -> None:
         help="each release is bounded-range, as its record says (census and rejection are)",
     )
     command.add_argument(
-        "--fixed", action="store_true", help="all releases were fixed in advance: none was chosen adaptively"
+        "--fixed",
+        action="store_true",
+        help="all of each release was fixed in advance, not only how many there are and their epsilons",
     )
     command.add_argument(
         "--plot",
@@ -73,7 +78,10 @@ def run_account(arguments: argparse.Namespace) -> None:
         if arguments.json or arguments.csv:
             print(as_json({"per_release": each}) if arguments.json else as_csv([{"per_release": each}]))
         else:
-            print(f"each of {arguments.releases} releases may have epsilon {each:.10g}")
+            written = rounded_down(as_fraction(each, "epsilon"), 10)
+            print(f"each of {arguments.releases} releases may have epsilon {written}")
+            if as_fraction(arguments.delta, "delta"):
+                print(f"assumed:  {ASSUMED}")
         return
     else:
         one = len(arguments.epsilon) == 1 and arguments.releases is not None
@@ -112,6 +120,7 @@ def account_json(made: Composition) -> dict[str, Any]:
     return {
         "epsilon": made.epsilon,
         "warning": WARNING if made.epsilon > LARGE else None,
+        "assumed": made.assumed,
         "delta": brief(made.delta),
         "method": made.method,
         "table": made.table.to_dict("records"),
@@ -121,7 +130,9 @@ def account_json(made: Composition) -> dict[str, Any]:
 def account_text(made: Composition) -> str:
     """Tell a composition, for people: bounds first, the best on top."""
     lines = [
-        f"together: ({made.epsilon:.6g}, {brief(made.delta)})-differential privacy, by {made.method}",
+        f"together: ({_bound(made, made.method, made.epsilon)}, {brief(made.delta)})-differential privacy, "
+        f"by {made.method}",
+        *([] if made.assumed is None else [f"assumed:  {made.assumed}"]),
         *([f"warning: {WARNING}"] if made.epsilon > LARGE else []),
         "",
     ]
@@ -129,6 +140,11 @@ def account_text(made: Composition) -> str:
         rows = made.table[made.table["valid"] == valid].sort_values("epsilon", kind="stable")
         if len(rows):
             lines.append(f"{title:50}{'epsilon':>12}")
-        for row in rows.itertuples():
-            lines.append(f"  {row.method:48}{row.epsilon:12.6g}  {row.note}".rstrip())
+        for method, epsilon, note in zip(rows["method"], rows["epsilon"], rows["note"], strict=True):
+            lines.append(f"  {method:48}{_bound(made, method, epsilon):>12}  {note}".rstrip())
     return "\n".join(lines)
+
+
+def _bound(made: Composition, method: str, epsilon: float) -> str:
+    """Write a method's epsilon in six digits, rounded up; of a sum, from the sum itself."""
+    return rounded_up(made.added if method == "addition" else epsilon, 6)

@@ -105,9 +105,10 @@ def run_audit(arguments: argparse.Namespace) -> None:
         return
     print(f"{'neighbours':14}{'loss':>22}{'cap':>10}{'range':>10}{'databases':>12}{'pairs':>12}")
     for relation, made in audits.items():
-        cap = "" if made.cap is None else f"{float(made.cap):.6g}"
+        cap = "" if made.cap is None else rounded_up(made.cap, 6)
+        # of (low, high), which agree to 25 digits, the low end: a loss of just 1 is not written as above 1
         print(
-            f"{relation:14}{made.worst_loss:22.16f}{cap:>10}{float(made.range[1]):10.6g}"
+            f"{relation:14}{rounded_up(made.loss[0], 16):>22}{cap:>10}{rounded_up(made.range[0], 6):>10}"
             f"{made.databases:12,}{made.pairs:12,}"
         )
     for relation, made in audits.items():
@@ -125,7 +126,7 @@ def audit_json(made: Audit) -> dict[str, Any]:
     return {
         "loss": made.worst_loss,
         "cap": None if made.cap is None else brief(made.cap),
-        "range": float(made.range[1]),
+        "range": made.worst_range,
         "pair": [list(x), list(other)],
         "outcome": outcome,
         "databases": made.databases,

@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Callable
 from dataclasses import asdict
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -15,14 +15,14 @@ from smalldb.files.outputs import Outputs
 from smalldb.planning import workload_of
 from smalldb.reporting.plots_base import check_plotting
 from smalldb.reporting.plots_bounds import Setting, plot_bounds
-from smalldb.reporting.words import as_csv, as_json, brief, rounded_up
+from smalldb.reporting.words import as_csv, as_json, brief, rounded_down, rounded_up
 
 MANY = 10**18  # queries: as far as `bounds.sharp_queries` looks
 AXES = ("n", "epsilon", "rows")
 SHARP_DATA, SHARP_EPSILON = "n, by the sharp bound", "epsilon, by the sharp bound"
 SHARP_QUERIES = "queries at most, by the sharp bound"
 SHARP = SHARP_DATA, SHARP_EPSILON, SHARP_QUERIES
-UP, DOWN = Context(prec=3, rounding=ROUND_CEILING), Context(prec=8, rounding=ROUND_FLOOR)
+UP = Context(prec=3, rounding=ROUND_CEILING)
 FOR_TWO = "as for two queries: false for one"
 
 
@@ -118,19 +118,15 @@ def run_bounds(arguments: argparse.Namespace) -> None:
     )
     print(f"\n{f'error, with probability 1 - {brief(beta)}':64}{'error':>14}{'rows':>10}")
     for row in promised:
-        vacuous = "  says nothing" if row["error"] >= 1 else ""
+        vacuous = "  vacuous" if row["error"] >= 1 else ""
         note = "" if row["note"] is None else f"  {row['note']}"
         rows = "" if row["rows"] is None else _whole(row["rows"])
         print(f"{row['name']:64}{rounded_up(row['error'], 8):>14}{rows:>10}{vacuous}{note}")
     print("\nbeside these, with the same probability")
     for row in besides(setting):
-        vacuous = "  says nothing" if row["error"] >= 1 else ""
+        vacuous = "  vacuous" if row["error"] >= 1 else ""
         rows = "" if row["rows"] is None else _whole(row["rows"])
-        written = (
-            f"{DOWN.create_decimal(row['error']):f}"
-            if row["kind"] == "lower"
-            else rounded_up(row["error"], 8)
-        )
+        written = rounded_down(row["error"], 8) if row["kind"] == "lower" else rounded_up(row["error"], 8)
         print(f"{row['name']:64}{written:>14}{rows:>10}{vacuous}")
     if error is not None and needed is not None:
         print(f"\nwhat an error of {brief(error)} needs")

@@ -48,7 +48,7 @@ def add(commands: Commands) -> None:
     command.add_argument(
         "--epsilon",
         metavar="E",
-        help="of what is simple, for comparison: independent columns, noise on cells (default: the record's)",
+        help="epsilon of the baselines: independent columns, noise on cells (default: the record's)",
     )
     command.add_argument(
         "--target",

@@ -8,7 +8,17 @@ from contextlib import ExitStack
 from dataclasses import replace
 
 from queries import Rows
-from smalldb.commands.options import Commands, add_beta, add_delta, add_size, add_table, integer, keep_inputs
+from smalldb.commands.options import (
+    Commands,
+    add_beta,
+    add_delta,
+    add_size,
+    add_table,
+    integer,
+    keep_inputs,
+    put,
+    text,
+)
 from smalldb.commands.sources import Source, add_schema, form_of, source_of
 from smalldb.exact.bits import bit_source
 from smalldb.exact.numbers import positive
@@ -20,6 +30,7 @@ from smalldb.releasing.evaluation import evaluate
 from smalldb.releasing.lasting import Going, begun_beside
 from smalldb.releasing.learning import learn, shared
 from smalldb.releasing.ledger import Account, Ledger
+from smalldb.releasing.memory import check_memory
 from smalldb.releasing.record import Record, make_record
 from smalldb.releasing.release import carried_out, check_size
 from smalldb.releasing.released import Release
@@ -75,9 +86,11 @@ def add(commands: Commands) -> None:
         help="show in the report how far the release is off from the data, and with --target how well "
         "classifiers do that are trained on it (scikit-learn): NOT for publication",
     )
-    command.add_argument("--title", metavar="TEXT", help="the title of the report")
-    command.add_argument("--publisher", metavar="TEXT", help="who publishes the table, for the report")
-    command.add_argument("--table", metavar="TEXT", help="the name of the data, for the report")
+    command.add_argument("--title", type=text, metavar="TEXT", help="the title of the report")
+    command.add_argument(
+        "--publisher", type=text, metavar="TEXT", help="who publishes the table, for the report"
+    )
+    command.add_argument("--table", type=text, metavar="TEXT", help="the name of the data, for the report")
     command.add_argument(
         "--ledger", metavar="FILE", help="the file that keeps the data's privacy budget: spend from it first"
     )
@@ -135,16 +148,27 @@ def run_generate(arguments: argparse.Namespace) -> None:
             learned, left = shared(source.open, choices)
             choices |= left
         foreseen = replace(plan(source.domain, **choices, n=one), learned=learned)
+        check_memory(foreseen)
+        source.rehearse(form)
         ledger = _ledger(arguments, make_record(foreseen, private=True))
         bits = bit_source(arguments.seed)
         account = None
         kept = {"private": bits.private, "checkpoint": arguments.checkpoint, "ledger": ledger}
         if source.open is not None:
+            # what would be refused after learning is refused before it is paid
+            table = source.read(progress)
+            check_size(table, foreseen.neighbours)
+            check_memory(plan(source.domain, **choices, n=None if one is None else table.n))
             going = Going(foreseen, asked=source.open.text, **kept)
             journal = opened.enter_context(going.opened(bits))
-            account = _told(going.pay(journal), arguments)  # before all learning
+            account = _told(going.pay(journal), arguments)
             found = learn(
-                source.open, source.pieces(), learned, neighbours=foreseen.neighbours, source=journal
+                source.open,
+                source.pieces(),
+                learned,
+                neighbours=foreseen.neighbours,
+                source=journal,
+                fits=lambda schema: plan(schema.domain, **choices, n=one),
             )
             written_out = source.open.written(found)
             source = source.learned(found)
@@ -155,6 +179,7 @@ def run_generate(arguments: argparse.Namespace) -> None:
         # n is public, or no part of a plan
         planned = foreseen if foreseen.n is None else plan(source.domain, **choices, n=table.n)
         planned = replace(planned, learned=learned)
+        check_memory(planned)
         if not learned:
             going = Going(planned, **kept)
             journal = opened.enter_context(going.opened(bits))
@@ -172,7 +197,7 @@ def run_generate(arguments: argparse.Namespace) -> None:
             shown = table if arguments.confidential else None
             outputs.write(arguments.report, _report(made, source, shown, arguments, account))
         if arguments.output is None:
-            outputs.show(content)
+            outputs.then(lambda: put(content))
         else:
             outputs.write(arguments.output, content)
     if arguments.json:

@@ -4,6 +4,7 @@ import argparse
 import csv
 import os
 import re
+import sys
 from collections.abc import Iterable
 from typing import Any, NoReturn, TypeAlias
 
@@ -13,6 +14,7 @@ from smalldb.commands import REFUSED
 from smalldb.exact.numbers import as_fraction, whole
 from smalldb.planning.mechanisms import names
 from smalldb.schema import read_schema
+from smalldb.schema.fields import is_text
 
 
 class Help(argparse.HelpFormatter):
@@ -86,7 +88,7 @@ def _add_workload(command: Parser, default: str) -> None:
     command.add_argument(
         "--queries",
         metavar="SPEC",
-        help=f"what to answer well, such as 'conjunctions:2 + parities:3' (default: {default}); "
+        help=f"target queries (the workload), such as 'conjunctions:2 + parities:3' (default: {default}); "
         f"classes: {', '.join(spec.NAMES)}",
     )
     command.add_argument(
@@ -95,6 +97,24 @@ def _add_workload(command: Parser, default: str) -> None:
         choices=("multisets", "tuples"),
         help="what SmallDB draws from: multisets of rows (default of census) or tuples (ordered rows)",
     )
+
+
+def text(given: str) -> str:
+    """Take a text that is to be published: one that UTF-8 can write."""
+    if not is_text(given):
+        raise argparse.ArgumentTypeError("is not a text in UTF-8")
+    return given
+
+
+def put(content: bytes) -> None:
+    """Write bytes on standard output, whatever the locale."""
+    sys.stdout.flush()
+    raw = getattr(sys.stdout, "buffer", None)
+    if raw is None:  # a stand-in of a program that called us
+        sys.stdout.write(content.decode())
+    else:
+        raw.write(content)
+    sys.stdout.flush()
 
 
 def add_beta(command: Parser) -> None:

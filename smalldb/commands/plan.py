@@ -14,6 +14,7 @@ from smalldb.commands.options import (
 )
 from smalldb.files.outputs import Outputs
 from smalldb.planning import Neighbours, Plan, Settings, plan
+from smalldb.releasing.memory import check_memory
 from smalldb.releasing.record import make_record
 from smalldb.reporting.plots_base import check_plotting
 from smalldb.reporting.plots_plan import plot_plan
@@ -50,6 +51,7 @@ def run_plan(arguments: argparse.Namespace) -> None:
     domain, queries = described(arguments)
     chosen = {name: getattr(arguments, name) for name in ("n", *Settings.__annotations__)}
     made = plan(domain, queries, **chosen)
+    check_memory(made)
     if form is not None:
         with Outputs([arguments.plot]) as outputs:
             picture = plot_plan(

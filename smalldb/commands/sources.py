@@ -17,6 +17,7 @@ from smalldb.schema import Schema, read_schema
 from smalldb.schema.arguments import open_or_none
 from smalldb.schema.learned import OpenSchema
 from smalldb.schema.pieces import Piece
+from smalldb.schema.rehearsing import rehearse
 from smalldb.schema.tables import (
     chosen,
     is_json_lines,
@@ -79,10 +80,17 @@ class Source:
             return read_csv(self.path, self.domain)
         return read_table(self.path, self.schema, self.counts, progress)
 
+    def rehearse(self, form: str) -> int | None:
+        """Write and read what a release can hold, before anything is paid: see `smalldb.schema.rehearsing`.
+
+        None: columns of yes and no, which every format can write. Errors as `rehearse`.
+        """
+        return None if self.schema is None else rehearse(self.schema, form)
+
     def content(self, made: Release, form: str, spelling: str) -> bytes:
         """Write released rows as a file of the table's own columns, in their order."""
         if self.schema is not None:
-            return written(made.data[list(self.columns)], form)
+            return written(made.data[list(self.columns)], form, self.schema)
         data = made.data
         if form == "csv":
             return to_csv(data, spelling).encode()
@@ -153,5 +161,5 @@ def form_of(path: str | None) -> str:
     if suffix not in SUFFIXES:
         raise ValueError(f"a table is written as {NAMED}, not {path!r}")
     if SUFFIXES[suffix] == "parquet" and find_spec("pyarrow") is None:
-        raise ValueError("Parquet files need pyarrow: pip install 'smalldb[parquet]'")
+        raise ValueError("Parquet files need pyarrow: pip install 'smalldb-dp[parquet]'")
     return SUFFIXES[suffix]

@@ -1,6 +1,6 @@
-"""How numbers are written for people: in few digits, and bounds never below themselves."""
+"""How numbers are written for people: in few digits, and what is stated never better than it is."""
 
-from decimal import ROUND_CEILING, Context
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from fractions import Fraction
 from math import inf
 
@@ -24,17 +24,31 @@ def sized(number: int) -> str:
     return f"about 10^{below + (number * number > 10 ** (2 * below + 1))}"
 
 
-def rounded_up(bound: float, digits: int = 3) -> str:
-    """Write a bound with so many digits, never below itself."""
-    if bound == inf:
+def rounded_up(bound: float | Fraction, digits: int = 3) -> str:
+    """Write a bound with so many digits, never below itself: an epsilon, a delta, an error.
+
+    >>> rounded_up(19.99472649, 6), rounded_up(19.99472649), rounded_up(Fraction(1, 10))
+    ('19.9948', '20', '0.1')
+    """
+    return _short(bound, digits, ROUND_CEILING)
+
+
+def rounded_down(number: float | Fraction, digits: int = 3) -> str:
+    """Write with so many digits what is allowed, or a lower bound: never above itself."""
+    return _short(number, digits, ROUND_FLOOR)
+
+
+def _short(number: float | Fraction, digits: int, rounding: str) -> str:
+    if number == inf:
         return "inf"
-    short = Context(prec=digits, rounding=ROUND_CEILING).create_decimal_from_float(bound).normalize()
-    return f"{short:f}" if bound == 0 or 1e-9 <= bound < 1000 else f"{short:e}"
+    exact = Fraction(number)
+    short = Context(prec=digits, rounding=rounding).divide(exact.numerator, exact.denominator).normalize()
+    return f"{short:f}" if number == 0 or 1e-9 <= number < 10**digits else f"{short:e}"
 
 
 def promised(bound: float) -> str:
     """Write a bound on an error, and that it is vacuous from 1 on."""
-    return rounded_up(bound) + (" (says nothing)" if bound >= 1 else "")
+    return rounded_up(bound) + (" (vacuous)" if bound >= 1 else "")
 
 
 def brief(number: Fraction) -> str:

@@ -3,9 +3,8 @@
 import errno
 import os
 import re
-import sys
 import time
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
@@ -48,7 +47,7 @@ class Outputs:
 
     def __init__(self, paths: Iterable[str], confidential: Collection[str] = ()) -> None:
         self._kept: dict[str, bytes] = {}
-        self._shown = b""
+        self._last: Callable[[], None] = lambda: None
         self._begun: dict[str, Path | None] = {}
         try:
             for path in paths:
@@ -71,9 +70,9 @@ class Outputs:
         else:
             _fill(begun, raw, path)
 
-    def show(self, content: bytes) -> None:
-        """Write to standard output, once all files are in their places."""
-        self._shown = content
+    def then(self, last: Callable[[], None]) -> None:
+        """Do something once all files are in their places: say, write to standard output."""
+        self._last = last
 
     def __enter__(self) -> "Outputs":
         return self
@@ -105,9 +104,7 @@ class Outputs:
         for path, raw in self._kept.items():  # what is written into a pipe cannot be taken back
             with named(path), Path(path).open("ab") as pipe:
                 pipe.write(raw)
-        if self._shown:
-            sys.stdout.write(self._shown.decode())
-            sys.stdout.flush()
+        self._last()
 
     def _remove(self) -> None:
         for begun in self._begun.values():

@@ -6,6 +6,7 @@ from fractions import Fraction
 
 from queries import Workload
 from smalldb.exact.numbers import as_text
+from smalldb.exact.writing import rounded_up
 from smalldb.mechanisms import Mechanism, Neighbours, Request
 from smalldb.mechanisms.noise import plain_noise
 from smalldb.schema.learned import Learned
@@ -110,9 +111,12 @@ class Plan:
 
     @property
     def privacy(self) -> Fraction:
-        """The exact epsilon of the guarantee: that asked for, or less."""
-        own = self.chosen.guarantee.epsilon * self.rows_per_person
-        return own + sum(each.epsilon for each in self.learned)
+        """The exact epsilon of the guarantee: that asked for, or less.
+
+        Where places are learned it is all of epsilon: it is paid before they are known, and a mechanism that
+        states less for the places foreseen might not for those that are learned.
+        """
+        return self.epsilon if self.learned else self.chosen.guarantee.epsilon * self.rows_per_person
 
     @property
     def delta(self) -> Fraction | None:
@@ -177,7 +181,9 @@ def _together(reasons: Iterable[str]) -> list[str]:
 def _figure(mechanism: Mechanism) -> str:
     """Write the public expected error of a mechanism, in few digits."""
     expected = mechanism.promise.expected_error
-    kind = "at most " if mechanism.promise.proved else ""
+    if expected is None:
+        return "unknown"
+    told = f"at most {rounded_up(expected, 2)}" if mechanism.promise.proved else f"{expected:.2g}"
     count = mechanism.rows
     rows = "" if count is None else f" with {count} row{'s' * (count != 1)}"
-    return "unknown" if expected is None else f"{kind}{expected:.2g}{rows}"
+    return told + rows

@@ -35,7 +35,8 @@ def check_classifying(instead: str = "") -> None:
     try:
         import sklearn.ensemble  # noqa: F401 - only whether it is there
     except ImportError as error:
-        raise ValueError(f"classifiers need scikit-learn: pip install 'smalldb[learn]'{instead}") from error
+        needed = "classifiers need scikit-learn: pip install 'smalldb-dp[learn]'"
+        raise ValueError(needed + instead) from error
 
 
 def classified(real: Rows, tables: Mapping[str, Rows], target: int) -> dict[str, Classified]:

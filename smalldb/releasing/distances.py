@@ -40,7 +40,7 @@ class Distances:
     largest
         The largest such difference of a cell of each table, correctly rounded.
     independent
-        The yardstick: the total variation distance of the product of the real columns' own shares, to which
+        The baseline: the total variation distance of the product of the real columns' own shares, to which
         no noise was added.
     left_out
         How many tables have too many cells.

@@ -12,7 +12,7 @@ add-remove r = epsilon and p = delta. Replacing a row is two such steps: r = eps
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from itertools import accumulate, pairwise
@@ -36,6 +36,8 @@ from smalldb.schema.mapping import Schema
 from smalldb.schema.parsing import Asked
 from smalldb.schema.pieces import Piece
 from smalldb.selection import select
+
+_ORDERS: Mapping[str, Callable[[str], Any]] = {"values": str, "cuts": Decimal}
 
 
 # Proof: docs/proofs/learned.md, lemma 6.
@@ -82,8 +84,13 @@ def learn(
     *,
     neighbours: Neighbours,
     source: BitSource | Journal,
+    fits: Callable[[Schema], object] = lambda _: None,
 ) -> Schema:
-    """Learn the places that a schema asks for.
+    """Learn the places that a schema asks for. It was paid for, so it ends with a schema, whatever is found.
+
+    A column for which no text is frequent enough gets the stand-in of the schema's outline, "?", which counts
+    what nobody has. Places with which the release could not be made (too many of them for a rule or for the
+    queries, an attribute of two columns) are left out, the rarest half at a time. Both are post-processing.
 
     Parameters
     ----------
@@ -93,22 +100,31 @@ def learn(
         What each column spends, in the order of `schema.asked`: see `shared`.
     source
         Where random bits come from; or a journal that has a source, and perhaps what was learned before.
+    fits
+        Refuses a schema with which the release cannot be made, by ValueError; it takes the outline.
 
     Raises
     ------
-    ValueError
-        No text is frequent enough, which is post-processing of what was released.
     DataError
         A field that is no single value.
     """
     journal = source if isinstance(source, Journal) else Journal(source)
     places = journal.step(lambda coins: _places(schema, pieces, costs, neighbours, coins))
-    for name, kept in places.items():
-        if not kept and any(asked.column == name and asked.what != "cuts" for asked in schema.asked):
-            raise ValueError(
-                f"column {name!r}: no value is frequent enough for its share of epsilon and delta"
+    while True:
+        try:
+            made = schema.learned(
+                {
+                    a.column: sorted(places[a.column], key=_ORDERS[a.what])
+                    for a in schema.asked
+                    if places[a.column]
+                }
             )
-    return schema.learned(places)
+            fits(made)
+            return made
+        except ValueError:
+            if not any(places.values()):  # the outline, which was found to fit
+                raise
+            places = {name: kept[: len(kept) // 2] for name, kept in places.items()}
 
 
 def _places(
@@ -122,13 +138,13 @@ def _places(
     counts = _counted(schema, pieces)
     places: dict[str, list[str]] = {}
     for asked, cost in zip(schema.asked, costs, strict=True):
-        found = counts[asked.column]
+        occur = counts[asked.column]
         if asked.what == "cuts":
             kind = bins_of(asked, schema.outline)
-            places[asked.column] = quantiles(found, kind, asked.bins, cost.epsilon, source)
+            places[asked.column] = quantiles(occur, kind, asked.bins, cost.epsilon, source)
         else:
             delta = cost.delta or Fraction(0)
-            places[asked.column] = frequent(found, cost.epsilon, delta, neighbours, source)
+            places[asked.column] = frequent(occur, cost.epsilon, delta, neighbours, source)
     return places
 
 
@@ -163,7 +179,7 @@ def quantiles(
 def frequent(
     counts: Mapping[str, int], epsilon: Fraction, delta: Fraction, neighbours: Neighbours, source: BitSource
 ) -> list[str]:
-    """Keep the texts whose noisy counts reach the threshold, sorted; of too many the most frequent."""
+    """Keep the texts whose noisy counts reach the threshold, the most frequent first; not too many."""
     steps = 1 if neighbours is Neighbours.ADD_REMOVE else 2
     rate = epsilon / steps
     least = threshold(rate, delta / steps)
@@ -171,7 +187,7 @@ def frequent(
     noise = two_sided_geometric(rate, len(texts), source).tolist()
     noisy = [(counts[text] + each, text) for text, each in zip(texts, noise, strict=True)]
     kept = sorted((pair for pair in noisy if pair[0] >= least), reverse=True)
-    return sorted(text for _, text in kept[: MAX_PLACES - 2])
+    return [text for _, text in kept[: MAX_PLACES - 2]]
 
 
 # Proof: docs/proofs/learned.md, lemma 3.

@@ -18,6 +18,7 @@ from smalldb.planning import Plan, Settings, plan
 from smalldb.releasing.lasting import Going, drawn_by, running_of
 from smalldb.releasing.learning import learn, shared
 from smalldb.releasing.ledger import Ledger
+from smalldb.releasing.memory import check_memory
 from smalldb.releasing.record import make_record
 from smalldb.releasing.released import Confidential, Release
 from smalldb.schema import Schema
@@ -232,9 +233,8 @@ def _learning(
         raise TypeError("places are learned from a table: give the table, not its counted rows")
     table, relation = as_frame(data), relation_of(settings.get("neighbours", Neighbours.REPLACE_ONE))
     n = len(table) if relation is Neighbours.REPLACE_ONE else None
-    if n == 0:
-        raise ValueError(EMPTY)
     outline = schema.outline
+    check_size(outline.encode(table), relation)  # what would be refused after learning is refused before
     queries = outline.queries if queries is None else queries
     costs, left = shared(schema, settings)
     if how["ledger"] is not None and left["delta"] is not None:
@@ -242,13 +242,20 @@ def _learning(
     settings = settings | left
     # what can be refused without the data is refused here, and all of it is paid before anything is learned
     foreseen = replace(plan(outline.domain, queries, n=n, **settings), learned=costs)
+    check_memory(foreseen)
     going, running = _going(foreseen, source, how, schema.text)
     with going.opened(source) as journal:
         going.pay(journal)
-        made = learn(schema, outline.pieces(table), costs, neighbours=relation, source=journal)
+        made = learn(
+            schema,
+            outline.pieces(table),
+            costs,
+            neighbours=relation,
+            source=journal,
+            fits=lambda found: plan(found.domain, queries, n=n, **settings),
+        )
         planned = replace(plan(made.domain, queries, n=n, **settings), learned=costs)
         rows = counted(table, None, made)
-        check_size(rows, relation)
         going.bind(journal, rows)
         return carried_out(planned, data, rows, made, middle, journal, running)
 
@@ -269,6 +276,7 @@ def _carry_out(
     plan: Plan, data: object, schema: Schema | None, middle: bool, source: BitSource, how: dict[str, Any]
 ) -> Release:
     """Release by a plan: the plan was made from public numbers, and here the data come in."""
+    check_memory(plan)
     going, running = _going(plan, source, how)
     universe, table = plan.workload.domain, _table(data)
     if schema is not None and schema.domain != universe:

@@ -47,14 +47,14 @@ def _distances_json(found: Distances) -> dict[str, Any]:
         name: {"mean": _mean(found.of_column(c)), "largest": _largest(found.of_column(c))}
         for c, name in enumerate(names)
     }
-    yardstick = {"mean": _mean(found.independent), "largest": _largest(found.independent)}
+    baseline = {"mean": _mean(found.independent), "largest": _largest(found.independent)}
     return {
         "columns": found.width,
         "tables": len(found.tables),
         "left_out": found.left_out,
         **every,
         "largest_cell": _largest(found.largest),
-        "independent_columns": yardstick,
+        "independent_columns": baseline,
         "by_column": by_column,
     }
 
@@ -113,8 +113,8 @@ def _distances_account(found: Sequence[Distances]) -> list[str]:
     lines = [
         "",
         f"distance of tables, mean and largest: {tables} columns",
-        "(half the sum over a table's cells of how far its shares of rows are apart; independent columns:",
-        "the same for the product of the real columns' own shares without noise, a yardstick)",
+        "(total variation distance: half the sum over a table's cells of how far its shares differ;",
+        "baseline: independent columns, the product of the real columns' own shares without noise)",
         f"{'tables with':{width}}" + "".join(f"{f'{each.width}: mean':>11}{'largest':>9}" for each in shown),
     ]
     for name, values in rows:

@@ -22,7 +22,7 @@ from smalldb.reporting.page.contents import bound_of
 from smalldb.reporting.page.shares import marginals
 from smalldb.reporting.plots import plot_evaluation, plot_laws, plot_shares
 from smalldb.reporting.plots_base import check_plotting
-from smalldb.reporting.words import brief, promised
+from smalldb.reporting.words import brief, promised, rounded_up
 
 CONFIDENTIAL = "computed from the data: it is shown by its methods alone, and is not for publication"
 FIRST = 5  # rows
@@ -117,9 +117,9 @@ def plan_facts(plan: Plan) -> Facts:
 def audit_facts(audit: Audit) -> Facts:
     """Return what an audit says, in words; it is public."""
     return [
-        ("Worst privacy loss", f"{audit.worst_loss:.16g}"),
+        ("Worst privacy loss", rounded_up(audit.loss[0], 16)),
         ("Allowed by theory", "unknown" if audit.cap is None else brief(audit.cap)),
-        ("Range of the loss", f"{float(audit.range[1]):.6g}"),
+        ("Range of the loss", rounded_up(audit.range[0], 6)),
         ("Databases", f"{audit.databases:,}"),
         ("Pairs of neighbours", f"{audit.pairs:,}"),
     ]

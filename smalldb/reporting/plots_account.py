@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from smalldb.accounting import Composition
-from smalldb.reporting.plots_base import COLOURS, canvas, number, readable, rendered
+from smalldb.reporting.plots_base import COLOURS, bound, canvas, readable, rendered
 
 MOST = 10  # times as many releases as the number asked for
 
@@ -45,7 +45,7 @@ def plot_composition(
         axes.plot(*zip(*points, strict=True), label=label, marker="." if len(points) == 1 else None, **style)
     axes.plot(releases, made.epsilon, "o", color="black", markersize=5)
     axes.annotate(
-        f"{number(releases)}: {number(made.epsilon)}",
+        f"{releases:,}: {bound(made.epsilon)}",
         (releases, made.epsilon),
         xytext=(8, -14),
         textcoords="offset points",
@@ -59,8 +59,8 @@ def plot_composition(
     readable(axes.yaxis)
     axes.set_xlabel("releases")
     axes.set_ylabel("epsilon of all together")
-    least = f"{releases:,} releases lose epsilon = {number(made.epsilon)} together, by {made.method}"
-    axes.set_title(f"{least}\ndelta = {number(float(made.delta))}", fontsize=11)
+    least = f"{releases:,} releases lose at most epsilon = {bound(made.epsilon)} together, by {made.method}"
+    axes.set_title(f"{least}\ndelta = {bound(made.delta)}", fontsize=11)
     axes.grid(True, which="major", alpha=0.25)
     figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=8)
     return rendered(figure, form)

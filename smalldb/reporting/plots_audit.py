@@ -6,7 +6,7 @@ from math import exp, expm1
 import numpy as np
 
 from smalldb.auditing import Accuracy, Profile
-from smalldb.reporting.plots_base import COLOURS, canvas, number, readable, rendered
+from smalldb.reporting.plots_base import COLOURS, bound, canvas, readable, rendered
 
 POINTS = 60
 
@@ -53,7 +53,7 @@ def plot_audit(profiles: Mapping[str, Profile], error: Accuracy, title: str, for
     said = error.promised()
     for name, line in (("sharp", "--"), ("theorem 4.5", ":")):
         errors.axvline(
-            said[name], color="0.3", linestyle=line, label=f"{name}, beta 0.05: {number(said[name])}"
+            said[name], color="0.3", linestyle=line, label=f"{name}, beta 0.05: {bound(said[name])}"
         )
     errors.axhline(0.05, color="0.8", linewidth=1)
     errors.set_yscale("log")

@@ -1,7 +1,10 @@
 """What all pictures share: the canvas, its colours, readable ticks and the formats."""
 
 import io
+from fractions import Fraction
 from typing import Any
+
+from smalldb.exact.writing import rounded_up
 
 FORMATS = ("png", "svg", "pdf")
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")  # Okabe and Ito
@@ -17,7 +20,7 @@ def check_plotting(path: str) -> str:
     try:
         import matplotlib  # noqa: F401 - only whether it is there
     except ImportError as error:
-        raise ValueError("pictures need matplotlib: pip install 'smalldb[plot]'") from error
+        raise ValueError("pictures need matplotlib: pip install 'smalldb-dp[plot]'") from error
     return form
 
 
@@ -62,6 +65,15 @@ def short(label: str) -> str:
     return (
         label if len(label) <= LABEL else f"{label[: LABEL - 3 - half].rstrip()}...{label[-half:].lstrip()}"
     )
+
+
+def bound(value: float | Fraction) -> str:
+    """Write a bound in three digits, never below itself.
+
+    >>> bound(19.912), bound(0.0501), bound(1234.5)
+    ('20', '0.0501', '1,240')
+    """
+    return number(float(rounded_up(value)))
 
 
 def number(value: float) -> str:

@@ -7,7 +7,9 @@ from typing import Any
 
 from smalldb.bounds.comparing import Bound, comparison
 from smalldb.exact.numbers import as_text
+from smalldb.exact.writing import rounded_down
 from smalldb.reporting.plots_base import COLOURS, canvas, number, readable, rendered
+from smalldb.reporting.plots_base import bound as above
 
 CEILING = 3.0  # errors from 1 on say nothing
 LEAST_SPAN = 30.0  # of the axis of the error
@@ -99,18 +101,18 @@ def drawn_bounds(setting: Setting, axis: str) -> Any:
         colour = "black" if bound.kind == "lower" else next(colours)
         line: dict[str, Any] = {"color": colour, "linewidth": width, "linestyle": style}
         if min(errors) >= CEILING:
-            axes.plot([], [], label=f"{bound.name}: above {number(min(errors))} everywhere", **line)
+            axes.plot([], [], label=f"{bound.name}: above {rounded_down(min(errors))} everywhere", **line)
             continue
         floor = min(floor, *(error for error in errors if error > 0), CEILING)
         if axis == "rows" and bound.name == OWN_ROWS:
-            label = f"{bound.name}: {number(bound.error)} at its own {bound.rows:,} rows"
+            label = f"{bound.name}: {above(bound.error)} at its own {bound.rows:,} rows"
             axes.plot([bound.rows], [bound.error], "o", color=colour, label=label)
             continue
         axes.plot(shown, errors, label=bound.name, **line)
         if bound.kind == "lower":
             axes.fill_between(shown, errors, 0, color="black", alpha=0.08, linewidth=0)
     _mark(axes, shown, tables, axis, float(centre))
-    axes.axhline(1, color="0.4", linewidth=1, label="from 1 on, nothing is said")
+    axes.axhline(1, color="0.4", linewidth=1, label="vacuous from here on")
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xlim(shown[0], shown[-1])
@@ -136,8 +138,10 @@ def _mark(
         return
     rows = "" if axis == "rows" else f", m = {tables[least][column].rows:,}"
     axes.plot(places[least], errors[least], "o", color="black", markersize=5)
+    # a larger epsilon than the bound was made for has no larger one
+    place = above(places[least]) if axis == "epsilon" else f"{places[least]:,.0f}"
     axes.annotate(
-        f"{axis if axis != 'rows' else 'm'} = {number(places[least])}{rows}: {number(errors[least])}",
+        f"{axis if axis != 'rows' else 'm'} = {place}{rows}: {above(errors[least])}",
         (places[least], errors[least]),
         xytext=(8, 8),
         textcoords="offset points",

@@ -61,7 +61,7 @@ def plot_plan(made: Plan, planned: Callable[[Fraction], Plan], form: str) -> byt
         fontsize=9,
         bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1},
     )
-    axes.axhline(1, color="0.4", linewidth=1, label="from 1 on, nothing is said")
+    axes.axhline(1, color="0.4", linewidth=1, label="vacuous from here on")
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_ylim(top=min(3.0, axes.get_ylim()[1]))

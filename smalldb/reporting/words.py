@@ -10,6 +10,7 @@ from typing import Any
 
 from smalldb.exact.writing import brief as brief
 from smalldb.exact.writing import promised as promised
+from smalldb.exact.writing import rounded_down as rounded_down
 from smalldb.exact.writing import rounded_up as rounded_up
 from smalldb.exact.writing import sized
 from smalldb.planning import Plan

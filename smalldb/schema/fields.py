@@ -1,6 +1,8 @@
 """What a row is: a text for each column. Each value is spelled by itself, whatever else its column holds."""
 
+import re
 from collections.abc import Iterable
+from datetime import MAXYEAR
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,11 @@ from queries.encoding import spell
 from smalldb.schema.pieces import Fields
 
 NO_TEXT = "a value without a text"  # pandas spells no moment past the year 9999 in a time zone
+
+
+def is_text(text: str) -> bool:
+    """Tell whether UTF-8 can write a text: it holds no byte that was none, and no half of a character."""
+    return text.isascii() or re.search("[\ud800-\udfff]", text) is None
 
 
 def as_field(value: object, decimal: str = ".") -> str:
@@ -72,6 +79,8 @@ def spelled(fields: Fields, decimal: str = ".") -> tuple[npt.NDArray[np.intp], l
 
 def _listed(column: Any, dtype: npt.DTypeLike | None = None) -> npt.NDArray[Any]:
     try:
+        if isinstance(column.dtype, pd.DatetimeTZDtype) and not _in_tables(column):
+            raise NotImplementedError
         return np.asarray(column, dtype=dtype)
     except (NotImplementedError, OverflowError, ValueError):
         values = np.empty(len(column), dtype=object)
@@ -79,8 +88,20 @@ def _listed(column: Any, dtype: npt.DTypeLike | None = None) -> npt.NDArray[Any]
         return values
 
 
+def _in_tables(moments: Any) -> bool:
+    """Tell whether pandas knows moments in their zone: its tables begin where nanoseconds do, in 1677.
+
+    Before 3.1 it reads what lies in front of a table, so that the process may end; or it prints a year that
+    Python has not.
+    """
+    years = moments.tz_convert("UTC").year
+    return moments.dtype.unit == "ns" or bool(((years > 1677) & (years < MAXYEAR)).all())
+
+
 def _value(column: Any, i: int) -> object:
     try:
+        if isinstance(column.dtype, pd.DatetimeTZDtype):
+            return column[i : i + 1].tz_convert("UTC")[0].to_pydatetime().astimezone(column.dtype.tz)
         return column[i]
     except (NotImplementedError, OverflowError, ValueError):
         return NO_TEXT

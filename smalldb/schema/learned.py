@@ -57,7 +57,8 @@ class OpenSchema:
     Raises
     ------
     ValueError
-        As `smalldb.schema.parse_schema`; shares that leave nothing to the release.
+        As `smalldb.schema.parse_schema`; shares that leave nothing to the release; a rule about a column that
+        learns.
     """
 
     text: str
@@ -69,6 +70,12 @@ class OpenSchema:
         spent = sum((each.share for each in asked), Fraction(0))
         if spent >= 1:
             raise ValueError("share: the shares of all columns that learn must add up to less than 1")
+        ruled = {outline.names[c] for rule in outline.domain.rules for c in rule.columns}
+        for each in asked:  # a row that keeps the rule now must keep it with the places learned
+            if each.column in ruled:
+                raise ValueError(
+                    f"valid: no rule can speak of column {each.column!r}, whose places are learned"
+                )
         object.__setattr__(self, "outline", outline)
         object.__setattr__(self, "asked", asked)
 

@@ -140,6 +140,8 @@ def parsed(text: str, learned: Mapping[str, Sequence[str]] | None = None) -> tup
                 asked.append(_asked(name, described, what))
                 described = filled(described, what, (learned or {}).get(name))
             columns.append(_column(name, described))
+            if asked and asked[-1].column == name and what == "cuts" and learned is None:
+                _column(name, filled(described, what, _closest(columns[-1])))
         except _Wrong as error:
             for said, key in error.faults:
                 told = said.removeprefix(f"column {name!r}: ")
@@ -229,11 +231,24 @@ def filled(given: Mapping[str, Any], what: str, places: Sequence[object] | None)
     """Return the table of a column with its places, learned or made up, in place of the wish for them."""
     filled = {key: value for key, value in given.items() if key not in ("share", what)}
     if what == "values":
-        return {**filled, "values": ["?", "??"] if places is None else [*places]}
+        listed = ["?", "??"] if places is None else [*places]
+        if len(listed) == 1 and given["unknown"] != "other":
+            listed += ["??" if listed == ["?"] else "?"]  # a column has two places
+        return {**filled, "values": listed}
     if places is not None:
         filled.pop("bins", None)
         return {**filled, "cuts": [*places]}
     return filled
+
+
+def _closest(column: Column) -> list[Decimal]:
+    """Return cuts that are as near to each other, and as large, as any that can be learned."""
+    kind = column.kind
+    if not isinstance(kind, Cuts):
+        return []
+    first, last = kind.steps(0)[0], kind.steps(kind.size - 1)[1]
+    steps = sorted({first + 1, min(first + 2, last), max(last - 1, first + 1), last})
+    return [Decimal(step).scaleb(-kind.decimals) for step in steps]
 
 
 def _column(name: str, given: object) -> Column:

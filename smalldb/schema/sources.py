@@ -35,7 +35,7 @@ def parquet_pieces(path: str, choose: Choose) -> Iterator[Piece]:
         from pyarrow import ArrowException, Table
         from pyarrow.parquet import ParquetFile
     except ImportError as error:
-        raise ValueError("Parquet files need pyarrow: pip install 'smalldb[parquet]'") from error
+        raise ValueError("Parquet files need pyarrow: pip install 'smalldb-dp[parquet]'") from error
 
     try:
         file = ParquetFile(path)
@@ -63,16 +63,18 @@ def declared_dtypes(path: str) -> dict[str, object]:
     Errors as `parquet_pieces`.
     """
     try:
-        from pyarrow import ArrowException
+        from pyarrow import ArrowException, types
         from pyarrow.parquet import read_schema
     except ImportError as error:
-        raise ValueError("Parquet files need pyarrow: pip install 'smalldb[parquet]'") from error
+        raise ValueError("Parquet files need pyarrow: pip install 'smalldb-dp[parquet]'") from error
 
     try:
-        empty = read_schema(path).empty_table().to_pandas()
+        schema = read_schema(path)
+        dtypes = schema.empty_table().to_pandas().dtypes.items()
     except ArrowException as error:
         raise ValueError(f"{path} is not a Parquet file that can be read") from error
-    return dict(empty.dtypes)
+    texts = {each.name for each in schema if types.is_string(each.type) or types.is_large_string(each.type)}
+    return {str(name): "string" if name in texts else dtype for name, dtype in dtypes}
 
 
 def duckdb_dtypes(path: str, table: str) -> dict[str, object]:
@@ -83,7 +85,7 @@ def duckdb_dtypes(path: str, table: str) -> dict[str, object]:
     try:
         import duckdb
     except ImportError as error:
-        raise ValueError("this needs DuckDB: pip install 'smalldb[duckdb]'") from error
+        raise ValueError("this needs DuckDB: pip install 'smalldb-dp[duckdb]'") from error
 
     with open(path, "rb"):
         pass  # the usual error where it cannot be read
@@ -92,7 +94,7 @@ def duckdb_dtypes(path: str, table: str) -> dict[str, object]:
             empty = base.sql(f"FROM {_identifier(table)} LIMIT 0")
             texts = {name for name, kind in zip(empty.columns, empty.types, strict=True) if kind == "VARCHAR"}
             dtypes = empty.df().dtypes.items()
-            return {str(name): "str" if name in texts else dtype for name, dtype in dtypes}
+            return {str(name): "string" if name in texts else dtype for name, dtype in dtypes}
     except duckdb.Error as error:
         raise ValueError(f"DuckDB cannot read a table {table!r} in {path}") from error
 
@@ -128,7 +130,7 @@ def duckdb_pieces(
     try:
         import duckdb
     except ImportError as error:
-        raise ValueError("this needs DuckDB: pip install 'smalldb[duckdb]'") from error
+        raise ValueError("this needs DuckDB: pip install 'smalldb-dp[duckdb]'") from error
 
     if set(path) & set("*?[{"):
         raise ValueError(f"DuckDB would take {path!r} as a pattern: rename the file")

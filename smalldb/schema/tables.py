@@ -6,7 +6,7 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TextIO
@@ -21,6 +21,7 @@ from queries.expressions import suggestion
 from smalldb.files.inputs import LONGEST, TOO_LONG, Bounded
 from smalldb.files.outputs import unchanged
 from smalldb.schema import Schema, plain
+from smalldb.schema.fields import is_text
 from smalldb.schema.pieces import Piece, distinct, tally
 from smalldb.schema.sources import declared_dtypes, duckdb_dtypes, duckdb_pieces, parquet_pieces
 from smalldb.schema.writing import written as written
@@ -140,11 +141,8 @@ def table_pieces(
         return parquet_pieces(path, choose)
     if is_json_lines(path):
         choose(wanted := [*schema.names, *([] if counts is None else [counts])])
-        odd = [column.name for column in schema.columns if not column.numbers.plain]
-        if odd:  # a number of JSON and its text are the same by then
-            said = f"leave decimal and thousands out of column {odd[0]!r}"
-            raise ValueError(f"{path}: JSON lines write numbers plainly: {said}")
-        return _json_pieces(path, wanted, None if "*" in schema.ignored else schema.ignored)
+        signs = {column.name: column.numbers.decimal for column in schema.columns}
+        return _json_pieces(path, wanted, None if "*" in schema.ignored else schema.ignored, signs)
     return _pieces(path, choose, progress)
 
 
@@ -276,7 +274,7 @@ def _pieces(path: str, choose: Callable[[list[str]], list[int]], progress: bool 
                 if len(fields) < len(piece_of_records) or {*map(len, fields)} != {width}:
                     raise DataError(f"{path} is not a CSV file with as many fields in every line")
                 columns = list(zip(*fields, strict=True))
-                if not all(_is_text("".join(columns[i])) for i in places):
+                if not all(is_text("".join(columns[i])) for i in places):
                     raise DataError(f"{path} is not a CSV file in UTF-8")
                 yield [np.array(columns[i], dtype=object) for i in places], None
                 bar.update(file.buffer.tell() - bar.n)
@@ -291,18 +289,19 @@ def _places(path: str, header: Sequence[str], names: Sequence[str]) -> list[int]
     return [stripped.index(name.strip()) for name in names]
 
 
-def _is_text(text: str) -> bool:
-    """Tell whether a text was UTF-8 (see `_open`), and holds no half of a character by an escape of JSON."""
-    return text.isascii() or re.search("[\ud800-\udfff]", text) is None
-
-
 def _are_names(names: Sequence[str]) -> bool:
     """Tell whether column names can be shown."""
     together = "".join(names)
-    return _is_text(together) and re.search(r"[\x00-\x08]", together) is None
+    return is_text(together) and re.search(r"[\x00-\x08]", together) is None
 
 
-def _json_records(file: TextIO) -> Iterator[dict[str, str] | None]:
+class _Number(str):
+    """A number of JSON, as the line spells it."""
+
+    __slots__ = ()
+
+
+def _json_records(file: TextIO, number: type[str] = str) -> Iterator[dict[str, str] | None]:
     """Yield the records, spelled as in a CSV file; None for what is no record, and then no more."""
     broken = False
     try:
@@ -310,7 +309,7 @@ def _json_records(file: TextIO) -> Iterator[dict[str, str] | None]:
             lines.read = 0
             if line.strip():
                 pairs = json.loads(
-                    line, parse_int=str, parse_float=str, parse_constant=str, object_pairs_hook=tuple
+                    line, parse_int=number, parse_float=number, parse_constant=str, object_pairs_hook=tuple
                 )
                 if not isinstance(pairs, tuple):
                     raise TypeError("no object")
@@ -330,7 +329,7 @@ def _field(value: object) -> str:
     """Spell a value of JSON, whose numbers are texts already, as CSV does; TypeError: no single value."""
     if value is None or isinstance(value, bool):
         return {None: "", False: "false", True: "true"}[value]
-    if not isinstance(value, str) or not _is_text(value):
+    if not isinstance(value, str) or not is_text(value):
         raise TypeError("no single value")
     return value
 
@@ -345,11 +344,15 @@ def _json_names(records: Iterator[dict[str, str] | None], path: str) -> list[str
     return sorted(first)
 
 
-def _json_pieces(path: str, wanted: Sequence[str], others: Collection[str] | None) -> Iterator[Piece]:
+def _json_pieces(
+    path: str, wanted: Sequence[str], others: Collection[str] | None, signs: Mapping[str, str] | None = None
+) -> Iterator[Piece]:
     """Yield the wanted columns of a file of JSON lines, whose records may hold others too (None: any).
 
-    Each record is taken or refused by itself, with its keys in any order.
+    Each record is taken or refused by itself, with its keys in any order. A number, not a text, is respelled
+    with its column's decimal sign, if it has one in `signs` that is no point.
     """
+    comma = {name for name, sign in (signs or {}).items() if sign != "."}
     needed = {*wanted}
     allowed = None if others is None else needed | {*others}
 
@@ -357,7 +360,7 @@ def _json_pieces(path: str, wanted: Sequence[str], others: Collection[str] | Non
         return needed <= record.keys() and (allowed is None or record.keys() <= allowed)
 
     with _open(path) as file:
-        records = _json_records(file)
+        records = _json_records(file, _Number if comma else str)
         while piece := list(islice(records, CHUNK)):
             fields = [record for record in piece if record is not None and fits(record)]
             if len(fields) < len(piece):
@@ -365,7 +368,14 @@ def _json_pieces(path: str, wanted: Sequence[str], others: Collection[str] | Non
                     f"{path} is not JSON lines in UTF-8: an object in each line, with every column as a key "
                     "once, and no key that is not expected"
                 )
-            yield [np.array([record[name] for record in fields], dtype=object) for name in wanted], None
+            columns = [[record[name] for record in fields] for name in wanted]
+            if comma:
+                for c, name in enumerate(wanted):
+                    point = "," if name in comma else "."
+                    columns[c] = [
+                        text.replace(".", point) if isinstance(text, _Number) else text for text in columns[c]
+                    ]
+            yield [np.array(column, dtype=object) for column in columns], None
 
 
 def _column(fields: list[str], name: str) -> list[int]:

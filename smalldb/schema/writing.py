@@ -1,9 +1,19 @@
-"""Writing decoded tables as files."""
+"""Writing released tables as files: a column writes its own texts, and its dtype has no say in them."""
 
+import csv
 import io
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
+
+from smalldb.schema.columns import Column
+from smalldb.schema.fields import spelled
+from smalldb.schema.mapping import Schema
 
 # the suffix of a file's name -> its format; a name without one is that of a CSV file
 SUFFIXES = {"": "csv", ".csv": "csv", ".jsonl": "jsonl", ".parquet": "parquet", ".pq": "parquet"}
@@ -11,37 +21,98 @@ FORMATS = tuple(dict.fromkeys(SUFFIXES.values()))
 NAMED = f".{', .'.join(FORMATS[:-1])} or .{FORMATS[-1]}"
 
 
-def written(frame: pd.DataFrame, form: str) -> bytes:
-    """Write a decoded table: the content of a file in the format "csv", "jsonl" (JSON lines) or "parquet".
+def written(frame: pd.DataFrame, form: str, schema: Schema | None = None) -> bytes:
+    """Write a released table: the content of a file in the format "csv", "jsonl" (JSON lines) or "parquet".
 
-    Gaps are empty fields in CSV and null in JSON lines; truth is true/false in both, dates are in ISO 8601.
+    Parameters
+    ----------
+    frame
+        The table, such as `smalldb.Release.data`.
+    form
+        CSV and JSON lines are in UTF-8. A gap is null in JSON lines; in CSV it is the first text that the
+        schema's `missing` lists, or an empty field. Parquet has the dtypes of the table.
+    schema
+        What the table's columns hold: its columns spell their own values, so that what is written is read
+        again by the same schema as the same rows. Without it, values are spelled by their dtypes: truth as
+        true/false, dates and times in ISO 8601.
 
     Raises
     ------
     ValueError
-        Another format, or Parquet without pyarrow (the extra ``parquet``).
+        Another format, or Parquet without pyarrow (the extra ``parquet``); a value that its column in the
+        schema gives no place.
     """
     if form == "parquet":
         try:
-            return frame.to_parquet(engine="pyarrow", index=False)
+            return frame.rename(columns=str).to_parquet(engine="pyarrow", index=False)
         except ImportError as error:
-            raise ValueError("Parquet files need pyarrow: pip install 'smalldb[parquet]'") from error
-    if form not in FORMATS:
-        raise ValueError(f"a table is written as {', '.join(FORMATS)}, not {form!r}")
-    plain = frame.copy()
-    for name, column in frame.items():
-        if isinstance(column.dtype, np.dtype | pd.DatetimeTZDtype) and column.dtype.kind == "M":
-            plain[name] = column.dt.strftime("%Y-%m-%d")
-        elif column.dtype in ("bool", "boolean") and form == "csv":
-            plain[name] = column.map({True: "true", False: "false"})
+            raise ValueError("Parquet files need pyarrow: pip install 'smalldb-dp[parquet]'") from error
+    known = {} if schema is None else {column.name: column for column in schema.columns}
     if form == "csv":
-        return plain.to_csv(index=False, lineterminator="\n").encode()
-    return plain.to_json(orient="records", lines=True, force_ascii=False).encode()
+        return _csv(frame, known)
+    if form == "jsonl":
+        return _json_lines(frame, known)
+    raise ValueError(f"a table is written as {', '.join(FORMATS)}, not {form!r}")
 
 
 def to_csv(frame: pd.DataFrame, spelling: str = "0/1") -> str:
-    """Write a table as CSV text, its fields spelled "0/1" or "true/false"."""
-    spelled = frame.astype(int) if spelling == "0/1" else frame.replace({0: "false", 1: "true"})
+    """Write a table of yes/no columns as CSV text, its fields spelled "0/1" or "true/false"."""
+    return _csv(frame.astype(int if spelling == "0/1" else bool), {}).decode()
+
+
+def _csv(frame: pd.DataFrame, known: Mapping[str, Column]) -> bytes:
     buffer = io.StringIO()
-    spelled.to_csv(buffer, index=False, lineterminator="\n")
-    return buffer.getvalue()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(map(str, frame.columns))
+    columns = []
+    for name, (codes, fields, _) in _fields(frame, known):
+        gaps = known[name].gaps if name in known else ()
+        gap = gaps[0] if gaps else ""
+        columns.append(_each(codes, [gap if field is None else field for field in fields]))
+    writer.writerows(zip(*columns, strict=True))
+    return buffer.getvalue().encode()
+
+
+def _json_lines(frame: pd.DataFrame, known: Mapping[str, Column]) -> bytes:
+    columns = []
+    for name, (codes, fields, textual) in _fields(frame, known):
+        key = json.dumps(name, ensure_ascii=False)
+        values = [
+            "null" if field is None else json.dumps(field, ensure_ascii=False) if textual else field
+            for field in fields
+        ]
+        columns.append(_each(codes, [f"{key}:{value}" for value in values]))
+    return "".join(f"{{{','.join(row)}}}\n" for row in zip(*columns, strict=True)).encode()
+
+
+_Fields: TypeAlias = tuple[npt.NDArray[np.intp], Sequence[str | None], bool]
+
+
+def _fields(frame: pd.DataFrame, known: Mapping[str, Column]) -> Iterator[tuple[str, _Fields]]:
+    """Yield the columns: places of the fields among the distinct ones, these (None: a gap), whether texts."""
+    for i, label in enumerate(frame.columns):
+        name, values = str(label), frame.iloc[:, i]
+        if name in known:
+            column = known[name]
+            yield name, (*column.written(values), column.textual)
+        else:
+            yield name, _plainly(values, name)
+
+
+def _plainly(values: "pd.Series[Any]", name: str) -> _Fields:
+    """Spell the values of a column that no schema describes."""
+    found, kind = spelled(values), values.dtype.kind
+    if found is None:
+        raise ValueError(f"column {name!r} holds what is no single value")
+    codes, texts = found
+    if kind == "b":
+        texts = [text.lower() for text in texts]
+    elif kind == "M":  # a column of days is written as days
+        texts = [re.sub(r"\.0+\b", "", text.replace(" ", "T")) for text in texts]
+        if all(text[10:] in ("", "T00:00:00") for text in texts):
+            texts = [text[:10] for text in texts]
+    return codes, [text or None for text in texts], kind not in "biuf"
+
+
+def _each(codes: npt.NDArray[np.intp], fields: Sequence[str]) -> list[str]:
+    return np.array(fields, dtype=object)[codes].tolist() if len(codes) else []

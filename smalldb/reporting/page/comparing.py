@@ -89,7 +89,7 @@ def _pairs(real: Rows, synthetic: Rows) -> str:
     """Show how far each two columns are off together."""
     domain = real.domain
     if domain.binary:
-        title = "Rows with both of two attributes, synthetic less real, in points of a percent"
+        title = "Rows with both of two attributes, synthetic less real, in percentage points"
         off = joint_shares(synthetic) - joint_shares(real)
         return pairs(title, domain.attributes, off, signed=True)
     names = domain.names[:MAX_COLUMNS]

@@ -52,9 +52,7 @@ def contents(release: Release, schema: Schema | None) -> str:
         names = domain.names[:MAX_COLUMNS]
         title = "How strongly two columns go together in the synthetic rows: Cramer's V, from 0 to 100"
         picture = pairs(title, names, association(synthetic, len(names)), most=MAX_COLUMNS)
-        note = (
-            "0: the two are independent; 100: one says the other. These numbers are not covered by a bound."
-        )
+        note = "0: the two are independent; 100: one determines the other. No bound covers these numbers."
         if len(names) < len(domain.names):
             note += f" The first {len(names)} columns are shown."
     return section(

@@ -56,7 +56,7 @@ def errors(plan: Plan, record: Record) -> str:
     else:
         certain = as_text(1 - as_fraction(bounds["beta"], "beta"))
         sure = f"With probability at least {certain}, every query's share of rows in the synthetic "
-        sure += "table differs from that in the data by at most the bound; from 1 on, a bound says nothing."
+        sure += "table differs from that in the data by at most the bound. A bound of 1 or more is vacuous."
         named = {
             "sharp": "of this release, for any data",
             "released": "of this release, from what it released",

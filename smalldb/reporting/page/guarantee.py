@@ -50,7 +50,7 @@ def assumed(plan: Plan, record: Record) -> str:
     listed = rules and isinstance(rules[0], int)
     said = "a list of the cells that can exist" if listed else "; ".join(map(str, rules))
     if each == 1:
-        person = "one row. Of a person with k rows, the loss is up to k times epsilon"
+        person = "one row. A person with k rows is protected at k epsilon"
     else:
         person = f"up to {each:,} rows: epsilon covers all of them, and each row got 1/{each:,} of it"
     size = "private"

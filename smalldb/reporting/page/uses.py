@@ -16,19 +16,19 @@ def uses(record: Record, confidential: bool) -> str:
         "Try out programs and questions on it, teach with it, prepare a study of the data themselves.",
     ]
     may_not = [
-        "Do not look for people in it: no row belongs to anybody, and a likeness is chance.",
+        "Do not look for people in it: no row belongs to anybody, and any resemblance is coincidental.",
         "Do not decide about single people by it.",
         "Do not take it for the data in other analyses: of means over rare groups, models, or what was not "
         "asked for, nothing is promised.",
-        "Do not count its rows as evidence: standard errors computed from it leave out what the noise adds.",
+        "Do not compute standard errors as if its rows were sampled people: they come out too small.",
     ]
     if not record["private"]:
         may = ["Experiments with made-up or public data alone: this release is not private."]
     return section(
         "What it may be used for",
         "uses",
-        _listed("It may be used so:", may),
-        _listed("It must not be used so:", may_not),
+        _listed("Suitable uses:", may),
+        _listed("Unsuitable uses:", may_not),
     )
 
 

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, final
 
-from smalldb.exact.bits import BitSource
 from smalldb.schema.kinds.edges import listed as as_list
 from smalldb.schema.kinds.protocol import MAX_PLACES, Value
 
@@ -96,6 +95,3 @@ class Categories:
     def values(self) -> Sequence[Value]:
         """Return the categories."""
         return self.listed
-
-    def drawn(self, place: int, count: int, source: BitSource) -> None:
-        """There is one value for each place."""

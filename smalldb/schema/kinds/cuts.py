@@ -9,7 +9,6 @@ from itertools import pairwise
 from math import ceil
 from typing import ClassVar, final
 
-from smalldb.exact.bits import BitSource
 from smalldb.exact.numbers import as_text
 from smalldb.schema.kinds.edges import (
     BINS,
@@ -18,7 +17,6 @@ from smalldb.schema.kinds.edges import (
     check_cuts,
     equal_steps,
     listed,
-    uniform_between,
 )
 from smalldb.schema.kinds.numbers import PLAIN, NumberFormat, as_decimal
 from smalldb.schema.kinds.protocol import Value
@@ -83,7 +81,7 @@ class Cuts:
         object.__setattr__(self, "high", ends[1])
         object.__setattr__(self, "decimals", decimals)
         object.__setattr__(self, "numbers", numbers)
-        if any(low > high for low, high in map(self._grid, range(self.size))):
+        if any(low > high for low, high in map(self.steps, range(self.size))):
             raise ValueError(f"decimals: no number of {decimals} digits lies in one of the bins")
 
     @classmethod
@@ -139,25 +137,27 @@ class Cuts:
         if self.decimals:
             middles: list[Value] = [float((a + b) / 2) for a, b in pairwise(edges)]
         else:
-            middles = [sum(self._grid(place)) // 2 for place in range(self.size)]
+            middles = [sum(self.steps(place)) // 2 for place in range(self.size)]
         return middles if self.numbers.plain else [self._text(Decimal(str(value))) for value in middles]
 
-    def drawn(self, place: int, count: int, source: BitSource) -> Sequence[Value]:
-        """Draw numbers of the bin, uniform over those of `decimals` digits."""
-        steps = uniform_between(*self._grid(place), count, source)
-        scale = 10**self.decimals
+    def steps(self, place: int) -> tuple[int, int]:
+        """Return the first and the last number of a bin, in units of the last of `decimals` digits."""
+        edges = (self.low, *self.cuts, self.high)
+        low, high = (Fraction(edge) * 10**self.decimals for edge in edges[place : place + 2])
+        last = high.__floor__() if place == len(self.cuts) else ceil(high) - 1
+        return ceil(low), last
+
+    def at(self, step: int) -> Value:
+        """Return a number of so many units of the last digit."""
         if not self.numbers.plain:
-            return [self._text(Decimal(step).scaleb(-self.decimals)) for step in steps]
-        return [step / scale for step in steps] if self.decimals else [*steps]
+            return self._text(Decimal(step).scaleb(-self.decimals))
+        return step / 10**self.decimals if self.decimals else step
+
+    def written(self, text: str) -> str:
+        """Write a number with all its digits, and without an exponent."""
+        return f"{Decimal(text):f}" if self.numbers.plain else text
 
     def _text(self, value: Decimal) -> str:
         """Write a number with all its digits: 7889,70 where it has two."""
         full = f"{value:.{self.decimals}f}"
         return self.numbers.write(full if Decimal(full) == value else f"{value:f}")
-
-    def _grid(self, place: int) -> tuple[int, int]:
-        """Return the first and last number of a bin, in units of the last digit."""
-        edges = (self.low, *self.cuts, self.high)
-        low, high = (Fraction(edge) * 10**self.decimals for edge in edges[place : place + 2])
-        last = high.__floor__() if place == len(self.cuts) else ceil(high) - 1
-        return ceil(low), last

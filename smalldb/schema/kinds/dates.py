@@ -3,12 +3,12 @@
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from itertools import pairwise
 from typing import ClassVar, NamedTuple, final
 
-from smalldb.exact.bits import BitSource
 from smalldb.exact.numbers import whole
 from smalldb.schema.kinds.edges import (
     BINS,
@@ -17,7 +17,6 @@ from smalldb.schema.kinds.edges import (
     check_cuts,
     equal_steps,
     listed,
-    uniform_between,
 )
 from smalldb.schema.kinds.protocol import Value
 
@@ -26,6 +25,7 @@ _EDGE = re.compile(
     r"([0-9]{4})(?:-([0-9]{2})(?:-([0-9]{2})(?:[T ]([0-9]{2}):([0-9]{2})(?::([0-9]{2}))?)?)?)?"
 )
 _CLOCK = re.compile("%[HIMSTXcrRp]")
+_YEARLESS = re.compile("(?:[^%]|%[^YyGcx])*", re.DOTALL)
 _START = datetime(1, 1, 1)
 
 Day = int | str | date
@@ -82,7 +82,7 @@ class Dates:
         object.__setattr__(self, "form", form)
         object.__setattr__(self, "_edges", (first, *edges, last))
         object.__setattr__(self, "_starts", tuple(edge.start for edge in edges))
-        if form is not None and self._unreadable():
+        if form is not None and (_YEARLESS.fullmatch(form) or self._unreadable()):
             raise ValueError(
                 f"format {form!r} does not tell the dates of the bins: expected one such as "
                 f"{'%d.%m.%Y %H:%M' if self._timed else '%d.%m.%Y'!r}"
@@ -117,14 +117,8 @@ class Dates:
 
     def place(self, text: str) -> int | None:
         """Find the bin of a field."""
-        found = None if self.form is None else _parsed(text, self.form)
-        if found is None and (written := _DATE.fullmatch(text)):
-            try:
-                day = text if self._timed else written[1]
-                found = datetime.fromisoformat(day).replace(tzinfo=None)
-            except ValueError:
-                return None
-        return None if found is None else bisect_right(self._starts, found)
+        found = self._read(text)
+        return None if found is None else bisect_right(self._starts, found.replace(tzinfo=None))
 
     def names(self, column: str, coding: str) -> list[str]:
         """Name each bin, or what reaches each cut."""
@@ -136,13 +130,37 @@ class Dates:
             years = [edge.start.year for edge in self._edges]
             middles = [(a + b - 1) // 2 for a, b in pairwise([*years[:-1], years[-1] + 1])]
             return [self._text(datetime(year, 7, 1)) for year in middles]
-        return [self._moment(sum(self._grid(place)) // 2) for place in range(self.size)]
+        return [self.at(sum(self.steps(place)) // 2) for place in range(self.size)]
 
-    def drawn(self, place: int, count: int, source: BitSource) -> Sequence[Value]:
-        """Draw days of the bin, or seconds or minutes where cuts or format have times; all alike likely."""
-        steps = uniform_between(*self._grid(place), count, source)
-        texts = {step: self._moment(step) for step in {*steps}}
-        return [texts[step] for step in steps]
+    def steps(self, place: int) -> tuple[int, int]:
+        """Return the first and the last day of a bin; minutes or seconds where cuts or format have times."""
+        unit, (first, last) = self._step, self._edges[place : place + 2]
+        end = last.last if place == len(self.cuts) else last.start - timedelta(seconds=1)
+        return (first.start - _START) // unit, (end - _START) // unit
+
+    def at(self, step: int) -> str:
+        """Return the date so many days, minutes or seconds after the first of January of the year 1."""
+        return self._text(_START + step * self._step)
+
+    def written(self, text: str) -> str:
+        """Write a date, with its time and its zone's offset where times count; as `form` says, if it does."""
+        found = self._read(text)
+        return text if found is None else self._text(found)
+
+    def iso(self, text: str) -> str:
+        """Respell a date of `form` year-month-day, with its time where times count."""
+        found = self._read(text)
+        return text if found is None else self._iso(found)
+
+    def _read(self, text: str) -> datetime | None:
+        """Read a field, in its own time zone; None: it is no date."""
+        if self.form is not None:
+            with suppress(ValueError):
+                return datetime.strptime(text, self.form)
+        if written := _DATE.fullmatch(text):
+            with suppress(ValueError):
+                return datetime.fromisoformat(text if self._timed else written[1])
+        return None
 
     @property
     def _timed(self) -> bool:
@@ -156,26 +174,18 @@ class Dates:
         seconds = any(edge.start.second for edge in self._edges) or bool(self.form and "%S" in self.form)
         return timedelta(seconds=1) if seconds else timedelta(minutes=1)
 
-    def _grid(self, place: int) -> tuple[int, int]:
-        """Return the first and last value of a bin, in steps."""
-        unit, (first, last) = self._step, self._edges[place : place + 2]
-        end = last.last if place == len(self.cuts) else last.start - timedelta(seconds=1)
-        return (first.start - _START) // unit, (end - _START) // unit
-
-    def _moment(self, step: int) -> str:
-        return self._text(_START + step * self._step)
-
     def _text(self, moment: datetime) -> str:
-        if self.form is not None:
-            return moment.strftime(self.form)
+        return self._iso(moment) if self.form is None else moment.strftime(self.form)
+
+    def _iso(self, moment: datetime) -> str:
         return moment.isoformat() if self._timed else moment.date().isoformat()
 
     def _unreadable(self) -> bool:
         """Tell whether a value of some bin, as written, is not found in it: its ends, and one a year."""
         year = timedelta(days=365) // self._step
         for place in range(self.size):
-            first, last = self._grid(place)
-            if any(self.place(self._moment(step)) != place for step in (*range(first, last, year), last)):
+            first, last = self.steps(place)
+            if any(self.place(self.at(step)) != place for step in (*range(first, last, year), last)):
                 return True
         return False
 
@@ -210,10 +220,3 @@ def as_edge(given: object, name: str) -> Edge:
 
 def _stated(edge: Edge) -> int | str:
     return int(edge.text) if len(edge.text) == 4 else edge.text
-
-
-def _parsed(text: str, form: str) -> datetime | None:
-    try:
-        return datetime.strptime(text, form).replace(tzinfo=None)
-    except ValueError:
-        return None

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, final
 
-from smalldb.exact.bits import BitSource
 from smalldb.schema.kinds.edges import listed
 from smalldb.schema.kinds.protocol import Value
 
@@ -74,6 +73,3 @@ class Flag:
     def values(self) -> Sequence[Value]:
         """Return False and True, or the first spelling of each."""
         return [self.false[0], self.true[0]] if self.true else [False, True]
-
-    def drawn(self, place: int, count: int, source: BitSource) -> None:
-        """There is one value for each place."""

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, final
 
-from smalldb.exact.bits import BitSource
 from smalldb.exact.numbers import as_fraction
 from smalldb.schema.kinds.numbers import PLAIN, NumberFormat
 from smalldb.schema.kinds.protocol import MAX_PLACES, Value
@@ -77,6 +76,3 @@ class Integers:
     def values(self) -> Sequence[Value]:
         """Return the numbers."""
         return range(self.low, self.high + 1) if self.numbers.plain else self.labels
-
-    def drawn(self, place: int, count: int, source: BitSource) -> None:
-        """There is one value for each place."""

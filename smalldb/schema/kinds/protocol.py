@@ -1,9 +1,7 @@
 """What a kind of column is to the rest of the house."""
 
 from collections.abc import Sequence
-from typing import ClassVar, Protocol
-
-from smalldb.exact.bits import BitSource
+from typing import ClassVar, Protocol, runtime_checkable
 
 Value = bool | int | float | str
 
@@ -45,8 +43,16 @@ class Kind(Protocol):
     def values(self) -> Sequence[Value]:
         """Return one value for each place: its category, or the middle of its bin."""
 
-    def drawn(self, place: int, count: int, source: BitSource) -> Sequence[Value] | None:
-        """Draw independent values, uniform over those of a place; None: there is but one, as `values` has it.
 
-        Uniform over a grid of values: exactly, and from public choices alone.
-        """
+@runtime_checkable
+class Binned(Kind, Protocol):
+    """A kind whose places are bins of a grid of values. The places of other kinds have one value each."""
+
+    def steps(self, place: int) -> tuple[int, int]:
+        """Return the first and the last step of the grid that lie in a bin."""
+
+    def at(self, step: int) -> Value:
+        """Return the value at a step of the grid."""
+
+    def written(self, text: str) -> str:
+        """Write a value of the grid, spelled by `fields.as_field` from any dtype, as a field of a file."""

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from datetime import time
 from typing import ClassVar, final
 
-from smalldb.exact.bits import BitSource
 from smalldb.schema.kinds.edges import (
     BINS,
     bin_names,
@@ -15,7 +14,6 @@ from smalldb.schema.kinds.edges import (
     check_cuts,
     equal_steps,
     listed,
-    uniform_between,
 )
 from smalldb.schema.kinds.protocol import Value
 
@@ -84,21 +82,25 @@ class Times:
 
     def values(self) -> Sequence[Value]:
         """Return the middle of each bin."""
-        return [_text(sum(self._grid(place)) // 2 * self._step) for place in range(self.size)]
+        return [self.at(sum(self.steps(place)) // 2) for place in range(self.size)]
 
-    def drawn(self, place: int, count: int, source: BitSource) -> Sequence[Value]:
-        """Draw times of the bin, all alike likely: minutes, or seconds where cuts or range have them."""
-        return [_text(step * self._step) for step in uniform_between(*self._grid(place), count, source)]
+    def steps(self, place: int) -> tuple[int, int]:
+        """Return the first and the last time of a bin: minutes, or seconds where cuts or range have them."""
+        edges = (_edge(self.low, ""), *self._starts, _edge(self.high, ""))
+        last = edges[place + 1] - (place < len(self.cuts))
+        return edges[place] // self._step, last // self._step
+
+    def at(self, step: int) -> str:
+        """Return the time so many minutes or seconds after midnight."""
+        return _text(step * self._step)
+
+    def written(self, text: str) -> str:
+        """Write the time as it is."""
+        return text
 
     @property
     def _step(self) -> int:
         return 1 if any(len(edge) > 5 for edge in (self.low, *self.cuts, self.high)) else 60
-
-    def _grid(self, place: int) -> tuple[int, int]:
-        """Return the first and last value of a bin, in steps."""
-        edges = (_edge(self.low, ""), *self._starts, _edge(self.high, ""))
-        last = edges[place + 1] - (place < len(self.cuts))
-        return edges[place] // self._step, last // self._step
 
 
 def _edge(given: object, name: str) -> int:

@@ -1,0 +1,81 @@
+"""The dtypes that a released column may have: a list, so that nothing depends on what pandas can be told."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+ALLOWED = (
+    "bool, int8 to int64, uint8 to uint64, float32, float64, object, str, string, category, "
+    "datetime64[s], [ms], [us] or [ns], also with a time zone, boolean, Int8 to Int64, UInt8 to UInt64, "
+    "Float32, Float64, and of Arrow bool, integers, float, double, string, large_string, date32 and timestamp"
+)
+_PLAIN = (
+    "bool",
+    "object",
+    "float32",
+    "float64",
+    *(f"datetime64[{unit}]" for unit in ("s", "ms", "us", "ns")),
+)
+_NULLABLE = (pd.BooleanDtype, pd.Float32Dtype, pd.Float64Dtype, pd.StringDtype, pd.CategoricalDtype)
+
+
+def dtype_of(name: str) -> Any | None:
+    """Return the dtype of a name; None: it is none of the `ALLOWED` ones.
+
+    >>> dtype_of("int8"), dtype_of("period[D]"), dtype_of("no such dtype")
+    (dtype('int8'), None, None)
+    """
+    try:
+        found: Any = pd.api.types.pandas_dtype(name)
+    except Exception:  # which ones pandas raises for any text is not documented
+        return None
+    if isinstance(found, np.dtype):
+        fits = found.kind in "iu" or found.name in _PLAIN or name == "str"
+    elif isinstance(found, pd.ArrowDtype):
+        fits = _is_allowed_arrow(found.pyarrow_dtype)
+    else:
+        whole = pd.api.types.is_integer_dtype(found) and not isinstance(found, pd.SparseDtype)
+        fits = whole or isinstance(found, (*_NULLABLE, pd.DatetimeTZDtype))
+    return found if fits else None
+
+
+def as_series(values: Sequence[object], dtype: Any) -> "pd.Series[Any]":
+    """Return values, None for a gap, in one of the `ALLOWED` dtypes.
+
+    Moments are of the clock of the dtype's zone. An hour that the zone skips counts as the one behind it, one
+    that it has twice as the first.
+
+    Raises
+    ------
+    ValueError, TypeError, OverflowError, NotImplementedError
+        The dtype cannot hold one of the values.
+    """
+    zone = _zone(dtype)
+    if zone is None:
+        return pd.Series(list(values), dtype=dtype)
+    clock: pd.Series[Any] = pd.Series(list(values), dtype=f"datetime64[{_unit(dtype)}]")
+    first = np.ones(len(clock), dtype=bool)
+    moments = clock.dt.tz_localize(zone, ambiguous=first, nonexistent="shift_forward")
+    made: pd.Series[Any] = moments.astype(dtype)
+    return made
+
+
+def _is_allowed_arrow(arrow: Any) -> bool:
+    from pyarrow import types
+
+    number = types.is_integer(arrow) or types.is_float32(arrow) or types.is_float64(arrow)
+    text = types.is_string(arrow) or types.is_large_string(arrow)
+    moment = types.is_date32(arrow) or types.is_timestamp(arrow)
+    return bool(types.is_boolean(arrow) or number or text or moment)
+
+
+def _zone(dtype: Any) -> Any | None:
+    if isinstance(dtype, pd.ArrowDtype):
+        return getattr(dtype.pyarrow_dtype, "tz", None)
+    return dtype.tz if isinstance(dtype, pd.DatetimeTZDtype) else None
+
+
+def _unit(dtype: Any) -> str:
+    return str(dtype.pyarrow_dtype.unit if isinstance(dtype, pd.ArrowDtype) else dtype.unit)

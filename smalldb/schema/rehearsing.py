@@ -1,0 +1,70 @@
+"""A rehearsal before anything is paid: what a release can hold is written, and read again as it was."""
+
+import os
+from itertools import groupby
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import pandas as pd
+
+from smalldb.schema.columns import Column
+from smalldb.schema.mapping import Schema
+from smalldb.schema.tables import table_pieces
+from smalldb.schema.writing import written
+
+
+def rehearse(schema: Schema, form: str) -> int:
+    """Write both ends of every bin of every column, and the gap, in a format, and read them again.
+
+    It looks at the schema alone, so what it refuses is public. Columns with equally many places make a table.
+
+    Returns
+    -------
+    int
+        About how many bytes a row of a release has at the most.
+
+    Raises
+    ------
+    ValueError
+        A column that the format cannot write, or that is read again with another place: names it.
+    OSError
+        The folder of temporary files cannot be written.
+    """
+    size = 0
+    with TemporaryDirectory(prefix="smalldb-") as folder:
+        path = os.path.join(folder, f"rehearsal.{form}")
+        for _, group in groupby(sorted(schema.columns, key=_places), _places):
+            columns = [*group]
+            length = _length(columns, form, path)
+            if length is None:
+                names = [repr(column.name) for column in columns if _length([column], form, path) is None]
+                raise ValueError(
+                    f"column{'s' if len(names) > 1 else ''} {', '.join(names)}: cannot be written as {form} "
+                    "such that smalldb reads it again: leave dtype out, or write another format"
+                )
+            size += length
+    return size
+
+
+def _places(column: Column) -> int:
+    return column.universe.size
+
+
+def _length(columns: list[Column], form: str, path: str) -> int | None:
+    """Return the length of the longest row of some columns; None: they are not read as they were written."""
+    part = Schema(tuple(columns))
+    ends = {column.name: column.ends() for column in columns}
+    frame = pd.DataFrame({name: values for name, (values, _) in ends.items()})
+    try:
+        content = written(frame, form, part)
+        Path(path).write_bytes(content)
+        pieces = [fields for fields, _ in table_pieces(path, part)]
+        for c, column in enumerate(columns):
+            found = np.concatenate([column.found(piece[c]) for piece in pieces])
+            if not np.array_equal(found, ends[column.name][1]):
+                return None
+    except (ValueError, TypeError, OverflowError, NotImplementedError):
+        return None
+    lines = [len(content) // len(frame)] if form == "parquet" else map(len, content.splitlines())
+    return max(lines) + 1

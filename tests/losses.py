@@ -1,0 +1,209 @@
+"""How far apart the laws of a step's outcome are on two neighbours: exact losses, for `replay`."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Context, Decimal
+from fractions import Fraction
+from itertools import chain
+from math import exp, log, log1p
+from typing import ClassVar
+
+import numpy as np
+
+DIGITS = Context(prec=60)
+SLACK = Fraction(1, 10**40)  # more than what rounding takes from the logarithm of a sum of exponentials
+
+
+class Loss(AssertionError):
+    """A step, or all of them together, loses more than it states."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """The rows in which two neighbours differ: +1 for those that only the second has, -1 for the first's."""
+
+    signs: tuple[int, ...]
+    places: tuple[tuple[int, ...], ...]
+
+
+class Law:
+    """
+    A law of what is released, given private values.
+
+    Attributes
+    ----------
+    concentrated
+        Whether what it loses is stated as a rho; else as an epsilon.
+    """
+
+    concentrated: ClassVar[bool] = False
+
+    def worst(self, one: Sequence[int], other: Sequence[int], change: Change) -> Fraction:
+        """Return the largest log ratio of the probabilities of an outcome, or the rho of these two laws."""
+        raise NotImplementedError
+
+    def proved(self, one: Sequence[int], other: Sequence[int], change: Change) -> Fraction:
+        """Return at least that: what the proof of the step says of values that moved so far."""
+        return self.worst(one, other, change)
+
+    def realised(self, one: Sequence[int], other: Sequence[int], drawn: Sequence[int]) -> Fraction | None:
+        """Return the log ratio of the probabilities of what was drawn; None: it has no closed form."""
+        return None
+
+
+@dataclass(frozen=True)
+class Geometric(Law):
+    """Probability proportional to exp(-rate sum |z - x|)."""
+
+    rate: Fraction
+
+    def worst(self, one, other, change):
+        return self.rate * sum(abs(a - b) for a, b in zip(one, other, strict=True))
+
+    def realised(self, one, other, drawn):
+        return self.rate * sum(abs(z - b) - abs(z - a) for a, b, z in zip(one, other, drawn, strict=True))
+
+
+@dataclass(frozen=True)
+class Cube(Law):
+    """Probability proportional to exp(-rate max |z - x|)."""
+
+    rate: Fraction
+
+    def worst(self, one, other, change):
+        return self.rate * max((abs(a - b) for a, b in zip(one, other, strict=True)), default=0)
+
+    def realised(self, one, other, drawn):
+        far = [max(abs(z - x) for z, x in zip(drawn, some, strict=True)) for some in (one, other)]
+        return self.rate * (far[1] - far[0])
+
+
+@dataclass(frozen=True)
+class Gaussian(Law):
+    """Probability proportional to exp(-sum (z - x)^2 / (2 variance)): a cost is a rho."""
+
+    variance: Fraction
+    concentrated: ClassVar[bool] = True
+
+    def worst(self, one, other, change):
+        return sum((a - b) ** 2 for a, b in zip(one, other, strict=True)) / (2 * self.variance)
+
+    def realised(self, one, other, drawn):
+        squares = ((z - b) ** 2 - (z - a) ** 2 for a, b, z in zip(one, other, drawn, strict=True))
+        return sum(squares) / (2 * self.variance)
+
+
+@dataclass(frozen=True)
+class Proved(Law):
+    """A law of which it is proved what one row of a given shape loses; `one` and `other` are its counts."""
+
+    rate: Fraction
+
+    def row(self, places):
+        """Return what a row adds to the counts."""
+        raise NotImplementedError
+
+    def worst(self, one, other, change):
+        """Each row that is added or removed, times what its counts are multiplied by, loses the rate."""
+        moved = np.array(other, dtype=object) - np.array(one, dtype=object)
+        if not moved.any():
+            return Fraction(0)
+        rows = sum(
+            s * np.array(self.row(p), dtype=object) for s, p in zip(change.signs, change.places, strict=True)
+        )
+        for factor in (Fraction(1), Fraction(-1, 2)):  # signs of rows, or half of them: how many are odd
+            if (moved == factor * rows).all():
+                return self.rate * abs(factor) * len(change.signs)
+        raise Loss(f"counts of {type(self).__name__} noise do not move as one row does")
+
+
+@dataclass(frozen=True)
+class Wishart(Proved):
+    """The entries of a matrix to which a row adds u u^T, u = (1, signs): docs/proofs/wishart.md."""
+
+    pairs: tuple[tuple[int, int], ...]
+
+    @property
+    def size(self):
+        return len(self.pairs)
+
+    def row(self, places):
+        signs = [1, *(1 - 2 * place for place in places)]
+        return [signs[a] * signs[b] for a, b in self.pairs]
+
+
+@dataclass(frozen=True)
+class Cone(Proved):
+    """The tables of one and two columns, to which a row adds 1 in a cell each: docs/proofs/pairs.md."""
+
+    sizes: tuple[int, ...]
+    pairs: tuple[tuple[int, int], ...]
+
+    @property
+    def size(self):
+        return sum(self.sizes) + sum(self.sizes[a] * self.sizes[b] for a, b in self.pairs)
+
+    def row(self, places):
+        marks = [
+            [int(at == place) for at in range(size)] for size, place in zip(self.sizes, places, strict=True)
+        ]
+        pairs = ([a * b for a in marks[c] for b in marks[d]] for c, d in self.pairs)
+        return list(chain(*marks, *pairs))
+
+
+@dataclass(frozen=True)
+class Exponential(Law):
+    """Candidate i is drawn with probability proportional to exp(rate score_i): `one`, `other` are scores."""
+
+    rate: Fraction
+    concentrated: bool
+
+    def worst(self, one, other, change):
+        moves = self._moves(one, other)
+        if self.concentrated:  # no candidate's loss is farther from another's than the range: range^2 / 8
+            return (self.rate * (max(moves, default=0) - min(moves, default=0))) ** 2 / 8
+        shift = self._log_sum(other) - self._log_sum(one)
+        return max((abs(self.rate * move + shift) for move in moves), default=Fraction(0))
+
+    def proved(self, one, other, change):
+        """Return what the largest move of a score allows, whatever the other candidates are."""
+        furthest = 2 * self.rate * max(map(abs, self._moves(one, other)), default=0)
+        return furthest**2 / 8 if self.concentrated else furthest
+
+    def _moves(self, one, other):
+        return [a - b for a, b in zip(one, other, strict=True)]
+
+    def realised(self, one, other, drawn):
+        (place,) = drawn
+        return self.rate * (one[place] - other[place]) + self._log_sum(other) - self._log_sum(one)
+
+    def _log_sum(self, scores):
+        """The logarithm of the sum of weights, to within a part of `SLACK`."""
+        best = max(scores)
+        total = Decimal(0)
+        for score, times in Counter(scores).items():
+            exponent = self.rate * (score - best)
+            if exponent > -(10**4):
+                rounded = DIGITS.divide(Decimal(exponent.numerator), Decimal(exponent.denominator))
+                total = DIGITS.add(total, DIGITS.multiply(times, DIGITS.exp(rounded)))
+        return self.rate * best + Fraction(DIGITS.ln(total))
+
+
+def holds(pure: Fraction, rho: Fraction, epsilon: Fraction, delta: Fraction | None) -> bool:
+    """
+    Tell whether a pure loss and a rho together are (epsilon, delta)-private.
+
+    By Canonne, Kamath and Steinke 2020, Proposition 12, at orders that are 1/64 apart in their logarithm: the
+    best of them is off by less than a thousandth in the logarithm of delta.
+    """
+    if not rho or delta is None:
+        return not rho and pure <= epsilon
+    left = float(epsilon - pure)
+    if left <= 0:
+        return False
+
+    def log_delta(gap):  # of an order 1 + gap
+        return gap * ((1 + gap) * float(rho) - left) + gap * (log(gap) - log1p(gap)) - log1p(gap)
+
+    return min(log_delta(exp(step / 64)) for step in range(-20 * 64, 20 * 64)) <= log(delta) + 1e-3

@@ -1,0 +1,572 @@
+"""
+Every strategy on a table, on a neighbour of it and on an unrelated table, with the same released integers.
+
+See `replay`. The quick part replays each strategy once under both relations; the sweep (`long`) replays
+random tables, some of them of no or few rows or of rows that are all alike, and six neighbours of each.
+"""
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import partial
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+import pytest
+from calling import called
+from losses import Change
+from replay import Player, Recording
+
+import smalldb
+from queries import Column, Domain, Rows
+from smalldb.answers.laws import LAWS
+from smalldb.answers.shares import alternatives
+from smalldb.exact.bits import SeededBits
+from smalldb.files.checkpoints import Checkpoint
+from smalldb.reporting.words import tell
+
+RELATIONS = pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
+
+
+@dataclass(frozen=True)
+class Case:
+    """
+    A strategy, and how a plan is brought to take it.
+
+    Attributes
+    ----------
+    domain, queries, given
+        What is asked for.
+    takes
+        Whether a plan takes the strategy.
+    steps
+        The steps of a release, each by its letter: a regular expression.
+    patched
+        Public numbers of choices that are changed, by where they stand.
+    changed
+        Changes the mechanism that was planned.
+    n, tied
+        Rows of the table, and how many of ten have all columns alike.
+    """
+
+    domain: Domain
+    queries: str
+    given: Mapping[str, Any]
+    takes: Callable[[Any], bool]
+    steps: str
+    patched: Mapping[str, Any] = field(default_factory=dict)
+    changed: Callable[[Any], Any] = lambda chosen: chosen
+    n: int = 300
+    tied: int = 6
+
+
+SMALL = Domain([Column("a", 3), Column("b", cuts=[1, 2, 3, 4]), "c"])
+COLUMNS = Domain([Column("a", 3), Column("b", 5), "c", Column("d", cuts=[1, 2, 3])])
+RULED = Domain(
+    [Column("a", 3), Column("b", 4), "c", Column("d", 3)], valid=["~(`a=0` & c)", "~(`b=1` & `d=2`)"]
+)
+YES_NO = Domain(["a", "b", "c", "d", "e"])
+WIDE = Domain([f"a{i}" for i in range(7)])
+
+ROUNDS = {"mechanism": "rounds"}
+HASTY = {  # estimates that are worse and quick: what they are made from is the same
+    "rounds.reader.PREDICTING": 1 << 9,
+    "rounds.reader.LAST_SWEEPS": 8,
+    "rounds.reader.SWEEPS": 3,
+    "rounds.cells.ITERATIONS": 5,
+}
+NO_CELLS = {"rounds.plan.MOST_CELLS": 0}
+NEVER_AT_ONCE = NO_CELLS | {
+    "rounds.plan.SURE": 0.0,
+    "rounds.plan.NEAR": 0.0,
+    "rounds.plan._answerable": lambda _: False,
+}
+ASKED = NO_CELLS | {
+    "rounds.plan.ASKING": Fraction(1, 2),
+    "rounds.plan.SURE": 0.0,
+    "rounds.plan._answerable": lambda _: True,
+}
+AT_ONCE = NO_CELLS | {"rounds.plan.SURE": 1e9, "rounds.plan.NEAR": 1e9}
+STRIPS = NEVER_AT_ONCE | {f"rounds.{where}.MANY_COLUMNS": 3 for where in ("strips", "rounds")}
+PARITIES = {
+    f"{where}.MAX_TABLE_ATTRIBUTES": 4 for where in ("rounds.parities", "rounds.mechanism", "answers.setting")
+}
+LETTERS = (
+    {
+        "rounds.measure": "m",
+        "rounds.selected": "s",  # in the end of nothing, where the budget pays for no table
+        "rounds.ask": "a",
+        "rounds.measure_at_once": "p",
+        "certificate.certify": "c",
+    }
+    | {f"{law.__name__}.draw": law.__name__[:2] for law in LAWS}
+)
+
+
+def in_rounds(chosen):
+    steps = chosen.steps
+    return bool(steps.rounds and steps.at_once is None and not steps.cells and not steps.pairs)
+
+
+def concentrated(chosen):
+    return in_rounds(chosen) and chosen.steps.law.concentrated
+
+
+def little_memory(chosen):
+    return replace(chosen, steps=replace(chosen.steps, memory=20))
+
+
+def asked(chosen):
+    return chosen.steps.at_once is not None
+
+
+def with_laws(*laws):
+    """Take the plan of answers that measures by these laws."""
+
+    def changed(chosen):
+        request = chosen.request
+        made = alternatives(
+            request.workload,
+            n=request.rows_hint,
+            epsilon=request.epsilon,
+            neighbours=request.neighbours.value,
+            delta=request.delta,
+        )
+        plans = [plan for plan in made if tuple(part.law for part in plan.parts) == laws]
+        if hasattr(chosen, "answers"):
+            return replace(chosen, answers=plans[-1])
+        return replace(chosen, steps=replace(chosen.steps, answers=plans[-1], certifying=Fraction(0)))
+
+    return changed
+
+
+def answers(*laws, domain=YES_NO, queries="marginals:3", given=None, n=300):
+    asked = {"mechanism": "answers", "rows": 40} | (given or {})
+    letters = "".join(LETTERS[f"{law.title()}.draw"] for law in laws)
+    return Case(domain, queries, asked, lambda _: True, letters, changed=with_laws(*laws), n=n)
+
+
+CASES = {
+    "cells": Case(SMALL, "marginals:2", ROUNDS, lambda c: bool(c.steps.cells), "m"),
+    "cells, certified": Case(
+        SMALL,
+        "marginals:2",
+        ROUNDS,
+        lambda c: bool(c.steps.cells and c.steps.certifying),
+        "mc",
+        {"rounds.mechanism._measures_all": lambda *_: False},
+    ),
+    "columns": Case(COLUMNS, "marginals:1", ROUNDS, lambda c: not c.steps.rounds, "m{4}c", NO_CELLS),
+    "adaptive": Case(COLUMNS, "marginals:2", ROUNDS, in_rounds, "m{4}(sm)+s?(m{4})?c", NEVER_AT_ONCE),
+    "adaptive, delta": Case(
+        COLUMNS,
+        "marginals:2",
+        ROUNDS | {"delta": "1e-6"},
+        concentrated,
+        "m{4}(sm)+s?(m{4})?c",
+        NEVER_AT_ONCE,
+    ),
+    "no certificate": Case(
+        COLUMNS,
+        "marginals:2",
+        ROUNDS | {"certificate": 0},
+        in_rounds,
+        "m{4}(sm)+s?(m{4})?",
+        NEVER_AT_ONCE,
+    ),
+    "target": Case(
+        COLUMNS,
+        "marginals:2",
+        ROUNDS | {"target": "c", "epsilon": 8},
+        in_rounds,
+        "m{4}m+(sm)*s?(m{4})?c",
+        NEVER_AT_ONCE,
+    ),
+    "target, delta": Case(
+        COLUMNS,
+        "marginals:2",
+        ROUNDS | {"target": "a", "epsilon": 4, "delta": "1e-3"},
+        concentrated,
+        "m{4}m+(sm)*s?(m{4})?c",
+        NEVER_AT_ONCE,
+        n=1000,
+    ),
+    "three columns, little room": Case(
+        COLUMNS,
+        "marginals:3",
+        ROUNDS | {"epsilon": 20},
+        in_rounds,
+        "m{4}(sm)+s?(m{4})?c",
+        NO_CELLS,
+        changed=little_memory,
+    ),
+    "rounds that end": Case(
+        COLUMNS,
+        "marginals:2",
+        ROUNDS | {"epsilon": 20},
+        in_rounds,
+        "m{4}(sm)+m{4}c",
+        NEVER_AT_ONCE | {"rounds.stopping.QUIET": 1, "rounds.stopping.TIMES": 1},
+        tied=0,
+    ),
+    "strips": Case(COLUMNS, "marginals:2", ROUNDS, in_rounds, "m{4}(sm)+s?(m{4})?c", STRIPS),
+    "rules": Case(
+        RULED, "marginals:2", ROUNDS | {"epsilon": 4}, in_rounds, "m{4}(sm)+s?(m{4})?c", NEVER_AT_ONCE
+    ),
+    "rules, cells": Case(RULED, "marginals:2", ROUNDS, lambda c: bool(c.steps.cells), "m"),
+    "pairs at once": Case(COLUMNS, "marginals:2", ROUNDS, lambda c: bool(c.steps.pairs), "p", AT_ONCE),
+    "pairs, certified": Case(
+        COLUMNS,
+        "marginals:2",
+        ROUNDS,
+        lambda c: bool(c.steps.pairs and c.steps.certifying),
+        "pc",
+        AT_ONCE | {"rounds.mechanism._measures_all": lambda *_: False},
+    ),
+    "asked, then at once": Case(COLUMNS, "marginals:2", ROUNDS, asked, "ap", ASKED, n=3000, tied=10),
+    "asked, then rounds": Case(
+        COLUMNS, "marginals:2", ROUNDS, asked, "am{4}(sm)+s?(m{4})?c", ASKED, n=3000, tied=0
+    ),
+    "asked, delta": Case(
+        COLUMNS,
+        "marginals:2",
+        ROUNDS | {"delta": "1e-3"},
+        lambda c: asked(c) and c.steps.law.concentrated,
+        "am{4}(sm)+s?(m{4})?c",
+        ASKED,
+        n=3000,
+        tied=0,
+    ),
+    "parities": Case(
+        WIDE,
+        "marginals:2",
+        ROUNDS,
+        lambda c: c.steps.measures_all,
+        "Wi",
+        PARITIES,
+        changed=with_laws("wishart"),
+    ),
+    "parities, delta": Case(
+        WIDE,
+        "marginals:2",
+        ROUNDS | {"delta": "1e-6"},
+        lambda c: c.steps.measures_all,
+        "Ga",
+        PARITIES,
+        changed=with_laws("gaussian"),
+    ),
+    "parities, certified": Case(
+        WIDE,
+        "marginals:3",
+        ROUNDS | {"epsilon": "1/10"},
+        lambda c: not c.steps.measures_all,
+        "(Cu)+c",
+        PARITIES,
+    ),
+    "parities, delta, certified": Case(
+        WIDE,
+        "marginals:3",
+        ROUNDS | {"epsilon": "1/2", "delta": "1e-3"},
+        lambda c: c.steps.delta is not None and not c.steps.measures_all,
+        "Gac",
+        PARITIES,
+    ),
+    "cube": answers("cube", "cube", "cube"),
+    "wishart": answers("wishart", queries="marginals:2"),
+    "all cells of answers": answers("cells"),
+    "wishart, cells": answers("wishart", "cells"),
+    "wishart, safeguard": answers("wishart", "safeguard", n=1500),
+    "gaussian": answers("gaussian", given={"delta": "1e-6"}),
+    "rules of answers": answers("cells", domain=Domain(["a", "b", "c", "d"], valid=["~(a & b)", "c | d"])),
+}
+
+
+@pytest.fixture
+def patched(monkeypatch):
+    """Change public numbers of the code for a case."""
+
+    def change(case):
+        for where, value in (HASTY | case.patched).items():
+            monkeypatch.setattr(f"smalldb.{where}", value)
+
+    return change
+
+
+def cells_of(domain):
+    """All rows that there can be; of very many some."""
+    if np.prod(domain.sizes, dtype=float) <= 1 << 16:
+        return domain.table().astype(np.int64)
+    return np.random.default_rng(0).integers(0, domain.sizes, (1 << 12, len(domain.sizes)))
+
+
+def table_of(case, rng, n=None):
+    """A random table: of some rows all columns are alike, of the others they are independent."""
+    cells, sizes = cells_of(case.domain), np.array(case.domain.sizes)
+    weights = np.array([rng.dirichlet(np.full(size, 0.7)) for size in sizes], dtype=object)
+    chances = np.prod([own[cells[:, c]] for c, own in enumerate(weights)], axis=0).astype(float)
+    places = cells[rng.choice(len(cells), case.n if n is None else n, p=chances / chances.sum())]
+    hidden = rng.integers(0, sizes.min(), len(places))
+    alike = np.repeat(hidden[:, None], len(sizes), axis=1)
+    allowed = {tuple(cell) for cell in cells.tolist()}
+    kept = [case.domain.valid is None or tuple(row) in allowed for row in alike.tolist()]
+    tied = np.array(kept, dtype=bool) & (rng.integers(0, 10, len(places)) < case.tied)
+    return np.where(tied[:, None], alike, places).astype(np.int64)
+
+
+def neighbours_of(case, places, relation, rng, many):
+    """Some neighbours of a table, each with its change: rows that are far, rare, frequent, or any."""
+    cells = cells_of(case.domain)
+    present, times = np.unique(places, axis=0, return_counts=True)
+    there = {tuple(row) for row in present.tolist()}
+    absent = np.array([cell for cell in cells.tolist() if tuple(cell) not in there] or cells.tolist())
+    kinds = ["far", "rare", "frequent", "any"]
+    for number in range(many):
+        kind = kinds[number % len(kinds)]
+        out = int(rng.integers(len(places))) if len(places) else None
+        if kind == "rare" and out is not None:
+            lonely = present[np.argmin(times)]
+            out = int(np.flatnonzero((places == lonely).all(axis=1))[0])
+        if kind == "far" and out is not None:
+            far = (cells != places[out]).sum(axis=1)
+            new = cells[rng.choice(np.flatnonzero(far == far.max()))]
+        elif kind == "frequent" and len(present):
+            new = present[np.argmax(times)]
+        else:
+            new = (absent if kind == "rare" else cells)[
+                rng.integers(len(absent if kind == "rare" else cells))
+            ]
+        new = tuple(new.tolist())
+        if relation == "replace-one":
+            old = tuple(places[out].tolist())
+            rows = np.vstack([np.delete(places, out, axis=0), new])
+            yield rows, Change((-1, 1), (old, new))
+        elif number % 2 or out is None:
+            yield np.vstack([places, new]), Change((1,), (new,))
+        else:
+            old = tuple(places[out].tolist())
+            yield np.delete(places, out, axis=0), Change((-1,), (old,))
+
+
+def planned(case, n, relation, epsilon=None):
+    given = {"epsilon": 1} | dict(case.given) | ({} if epsilon is None else {"epsilon": epsilon})
+    given |= {"n": n} if relation == "replace-one" else {"neighbours": relation, "n_max": max(1, n + 7)}
+    plan = smalldb.plan(case.domain, case.queries, **given)
+    return replace(plan, chosen=case.changed(plan.chosen))
+
+
+def published(made):
+    """Everything public of a release, by name."""
+    return {
+        "rows": (made.places.shape, made.places.dtype.str, made.places.tobytes()),
+        "table": made.data.to_csv(),
+        "record": json.dumps(made.record),
+        "words": tell(made.record, made.plan),
+        "repr": repr(made),
+    }
+
+
+def released(plan, seed, places, **more):
+    rows = Rows.from_places(plan.workload.domain, places)
+    return published(smalldb.release(plan, rows, rng=SeededBits(seed), **more))
+
+
+def recorded(plan, places, seed=0):
+    return Recording(partial(released, plan, seed), places, seed)
+
+
+@RELATIONS
+@pytest.mark.parametrize("name", CASES)
+def test_a_release_loses_what_it_states_and_tells_nothing_else(name, relation, patched):
+    """On a neighbour, and on a table that has nothing to do with the first."""
+    replay(CASES[name], relation, patched, np.random.default_rng(crc32(name.encode())))
+
+
+def replay(case, relation, patched, rng):
+    patched(case)
+    plan = planned(case, case.n, relation)
+    assert case.takes(plan.chosen), "the plan takes another strategy"
+    places = table_of(case, rng)
+    recording = recorded(plan, places)
+    steps = "".join(LETTERS[step.name] for step in recording.steps)
+    assert re.fullmatch(case.steps, steps), steps
+    guarantee = plan.chosen.guarantee
+    neighbours = list(neighbours_of(case, places, relation, rng, 12))
+    other, change = next((n for n in neighbours if moves_certified(plan, recording, n[1])), neighbours[0])
+    assert recording.lost(other, change, guarantee.epsilon, guarantee.delta).ratio > 0
+    recording.replayed(stranger_of(case, rng, len(places), relation))
+
+
+def moves_certified(plan, recording, change):
+    """Whether a neighbour moves the query that a certificate is about: then it loses all that it may."""
+    last, workload = recording.steps[-1], plan.workload
+    if last.name != "certificate.certify":
+        return True
+    (query,) = last.draws[0].drawn
+    rows = [Rows.from_places(workload.domain, np.array([row])) for row in change.places]
+    answers = [np.append(workload.answers(row), row.n)[query] for row in rows]
+    return np.dot(change.signs, answers) != 0
+
+
+@RELATIONS
+@pytest.mark.parametrize("name", ["asked, then rounds", "adaptive", "pairs at once", "cube"])
+def test_a_row_beside_rows_that_are_all_alike(name, relation, patched):
+    """The dependence of two columns moves by nearly 4, as far as the question allows."""
+    case = CASES[name]
+    patched(case)
+    plan, cells = planned(case, 300, relation), cells_of(case.domain)
+    alike, guarantee = np.repeat(cells[:1], 300, axis=0), plan.chosen.guarantee
+    recording = recorded(plan, alike)
+    ((other, change),) = neighbours_of(case, alike, relation, np.random.default_rng(0), 1)
+    if relation == "add-remove":
+        new = cells[-1]
+        other, change = np.vstack([alike, new]), Change((1,), (tuple(new.tolist()),))
+    assert other[-1].all()
+    assert recording.lost(other, change, guarantee.epsilon, guarantee.delta).ratio > 0
+
+
+def stranger_of(case, rng, n, relation):
+    """A table of another distribution; under add-remove of another number of rows."""
+    return table_of(replace(case, tied=10 - case.tied), rng, n if relation == "replace-one" else n // 3)
+
+
+REALLY_WIDE = {
+    "strips": replace(
+        CASES["strips"],
+        domain=Domain([Column(f"a{i}", 2 + i % 3) for i in range(30)]),
+        given=ROUNDS | {"epsilon": 8},
+        steps="m{30}(sm)+s?(m{30})?c",
+        patched=NEVER_AT_ONCE | {"rounds.plan.EVER_ROUNDS": 12},
+        n=400,
+    ),
+    "parities": replace(CASES["parities"], domain=Domain([f"a{i}" for i in range(24)]), patched={}),
+    "parities, delta": replace(
+        CASES["parities, delta"], domain=Domain([f"a{i}" for i in range(24)]), patched={}
+    ),
+}
+
+
+@pytest.mark.slow
+@RELATIONS
+@pytest.mark.parametrize("name", REALLY_WIDE)
+def test_more_columns_than_a_table_can_have(name, relation, patched):
+    replay(REALLY_WIDE[name], relation, patched, np.random.default_rng(8))
+
+
+@pytest.mark.long
+@RELATIONS
+@pytest.mark.parametrize("name", CASES)
+def test_random_tables_and_many_neighbours(name, relation, patched):
+    patched(CASES[name])
+    assert max(found.ratio for found in swept(name, relation)) > 0.5
+
+
+def swept(name, relation):
+    """Yield what neighbours of random tables lose, of few rows and many, at several epsilons."""
+    case, rng = CASES[name], np.random.default_rng([1, crc32(name.encode())])
+    for number, n in enumerate([case.n, 1, 2, 40, case.n] + [0] * (relation == "add-remove")):
+        try:
+            plan = planned(case, max(n, 1), relation, [None, "1/10", 1, 5][number % 4])
+        except IndexError:  # no plan has these laws for so few rows
+            continue
+        places = table_of(case, rng, n)
+        if number == 4:  # all rows alike
+            places[:] = places[0]
+        recording, guarantee = recorded(plan, places, number), plan.chosen.guarantee
+        for other, change in neighbours_of(case, places, relation, rng, 6):
+            yield recording.lost(other, change, guarantee.epsilon, guarantee.delta)
+        recording.replayed(stranger_of(case, rng, n, relation))
+
+
+@pytest.mark.parametrize("name", ["adaptive", "rules", "asked, then at once", "parities, certified"])
+def test_a_release_that_goes_on_with_other_data_tells_nothing_of_them(name, patched, monkeypatch, tmp_path):
+    """Killed in the middle, and started again on a neighbour: the folder, too, is the same."""
+    case = CASES[name]
+    patched(case)
+    rng = np.random.default_rng(5)
+    plan, places = planned(case, case.n, "replace-one"), table_of(case, rng)
+    ((other, _),) = neighbours_of(case, places, "replace-one", rng, 1)
+    whole = tmp_path / "whole"
+    recording = Recording(partial(released, plan, 0, checkpoint=whole), places)
+    parts = len(list(whole.glob("*.shard")))
+    for stop in {1, parts // 2, parts - 1}:
+        folder = tmp_path / str(stop)
+        with Player(recording.steps).hooked() as killed, monkeypatch.context() as patch:
+            stop_after(patch, stop)
+            with pytest.raises(Killed):
+                released(plan, 0, places, checkpoint=folder)
+        with Player(recording.steps[len(killed.steps) :]).hooked() as going_on:
+            assert released(plan, 0, other, checkpoint=folder) == recording.published
+        assert len(killed.steps) + len(going_on.steps) == len(recording.steps)
+        assert contents(folder) == contents(whole)
+
+
+class Killed(Exception):
+    pass
+
+
+def stop_after(patch, parts):
+    """Have a release die as soon as so many parts are saved."""
+    save = Checkpoint.save
+
+    def dying(self, place, result):
+        save(self, place, result)
+        if place + 1 == parts:
+            raise Killed
+
+    patch.setattr(Checkpoint, "save", dying)
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in Path(folder).iterdir()}
+
+
+COMMANDS = {
+    "rounds": (COLUMNS, ["--mechanism", "rounds"], NEVER_AT_ONCE),
+    "rounds, delta, target": (
+        COLUMNS,
+        ["--mechanism", "rounds", "--delta", "1e-4", "--target", "c", "--epsilon", 8],
+        NEVER_AT_ONCE,
+    ),
+    "pairs": (COLUMNS, ["--mechanism", "rounds"], AT_ONCE),
+    "cells": (SMALL, ["--mechanism", "rounds"], {}),
+    "answers": (YES_NO, ["--mechanism", "answers", "--rows", 40], {}),
+}
+
+
+@RELATIONS
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_tells_nothing_else(name, relation, patched, tmp_path, capfd):
+    """All that `generate` prints and writes, of a table and of one that has nothing to do with it."""
+    domain, options, changed = COMMANDS[name]
+    case = replace(CASES["adaptive"], domain=domain, patched=changed)
+    patched(case)
+    rng = np.random.default_rng(6)
+    schema = tmp_path / "schema.toml"
+    schema.write_text(schema_of(domain), encoding="utf-8")
+    more = [] if relation == "replace-one" else ["--neighbours", relation, "--n-max", 400]
+
+    def generated(places):
+        data, outputs = tmp_path / "data.csv", [tmp_path / f"out.{end}" for end in ("csv", "json", "html")]
+        np.savetxt(data, places, "%d", ",", header=",".join(domain.names), comments="")
+        to = zip(("-o", "--record", "--report"), outputs, strict=True)
+        given = ["--epsilon", 1, *options, *more, "--seed", 3, "--schema", schema]
+        told = called(capfd, "generate", data, *given, *(word for pair in to for word in pair))
+        assert told[0] == 0, told
+        return {"told": told} | {path.name: path.read_bytes() for path in outputs}
+
+    recording = Recording(generated, table_of(case, rng))
+    recording.replayed(stranger_of(case, rng, case.n, relation))
+
+
+def schema_of(domain):
+    """A schema whose columns have the domain's places as categories, or are yes/no."""
+    found = []
+    for name, size in zip(domain.names, domain.sizes, strict=True):
+        values = "[" + ", ".join(f'"{place}"' for place in range(size)) + "]"
+        kind = 'kind = "bool"' if size == 2 else f'kind = "categories"\nvalues = {values}'
+        found.append(f"[columns.{name}]\n{kind}\n")
+    return "".join(found)
