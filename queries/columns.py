@@ -146,7 +146,9 @@ class Column:
         for attribute in names:
             check_name(attribute)
         settings = np.asarray(table)
-        if settings.shape != (len(texts), len(names)) or not np.isin(settings, (0, 1)).all():
+        # np.isin takes long for the 2^24 cells of a large column
+        binary = (settings <= 1 if settings.dtype == np.uint8 else np.isin(settings, (0, 1))).all()
+        if settings.shape != (len(texts), len(names)) or not binary:
             raise ValueError(
                 f"column {name!r}: expected a 0/1 table of {len(texts)} places x {len(names)} attributes"
             )

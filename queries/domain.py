@@ -9,9 +9,10 @@ import numpy as np
 import pandas as pd
 
 from queries.arrays import Booleans, Integers
+from queries.broken import broken, told
 from queries.columns import Bits, Column
 from queries.encoding import DataError, check_columns, read_column, write_column
-from queries.expressions import joined, parse, shorten, too_many
+from queries.expressions import count_told, joined, parse, shorten, too_many
 from queries.names import find, nearest, owners, repeated
 from queries.packing import Places, places_dtype
 from queries.rules import Parts, Rule, Truth, closure, compiled, count, listed, projected, read_codes
@@ -281,8 +282,8 @@ class Domain:
         places = np.empty((len(frame), len(self.columns)), dtype=places_dtype(self.sizes), order="F")
         for c, column in enumerate(self.columns):
             places[:, c] = read_column(frame[column.name], column)
-        if self.valid is not None and not self.contains(places).all():
-            raise DataError("a row is outside the domain's valid cells")
+        if self.valid is not None and not (kept := self.contains(places)).all():
+            raise DataError(told(self.valid, broken(self.valid, self.find, self.sizes, places[~kept])))
         return places
 
     def decode(self, places: Places, like: pd.DataFrame | None = None) -> pd.DataFrame:
@@ -375,7 +376,7 @@ def _cells(domain: Domain) -> Integers:
             f"not {len(domain.attributes)}"
         )
     else:
-        many = f"{domain.size}" if domain.valid_decided else f"up to {domain.product}"
+        many = count_told(domain.size if domain.valid_decided else domain.product)
         raise ValueError(f"a table of all cells is made for at most 2^20 cells, not {many}")
     cells.setflags(write=False)
     return cells

@@ -192,6 +192,11 @@ def quote(name: str) -> str:
     return name if re.fullmatch(r"[^\W\d]\w*", name) else f"`{name}`"
 
 
+def count_told(number: int) -> str:
+    """Write a count, which may be too large for its digits to tell anything."""
+    return str(number) if number < 10**20 else "more than 10^20"
+
+
 def shorten(text: str) -> str:
     """Cut a long text for an error line."""
     return text if len(text) <= 60 else text[:57] + "..."

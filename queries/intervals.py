@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from queries.domain import Domain
+from queries.expressions import count_told
 from queries.query import Query
 from queries.workload import QueryClass
 
@@ -103,8 +104,8 @@ def _values(queries: Thresholds | Intervals, domain: Domain) -> list[int]:
     if queries.stated(domain) * domain.product > MAX_ENTRIES:
         if not domain.binary:
             raise ValueError(
-                f"{queries.text}: {queries.stated(domain)} tables of {domain.product} cells are too large: "
-                f"up to {MAX_ENTRIES} entries are held; use fewer columns or places"
+                f"{queries.text}: {queries.stated(domain)} tables of {count_told(domain.product)} cells are "
+                f"too large: up to {MAX_ENTRIES} entries are held; use fewer columns or places"
             )
         most = max(i for i in range(1, 25) if queries.functions(1 << i) << i <= MAX_ENTRIES)
         raise ValueError(

@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from queries.arrays import Integers, Words
+from queries.broken import broken, told
 from queries.columns import Bits
 from queries.domain import DataError, Domain
 from queries.packing import Places, merge, pack, pack_places, unpack, unpack_places, width
@@ -94,8 +95,12 @@ class Rows:
         places = np.asarray(places)
         if places.ndim != 2 or places.shape[1] != len(domain.sizes) or places.dtype.kind not in "ui":
             raise ValueError(f"rows must be integers of shape (r, {len(domain.sizes)})")
-        if (places.dtype.kind == "i" and (places < 0).any()) or not domain.contains(places).all():
-            raise DataError("a row is outside the domain's valid cells")
+        if places.dtype.kind == "i" and (places < 0).any():
+            raise DataError(told(None, []))
+        if not (kept := domain.contains(places)).all():
+            raise DataError(
+                told(domain.valid, broken(domain.valid, domain.find, domain.sizes, places[~kept]))
+            )
         return cls._made(domain, *merge(pack_places(places, domain.sizes), counts))
 
     def plus(self, other: "Rows") -> "Rows":
@@ -142,7 +147,7 @@ class Rows:
             raise DataError("counts must not be negative, and add up to less than 2^62")
         places = self.places()
         if not np.array_equal(pack_places(places, self.domain.sizes), self.words):
-            raise DataError("a row is outside the domain's valid cells")
+            raise DataError(told(None, []))
         return Rows.from_places(self.domain, places, self.counts)
 
     def __repr__(self) -> str:

@@ -15,6 +15,7 @@ import numpy as np
 from queries.arrays import Integers
 from queries.cells import Cells
 from queries.domain import MAX_CELLS, MAX_TABLE_ATTRIBUTES, Domain
+from queries.expressions import count_told
 from queries.packing import Places, places_dtype
 from queries.query import Query, odd, settings
 from queries.reduction import check_rules, in_cells, key_of, marks_for, reduced_cells
@@ -25,6 +26,7 @@ MAX_QUERIES = 1 << 18  # of one workload that is listed, before reduction
 MAX_ON_COLUMNS = 1 << 14  # of these where columns have more places, or rules are over them
 MAX_WEIGHTS = 1 << 24  # of the queries that are listed; on columns four times as many, which are not held
 MAX_TABLES = 1 << 18  # of one workload
+LESS = "use fewer columns, or a smaller width where the class has one"
 MAX_CELLS_STATED = 1 << 27  # of the tables of one workload
 MAX_MATRIX = 1 << 27  # entries of the table queries x cells, 1 GiB
 MAX_SEARCH = 1 << 11  # queries, and
@@ -114,7 +116,7 @@ class Workload:
             return self.listed
         self._check_listing()
         if sum(block.size * block.cells for block in self.cells) > MAX_MATRIX:
-            raise ValueError(f"{self.text}: the queries have too many weights to list: take them by tables")
+            raise ValueError(f"{self.text}: the queries have too many weights to list one by one: {LESS}")
         return (*(query for block in self.cells for query in block.queries(self.domain)), *self.listed)
 
     @property
@@ -211,7 +213,7 @@ class Workload:
                     f"a table of {self.size} queries by 2^{len(domain.attributes)} cells is too large: "
                     f"at most {MAX_TABLE_ATTRIBUTES} attributes and {MAX_MATRIX} entries"
                 )
-            many = f"{domain.size}" if domain.valid_decided else f"up to {domain.product}"
+            many = count_told(domain.size if domain.valid_decided else domain.product)
             raise ValueError(
                 f"a table of {self.size} queries by {many} cells is too large: "
                 f"at most 2^{MAX_TABLE_ATTRIBUTES} cells and {MAX_MATRIX} entries"
@@ -228,7 +230,7 @@ class Workload:
 
     def _check_listing(self) -> None:
         if self.size > MAX_QUERIES:
-            raise ValueError(f"{self.text}: {self.size} queries are too many to list: take them by tables")
+            raise ValueError(f"{self.text}: {self.size} queries are too many to list one by one: {LESS}")
 
 
 class QueryClass(ABC):
@@ -271,7 +273,7 @@ class QueryClass(ABC):
             self._refuse(domain, "queries with weights", weights, most)
         tables = list(islice((columns for _, sets in parts for columns in sets or ()), MAX_TABLES + 1))
         if len(tables) > MAX_TABLES:
-            self._refuse(domain, "tables", len(tables), MAX_TABLES)
+            self._refuse(domain, "tables", None, MAX_TABLES)
         queries = (query for part in others for query in part.queries(domain))
         return Workload.reduced(domain, self.text, queries, tables)
 
@@ -317,15 +319,15 @@ class QueryClass(ABC):
                 return search(table, low, high)
         return VCDimension(low, high, "closed form")
 
-    def _refuse(self, domain: Domain, what: str, stated: int, most: int) -> NoReturn:
-        many = str(stated) if stated < 10**20 else "more than 10^20"
+    def _refuse(self, domain: Domain, what: str, stated: int | None, most: int) -> NoReturn:
+        """Refuse more than `most` of what the class states; None: they were not counted further."""
         word, number = (
             ("attributes", len(domain.attributes)) if domain.binary else ("columns", len(domain.columns))
         )
-        raise ValueError(
-            f"{self.text} states {many} {what} over {number} {word}, more than "
-            f"{most}: use fewer {word}, or a smaller width where the class has one"
-        )
+        many = f"more than {most} {what}" if stated is None else f"{count_told(stated)} {what}"
+        limit = "" if stated is None else f", more than {most}"
+        less = LESS.replace("columns", word)
+        raise ValueError(f"{self.text} states {many} over {number} {word}{limit}: {less}")
 
     def __add__(self, other: "QueryClass") -> "Union":
         if not isinstance(other, QueryClass):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from smalldb.commands import FAILED, REFUSED
 from smalldb.files import unfinished
+from smalldb.reporting.escaping import visible
 from smalldb.version import __version__
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _ended(code: int, said: str) -> int:
     """Say in one line why the command ends, and what becomes of a payment."""
-    print(f"smalldb: {said}{unfinished.consequence()}", file=sys.stderr)
+    print(visible(f"smalldb: {said}{unfinished.consequence()}"), file=sys.stderr)
     return code
 
 
@@ -147,7 +148,7 @@ def run() -> NoReturn:
     """Entry point of the console script."""
     if isinstance(sys.stdout, io.TextIOWrapper):  # what others read is UTF-8, whatever the locale
         sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
-    warnings.formatwarning = lambda message, *_, **__: f"smalldb: {message}\n"
+    warnings.formatwarning = lambda message, *_, **__: visible(f"smalldb: {message}") + "\n"
     for name in ENDINGS:
         number = getattr(signal, name, None)
         # what the caller has ignored (nohup, a shell without job control) stays ignored

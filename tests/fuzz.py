@@ -70,7 +70,7 @@ missing = true
 SCHEMA = parse_schema(SCHEMA_TEXT)
 FIXED = [  # what refusals say of any data, with digits in it
     *sorted({column.kind.spelling for column in SCHEMA.columns}),
-    *("0/1 or true/false throughout", "in UTF-8", "counts add up to 2^62 or more"),
+    *("0/1 or true/false throughout", "in UTF-8", "counts add up to 2^62 or more", "2^26 characters"),
 ]
 MORE_SCHEMA_TEXT = """
 [columns.at]

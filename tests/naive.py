@@ -79,10 +79,10 @@ def exp_minus(r):
     return Fraction(total, ONE)
 
 
-def split(block, width, longest):
+def split(block, width, separator=","):
     """The fields of plain lines (see `kernels.splitting`), line by line; None where a line is not plain."""
     lines = [line for line in block.split(b"\n")[:-1] if line]
-    if {*b'"\r\x00'} & {*block} or any(len(line) > longest for line in lines):
+    if {*b'"\r\x00'} & {*block}:
         return None
-    fields = [line.split(b",") for line in lines]
+    fields = [line.split(separator.encode()) for line in lines]
     return fields if all(len(line) == width for line in fields) else None

@@ -199,7 +199,7 @@ BAD = [
     (["data.csv", "--rows", "1_0"], "whole number of at least 1"),
     (["data.csv", "--row", "2"], "unrecognized arguments: --row 2; did you mean '--rows'?"),
     (["data.csv", "--verbose"], "unrecognized arguments: --verbose (see smalldb generate --help)"),
-    (["semicolons.csv"], "must be separated by commas"),
+    (["semicolons.csv"], "1 field separated by commas, and 2 by semicolons: take separator ';'"),
     (["index.csv"], "an index? choose the columns"),
     (["text.csv"], "column 'a' is not spelled 0/1 or true/false"),
     (["gaps.csv"], "column 'b' has missing values"),

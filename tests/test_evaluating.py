@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 import smalldb
 from queries import Column, Conjunctions, DataError, Domain, Halfspaces, Marginals, Parities, Rows
 from smalldb.releasing.evaluation import evaluate, joint_shares
+from smalldb.releasing.record import record_schema
 from smalldb.reporting.plots import plot_evaluation
 from smalldb.schema.tables import written
 
@@ -144,7 +145,8 @@ def test_the_account_for_people_is_marked_and_names_the_bound(folder, capfd):
     ],
 )
 def test_the_bound_of_any_record_is_shown(folder, capfd, bounds, told):
-    record = {"queries": {"text": "parities:2"}, "bounds": bounds}
+    record = dict.fromkeys(record_schema()["required"])
+    record |= {"queries": {"text": "parities:2"}, "bounds": bounds}
     (folder / "out.json").write_text(json.dumps(record))
     code, out, _ = called(capfd, "evaluate", "data.csv", "out.csv", "--record", "out.json", "--json")
     assert (code, json.loads(out)["bound"]) == (0, told)
@@ -189,10 +191,15 @@ def test_json_lines_are_taken_as_the_same_csv(folder, capfd):
         (("data.csv", "out.csv", "--counts", "a"), "--counts needs --schema"),
         (("data.csv", "out.csv", "--plot", "x.gif"), "must be named .png"),
         (("data.csv", "out.csv", "--record", "data.csv"), "not a record"),
+        (
+            ("data.csv", "out.csv", "--record", "empty.json"),
+            "not a record of smalldb: it lacks schema, mech",
+        ),
         (("data.csv", "out.csv", "--queries", "nothing"), "unknown query class"),
     ],
 )
 def test_refusals_are_one_line(folder, capfd, arguments, message):
+    (folder / "empty.json").write_text("{}")
     (folder / "other.csv").write_text("x,y\n0,1\n")
     code, out, err = called(capfd, "evaluate", *arguments)
     assert (code, out) == (2, "")

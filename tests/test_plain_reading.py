@@ -1,6 +1,7 @@
 """Large CSV files are read as small ones are: by the kernel while lines are plain, by `csv` from there on."""
 
 import csv
+from io import StringIO
 
 import naive
 import numpy as np
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from queries import DataError, Domain
 from smalldb.schema import parse_schema, plain
+from smalldb.schema.records import NO_CSV, SEPARATORS, lines_of, records
 from smalldb.schema.tables import read_csv, read_table
 
 SCHEMA = parse_schema("""
@@ -31,11 +33,15 @@ LINES = st.lists(st.builds(str.__add__, RECORD, END), max_size=12).map("".join)
 
 @pytest.mark.slow
 @settings(max_examples=300)
-@given(st.lists(st.sampled_from([*WORDS[:3], "", "a", "b", "ab", WORDS[5]]), max_size=20), st.integers(1, 3))
-def test_the_kernel_splits_as_its_twin(words, width):
-    block = ("".join(words) + "\n").encode()
+@given(
+    st.lists(st.sampled_from([*WORDS[:3], "", "a", "b", "ab", WORDS[5]]), max_size=20),
+    st.integers(1, 3),
+    st.sampled_from([*SEPARATORS]),
+)
+def test_the_kernel_splits_as_its_twin(words, width, sign):
+    block = ("".join(words) + "\n").replace(",", sign).encode()
     slots = np.arange(width)[::-1].copy()
-    found, expected = plain._split(block, width, slots, width), naive.split(block, width, 50)
+    found, expected = plain._split(block, width, slots, width, sign), naive.split(block, width, sign)
     if expected is None:
         assert found is None
         return
@@ -64,14 +70,16 @@ def result(path, read):
     body=LINES | st.lists(st.sampled_from(WORDS), max_size=12).map("".join),
     block=st.integers(1, 40),
     end=st.booleans(),
+    sign=st.sampled_from([",", *SEPARATORS]),
+    stated=st.booleans(),
 )
-def test_readers_agree(header, body, block, end, tmp_path_factory):
-    text = (header + body if end else (header + body).rstrip("\n")).encode(errors="surrogateescape")
+def test_readers_agree(header, body, block, end, sign, stated, tmp_path_factory):
+    whole = (header + body if end else (header + body).rstrip("\n")).replace(",", sign)
     path = tmp_path_factory.mktemp("plain") / "data.csv"
-    path.write_bytes(text)
+    path.write_bytes((f"sep={sign}\n" * stated + whole).encode(errors="surrogateescape"))
 
     def by_schema(path):
-        return read_table(path, SCHEMA)
+        return read_table(path, SCHEMA, separator=None if stated else sign)
 
     slow = result(path, by_schema)
     with pytest.MonkeyPatch.context() as patch:
@@ -89,14 +97,49 @@ def test_a_large_file_of_flags(tmp_path, monkeypatch):
     monkeypatch.setattr(plain, "LEAST", 0)
     monkeypatch.setattr(plain, "BLOCK", 1000)
     with path.open("rb") as file:
-        assert plain.begin(file)
+        assert plain.begin(file, 1)
         assert sum(len(columns[0]) for columns, _ in plain.plain_pieces(file, 5, [4, 0], "")) == 3000
     assert result(path, lambda path: read_csv(path, domain)) == slow
 
 
-def test_a_line_longer_than_csv_allows_is_refused_by_both(tmp_path, monkeypatch):
-    path = tmp_path / "data.csv"
-    path.write_text("age,job\n1," + "x" * (csv.field_size_limit() + 1) + "\n")
-    assert result(path, lambda path: read_table(path, SCHEMA)) is DataError
-    monkeypatch.setattr(plain, "LEAST", 0)
-    assert result(path, lambda path: read_table(path, SCHEMA)) is DataError
+def test_a_field_longer_than_csv_allows_is_read_by_both(tmp_path, monkeypatch):
+    path, limit = tmp_path / "data.csv", csv.field_size_limit()
+    long = "x" * (limit + 1)
+    schema = parse_schema("ignore = '*'\n[columns.job]\nkind = 'categories'\nvalues = ['none', 'part']")
+    for line in (f"{long},none", f'"{long}","none"', f'"{long}\n""\n{long}",part'):
+        path.write_text(f"age,job\n1,none\n{line}\n2,part\n")
+        slow = result(path, lambda path: read_table(path, schema))
+        assert sum(slow[1]) == 3
+        with monkeypatch.context() as patch:
+            patch.setattr(plain, "LEAST", 0)
+            for block in (1 << 22, 1 << 10, 1):
+                patch.setattr(plain, "BLOCK", block)
+                assert result(path, lambda path: read_table(path, schema)) == slow
+    assert csv.field_size_limit() == limit
+    for line in (f"1,{long}", f'1,"{long}"'):  # of a column that is described: no place, as other texts
+        path.write_text(f"age,job\n{line}\n")
+        with pytest.raises(DataError, match="column 'job' has values that its schema gives no place"):
+            read_table(str(path), schema)
+        with pytest.raises(DataError, match="'job' is not spelled 0/1"):
+            read_csv(str(path), Domain(["job"]))
+
+
+PIECES = ["a", ",", '"', "\n", "\r\n", "\r", "\x00", " ", "é", '""', ",\n"]
+
+
+@settings(max_examples=500)
+@given(st.lists(st.sampled_from(PIECES), max_size=12).map("".join), st.sampled_from(",; "), st.integers(1, 4))
+def test_records_are_those_of_csv_whatever_their_length(text, separator, limit):
+    text = text.replace(",", separator)
+    expected = []
+    try:
+        for record in csv.reader(StringIO(text, newline=""), delimiter=separator, strict=True):
+            expected += [record] if record else []
+    except csv.Error:
+        expected.append(NO_CSV)
+    before = csv.field_size_limit(limit)
+    try:
+        found = list(records(lines_of(StringIO(text, newline="")), separator))
+    finally:
+        csv.field_size_limit(before)
+    assert found == expected

@@ -3,6 +3,7 @@
 import csv
 import re
 from collections import Counter
+from decimal import Decimal
 from fractions import Fraction
 from itertools import product
 
@@ -13,8 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from queries import DataError, Domain
-from smalldb.schema import Categories, Column, Cuts, Dates, Flag, Schema, parse_schema
+from smalldb.schema import Categories, Column, Cuts, Dates, Flag, Integers, Schema, parse_schema
 from smalldb.schema.codings import binary, one_hot, thermometer
+from smalldb.schema.kinds.numbers import NumberFormat
 from smalldb.schema.tables import read_table, written
 
 PEOPLE = """
@@ -318,12 +320,34 @@ def test_typed_columns_are_read_as_their_texts():
     assert days.places(pd.Series([pd.Timestamp("1989-12-31").date()])).tolist() == [0]
 
 
+@pytest.mark.parametrize("fields", [["1.0", "0.0", "2.00"], [1.0, -0.0, 2.0], [Decimal("1.0"), "-0.0", 2]])
+def test_whole_numbers_may_have_a_fraction_of_zeros(fields):
+    """A program writes 1.0 for 1 in a column with gaps, because it takes them for floats."""
+
+    def places(kind, fields, **choices):
+        return Column("x", kind, **choices).places(pd.Series(fields, dtype=object)).tolist()
+
+    assert places(Categories([0, 1, 2]), fields) == [1, 0, 2]
+    assert places(Categories(["0", "1", "2"]), fields) == [1, 0, 2]
+    assert places(Categories([7], True, {"few": [0, 1], "more": [2]}), fields) == [1, 1, 2]
+    assert places(Integers(0, 2), fields) == [1, 0, 2]
+    assert places(Integers(1, 3), fields, missing=True, gaps=("0",)) == [0, 3, 1]
+    assert places(Cuts([1], 0, 9), fields, missing=True, gaps=("2",)) == [1, 0, 2]
+    assert places(Flag(), fields[:2]) == [1, 0]
+    assert places(Flag(["1", "2"], ["0"]), fields) == [1, 0, 1]
+    assert places(Dates(["1990"], 1980, 1999, "%Y%m%d"), ["19900101.0", "19891231.0"]) == [1, 0]
+    texts = Categories(["1", "1.0", "0"], other=True)  # what is listed stands for itself
+    assert places(texts, ["1", "1.0", "1.00", "01.0", "0.0"]) == [0, 1, 0, 3, 2]
+    thousands = Integers(999, 1001, numbers=NumberFormat(",", "."))
+    assert places(thousands, ["1.000", "1.000,0"], missing=True, gaps=("1",)) == [1, 1]
+
+
 @pytest.mark.parametrize(
     ("kind", "values"),
     [
         (Flag(), ["maybe", 2, 0.5, "-1"]),
         (Categories(["a", "b"]), ["A", "c", 1, True]),
-        (Categories([1, 2]), ["1.0", 1.5, "01", "a", True]),
+        (Categories([1, 2]), ["1.", "01.0", "1.00e0", "+1.0", 1.5, "01", "a", True]),
         (Cuts([18], 0, 99), ["x", "1_8", "0x1", "nan", "1,5", np.inf, "1e9999999", True, "1 8"]),
         (Dates([1990], 1950, 2010), ["1990", "1990-13-01", "19900101", "1990-W01-1", "01.02.1990", 1990]),
     ],

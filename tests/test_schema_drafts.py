@@ -9,6 +9,8 @@ import pandas as pd
 import pytest
 from calling import called
 
+from queries import DataError, Domain, Rows
+from queries.broken import broken
 from smalldb.schema import as_schema, parse_schema, read_schema
 from smalldb.schema.arguments import open_or_none
 from smalldb.schema.asking import ask_schema
@@ -180,13 +182,68 @@ def test_a_check_counts_by_column_and_shows_no_value(tmp_path, capfd):
     code, out, err = called(capfd, "schema", "check", path, "--schema", schema)
     assert (code, err) == (0, "")
     assert out.startswith("CONFIDENTIAL: computed from the data")
-    assert out.endswith("ruled out by valid: 1 rows\nthe table does not fit: it would be refused\n")
+    assert "  (rows 3, 4, 6)\n" in out
+    told = "ruled out by valid: 1 rows\n  rule 1, 'RULE': 1 rows  (row 1)\n"
+    told = told.replace("RULE", parse_schema(SCHEMA).valid or "")
+    assert out.endswith(f"{told}the table does not fit: it would be refused\n")
     assert not any(value in out for value in ("x1", "half", "maybe"))
     code, out, _ = called(capfd, "schema", "check", path, "--schema", schema, "--json")
-    assert json.loads(out)["columns"][1] == {"column": "job", "gaps": 1, "no_place": 2}
+    assert json.loads(out)["columns"][1] == {"column": "job", "gaps": 1, "no_place": 2, "rows": [3, 4, 6]}
     path.write_text("age,job,smoker,other\n40,full,Y,secret\n,none,N,\n")
     code, out, _ = called(capfd, "schema", "check", path, "--schema", schema)
     assert out.endswith("the table fits\n")
+
+
+RULED = """
+valid = ["~(smoker & age<18)", "~smoker | age<65", "smoker | age<80"]
+columns.age = { kind = "cuts", cuts = [18, 65, 80], range = [0, 110] }
+columns.smoker = { kind = "bool" }
+"""
+
+
+def test_rules_that_rows_break_are_named(tmp_path, capfd, monkeypatch):
+    monkeypatch.setattr("smalldb.schema.tables.CHUNK", 2)  # what several pieces break is told together
+    path, schema = tmp_path / "data.csv", tmp_path / "s.toml"
+    schema.write_text(RULED)
+    path.write_text("age,smoker\n30,1\n12,1\n40,0\n17,0\n" + "70,1\n" * 7 + "12,1\n")
+    told = (
+        "a row is outside the domain's valid cells: rows break rule 1 ('~(smoker & age<18)') and "
+        "rule 2 ('~smoker | age<65') of valid: smalldb schema check says how many rows, and which"
+    )
+    ledger = tmp_path / "l.json"
+    paid = ("--ledger", ledger, "--budget", "1")
+    code, out, err = called(capfd, "generate", path, "--schema", schema, "--epsilon", "1", "--quiet", *paid)
+    assert (code, out) == (2, "")
+    assert err == f"smalldb: {told} (this looked at the data: for the curator only)\n"
+    code, _, err = called(capfd, "evaluate", path, path, "--schema", schema)
+    assert (code, told in err) == (2, True)
+    code, out, _ = called(capfd, "schema", "check", path, "--schema", schema)
+    assert out.splitlines()[-4:-1] == [
+        "ruled out by valid: 9 rows",
+        "  rule 1, '~(smoker & age<18)': 2 rows  (rows 2, 12)",
+        "  rule 2, '~smoker | age<65': 7 rows  (rows 5, 6, 7, 8, 9, ...)",
+    ]
+    code, out, _ = called(capfd, "schema", "check", path, "--schema", schema, "--json")
+    assert json.loads(out)["rules"] == [
+        {"rule": 1, "text": "~(smoker & age<18)", "broken": 2, "rows": [2, 12]},
+        {"rule": 2, "text": "~smoker | age<65", "broken": 7, "rows": [5, 6, 7, 8, 9]},
+    ]
+    path.write_text("a,b,c\n1,0,1\n1,1,0\n")
+    code, _, err = called(capfd, "generate", path, "--valid", "(~a | c) & (b | ~c)", "--epsilon", "1")
+    assert (code, "rows break rule 1 ('(~a | c) & (b | ~c)') of valid (this looked" in err) == (2, True)
+
+
+def test_rules_are_broken_as_they_are_written():
+    domain, rules = Domain(["a", "b", "c"]), ["a | b", "~(b & c)", "a ^ c", "b"]
+    places = domain.table()
+    found = broken(rules, domain.find, domain.sizes, places)
+    held = [lambda a, b, c: a or b, lambda a, b, c: not (b and c), lambda a, b, c: a != c, lambda a, b, c: b]
+    for number, rule in enumerate(held, start=1):
+        assert found[number].tolist() == [not rule(*row) for row in places.tolist()]
+    with pytest.raises(DataError, match=r"break rule 1 \('a \| b'\) and rule 3 .* and rule 4 .* of valid"):
+        Rows.from_places(Domain([*"abc"], rules), places[:1])
+    with pytest.raises(DataError, match=r"rule 1 .* and rule 2 .* and rule 3 .* and 1 more of valid"):
+        Domain([*"abc"], ["~a", "~b", "~c", "~(a & b)"]).encode(pd.DataFrame([[1, 1, 1]], columns=[*"abc"]))
 
 
 def test_a_check_agrees_with_the_refusal(tmp_path):

@@ -6,7 +6,6 @@ import sys
 import time
 from collections import Counter
 from dataclasses import dataclass
-from decimal import Decimal
 from pathlib import Path
 from typing import ClassVar
 
@@ -89,11 +88,10 @@ def test_polars(people):
 
 
 def test_one_row_does_not_respell_the_others():
-    """True == Decimal("1.00"), which has no place: by one such row in front a thousand became gaps."""
+    """True == 1 + 0j, which has no place: by one such row in front a thousand became gaps."""
     schema = parse_schema('columns.children = { kind = "bool", missing = true, unknown = "missing" }')
-    for odd in (Decimal("1.00"), 1 + 0j):
-        frame = pd.DataFrame({"children": pd.Series([odd] + 1000 * [True], dtype=object)})
-        assert schema.encode(frame).histogram().tolist() == [0, 1000, 1]  # no, yes, missing
+    frame = pd.DataFrame({"children": pd.Series([1 + 0j] + 1000 * [True], dtype=object)})
+    assert schema.encode(frame).histogram().tolist() == [0, 1000, 1]  # no, yes, missing
     east = pd.Timestamp("2020-01-01 00:30", tz="+01:00")
     frame = pd.DataFrame({"born": pd.Series([east, *2 * [east.tz_convert("UTC")]], dtype=object)})
     schema = parse_schema('columns.born = { kind = "dates", cuts = [2020], range = [2000, 2039] }')
@@ -357,7 +355,7 @@ def test_all_other_columns_can_be_ignored(people):
         ("1,1,17,secret,none", "column 'born' has values"),
         ("1,1,17,,none", "column 'born' has missing values"),
         ("1,1,17,1989-12-31", "as many fields in every line"),
-        ('1,1,17,1989-12-31,"secret', "as many fields in every line"),
+        ('1,1,17,1989-12-31,"secret', "not a CSV file: a quote is not closed"),
     ],
 )
 def test_other_values_are_refused_by_column(people, line, message):

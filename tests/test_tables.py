@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from queries import DataError, Domain, Rows
 from smalldb.schema import parse_schema
 from smalldb.schema.tables import read_columns, read_csv, read_domain, read_table
-from smalldb.schema.writing import to_csv
+from smalldb.schema.writing import written
 
 
 def read(tmp_path, text, *arguments):
@@ -43,8 +43,8 @@ def test_both_spellings_are_read_and_either_is_written(tmp_path):
     # the spelling of one row says nothing of the others'
     assert read(tmp_path, "a,b\n0,1\n0,true\nFalse,0\n").histogram().tolist() == [1, 2, 0, 0]
     frame = pd.DataFrame({"a": [1, 0], "b": [0, 1]})
-    assert to_csv(frame) == "a,b\n1,0\n0,1\n"
-    assert to_csv(frame, "true/false") == "a,b\ntrue,false\nfalse,true\n"
+    assert written(frame.astype(int), "csv") == b"a,b\n1,0\n0,1\n"
+    assert written(frame.astype(bool), "csv", separator=";") == b"a;b\ntrue;false\nfalse;true\n"
 
 
 @given(
@@ -56,7 +56,7 @@ def test_written_tables_read_back(tmp_path_factory, fields, name, spelling):
     name = name.strip() or "x"
     frame = pd.DataFrame({name: [int(f) for f in fields], "other": [1] * len(fields)})
     path = tmp_path_factory.mktemp("csv") / "data.csv"
-    path.write_text(to_csv(frame, spelling), newline="")
+    path.write_bytes(written(frame.astype(int if spelling == "0/1" else bool), "csv"))
     table = read_csv(str(path), read_domain(str(path)))
     assert table.domain.attributes == (name, "other")
     assert table.bits()[:, 0] @ table.counts == sum(frame[name])
@@ -82,14 +82,21 @@ def test_valid_reaches_the_domain(tmp_path):
         ('a,b\n0,"1\n', "not a CSV file"),
         ('a,b\n0,"1"x\n', "not a CSV file"),
         (b"a,b\n0,\xff\n", "not a CSV file in UTF-8"),
-        (b"a,\xff\n0,1\n", "not a CSV file in UTF-8"),
+        (b"a,\xff\n0,1\n", "not a CSV file in UTF-8: save it as UTF-8"),
+        ("a,b\n0,1\n".encode("utf-16"), "not a CSV file in UTF-8: it is in UTF-16"),
+        ("a,b\x01\n0,1\n", r"the name of column 2 holds a control character \(U\+0001\)"),
+        ('"a,b\n0,1\n', r"not a CSV file: a quote is not closed.*\(in the first line\)"),
+        ("a" * (1 << 22) + ",b\n0,1\n", r"longer than 2\^22 characters"),
+        ("\n" * (1 << 22) + ",b\n0,1\n", r"longer than 2\^22 characters"),
         ("a,b\n0\n", "as many fields in every line"),
         ("a,b\n0,1,1\n", "as many fields in every line"),
         ("0,1\n1,1\n", "must hold column names, not data"),
+        ("1.0,0.0\n1,1\n", "must hold column names, not data"),
         ("1,1,0\n1,1,1\n", "must hold column names, not data"),
         ("a,b\n0,\n", "'b' has missing values"),
         ("a,b\n0,2\n", "'b' is not spelled 0/1 or true/false"),
-        ("a,b\n0,1.0\n", "'b' is not spelled 0/1 or true/false"),
+        ("a,b\n0,1.5\n", "'b' is not spelled 0/1 or true/false"),
+        ("a,b\n0,1.\n", "'b' is not spelled 0/1 or true/false"),
         ("a,b\n0,secret\n", "'b' is not spelled 0/1 or true/false"),
     ],
 )
@@ -187,11 +194,17 @@ def test_json_lines_have_their_keys_in_any_order_and_no_other_keys(tmp_path):
         read_table(str(path), SCHEMA, counts="x")
 
 
-@pytest.mark.parametrize("name", [b"\xff", b"\\ud800", b"\\u0000", b"x"])
-def test_names_of_json_lines_are_names(tmp_path, name):
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        *((name, "each name in it once") for name in (b"\xff", b"\\ud800", b"x")),
+        (b"\\u0000", r"the name of column 1 holds a control character \(U\+0000\)"),
+    ],
+)
+def test_names_of_json_lines_are_names(tmp_path, name, message):
     path = tmp_path / "data.jsonl"
     path.write_bytes(b'{"x": 1, "' + name + b'": 1}\n')
-    with pytest.raises(ValueError, match="each name in it once"):
+    with pytest.raises(ValueError, match=message):
         read_columns(str(path))
 
 

@@ -96,7 +96,11 @@ COMMANDS = [  # the command, the cause, what to do
     ("generate empty.csv --epsilon 1", "empty.csv is empty", "a first line with column names"),
     ("generate header.csv --epsilon 1", "no rows", "under add-remove it may be empty"),
     ("generate bare.csv --epsilon 1", "not data", "the first line must hold column names"),
-    ("generate semicolons.csv --epsilon 1", "semicolons.csv", "must be separated by commas"),
+    (
+        "generate semicolons.csv --epsilon 1",
+        "semicolons.csv",
+        "1 field separated by commas, and 2 by semicolons: take separator ';'",
+    ),
     ("generate texts.csv --epsilon 1", "column 'b' is not spelled 0/1", "smalldb schema init"),
     ("generate gaps.csv --epsilon 1", "column 'b' has missing values", "smalldb schema init"),
     ("generate ragged.csv --epsilon 1", "ragged.csv is not a CSV file", "as many fields in every line"),

@@ -10,7 +10,7 @@ from smalldb.accounting.composing import ASSUMED
 from smalldb.commands.options import Commands, add_formats, whole_number
 from smalldb.exact.numbers import as_fraction
 from smalldb.files.outputs import Outputs
-from smalldb.releasing.record import LARGE, WARNING
+from smalldb.releasing.record import LARGE, WARNING, record_schema
 from smalldb.reporting.plots_account import plot_composition
 from smalldb.reporting.plots_base import check_plotting
 from smalldb.reporting.words import as_csv, as_json, brief, rounded_down, rounded_up
@@ -112,6 +112,9 @@ def read_record(path: str) -> dict[str, Any]:
         raise ValueError(f"{path!r} is not a record: expected JSON") from error
     if not isinstance(record, dict):
         raise ValueError(f"{path!r} is not a record: expected an object")
+    lacking = [key for key in record_schema()["required"] if key not in record]
+    if lacking:
+        raise ValueError(f"{path!r} is not a record of smalldb: it lacks {', '.join(lacking[:3])}")
     return record
 
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from smalldb.commands.account import read_record
-from smalldb.commands.options import Commands, add_formats, split_names
+from smalldb.commands.options import Commands, add_formats, add_separator, split_names
 from smalldb.exact.numbers import as_fraction, positive, whole
 from smalldb.files.inputs import rereadable
 from smalldb.files.outputs import Outputs
@@ -44,6 +44,7 @@ def add(commands: Commands) -> None:
     command.add_argument(
         "--counts", metavar="COLUMN", help="says how often each row of REAL occurs (with --schema)"
     )
+    add_separator(command)
     command.add_argument("--record", metavar="OUT.json", help="its bound is shown beside the errors")
     command.add_argument(
         "--epsilon",
@@ -74,17 +75,20 @@ def run_evaluate(arguments: argparse.Namespace) -> None:
     epsilon, relation = _simple(arguments.epsilon, record)
     if arguments.target is not None:
         check_classifying()
+    sign = arguments.separator
     plots = [] if arguments.plot is None else [arguments.plot]
     with Outputs(plots, confidential=plots) as outputs:
-        domain = read_domain(arguments.real, columns) if schema is None else schema.domain
+        domain = read_domain(arguments.real, columns, separator=sign) if schema is None else schema.domain
         workload = workload_of(queries, domain)
         if arguments.target is not None:
             column_named(domain, arguments.target)
         if schema is None:
-            real, synthetic = (read_csv(path, domain) for path in (arguments.real, arguments.synthetic))
+            paths = arguments.real, arguments.synthetic
+            real, synthetic = (read_csv(path, domain, sign) for path in paths)
         else:
-            real = read_table(arguments.real, schema, arguments.counts, progress=sys.stderr.isatty())
-            synthetic = read_table(arguments.synthetic, schema)
+            bar = sys.stderr.isatty()
+            real = read_table(arguments.real, schema, arguments.counts, bar, separator=sign)
+            synthetic = read_table(arguments.synthetic, schema, separator=sign)
         made = evaluate(real, synthetic, workload)
         if form is not None:
             outputs.write(arguments.plot, plot_evaluation(real, synthetic, form))

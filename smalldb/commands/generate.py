@@ -69,6 +69,11 @@ def add(commands: Commands) -> None:
         help="how yes/no fields are written without --schema (default 0/1); both are read",
     )
     command.add_argument(
+        "--spreadsheet-safe",
+        action="store_true",
+        help="put an apostrophe before texts and names of CSV that a spreadsheet would run, such as =1+1",
+    )
+    command.add_argument(
         "--middle",
         action="store_true",
         help="with --schema: write each bin as its middle, not as a value drawn from it; do not shuffle rows",
@@ -188,7 +193,7 @@ def run_generate(arguments: argparse.Namespace) -> None:
             account = _told(going.pay(journal), arguments)
         how = journal, Running(progress)
         made = carried_out(planned, table, table, source.schema, arguments.middle, *how)
-        content = source.content(made, form, arguments.spelling or "0/1")
+        content = source.content(made, form, arguments.spelling or "0/1", arguments.spreadsheet_safe)
         if arguments.schema_out is not None:
             outputs.write(arguments.schema_out, written_out)
         if arguments.record is not None:

@@ -13,6 +13,7 @@ from queries.expressions import suggestion
 from smalldb.commands import REFUSED
 from smalldb.exact.numbers import as_fraction, whole
 from smalldb.planning.mechanisms import names
+from smalldb.reporting.escaping import visible
 from smalldb.schema import read_schema
 from smalldb.schema.fields import is_text
 
@@ -50,7 +51,7 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong and where help is; exit 2."""
-        self.exit(REFUSED, f"{self.prog}: {message} (see {self.prog} --help)\n")
+        self.exit(REFUSED, visible(f"{self.prog}: {message} (see {self.prog} --help)") + "\n")
 
 
 Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
@@ -65,6 +66,15 @@ def add_table(command: Parser, default: str = "marginals:2") -> None:
     )
     command.add_argument("--columns", metavar="A,B,...", help="which columns to take (default: all)")
     _add_workload(command, default)
+
+
+def add_separator(command: Parser) -> None:
+    """Add what stands between the fields of CSV files."""
+    command.add_argument(
+        "--separator",
+        metavar="SIGN",
+        help="what separates the fields of CSV files: , ; | tab space (default: the schema's, or commas)",
+    )
 
 
 def add_universe(command: Parser, schema: bool = False) -> None:

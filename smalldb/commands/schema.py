@@ -5,15 +5,19 @@ import os
 import sys
 from collections.abc import Sequence
 
-from smalldb.commands.options import Commands, keep_inputs
+from queries.broken import rule_texts
+from queries.expressions import shorten
+from smalldb.commands.options import Commands, add_separator, keep_inputs
 from smalldb.files.inputs import rereadable
 from smalldb.files.outputs import Outputs, unchanged
-from smalldb.reporting.words import CONFIDENTIAL, as_json
+from smalldb.reporting.escaping import visible
+from smalldb.reporting.words import CONFIDENTIAL, as_json, sized
 from smalldb.schema import Schema, draft_schema, read_schema
 from smalldb.schema.asking import ask_schema
+from smalldb.schema.checking import SHOWN as SHOWN_ROWS
 from smalldb.schema.checking import Check, check_table
 from smalldb.schema.codebook import read_codebook
-from smalldb.schema.tables import read_columns, table_pieces
+from smalldb.schema.tables import read_columns, read_separator, table_pieces
 
 SHOWN = 24  # places of a column that are listed
 
@@ -44,6 +48,7 @@ def add(commands: Commands) -> None:
         help="what columns can hold, from public knowledge: CSV (column, value), JSON (lists of values by "
         "column), or a Table Schema (Frictionless)",
     )
+    add_separator(init)
     init.add_argument("--interactive", action="store_true", help="ask what each column can hold")
     init.add_argument(
         "-o", "--output", metavar="SCHEMA.toml", help="where it goes, a new file (default: stdout)"
@@ -61,11 +66,13 @@ def add(commands: Commands) -> None:
         "check",
         help="for the curator: how many fields of a table have no place (confidential)",
         description="Count, column by column, the fields that are gaps and those that a schema gives no "
-        "place, and the rows that its rules leave out. Computed from the data: CONFIDENTIAL.",
+        "place, and the rows that break each of its rules; name the first such rows. Computed from the data: "
+        "CONFIDENTIAL.",
         epilog="example: smalldb schema check people.csv --schema people.toml",
     )
     check.add_argument("data", metavar="DATA", help="a CSV, JSON lines or Parquet file; - for standard input")
     check.add_argument("--schema", metavar="SCHEMA.toml", required=True, help="what its columns hold")
+    add_separator(check)
     check.add_argument("--json", action="store_true", help="everything, for machines")
     check.set_defaults(run=run_check)
 
@@ -86,14 +93,15 @@ def run_init(arguments: argparse.Namespace) -> None:
 
 
 def _drafted(arguments: argparse.Namespace) -> str:
-    columns = read_columns(arguments.data, arguments.table)
+    columns = read_columns(arguments.data, arguments.table, arguments.separator)
+    sign = read_separator(arguments.data, arguments.table, arguments.separator)
     if not arguments.interactive:
         book = None if arguments.codebook is None else read_codebook(arguments.codebook)
-        return draft_schema(columns, book)
+        return draft_schema(columns, book, sign)
     if arguments.codebook is not None:
         raise ValueError("--interactive asks for what a code book says: leave one out")
     try:
-        return ask_schema(columns, _asked, lambda text: print(text, file=sys.stderr))
+        return ask_schema(columns, _asked, lambda text: print(visible(text, "\n"), file=sys.stderr), sign)
     except EOFError as error:
         raise ValueError("the answers ended before the columns did: nothing was written") from error
 
@@ -110,36 +118,55 @@ def run_check(arguments: argparse.Namespace) -> None:
     """Count what of a table has no place."""
     schema, path = read_schema(arguments.schema), rereadable(arguments.data)
     with unchanged(path):
-        found = check_table(schema, table_pieces(path, schema))
+        found = check_table(schema, table_pieces(path, schema, separator=arguments.separator))
     if arguments.json:
         columns = [
-            {"column": name, "gaps": gaps, "no_place": unknown}
+            {"column": name, "gaps": gaps, "no_place": unknown, "rows": found.first.get(name, [])}
             for name, gaps, unknown in zip(schema.names, found.gaps, found.unknown, strict=True)
         ]
+        rules = [
+            {"rule": number, "text": text, "broken": found.broken[number], "rows": found.first[number]}
+            for number, text in enumerate(rule_texts(schema.valid), start=1)
+            if number in found.broken
+        ]
         said = {"confidential": True, "rows": found.rows, "columns": columns, "ruled_out": found.ruled_out}
-        print(as_json(said | {"fits": found.fits}))
+        print(as_json(said | {"rules": rules, "fits": found.fits}))
     else:
         print(check_account(found))
 
 
 def check_account(found: Check) -> str:
-    """Tell what fits, for people; counts alone."""
+    """Tell what fits, for people; counts and numbers of rows alone."""
     columns = found.schema.columns
-    width = max(len("column"), *(len(column.name) for column in columns))
+    names = [visible(column.name) for column in columns]
+    width = max(len("column"), *map(len, names))
     lines = [
         CONFIDENTIAL,
         f"{found.rows:,} rows",
         f"{'column':{width}}{'gaps':>12}{'no place':>12}",
     ]
-    for column, gaps, unknown in zip(columns, found.gaps, found.unknown, strict=True):
+    for name, column, gaps, unknown in zip(names, columns, found.gaps, found.unknown, strict=True):
         refused = gaps and not column.missing
         note = "  missing = true gives gaps a place" if refused else ""
         note += f"  {column.kind.spelling}" if unknown else ""
-        lines.append(f"{column.name:{width}}{gaps:12,}{unknown:12,}{note}")
+        note += _where(found.first.get(column.name, []))
+        lines.append(f"{name:{width}}{gaps:12,}{unknown:12,}{note}")
     if found.ruled_out:
         lines.append(f"ruled out by valid: {found.ruled_out:,} rows")
+    texts = rule_texts(found.schema.valid)
+    for number, times in sorted(found.broken.items()):
+        said = f"  rule {number}, {shorten(texts[number - 1])!r}: {times:,} rows"
+        lines.append(said + _where(found.first[number]))
     lines.append("the table fits" if found.fits else "the table does not fit: it would be refused")
     return "\n".join(lines)
+
+
+def _where(rows: Sequence[int]) -> str:
+    """Say in which rows something is to be mended, the first of them; as many may follow."""
+    if not rows:
+        return ""
+    more = ", ..." if len(rows) == SHOWN_ROWS else ""
+    return f"  (row{'s' if len(rows) > 1 else ''} {', '.join(map(str, rows))}{more})"
 
 
 def run_show(arguments: argparse.Namespace) -> None:
@@ -149,13 +176,16 @@ def run_show(arguments: argparse.Namespace) -> None:
 
 def schema_account(schema: Schema) -> str:
     """Tell a schema, for people."""
-    width = max(len(name) for name in schema.names)
+    width = max(len(visible(name)) for name in schema.names)
     domain = schema.domain
-    lines = [f"{column.name:{width}}  {', '.join(_shown(column.labels))}" for column in domain.columns]
-    size = f"{domain.size:,}" if domain.valid_decided else f"up to {domain.product:,}"
+    lines = [
+        f"{visible(column.name):{width}}  {', '.join(map(visible, _shown(column.labels)))}"
+        for column in domain.columns
+    ]
+    size = sized(domain.size) if domain.valid_decided else f"up to {sized(domain.product)}"
     lines.append(f"{len(domain.columns)} columns, {sum(domain.sizes)} places, {size} cells that can exist")
     if schema.queries is not None:
-        lines.append(f"queries: {schema.queries}")
+        lines.append(f"queries: {visible(schema.queries)}")
     return "\n".join(lines)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import final
 
 from queries import Domain, Rows
-from smalldb.commands.options import Parser, split_names
+from smalldb.commands.options import Parser, add_separator, split_names
 from smalldb.files.inputs import rereadable
 from smalldb.files.outputs import unchanged
 from smalldb.releasing.released import Release
@@ -17,6 +17,7 @@ from smalldb.schema import Schema, read_schema
 from smalldb.schema.arguments import open_or_none
 from smalldb.schema.learned import OpenSchema
 from smalldb.schema.pieces import Piece
+from smalldb.schema.records import agreed
 from smalldb.schema.rehearsing import rehearse
 from smalldb.schema.tables import (
     chosen,
@@ -27,7 +28,7 @@ from smalldb.schema.tables import (
     read_table,
     table_pieces,
 )
-from smalldb.schema.writing import NAMED, SUFFIXES, to_csv, written
+from smalldb.schema.writing import NAMED, SUFFIXES, written
 
 
 @final
@@ -49,6 +50,8 @@ class Source:
         The schema's columns in the order of the file; of JSON lines, where each row has one, in the schema's.
     open
         What the schema is to learn from the data; `schema` and `domain` hold stand-ins until `learned`.
+    separator
+        Of fields of CSV files; None: the schema's, or what a file states, or commas.
     """
 
     path: str
@@ -57,6 +60,7 @@ class Source:
     counts: str | None = None
     columns: tuple[str, ...] = ()
     open: OpenSchema | None = None
+    separator: str | None = None
 
     @property
     def stated(self) -> str | None:
@@ -72,29 +76,30 @@ class Source:
         if self.schema is None:
             raise ValueError("places are learned by a schema")
         with unchanged(self.path):
-            yield from table_pieces(self.path, self.schema)
+            yield from table_pieces(self.path, self.schema, separator=self.separator)
 
     def read(self, progress: bool = False) -> Rows:
         """Count its rows; errors as `smalldb.schema.tables.read_csv` and `read_table`."""
         if self.schema is None:
-            return read_csv(self.path, self.domain)
-        return read_table(self.path, self.schema, self.counts, progress)
+            return read_csv(self.path, self.domain, self.separator)
+        return read_table(self.path, self.schema, self.counts, progress, self.separator)
 
     def rehearse(self, form: str) -> int | None:
         """Write and read what a release can hold, before anything is paid: see `smalldb.schema.rehearsing`.
 
         None: columns of yes and no, which every format can write. Errors as `rehearse`.
         """
-        return None if self.schema is None else rehearse(self.schema, form)
+        return None if self.schema is None else rehearse(self.schema, form, self.separator)
 
-    def content(self, made: Release, form: str, spelling: str) -> bytes:
-        """Write released rows as a file of the table's own columns, in their order."""
+    def content(self, made: Release, form: str, spelling: str, guard: bool = False) -> bytes:
+        """Write released rows as a file of the table's own columns, in their order.
+
+        CSV has the separator that was stated for reading, and with `guard` no text that a spreadsheet runs.
+        """
+        data = made.data.astype(int if spelling == "0/1" else bool) if self.schema is None else made.data
         if self.schema is not None:
-            return written(made.data[list(self.columns)], form, self.schema)
-        data = made.data
-        if form == "csv":
-            return to_csv(data, spelling).encode()
-        return written(data if spelling == "0/1" else data.astype(bool), form)
+            data = data[list(self.columns)]
+        return written(data, form, self.schema, separator=self.separator, guard=guard)
 
 
 def add_schema(command: Parser) -> None:
@@ -107,6 +112,7 @@ def add_schema(command: Parser) -> None:
     command.add_argument(
         "--counts", metavar="COLUMN", help="with --schema: says how often each row of DATA occurs"
     )
+    add_separator(command)
 
 
 def source_of(arguments: argparse.Namespace, learning: bool = False) -> Source:
@@ -124,7 +130,9 @@ def source_of(arguments: argparse.Namespace, learning: bool = False) -> Source:
         if arguments.counts is not None:
             raise ValueError("--counts needs --schema")
         columns = None if arguments.columns is None else split_names(arguments.columns)
-        return Source(arguments.data, read_domain(arguments.data, columns, arguments.valid))
+        sign = agreed(arguments.separator, None)
+        domain = read_domain(arguments.data, columns, arguments.valid, sign)
+        return Source(arguments.data, domain, separator=sign)
     for option, given in (("--columns", arguments.columns), ("--valid", arguments.valid)):
         if given is not None:
             raise ValueError(f"{option} is for tables without --schema: the schema says it")
@@ -133,20 +141,22 @@ def source_of(arguments: argparse.Namespace, learning: bool = False) -> Source:
     if wished is not None and arguments.counts is not None:
         raise ValueError("--counts is for schemas that state all places: what learns them counts rows itself")
     schema = read_schema(arguments.schema) if wished is None else wished.outline
-    names = _names(arguments.data, schema, arguments.counts)
+    sign = agreed(arguments.separator, schema.separator)
+    names = _names(arguments.data, schema, arguments.counts, sign)
     order = sorted(chosen(arguments.data, names, schema, arguments.counts))
     columns = [names[i].strip() for i in order]
     kept = tuple(name for name in columns if name != arguments.counts)
-    return Source(arguments.data, schema.domain, schema, arguments.counts, kept, wished)
+    return Source(arguments.data, schema.domain, schema, arguments.counts, kept, wished, sign)
 
 
-def _names(path: str, schema: Schema, counts: str | None) -> list[str]:
+def _names(path: str, schema: Schema, counts: str | None, separator: str | None) -> list[str]:
     """Return the column names of a table; of JSON lines, without a look at one, those that each must have."""
+    wanted = [*schema.names, *([] if counts is None else [counts])]
     if not is_json_lines(path):
-        return list(read_columns(path))
+        return list(read_columns(path, separator=separator, known=[*wanted, *schema.ignored]))
     with open(path, "rb"):
         pass  # the usual error where it cannot be read
-    return [*schema.names, *([] if counts is None else [counts])]
+    return wanted
 
 
 def form_of(path: str | None) -> str:

@@ -2,7 +2,7 @@
 
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from fractions import Fraction
-from math import inf
+from math import inf, log10
 
 from smalldb.exact.numbers import as_text
 
@@ -20,8 +20,9 @@ def sized(number: int) -> str:
     """
     if number < 10**15:
         return f"{number:,}"
-    below = len(str(number)) - 1
-    return f"about 10^{below + (number * number > 10 ** (2 * below + 1))}"
+    power = round(log10(number))  # where a float does not tell, integers do: str would refuse 4,300 digits
+    power += (number * number > 10 ** (2 * power + 1)) - (number * number <= 10 ** (2 * power - 1))
+    return f"about 10^{power}"
 
 
 def rounded_up(bound: float | Fraction, digits: int = 3) -> str:

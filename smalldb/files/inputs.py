@@ -1,4 +1,4 @@
-"""Inputs that can be read only once, made such that they can be read again; lines that end."""
+"""Inputs that can be read only once, made such that they can be read again."""
 
 import os
 import shutil
@@ -6,41 +6,12 @@ import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Self, TextIO, final
 
-from queries import DataError
-
-LONGEST = 1 << 24  # characters of a line, or of a record of several lines
-TOO_LONG = f"a line is longer than {LONGEST:,} characters: a table has a line for each row"
+LONGEST = 1 << 24  # bytes of a first line
+TOO_LONG = f"its first line is longer than {LONGEST:,} bytes: a table has a line for each row"
 BINARY = (".parquet", ".pq")  # files that have no lines
 
 _open: list[int] = []  # for the rest of the process
-
-
-@final
-class Bounded:
-    """The lines of a text file, one after another; a device may have one that never ends.
-
-    Attributes
-    ----------
-    read
-        Characters of the record so far: the reader sets it to 0 where one ends.
-    """
-
-    def __init__(self, file: TextIO) -> None:
-        self._file, self._line, self.read = file, file.readline, 0
-
-    def __iter__(self) -> Self:
-        return self
-
-    def __next__(self) -> str:
-        line = self._line(LONGEST + 1)
-        if not line:
-            raise StopIteration
-        self.read += len(line)
-        if self.read > LONGEST:
-            raise DataError(f"{getattr(self._file, 'name', 'the table')}: {TOO_LONG}")
-        return line
 
 
 def rereadable(path: str) -> str:

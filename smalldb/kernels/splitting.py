@@ -1,4 +1,4 @@
-"""Fields of plain lines of CSV: without quotes, so split at each comma; and which fields are equal."""
+"""Fields of plain lines of CSV: without quotes, so split at each separator; and which fields are equal."""
 
 import numpy as np
 import numpy.typing as npt
@@ -8,14 +8,14 @@ Bytes = npt.NDArray[np.uint8]
 Codes = npt.NDArray[np.int32]
 Integers = npt.NDArray[np.int64]
 
-COMMA, NEWLINE, RETURN, QUOTE = 44, 10, 13, 34
+NEWLINE, RETURN, QUOTE = 10, 13, 34
 
 
 @njit(nogil=True, cache=True)
 def split(
     text: Bytes,
+    sign: int,
     width: int,
-    longest: int,
     slots: Integers,
     seen: Codes,
     codes: Codes,
@@ -30,10 +30,10 @@ def split(
     ----------
     text
         Whole lines: the last byte is a newline. Blank lines are passed over.
+    sign
+        The byte between fields, neither a newline, a quote, a carriage return nor 0.
     width
         How many fields a line has.
-    longest
-        How many bytes a line can have.
     slots
         Shape (width,): where a column stands in what follows; -1: its fields are passed over.
     seen
@@ -48,26 +48,26 @@ def split(
     Returns
     -------
     int
-        How many lines; -1 where one has another number of fields, is longer, or holds a quote, a carriage
-        return or a zero byte.
+        How many lines; -1 where one has another number of fields, or holds a quote, a carriage return or a
+        zero byte.
     """
     mask = seen.shape[1] - 1
     lines, column, start, line = 0, 0, 0, 0
     mixed = np.uint64(14695981039346656037)
     for at in range(len(text)):
         byte = text[at]
-        if byte > COMMA or (byte != COMMA and byte > QUOTE):
+        if byte > QUOTE and byte != sign:
             mixed = (mixed ^ np.uint64(byte)) * np.uint64(1099511628211)  # FNV-1a
             continue
         if byte in (0, RETURN, QUOTE):
             return -1
-        if byte != COMMA and byte != NEWLINE:
+        if byte != sign and byte != NEWLINE:
             mixed = (mixed ^ np.uint64(byte)) * np.uint64(1099511628211)
             continue
         if byte == NEWLINE and at == line:  # blank
             line = start = at + 1
             continue
-        if column == width or (byte == NEWLINE and (column != width - 1 or at - line > longest)):
+        if column == width or (byte == NEWLINE and column != width - 1):
             return -1
         slot = slots[column]
         if slot >= 0:

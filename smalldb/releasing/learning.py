@@ -29,11 +29,11 @@ from smalldb.exact.integers import two_sided_geometric, uniform_below
 from smalldb.exact.levels import exp_enclosure
 from smalldb.exact.numbers import positive
 from smalldb.mechanisms import Journal, Neighbours
+from smalldb.schema.asked import Asked
 from smalldb.schema.fields import spelled
 from smalldb.schema.kinds import MAX_PLACES, Cuts
 from smalldb.schema.learned import Learned, OpenSchema, bins_of
 from smalldb.schema.mapping import Schema
-from smalldb.schema.parsing import Asked
 from smalldb.schema.pieces import Piece
 from smalldb.selection import select
 

@@ -10,6 +10,7 @@ from queries.arrays import Floats
 from smalldb.releasing.distances import Distances
 from smalldb.releasing.evaluation import Evaluation
 from smalldb.releasing.overview import MEASURES, summary
+from smalldb.reporting.escaping import visible
 from smalldb.reporting.words import CONFIDENTIAL, rounded_up
 
 LISTED, WORST = 10_000, 1_000  # queries: up to so many, JSON lists all; beyond, those farthest off
@@ -62,10 +63,11 @@ def _distances_json(found: Distances) -> dict[str, Any]:
 def evaluation_account(made: Evaluation, bound: float | None, long: pd.DataFrame, simple: str | None) -> str:
     """Tell an evaluation, for people; `simple` is the epsilon of the simple ways that are in `long`."""
     worst = made.worst()
+    worst["query"] = [visible(label) for label in worst["query"]]
     width = max([len("query"), *map(len, worst["query"])])
     lines = [
         CONFIDENTIAL,
-        f"{made.workload.text}: {made.workload.size} queries after reduction",
+        f"{visible(made.workload.text)}: {made.workload.size} queries after reduction",
         f"largest error {float(made.max_error):.4f}, mean {float(made.mean_error):.4f}"
         + ("" if bound is None else f"; the record promises at most {rounded_up(bound)}"),
         "",
@@ -106,7 +108,7 @@ def _distances_account(found: Sequence[Distances]) -> list[str]:
         return []
     names, rest = shown[0].domain.names, len(shown[0].domain.names) - SHOWN
     tables = ", ".join(f"{len(each.tables)} tables of {each.width}" for each in shown)
-    rows = [(name, [each.of_column(c) for each in shown]) for c, name in enumerate(names[:SHOWN])]
+    rows = [(visible(name), [each.of_column(c) for each in shown]) for c, name in enumerate(names[:SHOWN])]
     rows += [("all", [each.tvd for each in shown])]
     rows += [("independent columns", [each.independent for each in shown])]
     width = max(len(name) for name, _ in rows)

@@ -18,6 +18,7 @@ from smalldb.planning import Plan
 from smalldb.releasing.evaluation import Evaluation
 from smalldb.releasing.record import Record, make_record
 from smalldb.releasing.released import Release
+from smalldb.reporting.escaping import visible
 from smalldb.reporting.page.contents import bound_of
 from smalldb.reporting.page.shares import marginals
 from smalldb.reporting.plots import plot_evaluation, plot_laws, plot_shares
@@ -151,14 +152,14 @@ def _candidates(census: Census, epsilon: Fraction) -> SmallDatabases:
 
 
 def _rows(release: Release) -> str:
-    first: str = as_frame(release.data)[:FIRST].to_html(index=False, border=0)
+    first = visible(as_frame(release.data)[:FIRST].to_html(index=False, border=0), "\n")
     return f"<p>The first rows:</p>{first}"
 
 
 def _table(title: str, facts: Facts) -> str:
     rows = [
-        f'<tr><th scope="row" style="text-align: left">{escape(name)}</th>'
-        f'<td style="text-align: left">{escape(said)}</td></tr>'
+        f'<tr><th scope="row" style="text-align: left">{escape(visible(name))}</th>'
+        f'<td style="text-align: left">{escape(visible(said))}</td></tr>'
         for name, said in facts
     ]
-    return f"<table><caption>{escape(title)}</caption><tbody>{''.join(rows)}</tbody></table>"
+    return f"<table><caption>{escape(visible(title))}</caption><tbody>{''.join(rows)}</tbody></table>"

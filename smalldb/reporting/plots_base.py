@@ -5,6 +5,7 @@ from fractions import Fraction
 from typing import Any
 
 from smalldb.exact.writing import rounded_up
+from smalldb.reporting.escaping import visible
 
 FORMATS = ("png", "svg", "pdf")
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")  # Okabe and Ito
@@ -56,12 +57,12 @@ def readable(axis: Any) -> None:
 
 
 def short(label: str) -> str:
-    """Return a label of at most `LABEL` characters: a long one without its middle.
+    """Return a label of at most `LABEL` characters, all seen: a long one without its middle.
 
     >>> short("the income of all people in the household, before taxes<1000")
     'the income of all p...before taxes<1000'
     """
-    half = (LABEL - 3) // 2
+    half, label = (LABEL - 3) // 2, visible(label)
     return (
         label if len(label) <= LABEL else f"{label[: LABEL - 3 - half].rstrip()}...{label[-half:].lstrip()}"
     )

@@ -6,6 +6,7 @@ from math import nan
 
 from smalldb.exact.numbers import as_text
 from smalldb.planning import Plan
+from smalldb.reporting.escaping import visible
 from smalldb.reporting.plots_base import COLOURS, canvas, number, readable, rendered
 
 STEPS = tuple(Fraction(round(10 ** (i / 6) * 1000), 1000) for i in range(-6, 7))
@@ -72,7 +73,7 @@ def plot_plan(made: Plan, planned: Callable[[Fraction], Plan], form: str) -> byt
     rows = "" if made.request.rows is None else f",  m = {made.request.rows:,}"
     cells = number(made.workload.domain.size)
     axes.set_title(
-        f"{made.workload.text}\n|Q| = {made.workload.size:,},  N = {cells},  n = {made.n:,}{rows}",
+        f"{visible(made.workload.text)}\n|Q| = {made.workload.size:,},  N = {cells},  n = {made.n:,}{rows}",
         fontsize=11,
     )
     axes.grid(True, which="major", alpha=0.25)

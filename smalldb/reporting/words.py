@@ -12,9 +12,10 @@ from smalldb.exact.writing import brief as brief
 from smalldb.exact.writing import promised as promised
 from smalldb.exact.writing import rounded_down as rounded_down
 from smalldb.exact.writing import rounded_up as rounded_up
-from smalldb.exact.writing import sized
+from smalldb.exact.writing import sized as sized
 from smalldb.planning import Plan
 from smalldb.releasing.record import Record
+from smalldb.reporting.escaping import visible
 
 CONFIDENTIAL = "CONFIDENTIAL: computed from the data, not for publication"
 
@@ -23,17 +24,18 @@ def tell(record: Record, plan: Plan) -> str:
     """Tell a release in a few lines; public numbers only."""
     n, queries, bounds = record.get("n"), record["queries"], record.get("bounds")
     rows = "rows (the release tells how many)" if record["rows"] is None else f"{record['rows']} rows"
+    asked = visible(queries["text"])
     lines = [
         f"mechanism: {plan.chosen.summary} of {rows} over {sized(plan.workload.domain.size)} cells",
         *([] if plan.why is None else [f"           ({plan.why})"]),
-        f"queries:   {queries['text']} ({queries['stated']} stated, {queries['reduced']} after reduction)",
+        f"queries:   {asked} ({queries['stated']} stated, {queries['reduced']} after reduction)",
         f"guarantee: {privacy(plan)}, {record['neighbours']} neighbours, "
         + ("n is private" if n is None else f"n = {n} is public"),
     ]
     if plan.rows_per_person > 1:
         lines.append(f"           for a person with up to {plan.rows_per_person} rows, all of them together")
     if plan.learned:
-        names = ", ".join(each.column for each in plan.learned)
+        names = ", ".join(visible(each.column) for each in plan.learned)
         share = brief(sum((each.epsilon for each in plan.learned), Fraction(0)))
         lines.append(f"           (of which {share} of epsilon was spent on learning the places of {names})")
     if "warning" in record:

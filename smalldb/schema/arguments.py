@@ -2,14 +2,13 @@
 
 import os
 import re
-from pathlib import Path
 from typing import TypeAlias
 
 from queries import Domain, Rows
 from queries.frames import as_frame, rows_of, universe_of
 from smalldb.schema.learned import OpenSchema
 from smalldb.schema.mapping import Schema
-from smalldb.schema.parsing import parse_schema, read_schema
+from smalldb.schema.parsing import parse_schema, read_schema, schema_text_of
 
 SchemaLike: TypeAlias = Schema | OpenSchema | str | os.PathLike[str]
 """A schema, the path of its file, or its text."""
@@ -41,7 +40,7 @@ def open_or_none(given: SchemaLike | None, domain: object = None) -> Schema | Op
     if isinstance(given, str | os.PathLike) and domain is None:
         path = os.fspath(given) if _is_path(given) else None
         try:
-            text = os.fspath(given) if path is None else Path(path).read_text(encoding="utf-8-sig")
+            text = os.fspath(given) if path is None else schema_text_of(path)
         except UnicodeDecodeError:
             text = ""  # told below
         if re.search(r"=\s*[\"']learn[\"']", text):

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 
-from smalldb.schema.drafting import column_text, toml
+from smalldb.schema.drafting import column_text, separator_line, toml
 from smalldb.schema.parsing import parse_schema
 
 QUESTIONS = {
@@ -23,7 +23,12 @@ QUESTIONS = {
 KINDS = "kind (bool, categories, cuts, integers, dates, times; empty: ignore the column)"
 
 
-def ask_schema(columns: Iterable[str], ask: Callable[[str], str], tell: Callable[[str], object]) -> str:
+def ask_schema(
+    columns: Iterable[str],
+    ask: Callable[[str], str],
+    tell: Callable[[str], object],
+    separator: str | None = None,
+) -> str:
     """Ask what each column can hold, and return the schema as TOML text.
 
     Parameters
@@ -34,6 +39,8 @@ def ask_schema(columns: Iterable[str], ask: Callable[[str], str], tell: Callable
         Puts a question, returns the answer. EOFError ends the dialogue.
     tell
         Says what is wrong with an answer; the column is asked again.
+    separator
+        Of fields in CSV files; None: commas.
     """
     ignored, described = [], ""
     for name in columns:
@@ -53,7 +60,7 @@ def ask_schema(columns: Iterable[str], ask: Callable[[str], str], tell: Callable
             break
     if not described:
         raise ValueError("a schema needs at least one column")
-    return f"ignore = [{', '.join(map(toml, ignored))}]\n{described}"
+    return f"ignore = [{', '.join(map(toml, ignored))}]\n{separator_line(separator)}{described}"
 
 
 def _answers(kind: str, ask: Callable[[str], str]) -> Iterable[str]:

@@ -1,14 +1,19 @@
-"""How many fields of a table have no place in a schema; for the curator."""
+"""What of a table has no place in a schema, which rules its rows break, and where; for the curator."""
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import final
 
 import numpy as np
 
+from queries.arrays import Integers
+from queries.broken import broken
 from smalldb.schema.columns import UNKNOWN
 from smalldb.schema.mapping import Schema
 from smalldb.schema.pieces import Piece
+
+SHOWN = 5  # rows that are named
 
 
 @final
@@ -26,6 +31,11 @@ class Check:
         By column: fields that are gaps, and those that have no place; counts.
     ruled_out
         Rows that `valid` rules out, of those whose fields all have places.
+    broken
+        By the number of a rule, from 1: how many of these break it; only of rules that some row breaks.
+    first
+        The first rows with something to mend, from 1 below the names, blank lines not counted; by column for
+        a field that is refused, and by the number of a rule.
     """
 
     schema: Schema
@@ -33,6 +43,8 @@ class Check:
     gaps: tuple[int, ...]
     unknown: tuple[int, ...]
     ruled_out: int
+    broken: Mapping[int, int]
+    first: Mapping[str | int, Sequence[int]]
 
     def __repr__(self) -> str:
         return "<Check: computed from the data>"
@@ -54,13 +66,28 @@ def check_table(schema: Schema, pieces: Iterable[Piece]) -> Check:
     """
     width, rows, ruled_out = len(schema.columns), 0, 0
     gaps, unknown = np.zeros((2, width), dtype=np.int64)
+    many: Counter[int] = Counter()
+    first: dict[str | int, list[int]] = {}
+    lost = np.array([[column.kind.size for column in schema.columns]])
+    absent = np.array([[not column.missing for column in schema.columns]])
+    domain = schema.domain
+
+    def note(key: str | int, found: Integers) -> None:
+        known = first.setdefault(key, [])
+        known += (rows + 1 + found[: SHOWN - len(known)]).tolist()
+
     for fields, _ in pieces:
         found = np.stack([column.found(fields[c]) for c, column in enumerate(schema.columns)], axis=1)
-        rows += len(found)
-        lost = np.array([[column.kind.size for column in schema.columns]])
-        absent = np.array([[not column.missing for column in schema.columns]])
         gaps += (found == lost).sum(axis=0)
         unknown += (found == UNKNOWN).sum(axis=0)
-        placed = found[~((found == UNKNOWN) | ((found == lost) & absent)).any(axis=1)]
-        ruled_out += int((~schema.domain.contains(placed)).sum())
-    return Check(schema, rows, tuple(gaps.tolist()), tuple(unknown.tolist()), ruled_out)
+        refused = (found == UNKNOWN) | ((found == lost) & absent)
+        for c in np.flatnonzero(refused.any(axis=0)).tolist():
+            note(schema.names[c], np.flatnonzero(refused[:, c]))
+        placed = np.flatnonzero(~refused.any(axis=1))
+        outside = placed[~domain.contains(found[placed])]
+        ruled_out += len(outside)
+        for number, which in broken(domain.valid, domain.find, domain.sizes, found[outside]).items():
+            many[number] += int(which.sum())
+            note(number, outside[which])
+        rows += len(found)
+    return Check(schema, rows, tuple(gaps.tolist()), tuple(unknown.tolist()), ruled_out, many, first)

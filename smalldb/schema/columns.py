@@ -19,7 +19,7 @@ from smalldb.schema.dtypes import as_series, dtype_of
 from smalldb.schema.fields import as_field, is_text, spelled
 from smalldb.schema.kinds import Binned, Categories, Cuts, Dates, Flag, Integers, Kind, Value
 from smalldb.schema.kinds.edges import uniform_between
-from smalldb.schema.kinds.numbers import PLAIN, NumberFormat
+from smalldb.schema.kinds.numbers import PLAIN, NumberFormat, without_zeros
 from smalldb.schema.pieces import Fields
 
 UNKNOWN = -1  # a field without a place
@@ -86,7 +86,7 @@ class Column:
             raise ValueError(f"column {self.name!r}: coding must be one of {', '.join(codings)}{near}")
         if self.unknown and not self.missing:
             raise ValueError(f'column {self.name!r}: unknown = "missing" needs missing = true')
-        if self.gaps and (not self.missing or texts & {*self.gaps}):
+        if self.gaps and (not self.missing or {*texts, *map(without_zeros, texts)} & {*self.gaps}):
             raise ValueError(f"column {self.name!r}: what means missing cannot be a value of the column")
         object.__setattr__(self, "universe", self._universe(self.coding or codings[0]))
         object.__setattr__(self, "_dtype", self._chosen_dtype())
@@ -133,7 +133,9 @@ class Column:
         codes, distinct = texts
         size, blank = self.kind.size, {"", *self.gaps}
         beyond = size if self.unknown else UNKNOWN
-        places = [size if text in blank else self.kind.place(text) for text in distinct]
+        # 99.0 is a gap where 99 is one, but not if a point stands between thousands
+        short = without_zeros if self.numbers.plain else str
+        places = [size if {text, short(text)} & blank else self.kind.place(text) for text in distinct]
         return np.array([beyond if p is None else p for p in places], dtype=np.int64)[codes]
 
     def decode(self, places: Places, source: BitSource | None = None) -> "pd.Series[Any]":

@@ -34,7 +34,9 @@ _SMALL = 40  # whole numbers of a range that are places each
 
 
 def draft_schema(
-    columns: Iterable[str] | Mapping[str, object], codebook: Mapping[str, Described] | None = None
+    columns: Iterable[str] | Mapping[str, object],
+    codebook: Mapping[str, Described] | None = None,
+    separator: str | None = None,
 ) -> str:
     """Draft a schema as TOML text.
 
@@ -45,6 +47,8 @@ def draft_schema(
         categories of a categorical column, for one, which hold the values that occur.
     codebook
         What a public file says of columns (`smalldb.schema.codebook.read_codebook`); it goes before dtypes.
+    separator
+        Of fields in CSV files; None: commas.
 
     Examples
     --------
@@ -57,10 +61,19 @@ def draft_schema(
     """
     declared = columns if isinstance(columns, Mapping) else dict.fromkeys(columns)
     told = codebook or {}
-    return HEAD + "".join(
-        column_text(str(name).strip(), _said(dtype, told.get(str(name).strip())))
-        for name, dtype in declared.items()
+    return (
+        HEAD
+        + separator_line(separator)
+        + "".join(
+            column_text(str(name).strip(), _said(dtype, told.get(str(name).strip())))
+            for name, dtype in declared.items()
+        )
     )
+
+
+def separator_line(separator: str | None) -> str:
+    """Write the separator of a schema, if there is one."""
+    return "" if separator is None else f"separator = {toml(separator)}\n"
 
 
 def column_text(name: str, lines: str) -> str:

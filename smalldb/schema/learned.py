@@ -7,10 +7,11 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import final
 
+from smalldb.schema.asked import Asked, filled
 from smalldb.schema.drafting import schema_text
 from smalldb.schema.kinds import Categories, Cuts
 from smalldb.schema.mapping import Schema
-from smalldb.schema.parsing import Asked, filled, parsed
+from smalldb.schema.parsing import parsed
 
 Places = Mapping[str, Sequence[str]]
 """By column, the values or the cuts that were learned, as texts."""

@@ -1,10 +1,21 @@
 """Where the keys of a TOML text stand."""
 
+import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 Path = tuple[str, ...]
+
+DEEPEST = 5  # keys of a path: a schema has none that are deeper
+MANY_DOTS = 16  # of a key, which tomllib takes long to read
+
+_TOKEN = re.compile(
+    r'"""(?:[^"\\]++|\\.|"(?!""))*+"{3,5}'
+    r"|'{3}(?:[^']++|'(?!''))*+'{3,5}"
+    r"""|"(?:[^"\\\n]++|\\.)*+"|'[^'\n]*+'|\#[^\n]*+|[][{}\n]""",
+    re.DOTALL,
+)
 
 
 def key_lines(text: str) -> dict[Path, int]:
@@ -15,28 +26,41 @@ def key_lines(text: str) -> dict[Path, int]:
     """
     found: dict[Path, int] = {}
     table: Path = ()
-    statement, begun = "", 0
-    for number, line in enumerate(text.splitlines(), start=1):
-        if not statement:
-            if not line.strip() or line.lstrip().startswith("#"):
-                continue
-            begun = number
-        statement += line + "\n"
-        if line.rstrip().endswith((",", "[")):
-            continue  # of a list that goes on
+    for statement, line in _statements(text):
         try:
-            parsed = tomllib.loads(statement)
-        except tomllib.TOMLDecodeError:
-            continue  # it ends further down
-        paths = list(_paths(parsed))
+            paths = list(_paths(tomllib.loads(statement)))
+        except tomllib.TOMLDecodeError:  # the text was no TOML
+            return found
         if statement.lstrip().startswith("["):
             table = paths[-1]
-            found.setdefault(table, begun)
+            found.setdefault(table, line)
         else:
             for path in paths:
-                found.setdefault(table + path, begun)
-        statement = ""
+                found.setdefault(table + path, line)
     return found
+
+
+def _statements(text: str) -> Iterator[tuple[str, int]]:
+    """Yield each header and each key with its value, and the line where it begins, in one pass."""
+    begin, begun, line, depth = 0, 1, 1, 0
+    for token in _TOKEN.finditer(text + "\n"):
+        sign = token[0]
+        if sign in ("[", "{"):
+            depth += 1
+        elif sign in ("]", "}"):
+            depth -= 1
+        line += sign.count("\n")
+        if sign == "\n" and depth == 0:
+            statement = text[begin : token.start()].rstrip("\r")
+            if statement.strip() and not statement.lstrip().startswith("#"):
+                yield statement, begun
+            begin, begun = token.end(), line
+
+
+def too_deep(text: str) -> bool:
+    """Tell whether a key of a TOML text has very many parts, before the text is read."""
+    bare = _TOKEN.sub(lambda token: token[0] if len(token[0]) == 1 else "", text)
+    return any(part.count(".") > MANY_DOTS for part in re.split(r"[][{}=,\n]", bare))
 
 
 def line_of(lines: Mapping[Path, int], path: Path) -> int | None:
@@ -48,13 +72,13 @@ def line_of(lines: Mapping[Path, int], path: Path) -> int | None:
 
 
 def _paths(table: Mapping[str, Any]) -> Iterator[Path]:
-    """Yield the path of every key, a table before its keys; tables may be as deep as they like."""
+    """Yield the path of every key down to the deepest that counts, a table before its keys."""
     open_tables: list[tuple[Path, Iterator[tuple[str, Any]]]] = [((), iter(table.items()))]
     while open_tables:
         above, items = open_tables[-1]
         for key, value in items:
             yield (*above, key)
-            if isinstance(value, dict):
+            if isinstance(value, dict) and len(above) + 1 < DEEPEST:
                 open_tables.append(((*above, key), iter(value.items())))
                 break
         else:

@@ -16,6 +16,24 @@ from queries.packing import Places, places_dtype
 from smalldb.exact.bits import BitSource, bit_source
 from smalldb.schema.columns import Column
 from smalldb.schema.pieces import CHUNK, Fields, Piece, distinct, read_counts, tally
+from smalldb.schema.records import as_separator
+
+MAX_COLUMNS = 1 << 12
+MAX_CODED = 1 << 28  # places by attributes, of all columns: a byte each
+TOO_LARGE = (
+    'the columns have more than 2^28 places by attributes together: coding = "bits" makes fewer attributes; '
+    "or join places"
+)
+
+
+def too_many_columns(count: int) -> str:
+    """Tell that there are too many columns."""
+    return f"a schema may have up to {MAX_COLUMNS} columns, not {count}: list others under ignore"
+
+
+def coded_cells(column: Column) -> int:
+    """Count the cells of a column's table of places by attributes."""
+    return column.universe.size * len(column.universe.attributes)
 
 
 @final
@@ -33,6 +51,8 @@ class Schema:
         What a release shall answer well if nobody says otherwise, as `queries.spec` reads it.
     ignored
         Columns of the data that are left out; "*": all that the schema does not have.
+    separator
+        Of fields in CSV files; None: commas, or what a file or an option states.
 
     Attributes
     ----------
@@ -50,6 +70,7 @@ class Schema:
     valid: str | tuple[str, ...] | None = None
     queries: str | None = None
     ignored: tuple[str, ...] = ()
+    separator: str | None = None
     domain: Domain = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -58,6 +79,12 @@ class Schema:
         if self.valid is not None and not isinstance(self.valid, str):
             object.__setattr__(self, "valid", tuple(self.valid) or None)
         wrong = [] if self.columns else ["a schema needs at least one column"]
+        if len(self.columns) > MAX_COLUMNS:
+            raise ValueError(too_many_columns(len(self.columns)))
+        if sum(map(coded_cells, self.columns)) > MAX_CODED:
+            raise ValueError(TOO_LARGE)
+        if self.separator is not None:
+            object.__setattr__(self, "separator", as_separator(self.separator))
         for name, times in Counter(self.names).items():
             if times > 1:
                 wrong.append(f"column {name!r} stands more than once")
@@ -145,7 +172,8 @@ class Schema:
         DataError
             As `encode`.
         """
-        return tally(self.domain, self._counted_pieces(pieces, counts))
+        step = ": smalldb schema check says how many rows, and which"
+        return tally(self.domain, self._counted_pieces(pieces, counts), step)
 
     def decode(
         self, places: Places, *, middle: bool = False, rng: int | BitSource | None = None

@@ -2,23 +2,34 @@
 
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
-from fractions import Fraction
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias, final
+from typing import Any, NamedTuple, TypeAlias
 
-from queries.expressions import joined, suggestion
+from queries.expressions import joined, shorten, suggestion
 from smalldb.exact.numbers import as_fraction
+from smalldb.schema.asked import Asked, closest, filled
 from smalldb.schema.columns import Column
 from smalldb.schema.kinds import Categories, Cuts, Dates, Flag, Integers, Kind, Times
 from smalldb.schema.kinds.numbers import NumberFormat
-from smalldb.schema.lines import key_lines, line_of
-from smalldb.schema.mapping import Schema, unreadable
+from smalldb.schema.lines import key_lines, line_of, too_deep
+from smalldb.schema.mapping import (
+    MAX_CODED,
+    MAX_COLUMNS,
+    TOO_LARGE,
+    Schema,
+    coded_cells,
+    too_many_columns,
+    unreadable,
+)
+from smalldb.schema.records import as_separator
 
 _Type: TypeAlias = "type | tuple[type, ...]"
 
-_TOP: dict[str, _Type] = {"columns": dict, "valid": (str, list), "queries": str, "ignore": (str, list)}
+_TOP: dict[str, _Type] = {
+    **{"columns": dict, "valid": (str, list), "queries": str, "ignore": (str, list)},
+    "separator": str,
+}
 _SHARED: dict[str, _Type] = {"kind": str, "missing": (bool, list), "unknown": str, "dtype": str}
 _LEARNS: dict[str, _Type] = {"share": (str, int, Decimal)}
 _SIGNS: dict[str, _Type] = {"decimal": str, "thousands": str}
@@ -56,6 +67,9 @@ _NAMED: dict[_Type, str] = {
     (str, int, Decimal): 'a share of epsilon, such as "1/20"',
 }
 LEARN, MAX_LEARNED = "learn", 64  # bins
+MAX_TEXT = 1 << 21  # characters of a schema
+MOST_FAULTS = 200  # that are looked for before the rest is left unread
+MOST_NEAR = 8  # unknown keys of a table for which a near one is looked for
 
 
 class _Fault(NamedTuple):
@@ -76,34 +90,17 @@ def read_schema(path: str) -> Schema:
         It is no TOML in UTF-8 or no schema: names the file, and each column, key and line that is wrong.
     """
     try:
-        return parse_schema(Path(path).read_text(encoding="utf-8-sig"))
+        return parse_schema(schema_text_of(path))
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} is not a text in UTF-8") from error
     except (ValueError, TypeError) as error:
         raise ValueError(f"{path}: {error}") from error
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A column that is to learn its places.
-
-    Attributes
-    ----------
-    column
-        Its name.
-    what
-        "values" or "cuts".
-    share
-        Of epsilon, and for values of delta.
-    bins
-        How many, of cuts.
-    """
-
-    column: str
-    what: str
-    share: Fraction
-    bins: int = 0
+def schema_text_of(path: str) -> str:
+    """Read the text of a schema's file, of one that is too long no more than shows that it is."""
+    with Path(path).open(encoding="utf-8-sig") as file:
+        return file.read(MAX_TEXT + 1)
 
 
 def parse_schema(text: str) -> Schema:
@@ -123,6 +120,10 @@ def parse_schema(text: str) -> Schema:
 
 def parsed(text: str, learned: Mapping[str, Sequence[str]] | None = None) -> tuple[Schema, tuple[Asked, ...]]:
     """Read a schema, with what was learned or a stand-in for it, and which columns are to learn."""
+    if len(text) > MAX_TEXT:
+        raise ValueError("a schema may have up to 2^21 characters: describe fewer columns or values")
+    if too_deep(text):
+        raise ValueError("not TOML of a schema: it is nested too deeply")
     try:
         given = tomllib.loads(text, parse_float=Decimal)
     except tomllib.TOMLDecodeError as error:
@@ -130,18 +131,30 @@ def parsed(text: str, learned: Mapping[str, Sequence[str]] | None = None) -> tup
         raise ValueError(f"not TOML, the format of a schema (see smalldb schema init): {said}") from error
     except RecursionError as error:
         raise ValueError("not TOML of a schema: it is nested too deeply") from error
+    except ValueError as error:  # of Python, which reads no longer integers
+        raise ValueError("not TOML of a schema: a number has more digits than are read") from error
+    rest = ""
     wrong: list[tuple[str, tuple[str, ...]]] = []  # with the path of the key
     wrong += [(said, (key or "",)) for said, key in _faults(given, _TOP, (("columns",),))]
     columns, asked = [], []
     tables = given.get("columns")
+    if isinstance(tables, dict) and len(tables) > MAX_COLUMNS:
+        raise ValueError(too_many_columns(len(tables)))
+    cells = 0
     for name, described in tables.items() if isinstance(tables, dict) else ():
+        if len(wrong) > MOST_FAULTS:
+            rest = f"; columns from {shorten(name)!r} on were not read"
+            break
         try:
             if isinstance(described, dict) and (what := _what_learns(described)) is not None:
                 asked.append(_asked(name, described, what))
                 described = filled(described, what, (learned or {}).get(name))
             columns.append(_column(name, described))
             if asked and asked[-1].column == name and what == "cuts" and learned is None:
-                _column(name, filled(described, what, _closest(columns[-1])))
+                _column(name, filled(described, what, closest(columns[-1])))
+            cells += coded_cells(columns[-1])
+            if cells > MAX_CODED:
+                raise ValueError(TOO_LARGE)
         except _Wrong as error:
             for said, key in error.faults:
                 told = said.removeprefix(f"column {name!r}: ")
@@ -152,21 +165,27 @@ def parsed(text: str, learned: Mapping[str, Sequence[str]] | None = None) -> tup
         for key, texts in (("ignore", ignored), ("valid", rules))
         if texts is None
     ]
-    queries, valid = given.get("queries"), given.get("valid")
+    queries, valid, separator = given.get("queries"), given.get("valid"), given.get("separator")
+    if isinstance(separator, str):
+        try:
+            separator = as_separator(separator)
+        except ValueError as error:
+            wrong.append((str(error), ("separator",)))
     readable, count = not wrong, len(tables) if isinstance(tables, dict) else 0
     if isinstance(queries, str):
         wrong += [(said, ("queries",)) for said in unreadable(queries, (), count)]
     if readable:
         try:
             stated = valid if isinstance(valid, str) else rules
-            schema = Schema(tuple(columns), stated, None if wrong else queries, ignored or ())
+            queried = None if wrong else queries
+            schema = Schema(tuple(columns), stated, queried, ignored or (), separator)
             if not wrong:
                 return schema, tuple(asked)
         except ValueError as error:
             wrong.append((str(error), ("valid",)))
     else:
         wrong += [(said, ("valid",)) for said in unreadable(None, rules or ())]
-    raise ValueError(joined(_told(wrong, key_lines(text))))
+    raise ValueError(joined(_told(wrong, key_lines(text))) + rest)
 
 
 class _Wrong(ValueError):
@@ -225,30 +244,6 @@ def _asked(name: str, given: Mapping[str, Any], what: str) -> Asked:
     if not 0 < spent < 1:
         raise _Wrong(_Fault("share must be above 0 and below 1", "share"))
     return Asked(name, what, spent, bins)
-
-
-def filled(given: Mapping[str, Any], what: str, places: Sequence[object] | None) -> dict[str, Any]:
-    """Return the table of a column with its places, learned or made up, in place of the wish for them."""
-    filled = {key: value for key, value in given.items() if key not in ("share", what)}
-    if what == "values":
-        listed = ["?", "??"] if places is None else [*places]
-        if len(listed) == 1 and given["unknown"] != "other":
-            listed += ["??" if listed == ["?"] else "?"]  # a column has two places
-        return {**filled, "values": listed}
-    if places is not None:
-        filled.pop("bins", None)
-        return {**filled, "cuts": [*places]}
-    return filled
-
-
-def _closest(column: Column) -> list[Decimal]:
-    """Return cuts that are as near to each other, and as large, as any that can be learned."""
-    kind = column.kind
-    if not isinstance(kind, Cuts):
-        return []
-    first, last = kind.steps(0)[0], kind.steps(kind.size - 1)[1]
-    steps = sorted({first + 1, min(first + 2, last), max(last - 1, first + 1), last})
-    return [Decimal(step).scaleb(-kind.decimals) for step in steps]
 
 
 def _column(name: str, given: object) -> Column:
@@ -355,9 +350,11 @@ def _faults(
     given: Mapping[str, Any], keys: Mapping[str, _Type], needed: Sequence[Sequence[str]]
 ) -> Iterator[_Fault]:
     """Tell of an unknown key, a value of another type, a key that is missing."""
+    unknown = 0
     for key, value in given.items():
         if key not in keys:
-            near = suggestion(key, keys)
+            unknown += 1
+            near = suggestion(key, keys) if unknown <= MOST_NEAR else ""
             yield _Fault(f"unknown key {key!r}{near}: expected one of {', '.join(keys)}", key)
         elif not isinstance(value, keys[key]) or (isinstance(value, bool) and keys[key] is int):
             yield _Fault(f"{key} must be {_NAMED[keys[key]]}", key)

@@ -10,6 +10,7 @@ import pandas as pd
 
 from queries import DataError, Domain, Rows
 from queries.arrays import Integers
+from queries.broken import broken, told
 from queries.packing import Places, merge, pack_places, unpack_places
 from queries.rows import MAX_TOTAL
 
@@ -22,24 +23,33 @@ CHUNK = 1 << 16  # rows of a piece
 _COUNT = re.compile("[0-9]{1,19}")
 
 
-def tally(domain: Domain, pieces: Iterable[tuple[Places, Sequence[int] | Integers]]) -> Rows:
+def tally(domain: Domain, pieces: Iterable[tuple[Places, Sequence[int] | Integers]], step: str = "") -> Rows:
     """Add up rows of places, shape (r, C), with how often each occurs; memory grows with the distinct rows.
 
     Raises
     ------
     DataError
-        A row outside the domain's valid cells, or counts that add up to 2^62 or more.
+        Rows outside the domain's valid cells, with the rules that they break and the next `step`; or counts
+        that add up to 2^62 or more.
     """
+    outside: set[int] | None = None  # the rules that rows break; those of all pieces are told
     runs = [Rows.from_places(domain, np.zeros((0, len(domain.sizes)), dtype=np.uint8))]
     n = 0
     for places, counts in pieces:
         n += int(counts.sum()) if isinstance(counts, np.ndarray) else sum(counts)
         if n >= MAX_TOTAL:
             raise DataError("counts add up to 2^62 or more")
-        runs.append(Rows.from_places(domain, places, np.asarray(counts, dtype=np.int64)))
+        try:
+            runs.append(Rows.from_places(domain, places, np.asarray(counts, dtype=np.int64)))
+        except DataError:
+            lost = places[~domain.contains(places)]
+            outside = (outside or set()) | {*broken(domain.valid, domain.find, domain.sizes, lost)}
+            continue
         # a run is merged with those that are no longer, so each row is moved a few times, not once a piece
         while len(runs) > 1 and len(runs[-2].counts) <= 2 * len(runs[-1].counts):
             runs.append(runs.pop().plus(runs.pop()))
+    if outside is not None:
+        raise DataError(told(domain.valid, outside) + step)
     while len(runs) > 1:
         runs.append(runs.pop().plus(runs.pop()))
     return runs[0]

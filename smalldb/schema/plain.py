@@ -1,11 +1,10 @@
-"""Large CSV files: as long as lines are plain, each is split at its commas, and equal fields are one.
+"""Large CSV files: as long as lines are plain, each is split at its separators, and equal fields are one.
 
 A line is plain without quotes, lone carriage returns and zero bytes: its fields are then what stands between
-its commas. Where a line is not, all from its block on is left to the reader of any CSV. Both read a row the
-same, so what one row holds does not change what another is read as.
+its separators. Where a line is not, all from its block on is left to the reader of any CSV. Both read a row
+the same, so what one row holds does not change what another is read as.
 """
 
-import csv
 from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO
 
@@ -19,20 +18,17 @@ from smalldb.schema.pieces import Piece
 BLOCK = 1 << 22  # bytes
 LEAST = 1 << 20  # bytes of a file for which the kernel is worth loading
 
-_MARK = b"\xef\xbb\xbf"
+
+def begin(file: BinaryIO, lines: int) -> bool:
+    """Go behind the first lines of a file, in which the names end; False: one of them is not plain."""
+    first = [file.readline() for _ in range(lines)]
+    bodies = [line.removesuffix(b"\n").removesuffix(b"\r") for line in first]
+    return all(line.endswith(b"\n") for line in first) and not {*b'"\r\x00'} & {*b"".join(bodies)}
 
 
-def begin(file: BinaryIO) -> bool:
-    """Go behind the first line of a file that is not blank; False: that line is not plain."""
-    first = file.readline()
-    line = first.removeprefix(_MARK)
-    while line in (b"\n", b"\r\n"):
-        line = file.readline()
-    body = line.removesuffix(b"\n").removesuffix(b"\r")
-    return line.endswith(b"\n") and not {*b'"\r\x00'} & {*body} and len(body) <= csv.field_size_limit()
-
-
-def plain_pieces(file: BinaryIO, width: int, chosen: Sequence[int], path: str) -> Iterator[Piece]:
+def plain_pieces(
+    file: BinaryIO, width: int, chosen: Sequence[int], path: str, separator: str = ","
+) -> Iterator[Piece]:
     """Yield the chosen columns, in this order, of the lines from here on, while they are plain.
 
     The file is left where the first block begins that is not plain, or at its end.
@@ -51,7 +47,7 @@ def plain_pieces(file: BinaryIO, width: int, chosen: Sequence[int], path: str) -
         if not block:
             return
         if len(block) == BLOCK and not block.endswith(b"\n"):
-            block += file.readline(csv.field_size_limit() + 1)
+            block += file.readline(BLOCK)
         raw = len(block)
         if b"\r" in block:
             block = block.replace(b"\r\n", b"\n")
@@ -60,7 +56,7 @@ def plain_pieces(file: BinaryIO, width: int, chosen: Sequence[int], path: str) -
                 file.seek(here)
                 return
             block += b"\n"
-        found = _split(block, width, slots, len(columns))
+        found = _split(block, width, slots, len(columns), separator)
         if found is None:
             file.seek(here)
             return
@@ -77,7 +73,9 @@ def plain_pieces(file: BinaryIO, width: int, chosen: Sequence[int], path: str) -
 Split = tuple[npt.NDArray[np.int32], npt.NDArray[np.int64], npt.NDArray[np.int64]]
 
 
-def _split(block: bytes, width: int, slots: npt.NDArray[np.int64], columns: int) -> list[Split] | None:
+def _split(
+    block: bytes, width: int, slots: npt.NDArray[np.int64], columns: int, separator: str = ","
+) -> list[Split] | None:
     """Return, for each column, the number of each line's field, and where the distinct ones begin and end."""
     from smalldb.kernels.splitting import split
 
@@ -87,7 +85,7 @@ def _split(block: bytes, width: int, slots: npt.NDArray[np.int64], columns: int)
     starts, ends = np.empty((2, columns, most), dtype=np.int64)
     distinct = np.zeros(columns, dtype=np.int64)
     text = np.frombuffer(block, dtype=np.uint8)
-    lines = split(text, width, csv.field_size_limit(), slots, seen, codes, starts, ends, distinct)
+    lines = split(text, ord(separator), width, slots, seen, codes, starts, ends, distinct)
     if lines < 0:
         return None
     return [(codes[s, :lines], starts[s, :k], ends[s, :k]) for s, k in enumerate(distinct.tolist())]

@@ -14,7 +14,7 @@ from smalldb.schema.tables import table_pieces
 from smalldb.schema.writing import written
 
 
-def rehearse(schema: Schema, form: str) -> int:
+def rehearse(schema: Schema, form: str, separator: str | None = None) -> int:
     """Write both ends of every bin of every column, and the gap, in a format, and read them again.
 
     It looks at the schema alone, so what it refuses is public. Columns with equally many places make a table.
@@ -36,9 +36,12 @@ def rehearse(schema: Schema, form: str) -> int:
         path = os.path.join(folder, f"rehearsal.{form}")
         for _, group in groupby(sorted(schema.columns, key=_places), _places):
             columns = [*group]
-            length = _length(columns, form, path)
+            sign = separator or schema.separator
+            length = _length(columns, form, path, sign)
             if length is None:
-                names = [repr(column.name) for column in columns if _length([column], form, path) is None]
+                names = [
+                    repr(column.name) for column in columns if _length([column], form, path, sign) is None
+                ]
                 raise ValueError(
                     f"column{'s' if len(names) > 1 else ''} {', '.join(names)}: cannot be written as {form} "
                     "such that smalldb reads it again: leave dtype out, or write another format"
@@ -51,9 +54,9 @@ def _places(column: Column) -> int:
     return column.universe.size
 
 
-def _length(columns: list[Column], form: str, path: str) -> int | None:
+def _length(columns: list[Column], form: str, path: str, separator: str | None) -> int | None:
     """Return the length of the longest row of some columns; None: they are not read as they were written."""
-    part = Schema(tuple(columns))
+    part = Schema(tuple(columns), separator=separator)
     ends = {column.name: column.ends() for column in columns}
     frame = pd.DataFrame({name: values for name, (values, _) in ends.items()})
     try:

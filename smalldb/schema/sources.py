@@ -7,12 +7,13 @@ import pandas as pd
 from queries import DataError
 from queries.frames import from_arrow
 from smalldb.schema.pieces import CHUNK, Piece
+from smalldb.schema.records import LONGEST, Heading
 
 # an empty field stays one, and is no NULL: so that a blank line can be told from it;
 # not in parallel: who begins in the middle of a file guesses, from its rows, whether it is within quotes
 _DIALECT = (
-    "auto_detect = false, header = false, skip = 1, delim = ',', quote = '\"', escape = '\"', "
-    "nullstr = '\x01', strict_mode = true, parallel = false"
+    "auto_detect = false, header = false, quote = '\"', escape = '\"', nullstr = '\x01', strict_mode = true, "
+    "parallel = false"
 )
 
 Choose = Callable[[Sequence[str]], Sequence[int]]
@@ -100,7 +101,7 @@ def duckdb_dtypes(path: str, table: str) -> dict[str, object]:
 
 
 def duckdb_pieces(
-    path: str, choose: Choose, table: str | None = None, header: Sequence[str] | None = None
+    path: str, choose: Choose, table: str | None = None, header: Heading | None = None
 ) -> Iterator[Piece]:
     """Yield the distinct rows of the chosen columns, with how often each occurs, as DuckDB groups them.
 
@@ -116,7 +117,7 @@ def duckdb_pieces(
     table
         Name of a table or view.
     header
-        The names in the first line of a CSV file; its fields are taken as texts, nothing is inferred.
+        Of a CSV file; its fields are taken as texts, nothing is inferred.
 
     Raises
     ------
@@ -139,8 +140,9 @@ def duckdb_pieces(
     if table is not None:
         source = _identifier(table)
     elif header is not None:
-        columns = ", ".join(f"{_text(name)}: 'VARCHAR'" for name in header)
-        source = f"read_csv({_text(path)}, columns = {{{columns}}}, {_DIALECT})"
+        columns = ", ".join(f"{_text(name)}: 'VARCHAR'" for name in header.names)
+        ways = f"delim = {_text(header.separator)}, skip = 1, max_line_size = {LONGEST}, {_DIALECT}"
+        source = f"read_csv({_text(path)}, columns = {{{columns}}}, {ways})"
     else:
         source = f"read_parquet({_text(path)})"
     base = None

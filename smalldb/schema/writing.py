@@ -4,13 +4,14 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from smalldb.files.spreadsheets import guarded
 from smalldb.schema.columns import Column
 from smalldb.schema.fields import spelled
 from smalldb.schema.mapping import Schema
@@ -21,7 +22,14 @@ FORMATS = tuple(dict.fromkeys(SUFFIXES.values()))
 NAMED = f".{', .'.join(FORMATS[:-1])} or .{FORMATS[-1]}"
 
 
-def written(frame: pd.DataFrame, form: str, schema: Schema | None = None) -> bytes:
+def written(
+    frame: pd.DataFrame,
+    form: str,
+    schema: Schema | None = None,
+    *,
+    separator: str | None = None,
+    guard: bool = False,
+) -> bytes:
     """Write a released table: the content of a file in the format "csv", "jsonl" (JSON lines) or "parquet".
 
     Parameters
@@ -35,6 +43,11 @@ def written(frame: pd.DataFrame, form: str, schema: Schema | None = None) -> byt
         What the table's columns hold: its columns spell their own values, so that what is written is read
         again by the same schema as the same rows. Without it, values are spelled by their dtypes: truth as
         true/false, dates and times in ISO 8601.
+    separator
+        Between the fields of CSV: a sign such as ``;``. None: the schema's, or a comma.
+    guard
+        Whether an apostrophe is put before names and texts of CSV that a spreadsheet would run. They are then
+        not read again as they were.
 
     Raises
     ------
@@ -49,26 +62,24 @@ def written(frame: pd.DataFrame, form: str, schema: Schema | None = None) -> byt
             raise ValueError("Parquet files need pyarrow: pip install 'smalldb-dp[parquet]'") from error
     known = {} if schema is None else {column.name: column for column in schema.columns}
     if form == "csv":
-        return _csv(frame, known)
+        stated = None if schema is None else schema.separator
+        return _csv(frame, known, separator or stated or ",", guarded if guard else str)
     if form == "jsonl":
         return _json_lines(frame, known)
     raise ValueError(f"a table is written as {', '.join(FORMATS)}, not {form!r}")
 
 
-def to_csv(frame: pd.DataFrame, spelling: str = "0/1") -> str:
-    """Write a table of yes/no columns as CSV text, its fields spelled "0/1" or "true/false"."""
-    return _csv(frame.astype(int if spelling == "0/1" else bool), {}).decode()
-
-
-def _csv(frame: pd.DataFrame, known: Mapping[str, Column]) -> bytes:
+def _csv(
+    frame: pd.DataFrame, known: Mapping[str, Column], separator: str, shown: Callable[[str], str]
+) -> bytes:
     buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(map(str, frame.columns))
+    writer = csv.writer(buffer, delimiter=separator, lineterminator="\n")
+    writer.writerow(shown(str(name)) for name in frame.columns)
     columns = []
     for name, (codes, fields, _) in _fields(frame, known):
         gaps = known[name].gaps if name in known else ()
         gap = gaps[0] if gaps else ""
-        columns.append(_each(codes, [gap if field is None else field for field in fields]))
+        columns.append(_each(codes, [shown(gap if field is None else field) for field in fields]))
     writer.writerows(zip(*columns, strict=True))
     return buffer.getvalue().encode()
 

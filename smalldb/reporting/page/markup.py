@@ -1,7 +1,9 @@
-"""Pieces of HTML: texts are escaped where they enter, markup is put together."""
+"""Pieces of HTML: texts are escaped where they enter, hidden signs shown; markup is put together."""
 
 from collections.abc import Iterable, Sequence
 from html import escape
+
+from smalldb.reporting.escaping import visible
 
 
 def element(name: str, *inside: str, **attributes: object) -> str:
@@ -10,14 +12,17 @@ def element(name: str, *inside: str, **attributes: object) -> str:
     >>> element("a", text("x < y"), href="#x", aria_label='"')
     '<a href="#x" aria-label="&quot;">x &lt; y</a>'
     """
-    given = {key.removesuffix("_").replace("_", "-"): escape(str(v)) for key, v in attributes.items()}
+    given = {
+        key.removesuffix("_").replace("_", "-"): escape(visible(str(v), "\n"))
+        for key, v in attributes.items()
+    }
     opening = " ".join([name, *(f'{key}="{value}"' for key, value in given.items())])
     return f"<{opening}>{''.join(inside)}</{name}>"
 
 
 def text(value: object) -> str:
     """Write a text."""
-    return escape(str(value), quote=False)
+    return escape(visible(str(value), "\n\t"), quote=False)
 
 
 def paragraph(said: str) -> str:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, final
 
 from smalldb.schema.kinds.edges import listed as as_list
+from smalldb.schema.kinds.numbers import without_zeros
 from smalldb.schema.kinds.protocol import MAX_PLACES, Value
 
 
@@ -85,8 +86,9 @@ class Categories:
         return [str(value) for value in self.listed]
 
     def place(self, text: str) -> int | None:
-        """Find the place of a field."""
-        return self._places.get(text, self._places["other"] if self.other else None)
+        """Find the place of a field; what is not listed may be a whole number with a fraction of zeros."""
+        found = self._places.get(text, self._places.get(without_zeros(text)))
+        return self._places["other"] if found is None and self.other else found
 
     def names(self, column: str, coding: str) -> list[str]:
         """Name each category."""

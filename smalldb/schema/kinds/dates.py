@@ -18,6 +18,7 @@ from smalldb.schema.kinds.edges import (
     equal_steps,
     listed,
 )
+from smalldb.schema.kinds.numbers import without_zeros
 from smalldb.schema.kinds.protocol import Value
 
 _DATE = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})(?:[T ].*)?", re.DOTALL)
@@ -155,8 +156,9 @@ class Dates:
     def _read(self, text: str) -> datetime | None:
         """Read a field, in its own time zone; None: it is no date."""
         if self.form is not None:
-            with suppress(ValueError):
-                return datetime.strptime(text, self.form)
+            for spelled in (text, without_zeros(text)):  # 19991231.0
+                with suppress(ValueError):
+                    return datetime.strptime(spelled, self.form)
         if written := _DATE.fullmatch(text):
             with suppress(ValueError):
                 return datetime.fromisoformat(text if self._timed else written[1])

@@ -1,7 +1,7 @@
 """The edges of bins: checked, named, of equal width, and a uniform draw between two of them."""
 
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any, TypeVar
 
 from smalldb.exact.bits import BitSource
@@ -10,14 +10,18 @@ from smalldb.schema.kinds.protocol import MAX_PLACES
 
 _T = TypeVar("_T")
 
+MAX_LISTED = 1 << 16  # values of one list
 BINS = ("thermometer", "bins", "bits")  # codings
 
 
 def listed(values: Iterable[_T], name: str) -> list[_T]:
-    """Return a list, refusing what is none."""
+    """Return a list, refusing what is none, and what nobody lists."""
     if not isinstance(values, Iterable) or isinstance(values, str):
         raise TypeError(f"{name} must be a list")
-    return list(values)
+    found = list(islice(values, MAX_LISTED + 1))
+    if len(found) > MAX_LISTED:
+        raise ValueError(f"{name} must be a list of up to 2^16")
+    return found
 
 
 def check_cuts(cuts: Sequence[Any], low: Any, high: Any) -> None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, final
 
 from smalldb.schema.kinds.edges import listed
+from smalldb.schema.kinds.numbers import without_zeros
 from smalldb.schema.kinds.protocol import Value
 
 _USUAL = {"0": 0, "false": 0, "no": 0, "n": 0, "1": 1, "true": 1, "yes": 1, "y": 1}
@@ -62,8 +63,8 @@ class Flag:
     def place(self, text: str) -> int | None:
         """Find the place of a field."""
         if not self._places:
-            return _USUAL.get(text.lower())
-        found = self._places.get(text)
+            return _USUAL.get(without_zeros(text).lower())
+        found = self._places.get(text, self._places.get(without_zeros(text)))
         return {"false": 0, "true": 1}.get(text.lower()) if found is None else found
 
     def names(self, column: str, coding: str) -> list[str]:

@@ -8,6 +8,7 @@ from typing import final
 from smalldb.exact.numbers import as_fraction, as_text
 
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,6})?")
+_ZEROS = re.compile(r"(-?(?:0|[1-9][0-9]*))\.0+")
 _SIGNS = {"decimal": ".,", "thousands": ".,'\u2019 \u00a0\u202f_"}
 
 
@@ -75,6 +76,18 @@ class NumberFormat:
 
 
 PLAIN = NumberFormat()
+
+
+def without_zeros(text: str) -> str:
+    """Leave the fraction of zeros out of a whole number, which programs write beside gaps.
+
+    >>> without_zeros("1.0"), without_zeros("-0.0"), without_zeros("01.0"), without_zeros("1.5")
+    ('1', '0', '01.0', '1.5')
+    """
+    found = _ZEROS.fullmatch(text)
+    if found is None:
+        return text
+    return "0" if found[1] == "-0" else found[1]
 
 
 def as_decimal(number: object, name: str) -> Decimal:

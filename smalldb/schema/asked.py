@@ -1,0 +1,57 @@
+"""Columns that are to learn their places, as a schema states them, and what stands in for these."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, final
+
+from smalldb.schema.columns import Column
+from smalldb.schema.kinds import Cuts
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A column that is to learn its places.
+
+    Attributes
+    ----------
+    column
+        Its name.
+    what
+        "values" or "cuts".
+    share
+        Of epsilon, and for values of delta.
+    bins
+        How many, of cuts.
+    """
+
+    column: str
+    what: str
+    share: Fraction
+    bins: int = 0
+
+
+def filled(given: Mapping[str, Any], what: str, places: Sequence[object] | None) -> dict[str, Any]:
+    """Return the table of a column with its places, learned or made up, in place of the wish for them."""
+    filled = {key: value for key, value in given.items() if key not in ("share", what)}
+    if what == "values":
+        listed = ["?", "??"] if places is None else [*places]
+        if len(listed) == 1 and given["unknown"] != "other":
+            listed += ["??" if listed == ["?"] else "?"]  # a column has two places
+        return {**filled, "values": listed}
+    if places is not None:
+        filled.pop("bins", None)
+        return {**filled, "cuts": [*places]}
+    return filled
+
+
+def closest(column: Column) -> list[Decimal]:
+    """Return cuts that are as near to each other, and as large, as any that can be learned."""
+    kind = column.kind
+    if not isinstance(kind, Cuts):
+        return []
+    first, last = kind.steps(0)[0], kind.steps(kind.size - 1)[1]
+    steps = sorted({first + 1, min(first + 2, last), max(last - 1, first + 1), last})
+    return [Decimal(step).scaleb(-kind.decimals) for step in steps]

@@ -1,0 +1,95 @@
+"""The records of a file of JSON lines: objects of single values, spelled as a CSV file spells them."""
+
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+
+import numpy as np
+
+from queries import DataError
+from smalldb.schema.fields import is_text
+from smalldb.schema.pieces import Piece
+from smalldb.schema.records import CHUNK, check_names, lines_of, open_text
+
+
+def json_names(path: str) -> list[str]:
+    """Return the names in the first record, sorted: the order in which a row has its keys is the row's."""
+    with open_text(path) as file:
+        first = next(_records(lines_of(file)), None)
+    if not first or not is_text("".join(first)):
+        raise ValueError(
+            f"{path} is empty, or is not JSON lines in UTF-8: an object in each line, each name in it once"
+        )
+    names = sorted(first)
+    check_names(names, path)
+    return names
+
+
+def json_pieces(
+    path: str, wanted: Sequence[str], others: Collection[str] | None, signs: Mapping[str, str] | None = None
+) -> Iterator[Piece]:
+    """Yield the wanted columns of a file of JSON lines, whose records may hold others too (None: any).
+
+    Each record is taken or refused by itself, with its keys in any order. A number, not a text, is respelled
+    with its column's decimal sign, if it has one in `signs` that is no point.
+    """
+    comma = {name for name, sign in (signs or {}).items() if sign != "."}
+    needed = {*wanted}
+    allowed = None if others is None else needed | {*others}
+
+    def fits(record: dict[str, str]) -> bool:
+        return needed <= record.keys() and (allowed is None or record.keys() <= allowed)
+
+    with open_text(path) as file:
+        records = _records(lines_of(file), _Number if comma else str)
+        while piece := list(islice(records, CHUNK)):
+            fields = [record for record in piece if record is not None and fits(record)]
+            if len(fields) < len(piece):
+                raise DataError(
+                    f"{path} is not JSON lines in UTF-8: an object in each line, with every column as a key "
+                    "once, and no key that is not expected"
+                )
+            columns = [[record[name] for record in fields] for name in wanted]
+            if comma:
+                for c, name in enumerate(wanted):
+                    point = "," if name in comma else "."
+                    columns[c] = [
+                        text.replace(".", point) if isinstance(text, _Number) else text for text in columns[c]
+                    ]
+            yield [np.array(column, dtype=object) for column in columns], None
+
+
+class _Number(str):
+    """A number of JSON, as the line spells it."""
+
+    __slots__ = ()
+
+
+def _records(file: Iterable[str], number: type[str] = str) -> Iterator[dict[str, str] | None]:
+    """Yield the records, spelled as in a CSV file; None for what is no record, and then no more."""
+    broken = False
+    try:
+        for line in file:
+            if line.strip():
+                pairs = json.loads(
+                    line, parse_int=number, parse_float=number, parse_constant=str, object_pairs_hook=tuple
+                )
+                if not isinstance(pairs, tuple):
+                    raise TypeError("no object")
+                record = {name.strip(): _field(value) for name, value in pairs}
+                if len(record) < len(pairs):
+                    raise ValueError("a name stands more than once")
+                yield record
+    except (ValueError, TypeError, RecursionError):
+        broken = True
+    if broken:  # not chained: nothing of the data may travel in an error
+        yield None
+
+
+def _field(value: object) -> str:
+    """Spell a value of JSON, whose numbers are texts already, as CSV does; TypeError: no single value."""
+    if value is None or isinstance(value, bool):
+        return {None: "", False: "false", True: "true"}[value]
+    if not isinstance(value, str) or not is_text(value):
+        raise TypeError("no single value")
+    return value

@@ -1,0 +1,289 @@
+"""The records of a CSV file, the names in the first of them, and the sign that separates their fields."""
+
+import csv
+import re
+from collections import Counter
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import TextIO, final
+
+from smalldb.schema.fields import is_text
+from smalldb.schema.kinds.numbers import without_zeros
+
+SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars", " ": "spaces"}
+COMMA = ","
+LONGEST = 1 << 26  # characters of a record, so that a quote that is never closed does not take all memory
+LONGEST_HEADER = 1 << 22
+CHUNK = 1 << 13  # records that are read at a time
+
+FIELDS = {"0": 0, "1": 1, "false": 0, "true": 1}  # what a yes/no field can hold
+
+_STATED = re.compile('"?sep=([^"\r\n])"?[\r\n]*', re.IGNORECASE)  # how Excel is told the separator
+
+
+def as_separator(given: str) -> str:
+    r"""Read a separator as an option or a schema writes it: one sign, or the name of one that is not seen.
+
+    >>> as_separator("tab"), as_separator(r"\t"), as_separator(";")
+    ('\t', '\t', ';')
+    """
+    if not isinstance(given, str):
+        raise TypeError(f"separator must be a text, not {type(given).__name__}")
+    found = {r"\t": "\t", "tab": "\t", "space": " "}.get(given.lower(), given)
+    if found not in SEPARATORS:
+        raise ValueError("separator must be one of , ; | tab space")
+    return found
+
+
+def agreed(option: str | None, schema: str | None) -> str | None:
+    """Return the separator that an option or a schema states; ValueError: they state two."""
+    given = None if option is None else as_separator(option)
+    if None not in (given, schema) and given != schema:
+        raise ValueError(f"separator: the schema says {named(schema or '')}, not {named(given or '')}")
+    return schema if given is None else given
+
+
+def named(separator: str) -> str:
+    """Write a separator as an option takes it: a tab and a space are not seen."""
+    return {"\t": "tab", " ": "space"}.get(separator, repr(separator))
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What is wrong with a record; nothing of the data."""
+
+    said: str
+
+
+NO_CSV = Fault("is not a CSV file: a quote is not closed, or text stands behind one that closes a field")
+TOO_LONG = Fault("has a record of more than 2^26 characters: is a quote not closed?")
+
+Record = list[str] | Fault
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """What the first lines of a CSV file say.
+
+    Attributes
+    ----------
+    names
+        In the first record, as they stand there.
+    separator
+        Of its fields.
+    lines
+        How many these are.
+    """
+
+    names: list[str]
+    separator: str
+    lines: int
+
+
+def open_text(path: str) -> TextIO:
+    """Open a CSV file; bytes that are not UTF-8 become surrogates, which no name and no field may hold."""
+    return Path(path).open(encoding="utf-8-sig", errors="surrogateescape", newline="")
+
+
+def lines_of(file: TextIO, longest: int = LONGEST) -> Iterator[str]:
+    """Yield the lines of a file; one that is longer in parts."""
+    return iter(partial(file.readline, longest + 1), "")
+
+
+def read_heading(
+    file: TextIO, path: str, separator: str | None = None, known: Collection[str] = ()
+) -> Heading:
+    """Read the first record of a CSV file, which holds the names; the file is left behind it.
+
+    A line of its own may state the separator before, as Excel writes it: ``sep=;``.
+
+    Parameters
+    ----------
+    file
+        Open, at its begin.
+    path
+        Its name, for errors.
+    separator
+        The one that is stated; None: what the file states, or commas.
+    known
+        Names that columns are known to have.
+
+    Raises
+    ------
+    ValueError
+        No CSV in UTF-8 with names, or another separator than is stated. The message is made of these lines
+        alone, which are public.
+    """
+    read = length = 0
+
+    def lines() -> Iterator[str]:
+        nonlocal read, length
+        for line in lines_of(file, LONGEST_HEADER):
+            read, length = read + 1, length + len(line)
+            if length > LONGEST_HEADER:
+                raise ValueError(f"{path}: its first line is longer than 2^22 characters: is this CSV?")
+            yield line
+
+    first = next((line for line in lines() if line.strip("\r\n")), "")
+    stated = _STATED.fullmatch(first)
+    if stated is not None:
+        sign = stated[1]
+        if sign not in SEPARATORS:
+            raise ValueError(f"{path}: its first line states a separator that is none of , ; | tab space")
+        if separator not in (None, sign):
+            raise ValueError(f"{path}: its first line says sep={sign}, not {named(separator or '')}")
+        names = _checked(next(records(lines(), sign), []), path)
+    else:
+        sign = COMMA if separator is None else separator
+        found = next(records(chain([first] if first else [], lines()), sign), [])
+        given = [] if isinstance(found, Fault) else found
+        if first and not ({name.strip() for name in given} <= {*known} and given):
+            _check_separator(first, len(given), path, separator)
+        names = _checked(found, path)
+    return Heading(names, sign, read)
+
+
+def records(lines: Iterator[str], separator: str = COMMA) -> Iterator[Record]:
+    """Yield the records that are not blank, with fields of any length; a fault is the last.
+
+    `csv` refuses long fields, by a limit that is the whole process's: these are read by `long_record`.
+    """
+    kept: list[str] = []  # the lines of the record that is being read
+
+    def noted() -> Iterator[str]:
+        for line in lines:
+            kept.append(line)
+            yield line
+
+    source = noted()
+    while True:
+        try:
+            for record in csv.reader(source, delimiter=separator, strict=True):
+                kept.clear()
+                if record:
+                    yield record
+            return
+        except csv.Error:
+            pass
+        found = long_record(chain(tuple(kept), source), separator)
+        kept.clear()
+        yield found
+        if isinstance(found, Fault):  # not chained: nothing of the data may travel in an error
+            return
+
+
+def long_record(lines: Iterator[str], separator: str) -> Record:
+    r"""Read a record of any length as ``csv.reader(lines, delimiter=separator, strict=True)`` does.
+
+    >>> long_record(iter(['a,"b,\n', 'c"\n']), ",")
+    ['a', 'b,\nc']
+    """
+    ends = re.compile(f"[{re.escape(separator)}\r\n]|$")
+    fields: list[str] = []
+    parts: list[str] = []  # of the field that is being read
+    quoted, length = False, 0
+    for line in lines:
+        length += len(line)
+        if length > LONGEST:
+            return TOO_LONG
+        at = 0
+        while True:
+            if quoted:
+                end = line.find('"', at)
+                parts.append(line[at:] if end < 0 else line[at:end])
+                if end < 0:  # it goes on in the next line
+                    break
+                at = end + 1
+                if line.startswith('"', at):
+                    parts.append('"')
+                    at += 1
+                    continue
+                quoted = False
+            elif line.startswith('"', at):
+                quoted = True
+                at += 1
+                continue
+            else:
+                found = ends.search(line, at)
+                end = len(line) if found is None else found.start()
+                parts.append(line[at:end])
+                at = end
+            fields.append("".join(parts))
+            parts.clear()
+            if at == len(line) or line[at] in "\r\n":
+                return fields
+            if line[at] != separator:
+                return NO_CSV
+            at += 1
+    return NO_CSV
+
+
+def check_names(names: list[str], path: str) -> None:
+    """Refuse column names that cannot be shown; ValueError."""
+    together = "".join(names)
+    if not is_text(together):
+        wide = together.startswith(("\udcff\udcfe", "\udcfe\udcff"))
+        said = "it is in UTF-16: save it as UTF-8" if wide else "save it as UTF-8"
+        raise ValueError(f"{path} is not a CSV file in UTF-8: {said}")
+    for place, name in enumerate(names, start=1):
+        if found := re.search(r"[\x00-\x08]", name):
+            raise ValueError(
+                f"{path} is not a CSV file of names: the name of column {place} holds a control character "
+                f"(U+{ord(found[0]):04X})"
+            )
+
+
+def _checked(header: Record, path: str) -> list[str]:
+    """Return the names of the first record; ValueError: they are none."""
+    if isinstance(header, Fault):
+        raise ValueError(f"{path} {header.said} (in the first line)")
+    check_names(header, path)
+    if not header:
+        raise ValueError(f"{path} is empty: expected a first line with column names")
+    if all(without_zeros(name.strip()).lower() in FIELDS for name in header):
+        raise ValueError(f"{path}: the first line must hold column names, not data")
+    repeated = [
+        name for name, times in Counter(name.strip() for name in header).items() if times > 1 and name
+    ]
+    if repeated:
+        raise ValueError(f"{path}: column name {repeated[0]!r} stands more than once")
+    return header
+
+
+def _check_separator(first: str, count: int, path: str, stated: str | None) -> None:
+    """Refuse a first line that another separator takes into more fields, if none was stated: ValueError.
+
+    Spaces are usual in names: they count only where nothing else finds two fields. If a separator was stated,
+    others count where it finds one field; beside commas none do: so one says that there is one column.
+    """
+    if stated == COMMA or (stated is not None and count > 1):
+        return
+    sign = COMMA if stated is None else stated
+    if stated is None and count < 2 and first.lstrip().startswith("#"):
+        raise ValueError(
+            f"{path}: its first line is a comment (#): delete what stands above the column names; "
+            f"or take separator {named(COMMA)} (--separator) if it is the one name"
+        )
+    found = {other: _fields(first, other) for other in SEPARATORS}
+    others = [other for other in SEPARATORS if other not in (sign, " ")]
+    best = max(others, key=found.__getitem__)
+    if found[best] <= count < 2:
+        best = " "
+    if found[best] > count:
+        how = f"{count or 'no'} field{'s' if count != 1 else ''} separated by {SEPARATORS[sign]}"
+        title = "; a title above the names must be deleted" if best == " " else ""
+        raise ValueError(
+            f"{path}: its first line has {how}, and {found[best]} by {SEPARATORS[best]}: take separator "
+            f"{named(best)} (--separator, or the key of a schema), or {named(COMMA)} if it is right{title}"
+        )
+
+
+def _fields(line: str, separator: str) -> int:
+    """Count the fields of a line; 0: it is not of this separator."""
+    found = long_record(iter([line]), separator)
+    return 0 if isinstance(found, Fault) else len(found)
