@@ -12,7 +12,9 @@ HEAD = """\
 # Command line
 
 Every command with all its options, as `smalldb COMMAND --help` says. Written by `docs/commands.py` from the
-parser. Exit codes: 0 done, 2 refused (one line on standard error says why), 130 interrupted.
+parser. Exit codes: 0 done; 2 refused; 3 this machine cannot (its memory does not suffice, or a library cannot
+be loaded); 128 and the number of the signal that ended it: 130 Ctrl-C, 143 SIGTERM, 129 SIGHUP. One line on
+standard error says why.
 
 smalldb reads no file of defaults: an epsilon or a neighbouring relation that nobody sees on the command
 line is easily forgotten. The schema keeps what belongs to a table (`queries`, `valid`), the ledger its

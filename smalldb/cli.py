@@ -11,7 +11,7 @@ from functools import cache
 from traceback import walk_tb
 from typing import TYPE_CHECKING, NoReturn
 
-from smalldb.commands import REFUSED
+from smalldb.commands import FAILED, REFUSED
 from smalldb.files import unfinished
 from smalldb.reporting.escaping import visible
 from smalldb.version import __version__
@@ -19,7 +19,12 @@ from smalldb.version import __version__
 if TYPE_CHECKING:
     from smalldb.commands.options import Parser
 
-DONE, INTERRUPTED = 0, 130  # exit codes
+DONE, SIGNALLED = 0, 128  # exit codes: the second is added to the number of the signal
+ENDINGS = {
+    "SIGINT": "interrupted",
+    "SIGTERM": "terminated",
+    "SIGHUP": "hung up",
+}  # SIGHUP: not on every system
 FILES = ("DATA", "FILE")  # what help calls files, beside all that has a dot: OUT.csv
 WELCOME = """\
 smalldb: synthetic tables under pure differential privacy. Three commands to begin with:
@@ -68,28 +73,58 @@ def _complete(top: "Parser", file: object, folder: object) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; return the exit code: 0 done, 2 refused."""
+    """Run a command; return the exit code: 0 done, 2 refused, 3 the machine could not."""
     if sys.stderr is None:  # closed by the caller
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - for the rest of the process
+    unfinished.paid, unfinished.folder = False, ""
     given = list(sys.argv[1:] if arguments is None else arguments)
     if not given:
         sys.stderr.write(WELCOME)
         return REFUSED
     if given[0] == "help":
         given = [*given[1:], "--help"]
-    parsed = parser().parse_args(given)
     try:
+        parsed = parser().parse_args(given)
         parsed.run(parsed)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return REFUSED
-    except OSError as error:
-        print(visible(f"smalldb: {_place(error)}: {_reason(error)}"), file=sys.stderr)
-        return REFUSED
-    except (ValueError, TypeError) as error:
-        print(visible(f"smalldb: {error}"), file=sys.stderr)
-        return REFUSED
+        return _ended(REFUSED, "standard output was closed") if unfinished.paid else REFUSED
+    except MemoryError:  # its text may say how much was asked for, which may depend on the data
+        return _ended(FAILED, "the memory of this machine does not suffice: free some, or take a larger one")
+    except (ImportError, OSError, ValueError, TypeError) as error:
+        library = _library(error)
+        if library is not None:
+            return _ended(FAILED, f"{library} cannot be loaded ({_cause(error)}): install it anew")
+        if isinstance(error, ImportError):
+            raise
+        said = f"{_place(error)}: {_reason(error)}" if isinstance(error, OSError) else str(error)
+        return _ended(REFUSED, said)
     return DONE
+
+
+def _ended(code: int, said: str) -> int:
+    """Say in one line why the command ends, and what becomes of a payment."""
+    print(visible(f"smalldb: {said}{unfinished.consequence()}"), file=sys.stderr)
+    return code
+
+
+def _library(error: BaseException) -> str | None:
+    """Name the library whose import failed; None: it was no import of one."""
+    # what a module does when it is imported runs in a frame of this name
+    frames = [frame for frame, _ in walk_tb(error.__traceback__) if frame.f_code.co_name == "<module>"]
+    names = [str(frame.f_globals.get("__name__")) for frame in frames[-1:]]
+    if isinstance(error, ImportError) and error.name is not None:
+        names.append(error.name)
+    libraries = (name.partition(".")[0] for name in names)
+    return next((name for name in libraries if name not in ("__main__", "queries", "smalldb")), None)
+
+
+def _cause(error: BaseException) -> str:
+    """Return the first line of what an import failed for in the first place."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
 
 
 def _place(error: OSError) -> str:
@@ -114,14 +149,22 @@ def run() -> NoReturn:
     if isinstance(sys.stdout, io.TextIOWrapper):  # what others read is UTF-8, whatever the locale
         sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
     warnings.formatwarning = lambda message, *_, **__: visible(f"smalldb: {message}") + "\n"
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, stop)
+    for name in ENDINGS:
+        number = getattr(signal, name, None)
+        # what the caller has ignored (nohup, a shell without job control) stays ignored
+        if number is not None and signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
+            signal.signal(number, stop)
     sys.exit(main())
 
 
-def stop(*_: object) -> NoReturn:
-    """Leave at Ctrl-C with nothing behind, at once: an exception can drown in compiled code."""
+def stop(number: int, *_: object) -> None:
+    """Leave at a signal with nothing behind, at once: an exception can drown in compiled code."""
+    if unfinished.placing:
+        unfinished.late = number
+        return
     unfinished.abandon()
-    paid = "; what the ledger says is spent stays spent" if unfinished.paid else ""
-    os.write(2, f"smalldb: interrupted; unfinished files were removed{paid}\n".encode())
-    os._exit(INTERRUPTED)
+    ending = ENDINGS[signal.Signals(number).name]
+    said = f"smalldb: {ending}; unfinished files were removed{unfinished.consequence()}\n"
+    with suppress(OSError):  # a terminal that hung up takes no line
+        os.write(2, said.encode())
+    os._exit(SIGNALLED + number)

@@ -123,3 +123,19 @@ def test_a_pipe_is_written_after_all_files_are_in_place(tmp_path, monkeypatch):
     assert os.read(handle, 100) == b""
     os.close(handle)
     assert os.listdir(tmp_path) == ["pipe"]
+
+
+def test_what_a_killed_process_has_begun_is_removed_by_the_next_and_by_no_other(tmp_path):
+    fcntl = pytest.importorskip("fcntl")
+    place, mine = str(tmp_path / "out"), tmp_path / ".out.x.part"
+    dead = [tmp_path / ".out.1-2-3.part", tmp_path / ".out.a-bc-0.part"]
+    alive, other = tmp_path / ".out.7-8-9.part", tmp_path / ".outer.1-2-3.part"
+    for path in (*dead, alive, other, mine):
+        path.write_text("x")
+    with alive.open("wb") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with Outputs([place]) as outputs, Outputs([place]) as twice:  # two at once leave each other's alone
+            outputs.write(place, "first")
+            twice.write(place, "second")
+    assert sorted(os.listdir(tmp_path)) == sorted(["out", alive.name, other.name, mine.name])
+    assert (tmp_path / "out").read_text() == "first"

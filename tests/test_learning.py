@@ -333,7 +333,6 @@ def test_what_is_learned_is_paid_with_all_of_epsilon(tmp_path, size):
         (TOWN, {"delta": "1e-6"}, "a ledger counts pure privacy"),
         (PAY, {"delta": "1e-6"}, "a ledger counts pure privacy"),
         (PAY, {"rows_per_person": 2}, "learned places protect one row each"),
-        (PAY, {"checkpoint": "folder"}, "a release whose places are learned keeps none"),
         (TOWN.replace("share", 'groups = { a = ["Leeds"] }, share'), {}, "groups do not go together"),
     ],
 )

@@ -4,6 +4,7 @@ import argparse
 import json
 import os
 import sys
+from contextlib import ExitStack
 from dataclasses import replace
 
 from queries import Rows
@@ -22,14 +23,16 @@ from smalldb.commands.sources import Source, add_schema, form_of, source_of
 from smalldb.exact.bits import bit_source
 from smalldb.exact.numbers import positive
 from smalldb.files.outputs import Outputs
+from smalldb.mechanisms import Running
 from smalldb.planning import Settings, plan
 from smalldb.releasing.classifying import check_classifying
 from smalldb.releasing.evaluation import evaluate
+from smalldb.releasing.lasting import Going, begun_beside
 from smalldb.releasing.learning import learn, shared
 from smalldb.releasing.ledger import Account, Ledger
 from smalldb.releasing.memory import check_memory
 from smalldb.releasing.record import Record, make_record
-from smalldb.releasing.release import check_size, release
+from smalldb.releasing.release import carried_out, check_size
 from smalldb.releasing.released import Release
 from smalldb.reporting.page import About, Comparison, page
 from smalldb.reporting.words import as_json, brief, tell
@@ -100,8 +103,8 @@ def add(commands: Commands) -> None:
     command.add_argument(
         "--checkpoint",
         metavar="DIR",
-        help="for rounds: keep what was drawn in a private folder of this release alone; a killed run that "
-        "is started again goes on from it, and pays no second time",
+        help="keep what is drawn in a private folder of this release alone: killed and started again, it "
+        "goes on, and pays no second time; with --ledger by default one beside it, until the outputs stand",
     )
     command.add_argument("--seed", type=integer, metavar="S", help="for experiments: repeatable, NOT private")
     command.add_argument("--json", action="store_true", help="with -o: the public record on stdout")
@@ -129,17 +132,19 @@ def run_generate(arguments: argparse.Namespace) -> None:
     if arguments.middle and arguments.schema is None:
         raise ValueError("--middle needs --schema: a yes/no field has no middle")
     form, progress = form_of(arguments.output), sys.stderr.isatty() and not arguments.quiet
-    named = (arguments.output, arguments.schema_out, arguments.record, arguments.report)
+    # the table last: whoever finds it finds its record
+    named = (arguments.record, arguments.schema_out, arguments.report, arguments.output)
     targets = [path for path in named if path is not None]
     keep_inputs([arguments.data, arguments.schema, arguments.ledger], targets)
     source = source_of(arguments, learning=True)
-    if source.open is not None and arguments.checkpoint is not None:
-        raise ValueError("--checkpoint: a release whose places are learned keeps none; list them instead")
     if source.open is None and arguments.schema_out is not None:
         raise ValueError('--schema-out is for a schema that learns places (values = "learn"): none does')
     choices = {name: getattr(arguments, name) for name in Settings.__annotations__}
     choices["queries"] = source.stated if arguments.queries is None else arguments.queries
-    with Outputs(targets, confidential=[arguments.report] if arguments.confidential else []) as outputs:
+    with (
+        ExitStack() as opened,  # ends last: what can go on is kept until the outputs stand
+        Outputs(targets, confidential=[arguments.report] if arguments.confidential else []) as outputs,
+    ):
         # whatever can be refused without the data is refused before they are read; n is one of them
         one = 1 if arguments.neighbours == "replace-one" else None
         learned: tuple[Learned, ...] = ()
@@ -153,19 +158,21 @@ def run_generate(arguments: argparse.Namespace) -> None:
         ledger = _ledger(arguments, make_record(foreseen, private=True))
         bits = bit_source(arguments.seed)
         account = None
+        kept = {"private": bits.private, "checkpoint": arguments.checkpoint, "ledger": ledger}
         if source.open is not None:
             # what would be refused after learning is refused before it is paid
             table = source.read(progress)
             check_size(table, foreseen.neighbours)
             check_memory(plan(source.domain, **choices, n=None if one is None else table.n))
-            account = _spend(ledger, make_record(foreseen, private=True), arguments)
-            ledger = None
+            going = Going(foreseen, asked=source.open.text, **kept)
+            journal = opened.enter_context(going.opened(bits))
+            account = _told(going.pay(journal), arguments)
             found = learn(
                 source.open,
                 source.pieces(),
                 learned,
                 neighbours=foreseen.neighbours,
-                source=bits,
+                source=journal,
                 fits=lambda schema: plan(schema.domain, **choices, n=one),
             )
             written_out = source.open.written(found)
@@ -178,23 +185,14 @@ def run_generate(arguments: argparse.Namespace) -> None:
         planned = foreseen if foreseen.n is None else plan(source.domain, **choices, n=table.n)
         planned = replace(planned, learned=learned)
         check_memory(planned)
-        kept = arguments.checkpoint
-        if kept is None:
-            account = _spend(ledger, make_record(planned, private=True), arguments) or account
-        made = release(
-            planned,
-            table,
-            schema=source.schema,
-            middle=arguments.middle,
-            rng=bits,
-            progress=progress,
-            checkpoint=kept,
-            ledger=None if kept is None else ledger,
-        )
-        if ledger is not None and kept is not None:
-            account = ledger.read()
-            if not arguments.quiet:
-                print(f"ledger:    {brief(account.spent)} of {brief(account.budget)} spent", file=sys.stderr)
+        if not learned:
+            going = Going(planned, **kept)
+            journal = opened.enter_context(going.opened(bits))
+        going.bind(journal, table)
+        if not learned:
+            account = _told(going.pay(journal), arguments)
+        how = journal, Running(progress)
+        made = carried_out(planned, table, table, source.schema, arguments.middle, *how)
         content = source.content(made, form, arguments.spelling or "0/1", arguments.spreadsheet_safe)
         if arguments.schema_out is not None:
             outputs.write(arguments.schema_out, written_out)
@@ -203,11 +201,11 @@ def run_generate(arguments: argparse.Namespace) -> None:
         if arguments.report is not None:
             shown = table if arguments.confidential else None
             outputs.write(arguments.report, _report(made, source, shown, arguments, account))
-        if arguments.output is not None:
+        if arguments.output is None:
+            outputs.then(lambda: put(content))
+        else:
             outputs.write(arguments.output, content)
-    if arguments.output is None:
-        put(content)
-    elif arguments.json:
+    if arguments.json:
         print(as_json(made.record))
     if not arguments.quiet:
         print(tell(made.record, made.plan), file=sys.stderr)
@@ -230,28 +228,24 @@ def _ledger(arguments: argparse.Namespace, record: Record) -> Ledger | None:
             raise ValueError(f"{arguments.ledger}: no ledger yet: add --budget E to make it")
         Account(positive(arguments.budget, "budget")).after(record)
     ledger = Ledger(arguments.ledger, arguments.budget)
-    if arguments.checkpoint is None:  # else it may have been paid before
+    if arguments.checkpoint is None and not begun_beside(arguments.ledger):  # else it may be paid already
         ledger.read().after(record)
     return ledger
 
 
-def _spend(ledger: Ledger | None, record: Record, arguments: argparse.Namespace) -> Account | None:
-    """Spend a release's privacy, if there is a ledger, and tell it."""
-    if ledger is None:
+def _told(paid: tuple[Account, bool] | None, arguments: argparse.Namespace) -> Account | None:
+    """Tell what is spent, if there is a ledger; it stays so if the release fails."""
+    if paid is None:
         return None
-    account = ledger.spend(record)
-    if not arguments.quiet:
-        print(_told(account), file=sys.stderr)
-    return account
-
-
-def _told(account: Account) -> str:
-    """Tell what is spent; it stays so if the release fails."""
+    account, before = paid
     spent, budget, number = brief(account.spent), brief(account.budget), len(account.records)
-    lines = [f"ledger:    {spent} of {budget} spent, with this release, number {number}"]
+    which = "this release was paid before" if before else f"with this release, number {number}"
+    lines = [f"ledger:    {spent} of {budget} spent, {which}"]
     if account.torn:
         lines.append("           (an unfinished line of a run that released nothing was removed)")
-    return "\n".join(lines)
+    if not arguments.quiet:
+        print("\n".join(lines), file=sys.stderr)
+    return account
 
 
 def _report(

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import stat
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -13,11 +14,11 @@ from hashlib import sha256
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Lock
-from typing import Any, Generic, TypeAlias, TypeVar, final
+from typing import IO, Any, Generic, TypeAlias, TypeVar, final
 
 import numpy as np
 
-from smalldb.files.outputs import sync_folder
+from smalldb.files.outputs import named, sync_folder
 from smalldb.version import __version__
 
 P = TypeVar("P")
@@ -25,11 +26,17 @@ R = TypeVar("R")
 Folder: TypeAlias = str | os.PathLike[str]
 
 MARK = "smalldb checkpoint 1. CONFIDENTIAL: computed from the data, not for publication"
+ELSEWHERE = "name a new folder"
+GONE = "gone"  # the ending of a folder that is being removed
 BATCHES = 64  # that an executor is sent at most: what a part needs is sent with each
 
 _NAMES = re.compile(r"lock|([0-9]{6}|[1-9][0-9]{6,})\.(part|shard)")
 _busy: set[tuple[int, int, int]] = set()  # process, and device and number of the folder
 _guard = Lock()
+
+
+class Busy(ValueError):
+    """Another call or process works in a folder."""
 
 
 @final
@@ -50,6 +57,8 @@ class Checkpoint(Generic[R]):
         Turn a result into what JSON can hold, and back, exactly.
     remedy
         What is to be done about a part that is damaged.
+    otherwise
+        What is to be done where the folder is of other work.
     """
 
     folder: Folder
@@ -57,6 +66,7 @@ class Checkpoint(Generic[R]):
     pack: Callable[[R], Any] = lambda result: result
     unpack: Callable[[Any], R] = lambda packed: packed
     remedy: str = "remove it, and its part is done again"
+    otherwise: str = ELSEWHERE
 
     @contextmanager
     def opened(self) -> Iterator[None]:
@@ -91,8 +101,24 @@ class Checkpoint(Generic[R]):
             try:
                 fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except (BlockingIOError, PermissionError) as error:
-                raise ValueError(f"checkpoint: another process works in {folder}") from error
+                raise Busy(f"checkpoint: another process works in {folder}") from error
+            if not _stands(lock):
+                raise Busy(f"checkpoint: another process has just removed {folder}: start again")
             yield
+
+    def remove(self) -> None:
+        """Remove the open folder, in one step: nobody goes on from half of it."""
+        gone = Path(self.folder).with_suffix(f".{GONE}")
+        shutil.rmtree(gone, ignore_errors=True)  # of a run that was killed while it did so
+        os.rename(self.folder, gone)
+        shutil.rmtree(gone, ignore_errors=True)
+
+    def another(self) -> ValueError:
+        """Return the error that the folder is of other work."""
+        return ValueError(
+            f"checkpoint: {os.fspath(self.folder)} is of another run "
+            f"(other data, parameters or version): {self.otherwise}"
+        )
 
     def saved(self) -> list[int]:
         """Return the places of the finished parts."""
@@ -115,10 +141,7 @@ class Checkpoint(Generic[R]):
         if last or len(lines) != 5 or lines.pop() != _checksum(lines):
             raise damaged
         if lines[:3] != [MARK.encode(), self.run.encode(), b"%d" % place]:
-            raise ValueError(
-                f"checkpoint: {os.fspath(self.folder)} is of another run "
-                "(other data, parameters or version): name a new folder"
-            )
+            raise self.another()
         try:
             packed = json.loads(lines[3])
         except (ValueError, RecursionError):
@@ -132,7 +155,7 @@ class Checkpoint(Generic[R]):
         begun = self._path(place, "part")
         begun.unlink(missing_ok=True)  # of a run that was killed; whatever it is, it is not written to
         try:
-            with open(begun, "xb", opener=_private) as file:
+            with named(os.fspath(begun)), open(begun, "xb", opener=_private) as file:
                 file.write(b"\n".join([*lines, _checksum(lines), b""]))
                 file.flush()
                 os.fsync(file.fileno())
@@ -262,7 +285,7 @@ def _alone(key: tuple[int, int, int], folder: str) -> Iterator[None]:
     """Keep other calls of this process out: they would share its lock, and drop it when they close it."""
     with _guard:
         if key in _busy:
-            raise ValueError(f"checkpoint: another call works in {folder}")
+            raise Busy(f"checkpoint: another call works in {folder}")
         _busy.add(key)
     try:
         yield
@@ -277,6 +300,14 @@ def _private(path: str, flags: int) -> int:
         os.close(handle)
         raise ValueError(f"checkpoint: {path} is no regular file: remove it")
     return handle
+
+
+def _stands(file: IO[Any]) -> bool:
+    """Tell whether an open file still has its name."""
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), os.stat(file.name))
+    except FileNotFoundError:
+        return False
 
 
 def _checksum(lines: Sequence[bytes]) -> bytes:

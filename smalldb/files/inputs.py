@@ -1,9 +1,15 @@
-"""Inputs that can be read only once, such as standard input, made such that they can be read again."""
+"""Inputs that can be read only once, made such that they can be read again."""
 
 import os
 import shutil
 import stat
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+LONGEST = 1 << 24  # bytes of a first line
+TOO_LONG = f"its first line is longer than {LONGEST:,} bytes: a table has a line for each row"
+BINARY = (".parquet", ".pq")  # files that have no lines
 
 _open: list[int] = []  # for the rest of the process
 
@@ -16,14 +22,29 @@ def rereadable(path: str) -> str:
     Raises
     ------
     OSError
-        It cannot be read.
+        It cannot be read, or there is no room for it.
+    ValueError
+        Its first line does not end.
     """
     if path == "-":
         path = "/dev/stdin"
     if not os.path.exists(path) or not stat.S_ISFIFO(os.stat(path).st_mode):
         return path
-    with open(path, "rb") as pipe, tempfile.TemporaryFile() as copy:
+    with open(path, "rb") as pipe, _named_folder(), tempfile.TemporaryFile() as copy:
+        begun = pipe.read(LONGEST + 1)
+        if len(begun) > LONGEST and not {*b"\r\n"} & {*begun} and not path.lower().endswith(BINARY):
+            raise ValueError(f"{path}: {TOO_LONG}")
+        copy.write(begun)
         shutil.copyfileobj(pipe, copy)
         copy.flush()
         _open.append(os.dup(copy.fileno()))
     return f"/dev/fd/{_open[-1]}"
+
+
+@contextmanager
+def _named_folder() -> Iterator[None]:
+    """Name the folder of temporary files in an error that names nothing: it may be full."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, error.filename or tempfile.gettempdir()) from error

@@ -1,22 +1,34 @@
 """Output files that appear whole or not at all; input files that stay as they are."""
 
+import errno
 import os
 import re
-import tempfile
-from collections.abc import Collection, Iterable, Iterator
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from itertools import count
 from pathlib import Path
 from types import TracebackType
 
+from smalldb.files import unfinished as open_files
 from smalldb.files.unfinished import unfinished
+
+MOST_BYTES = 255  # of a file's name
+
+_numbers = count()  # of the files that are begun
+_held: dict[Path, int] = {}  # these files, open and locked: of a process that died, none is
 
 
 class Outputs:
-    """Files that are written beside their places and moved there together at the end.
+    """Files that are written beside their places and moved there together at the end, in the order given.
 
     Opening proves that each place can be written, before any work. Leaving the ``with`` block with an
     error (Ctrl-C too) removes what was begun; an existing file is replaced only on success. A place
     that is no regular file (a pipe, a device) is written at the end.
+
+    A process that is killed while files are moved leaves the first ones new and the others as they were: name
+    last what nobody may find without the others. Then the folders are synced. What a killed process has begun
+    is removed by the next one that writes there.
 
     Parameters
     ----------
@@ -35,6 +47,7 @@ class Outputs:
 
     def __init__(self, paths: Iterable[str], confidential: Collection[str] = ()) -> None:
         self._kept: dict[str, bytes] = {}
+        self._last: Callable[[], None] = lambda: None
         self._begun: dict[str, Path | None] = {}
         try:
             for path in paths:
@@ -44,7 +57,7 @@ class Outputs:
             places = [os.path.realpath(path) for path, begun in self._begun.items() if begun is not None]
             if len(set(places)) < len(places):
                 raise ValueError("two outputs cannot go to one file")
-        except (OSError, ValueError):
+        except BaseException:
             self._remove()
             raise
 
@@ -57,6 +70,10 @@ class Outputs:
         else:
             _fill(begun, raw, path)
 
+    def then(self, last: Callable[[], None]) -> None:
+        """Do something once all files are in their places: say, write to standard output."""
+        self._last = last
+
     def __enter__(self) -> "Outputs":
         return self
 
@@ -65,21 +82,34 @@ class Outputs:
     ) -> None:
         try:
             if kind is None:
-                # what is written into a pipe cannot be taken back
-                for path, begun in sorted(self._begun.items(), key=lambda item: item[1] is None):
-                    if begun is None:
-                        with Path(path).open("ab") as file:
-                            file.write(self._kept[path])
-                    else:
-                        begun.replace(os.path.realpath(path))
+                self._place()
         finally:
             self._remove()
+
+    def _place(self) -> None:
+        """Move all to their places; a signal that comes meanwhile waits."""
+        begun = {path: file for path, file in self._begun.items() if file is not None}
+        open_files.placing = True
+        try:
+            for path, file in begun.items():
+                with named(path):
+                    file.replace(os.path.realpath(path))
+        finally:
+            open_files.placing = False
+            if open_files.late:
+                os.kill(os.getpid(), open_files.late)
+        for folder in dict.fromkeys(file.parent for file in begun.values()):
+            with suppress(PermissionError):  # of one that may be entered, and not listed
+                sync_folder(folder)
+        for path, raw in self._kept.items():  # what is written into a pipe cannot be taken back
+            with named(path), Path(path).open("ab") as pipe:
+                pipe.write(raw)
+        self._last()
 
     def _remove(self) -> None:
         for begun in self._begun.values():
             if begun is not None:
-                begun.unlink(missing_ok=True)
-                unfinished.discard(begun)
+                _drop(begun)
 
 
 def create(path: str, content: bytes) -> None:
@@ -92,26 +122,45 @@ def create(path: str, content: bytes) -> None:
     OSError
         With the path: the place cannot be written, or is a directory.
     """
-    begun = None if os.path.exists(path) else _begin(path)
+    if os.path.exists(path):
+        _sweep(path)
+        return
+    begun = _begin(path)
     if begun is None:
         return
     try:
         _fill(begun, content, path)
-        with suppress(FileExistsError), _named(path):
+        with suppress(FileExistsError), named(path):
             os.link(begun, os.path.realpath(path))
         sync_folder(begun.parent)
     finally:
-        begun.unlink(missing_ok=True)
-        unfinished.discard(begun)
+        _drop(begun)
 
 
 def sync_folder(folder: str | os.PathLike[str]) -> None:
-    """Wait until the disk has the names of the files in a folder."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    """Wait until the disk has the names of the files in a folder, where the file system can tell."""
+    with named(os.fspath(folder)):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        except OSError as error:
+            if error.errno != errno.EINVAL:
+                raise
+        finally:
+            os.close(handle)
+
+
+def beside(path: str, ending: str) -> Path:
+    """Return a hidden place in the folder of a file, named after it as far as a name may be long.
+
+    >>> beside("/data/people.csv", "part").name
+    '.people.csv.part'
+    >>> len(beside("/data/" + "x" * 255, "part").name)
+    255
+    """
+    place = Path(os.path.realpath(path))
+    room = MOST_BYTES - len(f"..{ending}".encode())
+    return place.with_name(f".{os.fsencode(place.name)[:room].decode('utf-8', 'ignore')}.{ending}")
 
 
 @contextmanager
@@ -147,26 +196,80 @@ def _begin(path: str, *, confidential: bool = False) -> Path | None:
         # what stands under /dev may be a link to a file that others write to as well; /dev/shm is a disk
         if not os.path.isfile(path) or re.match("/(dev/(?!shm/)|proc/)", os.path.abspath(path)):
             return None
-    with _named(path):
-        mode = place.stat().st_mode & 0o777 if place.exists() else 0o666 & ~_umask()
-        handle, begun = tempfile.mkstemp(prefix=f".{place.name}.", suffix=".part", dir=place.parent)
-    unfinished.add(Path(begun))
-    os.close(handle)
-    if not confidential:  # as it was made: mode 0600
-        os.chmod(begun, mode)
-    return Path(begun)
+    with named(path):
+        try:
+            mode = place.stat().st_mode & 0o777
+        except FileNotFoundError:
+            mode = 0o666 & ~_umask()
+        _sweep(path)
+        begun = _held_file(path)
+        if not confidential:  # as it was made: mode 0600
+            os.chmod(begun, mode)
+    return begun
+
+
+def _held_file(path: str) -> Path:
+    """Make an empty file beside a place, and hold it, so that no other process takes it for abandoned."""
+    while True:
+        begun = beside(path, f"{os.getpid():x}-{time.time_ns():x}-{next(_numbers)}.part")
+        unfinished.add(begun)  # before it is there: a signal may come in between
+        try:
+            _held[begun] = os.open(begun, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+        except OSError:
+            unfinished.discard(begun)
+            raise
+        if _lock(_held[begun]) is not False and begun.exists():
+            return begun
+        _drop(begun)  # another process has swept it in the moment before it was locked
+
+
+def _drop(begun: Path) -> None:
+    """Let go of a begun file, and remove it unless it was moved to its place."""
+    handle = _held.pop(begun, None)
+    if handle is not None:
+        os.close(handle)
+    begun.unlink(missing_ok=True)
+    unfinished.discard(begun)
+
+
+def _sweep(path: str) -> None:
+    """Remove what killed processes have begun for a place: nobody holds it."""
+    ending = "0-0-0.part"
+    place = beside(path, ending)
+    name = re.escape(place.name.removesuffix(ending)) + r"[0-9a-f]+-[0-9a-f]+-[0-9]+\.part"
+    with suppress(OSError):  # of a folder that cannot be listed, or files of others
+        for found in filter(re.compile(name).fullmatch, os.listdir(place.parent)):
+            handle = os.open(place.with_name(found), os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+            try:
+                if _lock(handle):
+                    os.unlink(place.with_name(found))
+            finally:
+                os.close(handle)
+
+
+def _lock(handle: int) -> bool | None:
+    """Lock an open file; False: another one holds it; None: this system has no such locks."""
+    try:
+        import fcntl
+
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except (ImportError, OSError):
+        return None
+    return True
 
 
 def _fill(begun: Path, raw: bytes, path: str) -> None:
     """Write the whole content of a begun file durably; errors name the place it is for."""
-    with _named(path), begun.open("wb") as file:
+    with named(path), begun.open("wb") as file:
         file.write(raw)
         file.flush()
         os.fsync(file.fileno())
 
 
 @contextmanager
-def _named(path: str) -> Iterator[None]:
+def named(path: str) -> Iterator[None]:
     """Name the path that the user gave in an error of the operating system."""
     try:
         yield

@@ -1,4 +1,4 @@
-"""Files that are begun and not yet in their places; light, so that Ctrl-C finds it from the first moment."""
+"""What is begun and not yet in its place; light, so that a signal finds it from the first moment."""
 
 from typing import TYPE_CHECKING
 
@@ -7,9 +7,21 @@ if TYPE_CHECKING:
 
 unfinished: "set[Path]" = set()
 paid = False  # whether a ledger holds what this process has not released yet
+folder = ""  # from which a release that was paid goes on
+placing = False  # whether files are being moved to their places: all are, before a signal ends the process
+late = 0  # the signal that waits for it
 
 
 def abandon() -> None:
     """Remove what all open `smalldb.files.outputs.Outputs` have begun: for a process that is about to end."""
-    for begun in unfinished:
+    for begun in list(unfinished):
         begun.unlink(missing_ok=True)
+
+
+def consequence() -> str:
+    """Say what becomes of a payment, behind the reason why the process ends."""
+    if not paid:
+        return ""
+    if folder:
+        return f"; the ledger is paid: the same command goes on from {folder}, and pays no second time"
+    return "; what the ledger says is spent stays spent"

@@ -1,18 +1,20 @@
 """What a mechanism is to the rest of the house: what it is asked, what it tells, and what it draws."""
 
-from smalldb.mechanisms.protocol import Drawn, Guarantee, Lasting, Mechanism, Payment, Promise, Running
+from smalldb.mechanisms.journal import LOST, Journal
+from smalldb.mechanisms.protocol import Drawn, Guarantee, Lasting, Mechanism, Promise, Running
 from smalldb.mechanisms.relations import MAX_N, Neighbours, relation_of
 from smalldb.mechanisms.request import UNPLANNED, Request, column_named, workload_of
 
 __all__ = [
+    "LOST",
     "MAX_N",
     "UNPLANNED",
     "Drawn",
     "Guarantee",
+    "Journal",
     "Lasting",
     "Mechanism",
     "Neighbours",
-    "Payment",
     "Promise",
     "Request",
     "Running",

@@ -1,6 +1,5 @@
 """What a mechanism is: the one protocol that planning, releasing and reporting know it by."""
 
-import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
@@ -10,6 +9,7 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 from queries import Rows
 from queries.domain import Bits
 from smalldb.exact.bits import BitSource
+from smalldb.mechanisms.journal import Journal
 from smalldb.mechanisms.request import Request
 
 
@@ -81,50 +81,34 @@ class Promise(Protocol):
         """Tell that entry, for people: lines, the first behind the label ``error:``."""
 
 
-class Payment(Protocol):
-    """What a release costs its data's budget: paid once, also where the release was killed and goes on."""
-
-    def made(self) -> str:
-        """Pay, and return what stands for the payment: a text that is public."""
-
-    def check(self, mark: str) -> None:
-        """Refuse a mark that does not stand for such a payment: ValueError."""
-
-
 @dataclass(frozen=True, slots=True)
 class Running:
     """How a mechanism runs; nothing of it changes the law of what is drawn.
 
     Attributes
     ----------
-    payment
-        What is paid before the first draw; None: nothing.
     progress
         Whether a bar is shown on stderr.
     executor
         Counts the data in pieces; None: threads.
-    checkpoint
-        A private folder of this release alone, where it is kept what was drawn; None: nowhere.
-    run
-        What tells the release from any other, if there is a folder: a digest of what is public.
     """
 
-    payment: Payment | None = None
     progress: bool = False
     executor: Executor | None = None
-    checkpoint: str | os.PathLike[str] | None = None
-    run: str = ""
 
 
 @runtime_checkable
 class Lasting(Protocol):
-    """A mechanism that can go on after it was killed, and whose data can be counted in pieces."""
+    """A mechanism that draws in steps, and whose data can be counted in pieces.
+
+    A killed release goes on after its last step; of any other mechanism the whole draw is one.
+    """
 
     @property
     def public(self) -> Sequence[object]:
         """What decides its steps: texts, numbers and arrays that are public, for `files.identity`."""
 
-    def draw_lasting(self, table: Rows, source: BitSource, running: Running) -> Drawn:
+    def draw_lasting(self, table: Rows, journal: Journal, running: Running) -> Drawn:
         """Draw a release as `Mechanism.draw` does, or go on with one."""
 
 

@@ -2,71 +2,260 @@
 
 import json
 import os
+import re
+from base64 import b64decode, b64encode
+from collections.abc import Iterator
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager, suppress
+from hashlib import sha256
+from itertools import count
+from pathlib import Path
+from shutil import rmtree
+from typing import Any, final
 
-from smalldb.files.checkpoints import check_running, identity
-from smalldb.mechanisms import Lasting, Running
+import numpy as np
+
+from queries import Rows, Workload
+from smalldb.exact.bits import BitSource, SystemBits
+from smalldb.files import unfinished
+from smalldb.files.checkpoints import GONE, Busy, Checkpoint, Folder, check_running, identity
+from smalldb.files.outputs import beside, sync_folder
+from smalldb.mechanisms import LOST, Drawn, Journal, Lasting, Running
 from smalldb.planning import Plan
-from smalldb.releasing.ledger import Ledger
+from smalldb.releasing.ledger import Account, Ledger
 from smalldb.releasing.record import Record, make_record
 
+BEGUN = "unfinished"  # the ending of a folder beside a ledger
+FORGET = "go on with what it was begun with, or remove it: what it paid stays paid"
 
-@dataclass(frozen=True, slots=True)
-class LedgerPayment:
-    """What a release costs, paid from a ledger; a `mechanisms.Payment`.
 
-    Attributes
+@final
+class Going:
+    """How a release is paid, and the private folder from which it goes on after it was killed.
+
+    The folder holds, step by step: a salted digest of the data, a random ticket, that the ticket is paid, and
+    what was drawn. The ticket is saved before it is paid, and the ledger takes it once: so a kill at any
+    moment leaves either nothing paid, or a folder that knows it. What was drawn and not saved was shown to
+    nobody; it is drawn anew.
+
+    Parameters
     ----------
+    plan
+        Of the release.
+    private
+        Whether the source is; one that is not pays from no ledger.
+    checkpoint
+        The folder; None: with a ledger one beside it, for as long as it is `opened`, and else none.
     ledger
-        The budget of the data.
-    record
-        Of the plan.
+        The budget of the data; None: nothing is paid.
+    asked
+        A schema that learns places, as a text: the plan does not know all of it.
+
+    Raises
+    ------
+    TypeError, ValueError
+        No path; a ledger, and a source that is not private.
     """
 
-    ledger: Ledger
-    record: Record
+    def __init__(
+        self, plan: Plan, *, private: bool, checkpoint: Folder | None, ledger: Ledger | None, asked: str = ""
+    ) -> None:
+        check_running(None, checkpoint)
+        if ledger is not None and not private:
+            raise ValueError(
+                "a ledger is for private releases: what a seed makes is not private at any epsilon"
+            )
+        self._ledger, self._record = ledger, make_record(plan, private=private)
+        self._run = _run_of(plan, self._record, asked)
+        self._own = checkpoint is None and ledger is not None
+        self._checkpoint: Checkpoint[Any] | None = None
+        if checkpoint is not None:
+            self._checkpoint = Checkpoint(checkpoint, self._run, remedy=LOST)
+        self._charged = False  # or perhaps so
 
-    def made(self) -> str:
-        """Spend it, and return the mark of the ledger's line."""
-        return self.ledger.pay(self.record)
+    # Proof: docs/proofs/rounds.md, lemma 11.
+    @contextmanager
+    def opened(self, source: BitSource) -> Iterator[Journal]:
+        """Open the journal of the release; one that was begun before goes on.
 
-    def check(self, mark: str) -> None:
-        """Refuse a mark that is of no such payment in this ledger."""
-        if not self.ledger.paid(mark, self.record):
+        A folder beside the ledger is removed at the end of the ``with`` block: inside of it, the release is
+        brought to where it shall stand. An error leaves it, if anything was paid.
+
+        Raises
+        ------
+        OSError
+            The folder cannot be made, read or written.
+        ValueError
+            It is of another release, damaged, open to others, or another process works in it.
+        """
+        with ExitStack() as stack:
+            self._enter(stack)
+            checkpoint = self._checkpoint
+            self._charged = checkpoint is not None and bool(checkpoint.saved())
+            try:
+                yield Journal(source, checkpoint)
+            except BaseException:
+                if self._own and not self._charged:
+                    self._remove()
+                raise
+            if self._own:
+                self._remove()
+            unfinished.paid, unfinished.folder = False, ""
+
+    def _enter(self, stack: ExitStack) -> None:
+        """Open the folder, if there is one; beside a ledger the first in which nobody works."""
+        if not self._own:
+            if self._checkpoint is not None:
+                stack.enter_context(self._checkpoint.opened())
+            return
+        for folder in self._places():
+            self._checkpoint = Checkpoint(folder, self._run, remedy=LOST, otherwise=FORGET)
+            try:
+                stack.enter_context(self._checkpoint.opened())
+            except Busy:
+                continue
+            except OSError:
+                with suppress(OSError):
+                    os.rmdir(folder)
+                raise
+            return
+
+    def _places(self) -> Iterator[Path]:
+        """Yield the folders of such releases beside the ledger: those that are there, and then new ones."""
+        path = self._ledger.path if self._ledger is not None else ""
+        name = identity(self._run, os.path.basename(path))[:16]
+        there = [found for found in begun_beside(path) if f".{name}-" in found.name]
+        yield from sorted(there)
+        for number in count():
+            place = beside(path, f"{name}-{number}.{BEGUN}")
+            if place not in there:
+                yield place
+
+    def _remove(self) -> None:
+        """Remove the folder beside the ledger, and what is left of those that others were about to remove."""
+        if self._checkpoint is None or self._ledger is None:
+            return
+        with suppress(OSError):
+            self._checkpoint.remove()
+        for left in begun_beside(self._ledger.path, GONE):
+            rmtree(left, ignore_errors=True)
+
+    def bind(self, journal: Journal, table: Rows) -> None:
+        """Bind the release to its data: ValueError where it was begun with others."""
+        before = journal.begun
+        made = journal.step(lambda _: _salted(table, f"{SystemBits().bits(256):064x}"))
+        if before and made != _salted(table, made[0]) and self._checkpoint is not None:
+            raise self._checkpoint.another()
+
+    def pay(self, journal: Journal) -> tuple[Account, bool] | None:
+        """Pay, if there is a ledger, before the first draw.
+
+        Returns
+        -------
+        The account after it, and whether it was paid before; None: there is no ledger.
+
+        Raises
+        ------
+        ValueError
+            It was begun with another ledger, or without one; or as `Ledger.spend`.
+        OSError
+            The ledger cannot be read or written.
+        """
+        ledger, record = self._ledger, self._record
+        ticket = journal.step(lambda _: "" if ledger is None else f"{SystemBits().bits(128):032x}")
+        if (ticket == "") != (ledger is None):
+            raise ValueError("checkpoint: the release was begun with another ledger, or without one")
+        if ledger is None:
+            return None
+        before = ledger.paid(ticket, record)
+        if journal.begun and not before:
             raise ValueError("checkpoint: the release was not paid from this ledger: name that one")
+        if self._own and self._checkpoint is not None:
+            sync_folder(os.path.dirname(self._checkpoint.folder))
+        self._charged = True
+        try:
+            account = ledger.spend(record, ticket)
+        except (OSError, ValueError, TypeError):
+            self._charged = ledger.paid(ticket, record)
+            raise
+        if self._checkpoint is not None:
+            unfinished.folder = os.fspath(self._checkpoint.folder)
+        journal.step(lambda _: None)
+        return account, before
 
 
-def running_of(
-    plan: Plan,
-    *,
-    private: bool,
-    progress: bool,
-    executor: Executor | None,
-    checkpoint: str | os.PathLike[str] | None,
-    ledger: Ledger | None,
-) -> Running:
+def drawn_by(plan: Plan, table: Rows, journal: Journal, running: Running) -> Drawn:
+    """Draw a release, or read what was drawn before; what is confidential is then gone."""
+    chosen = plan.chosen
+    if isinstance(chosen, Lasting):
+        return chosen.draw_lasting(table, journal, running)
+    return journal.step(lambda coins: chosen.draw(table, coins, running.progress), _packed, _unpacked)
+
+
+def running_of(plan: Plan, progress: bool, executor: Executor | None) -> Running:
     """
     Say how a release runs; nothing of it depends on the data.
 
     Raises
     ------
     TypeError, ValueError
-        No executor or no path; a mechanism that takes neither; a source that is not private, and a ledger.
+        No executor; a mechanism that takes none.
     """
-    check_running(executor, checkpoint)
-    chosen = plan.chosen
-    if not isinstance(chosen, Lasting):
-        for name, given in (("executor", executor), ("checkpoint", checkpoint)):
-            if given is not None:
-                raise ValueError(f"{name} is for rounds: {plan.mechanism} take none")
-    if ledger is None and checkpoint is None:
-        return Running(progress=progress, executor=executor)
-    record = make_record(plan, private=private)
-    if ledger is not None and not private:
-        raise ValueError("a ledger is for private releases: what a seed makes is not private at any epsilon")
-    run = ""
-    if checkpoint is not None and isinstance(chosen, Lasting):
-        run = identity(json.dumps(record, sort_keys=True), *chosen.public)
-    payment = None if ledger is None else LedgerPayment(ledger, record)
-    return Running(payment, progress, executor, checkpoint, run)
+    check_running(executor, None)
+    if executor is not None and not isinstance(plan.chosen, Lasting):
+        raise ValueError(f"executor is for rounds: {plan.mechanism} take none")
+    return Running(progress, executor)
+
+
+def begun_beside(ledger: str, kind: str = BEGUN) -> list[Path]:
+    """Return the folders beside a ledger that keep releases which are not finished."""
+    ending = f"{'0' * 16}-0.{kind}"
+    place = beside(ledger, ending)
+    name = re.escape(place.name.removesuffix(ending)) + rf"[0-9a-f]{{16}}-[0-9]+\.{kind}"
+    return [place.with_name(found) for found in os.listdir(place.parent) if re.fullmatch(name, found)]
+
+
+def _run_of(plan: Plan, record: Record, learning: str) -> str:
+    """Return what tells a release from any other: a digest of what is public."""
+    request, domain = plan.request, plan.workload.domain
+    asked = (request.n, request.n_max, request.rows, request.certificate, request.beta, learning)
+    shape = tuple((size, column.ordered) for size, column in zip(domain.sizes, domain.columns, strict=True))
+    own = plan.chosen.public if isinstance(plan.chosen, Lasting) else ()
+    return identity(json.dumps(record, sort_keys=True), asked, shape, _queries_of(plan.workload), *own)
+
+
+def _queries_of(workload: Workload) -> str:
+    """Return a digest of the queries themselves: those that are made by hand may share a text."""
+    digest = sha256()
+    for block in workload.cells:
+        digest.update(repr((block.columns, block.cells)).encode() + (block.dropped or b""))
+    for query in workload.listed:
+        digest.update(repr((query.attributes, query.weights, query.denominator, query.sizes)).encode())
+    return digest.hexdigest()
+
+
+def _salted(table: Rows, salt: str) -> list[str]:
+    """Return a salt, and the digest of it and of the data."""
+    digest = sha256(bytes.fromhex(salt))
+    for array in (table.words, table.counts):
+        digest.update(repr(array.shape).encode())
+        digest.update(np.ascontiguousarray(array).data)
+    return [salt, digest.hexdigest()]
+
+
+def _packed(drawn: Drawn) -> dict[str, Any]:
+    """Write what was drawn such that JSON holds it exactly."""
+    places = np.ascontiguousarray(drawn.places)
+    return {
+        "places": b64encode(places.tobytes()).decode("ascii"),
+        "dtype": places.dtype.str,
+        "shape": places.shape,
+        "bound": None if drawn.bound is None else float(drawn.bound).hex(),
+        "covers": list(drawn.covers),
+    }
+
+
+def _unpacked(saved: dict[str, Any]) -> Drawn:
+    places = np.frombuffer(b64decode(saved["places"]), np.dtype(saved["dtype"])).reshape(saved["shape"])
+    bound = None if saved["bound"] is None else float.fromhex(saved["bound"])
+    return Drawn(places.copy(), bound, tuple(saved["covers"]))

@@ -28,7 +28,7 @@ from smalldb.exact.bits import BitSource
 from smalldb.exact.integers import two_sided_geometric, uniform_below
 from smalldb.exact.levels import exp_enclosure
 from smalldb.exact.numbers import positive
-from smalldb.mechanisms import Neighbours
+from smalldb.mechanisms import Journal, Neighbours
 from smalldb.schema.asked import Asked
 from smalldb.schema.fields import spelled
 from smalldb.schema.kinds import MAX_PLACES, Cuts
@@ -83,7 +83,7 @@ def learn(
     costs: Sequence[Learned],
     *,
     neighbours: Neighbours,
-    source: BitSource,
+    source: BitSource | Journal,
     fits: Callable[[Schema], object] = lambda _: None,
 ) -> Schema:
     """Learn the places that a schema asks for. It was paid for, so it ends with a schema, whatever is found.
@@ -98,6 +98,8 @@ def learn(
         Of the schema's columns, in its order.
     costs
         What each column spends, in the order of `schema.asked`: see `shared`.
+    source
+        Where random bits come from; or a journal that has a source, and perhaps what was learned before.
     fits
         Refuses a schema with which the release cannot be made, by ValueError; it takes the outline.
 
@@ -106,17 +108,8 @@ def learn(
     DataError
         A field that is no single value.
     """
-    counts = _counted(schema, pieces)
-    places: dict[str, list[str]] = {}
-    for asked, cost in zip(schema.asked, costs, strict=True):
-        occur = counts[asked.column]
-        if asked.what == "cuts":
-            kind = bins_of(asked, schema.outline)
-            places[asked.column] = quantiles(occur, kind, asked.bins, cost.epsilon, source)
-        else:
-            places[asked.column] = frequent(
-                occur, cost.epsilon, cost.delta or Fraction(0), neighbours, source
-            )
+    journal = source if isinstance(source, Journal) else Journal(source)
+    places = journal.step(lambda coins: _places(schema, pieces, costs, neighbours, coins))
     while True:
         try:
             made = schema.learned(
@@ -132,6 +125,27 @@ def learn(
             if not any(places.values()):  # the outline, which was found to fit
                 raise
             places = {name: kept[: len(kept) // 2] for name, kept in places.items()}
+
+
+def _places(
+    schema: OpenSchema,
+    pieces: Iterable[Piece],
+    costs: Sequence[Learned],
+    neighbours: Neighbours,
+    source: BitSource,
+) -> dict[str, list[str]]:
+    """Draw the places of each column that learns: one release."""
+    counts = _counted(schema, pieces)
+    places: dict[str, list[str]] = {}
+    for asked, cost in zip(schema.asked, costs, strict=True):
+        occur = counts[asked.column]
+        if asked.what == "cuts":
+            kind = bins_of(asked, schema.outline)
+            places[asked.column] = quantiles(occur, kind, asked.bins, cost.epsilon, source)
+        else:
+            delta = cost.delta or Fraction(0)
+            places[asked.column] = frequent(occur, cost.epsilon, delta, neighbours, source)
+    return places
 
 
 # Proof: docs/proofs/learned.md, lemmas 1 and 2.

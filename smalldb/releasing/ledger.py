@@ -2,6 +2,9 @@
 
 import json
 import os
+import re
+import time
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -35,15 +38,14 @@ class Account:
     torn
         Whether the file ends in an unfinished line: a run was killed before it had spent, so it released
         nothing, and nothing is counted for it. The next spending removes that line.
-    marks
-        Of each release, the checksum that its line begins with: it stands for that payment. Only of what was
-        read from the file.
+    tickets
+        Of each release, the random text that its run paid with; empty: a payment without one.
     """
 
     budget: Fraction
     records: tuple[Mapping[str, Any], ...] = ()
     torn: bool = False
-    marks: tuple[str, ...] = field(default=(), compare=False, repr=False)
+    tickets: tuple[str, ...] = field(default=(), compare=False, repr=False)
 
     @property
     def spent(self) -> Fraction:
@@ -59,8 +61,8 @@ class Account:
         """What may still be spent."""
         return self.budget - self.spent
 
-    def after(self, record: Mapping[str, Any]) -> "Account":
-        """Return the account after one more release; nothing is written.
+    def after(self, record: Mapping[str, Any], ticket: str = "") -> "Account":
+        """Return the account after one more release, paid with a ticket; nothing is written.
 
         Raises
         ------
@@ -72,7 +74,8 @@ class Account:
         """
         if compose_records([*self.records, record], delta=0).delta:
             raise ValueError("a ledger counts pure privacy: delta of the record must be null")
-        made = replace(self, records=(*self.records, _record(_entry(record))))
+        records = (*self.records, _record(_entry(record)))
+        made = replace(self, records=records, tickets=(*self.tickets, ticket))
         if made.left < 0:
             needed = as_text(self.left - made.left)
             raise OutOfBudget(
@@ -141,12 +144,17 @@ class Ledger:
     def __repr__(self) -> str:
         return f"Ledger({self._path!r})"
 
+    @property
+    def path(self) -> str:
+        """The file."""
+        return self._path
+
     def read(self) -> Account:
         """Return what the file says now."""
         with self._locked("r") as handle:
             return _parsed(_content(handle), self._path).account
 
-    def spend(self, record: Mapping[str, Any]) -> Account:
+    def spend(self, record: Mapping[str, Any], ticket: str = "") -> Account:
         """Spend the privacy of a release, before it is made.
 
         Parameters
@@ -154,6 +162,9 @@ class Ledger:
         record
             Of the release, or of its plan (`smalldb.releasing.record.make_record`): its keys privacy,
             neighbours, delta and private count.
+        ticket
+            32 random hexadecimal digits that the run keeps: who comes again with them has paid already, and
+            nothing more is spent. A killed run so learns whether it had paid. Empty: each call spends.
 
         Returns
         -------
@@ -170,8 +181,11 @@ class Ledger:
         with self._locked("r+") as handle:
             raw = _content(handle)
             account, end, last = _parsed(raw, self._path)
-            made = account.after(record)
-            line = _line(last, _entry(made.records[-1]))
+            if _holds(account, ticket, record):
+                unfinished.paid = True
+                return replace(account, torn=False)
+            made = account.after(record, ticket)
+            line = _line(last, _entry(made.records[-1], ticket))
             try:
                 os.ftruncate(handle, end)
                 _write(handle, line if raw[end - 1 : end] == b"\n" else b"\n" + line)
@@ -186,16 +200,9 @@ class Ledger:
         unfinished.paid = True
         return made
 
-    def pay(self, record: Mapping[str, Any]) -> str:
-        """Spend, as `spend` does, and return the mark of the payment."""
-        number = len(self.spend(record).records)
-        return self.read().marks[number - 1]
-
-    def paid(self, mark: str, record: Mapping[str, Any]) -> bool:
-        """Tell whether a mark is of a payment in this ledger that was made for such a record."""
-        account = self.read()
-        made = dict(zip(account.marks, account.records, strict=True)).get(mark)
-        return made is not None and made == _record(_entry(record))
+    def paid(self, ticket: str, record: Mapping[str, Any]) -> bool:
+        """Tell whether such a release was paid with a ticket."""
+        return _holds(self.read(), ticket, record)
 
     @contextmanager
     def _locked(self, mode: Literal["r", "r+"]) -> Iterator[int]:
@@ -206,7 +213,7 @@ class Ledger:
             raise ValueError(f"{self._path} is no ledger: it is no regular file")
         handle = os.open(self._path, os.O_RDONLY if mode == "r" else os.O_RDWR | os.O_APPEND)
         try:
-            fcntl.flock(handle, fcntl.LOCK_SH if mode == "r" else fcntl.LOCK_EX)
+            _lock(handle, self._path, shared=mode == "r")
             if not os.path.samestat(os.fstat(handle), os.stat(self._path)):
                 raise ValueError(f"{self._path} was replaced while it was opened: nothing was spent")
             yield handle
@@ -233,7 +240,7 @@ def _parsed(raw: bytes, path: str) -> _Parsed:
     if b"}" in tail:
         lines.append(tail)
         tail = b""
-    last, read, marks = "", [], list[str]()
+    last, read = "", []
     try:
         for line in lines:
             text = line.decode("ascii")
@@ -241,29 +248,56 @@ def _parsed(raw: bytes, path: str) -> _Parsed:
             if text[:65] != f"{last} ":
                 raise ValueError("a checksum is wrong")
             read.append(json.loads(text[65:]))
-            marks.append(last)
         head, *entries = read
         if head["ledger"] != FORMAT:
             raise ValueError("another format")
         account = Account(
-            positive(head["budget"], "budget"), tuple(map(_record, entries)), bool(tail), tuple(marks[1:])
+            positive(head["budget"], "budget"),
+            tuple(map(_record, entries)),
+            bool(tail),
+            tuple(str(entry.get("ticket", "")) for entry in entries),
         )
-        if list(map(_entry, account.records)) != entries:
+        if list(map(_entry, account.records, account.tickets)) != entries:
             raise ValueError("a line is not spelled as it would be written")
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ValueError(f"{path} is damaged, or no ledger: nothing can be spent from it") from error
     return _Parsed(account, len(raw) - len(tail), last)
 
 
-def _entry(record: Mapping[str, Any]) -> dict[str, Any]:
+def _holds(account: Account, ticket: str, record: Mapping[str, Any]) -> bool:
+    """Tell whether a payment was made for such a record with a ticket; ValueError: for another record."""
+    paid = dict(zip(account.tickets, account.records, strict=True)).get(ticket) if ticket else None
+    if paid is not None and paid != _record(_entry(record)):
+        raise ValueError("the ledger was paid for another release by this run: name a new folder")
+    return paid is not None
+
+
+def _lock(handle: int, path: str, *, shared: bool) -> None:
+    """Wait for the lock of an open ledger; after about a second say so, once."""
+    import fcntl
+
+    kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
+    for _ in range(50):
+        with suppress(BlockingIOError):
+            fcntl.flock(handle, kind | fcntl.LOCK_NB)
+            return
+        time.sleep(0.02)
+    warnings.warn(f"{path}: another process holds the ledger; waiting for it", RuntimeWarning, stacklevel=2)
+    fcntl.flock(handle, kind)
+
+
+def _entry(record: Mapping[str, Any], ticket: str = "") -> dict[str, Any]:
     """Return what a line says of a release."""
+    if not re.fullmatch("([0-9a-f]{32})?", ticket):
+        raise ValueError("a ticket must be 32 hexadecimal digits")
     own = record["privacy"]["bounded_range"]
     rows = whole(record["privacy"].get("rows_per_person", 1), "privacy.rows_per_person")
-    return {
+    said = {
         "epsilon": as_text(positive(record["privacy"]["epsilon"], "privacy.epsilon")),
         "bounded_range": None if own is None else as_text(positive(own, "privacy.bounded_range")),
         "neighbours": relation_of(record["neighbours"]).value,
-    } | ({} if rows == 1 else {"rows_per_person": rows})
+    }
+    return said | ({} if rows == 1 else {"rows_per_person": rows}) | ({"ticket": ticket} if ticket else {})
 
 
 def _record(entry: Mapping[str, Any]) -> dict[str, Any]:

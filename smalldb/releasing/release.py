@@ -13,9 +13,9 @@ from queries.frames import as_frame, as_given, universe_of
 from smalldb.exact.bits import BitSource, bit_source
 from smalldb.exact.integers import uniform_permutation
 from smalldb.files.checkpoints import Folder
-from smalldb.mechanisms import MAX_N, Lasting, Neighbours, relation_of
+from smalldb.mechanisms import MAX_N, Journal, Neighbours, Running, relation_of
 from smalldb.planning import Plan, Settings, plan
-from smalldb.releasing.lasting import running_of
+from smalldb.releasing.lasting import Going, drawn_by, running_of
 from smalldb.releasing.learning import learn, shared
 from smalldb.releasing.ledger import Ledger
 from smalldb.releasing.memory import check_memory
@@ -151,12 +151,13 @@ def release(
         Of rounds: any `concurrent.futures.Executor`, to count tables in pieces of the data: the same integers
         (`docs/scale.md`); by default threads. Its workers see the data.
     checkpoint
-        Of rounds: a private folder of this release alone, in which released integers are kept. Killed and
-        started again with the same data and arguments, the release goes on, and nothing is drawn twice
-        (`docs/decisions/0013-checkpoints.md`). The folder is the caller's to remove.
+        A private folder of this release alone, in which each step is kept that was drawn. Killed and started
+        again with the same data and arguments, the release goes on, nothing is drawn or paid twice, and the
+        table is the same (`docs/decisions/0013-checkpoints.md`). The folder is the caller's to remove, once
+        the release is stored: it is confidential.
     ledger
-        The data's privacy budget, a `smalldb.releasing.ledger.Ledger`. It is paid from before the first draw,
-        and not again where a checkpoint goes on.
+        The data's privacy budget, a `smalldb.releasing.ledger.Ledger`. It is paid from before the first draw.
+        Without a checkpoint, a folder beside it takes that one's place until the release is returned.
 
     Returns
     -------
@@ -230,8 +231,6 @@ def _learning(
     """Learn the places that the schema asks for, then release with what is left of the privacy."""
     if isinstance(data, Rows):
         raise TypeError("places are learned from a table: give the table, not its counted rows")
-    if how["checkpoint"] is not None:
-        raise ValueError("checkpoint: a release whose places are learned keeps none; list the places instead")
     table, relation = as_frame(data), relation_of(settings.get("neighbours", Neighbours.REPLACE_ONE))
     n = len(table) if relation is Neighbours.REPLACE_ONE else None
     outline = schema.outline
@@ -244,19 +243,29 @@ def _learning(
     # what can be refused without the data is refused here, and all of it is paid before anything is learned
     foreseen = replace(plan(outline.domain, queries, n=n, **settings), learned=costs)
     check_memory(foreseen)
-    payment = running_of(foreseen, private=source.private, **how).payment
-    if payment is not None:
-        payment.made()
-    made = learn(
-        schema,
-        outline.pieces(table),
-        costs,
-        neighbours=relation,
-        source=source,
-        fits=lambda found: plan(found.domain, queries, n=n, **settings),
-    )
-    planned = replace(plan(made.domain, queries, n=n, **settings), learned=costs)
-    return _carry_out(planned, data, made, middle, source, how | {"ledger": None})
+    going, running = _going(foreseen, source, how, schema.text)
+    with going.opened(source) as journal:
+        going.pay(journal)
+        made = learn(
+            schema,
+            outline.pieces(table),
+            costs,
+            neighbours=relation,
+            source=journal,
+            fits=lambda found: plan(found.domain, queries, n=n, **settings),
+        )
+        planned = replace(plan(made.domain, queries, n=n, **settings), learned=costs)
+        rows = counted(table, None, made)
+        going.bind(journal, rows)
+        return carried_out(planned, data, rows, made, middle, journal, running)
+
+
+def _going(plan: Plan, source: BitSource, how: dict[str, Any], asked: str = "") -> tuple[Going, Running]:
+    """Say how a release is paid and how it runs; nothing of it depends on the data."""
+    running = running_of(plan, how["progress"], how["executor"])
+    ledger, checkpoint = how["ledger"], how["checkpoint"]
+    going = Going(plan, private=source.private, ledger=ledger, checkpoint=checkpoint, asked=asked)
+    return going, running
 
 
 def _table(data: object) -> pd.DataFrame | Rows:
@@ -268,7 +277,7 @@ def _carry_out(
 ) -> Release:
     """Release by a plan: the plan was made from public numbers, and here the data come in."""
     check_memory(plan)
-    running = running_of(plan, private=source.private, **how)
+    going, running = _going(plan, source, how)
     universe, table = plan.workload.domain, _table(data)
     if schema is not None and schema.domain != universe:
         raise ValueError("the plan was made for another schema")
@@ -276,24 +285,35 @@ def _carry_out(
     check_size(rows, plan.neighbours)
     if plan.n not in (None, rows.n):
         raise ValueError("the plan was made for another n")
-    if isinstance(plan.chosen, Lasting):
-        drawn = plan.chosen.draw_lasting(rows, source, running)
-    else:
-        if running.payment is not None:
-            running.payment.made()
-        drawn = plan.chosen.draw(rows, source, running.progress)
-    places = drawn.places
+    with going.opened(source) as journal:
+        going.bind(journal, rows)
+        going.pay(journal)
+        return carried_out(plan, data, rows, schema, middle, journal, running)
+
+
+def carried_out(
+    plan: Plan,
+    data: object,
+    rows: Rows,
+    schema: Schema | None,
+    middle: bool,
+    journal: Journal,
+    running: Running,
+) -> Release:
+    """Release by a plan that is paid and fits the rows; `data` is the table that the released one is like."""
+    drawn = drawn_by(plan, rows, journal, running)
+    universe, places, finishing = plan.workload.domain, drawn.places, journal.finishing()
     if schema is not None and not middle:
-        places = places[uniform_permutation(len(places), source)]
-    like = table if isinstance(table, pd.DataFrame) else None
+        places = places[uniform_permutation(len(places), finishing)]
+    like = None if isinstance(data, Rows) else as_frame(data)
     if schema is None:
         synthetic = universe.decode(places, like=like)
     else:
-        synthetic = schema.decode(places, middle=middle, rng=source)
+        synthetic = schema.decode(places, middle=middle, rng=finishing)
         if like is not None:
             synthetic = synthetic[[schema.names[i] for i in np.argsort(schema.chosen(list(like.columns)))]]
     confidential = Confidential(drawn.confidential, plan.workload, rows, Rows.from_bits(universe, places))
-    record = make_record(plan, private=source.private, drawn=drawn)
+    record = make_record(plan, private=journal.source.private, drawn=drawn)
     return Release(as_given(synthetic, data), record, plan, places, schema, confidential)
 
 

@@ -10,7 +10,7 @@ from queries import Rows, Workload
 from queries.domain import Integers
 from smalldb.exact.bits import BitSource
 from smalldb.files.checkpoints import identity
-from smalldb.rounds.journal import LOST, Journal
+from smalldb.mechanisms import LOST, Journal
 from smalldb.rounds.measuring import LIMIT, Law
 from smalldb.selection import select
 

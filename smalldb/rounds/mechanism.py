@@ -15,7 +15,7 @@ from queries.rows import MAX_TOTAL
 from smalldb.exact.bits import BitSource
 from smalldb.exact.numbers import as_text, float_above
 from smalldb.exact.writing import promised
-from smalldb.mechanisms import Drawn, Guarantee, Neighbours, Request, Running
+from smalldb.mechanisms import Drawn, Guarantee, Journal, Neighbours, Request, Running
 from smalldb.rounds.aiming import tables_of
 from smalldb.rounds.certificate import beyond, certified
 from smalldb.rounds.counting import MOST, checked
@@ -27,7 +27,6 @@ from smalldb.rounds.direct import (
     margins,
     measured_at_once,
 )
-from smalldb.rounds.journal import Journal, opened
 from smalldb.rounds.modelling import cells_of_rules
 from smalldb.rounds.pairs import rate_of
 from smalldb.rounds.parities import Parities, plan_parities, release_parities
@@ -221,7 +220,7 @@ class ByRounds:
 
     def draw(self, table: Rows, source: BitSource, progress: bool) -> Drawn:
         """Measure in rounds or at once, make rows, and bound or certify how far they are off."""
-        return self.draw_lasting(table, source, Running(progress=progress))
+        return self.draw_lasting(table, Journal(source), Running(progress))
 
     @property
     def public(self) -> Sequence[object]:
@@ -229,12 +228,8 @@ class ByRounds:
         request = self.request
         return (request.n, request.n_max, request.rows, request.certificate, *self.steps.public)
 
-    def draw_lasting(self, table: Rows, source: BitSource, running: Running) -> Drawn:
+    def draw_lasting(self, table: Rows, journal: Journal, running: Running) -> Drawn:
         """Draw a release, or go on with one: what was drawn before is read."""
-        with opened(source, running) as journal:
-            return self._drawn(table, journal, running)
-
-    def _drawn(self, table: Rows, journal: Journal, running: Running) -> Drawn:
         steps, beta = self.steps, self.request.beta
         if isinstance(steps, Parities):
             most = max(1, MAX_ENTRIES // len(table.domain.sizes))

@@ -21,7 +21,7 @@ from smalldb.answers.shares import alternatives
 from smalldb.answers.shrinking import frequencies, shrunk
 from smalldb.exact.bits import BitSource
 from smalldb.exact.integers import uniform_permutation
-from smalldb.rounds.journal import Journal
+from smalldb.mechanisms import Journal
 from smalldb.rounds.measuring import Law
 from smalldb.rounds.reading import bounded_total
 
@@ -188,7 +188,7 @@ def release_parities(
     made: Bits = (signs < 0).astype(np.uint8)
     if plan.answers.spectrum.orders[-1] > 2:
         made = search(plan.answers.workload, made, plan.answers.spectrum.answers(near))
-    return Released(measured, total, made[uniform_permutation(wanted, journal.source)].astype(np.int64))
+    return Released(measured, total, made[uniform_permutation(wanted, journal.finishing())].astype(np.int64))
 
 
 def scattered(means: Floats, rows: int, seed: int) -> Signs:

@@ -15,11 +15,11 @@ from queries.arrays import Floats
 from queries.domain import Integers
 from smalldb.exact.bits import BitSource
 from smalldb.exact.integers import uniform_permutation
+from smalldb.mechanisms import Journal
 from smalldb.rounds.aiming import aimed
 from smalldb.rounds.asking import ask, mostly
 from smalldb.rounds.cells import read_cells
 from smalldb.rounds.counting import PrivateRows, counted
-from smalldb.rounds.journal import Journal
 from smalldb.rounds.junction import Scope
 from smalldb.rounds.learning import at_first
 from smalldb.rounds.measuring import Measured, measure
@@ -156,7 +156,7 @@ def release_rounds(
             found = _in_rounds(plan, rows, journal, answer, progress, executor)
     wanted = min(found.total, plan.most_rows) if count is None else count
     made = found.rows(wanted, journal.step(lambda coins: coins.bits(64)))
-    places = made[:, uniform_permutation(wanted, journal.source)].T
+    places = made[:, uniform_permutation(wanted, journal.finishing())].T
     return Outcome(found.history, found.total, found.model, places, found.spent, plan)
 
 

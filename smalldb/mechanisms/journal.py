@@ -1,12 +1,10 @@
-"""What a release in rounds has released so far, kept in a folder: a killed release goes on from there."""
+"""What a release has drawn so far, kept in a folder: a killed release goes on from there."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any, TypeVar, final
 
-from smalldb.exact.bits import BitSource
+from smalldb.exact.bits import BitSource, SeededBits
 from smalldb.files.checkpoints import Checkpoint
-from smalldb.mechanisms import Running
 
 R = TypeVar("R")
 
@@ -36,9 +34,9 @@ class Journal:
     """
     The steps of a release in their order: each is drawn once, saved, and read ever after.
 
-    A step is saved before the next one begins, so whatever was told of it is in the folder. It holds released
-    integers, and no coins: of a source that is not private, also how many bits a step took, so that the same
-    seed goes on where it was.
+    A step is saved before the next one begins, and before anybody is shown it. It holds what was drawn, and
+    no coins: of a source that is not private, also how many bits a step took, so that the same seed goes on
+    where it was.
 
     Parameters
     ----------
@@ -91,33 +89,8 @@ class Journal:
         self._checkpoint.save(place, [taken, pack(found)])
         return found
 
-
-# Proof: docs/proofs/rounds.md, lemma 11.
-@contextmanager
-def opened(source: BitSource, running: Running) -> Iterator[Journal]:
-    """
-    Pay for a release and open its journal; one that was paid before goes on.
-
-    A kill between the payment and the first file costs the payment, and no privacy.
-
-    Raises
-    ------
-    ValueError
-        The folder is of another release, damaged, open to others, or paid from elsewhere.
-    """
-    payment = running.payment
-    if running.checkpoint is None:
-        if payment is not None:
-            payment.made()
-        yield Journal(source)
-        return
-    checkpoint: Checkpoint[Any] = Checkpoint(running.checkpoint, running.run, remedy=LOST)
-    with checkpoint.opened():
-        journal = Journal(source, checkpoint)
-        begun = journal.begun
-        mark = journal.step(lambda _: "" if payment is None else payment.made())
-        if begun and (payment is None) != (mark == ""):
-            raise ValueError("checkpoint: the release was begun with another ledger, or without one")
-        if begun and payment is not None:
-            payment.check(mark)
-        yield journal
+    def finishing(self) -> BitSource:
+        """Return bits for post-processing: the same ones when the release goes on."""
+        if self._checkpoint is None or not self.source.private:
+            return self.source
+        return SeededBits(self.step(lambda coins: coins.bits(256)))

@@ -1,0 +1,238 @@
+"""How a command ends: by a signal, for lack of memory, without a library, at input without end."""
+
+import fcntl
+import os
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from smalldb.cli import main
+from smalldb.files import inputs
+from smalldb.files.inputs import rereadable
+from smalldb.files.outputs import Outputs
+from smalldb.releasing.ledger import Ledger
+from smalldb.schema import records
+
+GENERATE = ["generate", "data.csv", "--epsilon", "1", "--rows", "2"]
+OUTPUTS = ["-o", "out.csv", "--record", "out.json"]
+SIGNALLED = """
+import os, pathlib, signal, sys
+import smalldb.commands.generate as generate
+from smalldb.cli import run
+signal.signal(signal.SIGINT, signal.default_int_handler)
+plain = {where}
+def dying(*given, **more):
+    found = plain(*given, **more)
+    os.kill(os.getpid(), signal.{name})
+    return found
+{where} = dying
+run()
+"""
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    (tmp_path / "data.csv").write_text("a,b\n0,1\n1,1\n")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def signalled(name, where, *more):
+    code = SIGNALLED.format(name=name, where=where)
+    command = [sys.executable, "-c", code, *GENERATE, *OUTPUTS, *more]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    return done.returncode, done.stderr
+
+
+SIGNALS = [("SIGINT", 130, "interrupted"), ("SIGTERM", 143, "terminated"), ("SIGHUP", 129, "hung up")]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "code", "said"), SIGNALS)
+def test_a_signal_leaves_nothing_behind(place, name, code, said):
+    told = f"smalldb: {said}; unfinished files were removed\n"
+    assert signalled(name, "generate.carried_out") == (code, told)
+    assert os.listdir(place) == ["data.csv"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "code", "said"), SIGNALS)
+def test_a_signal_after_the_payment_names_the_way_to_go_on(place, name, code, said):
+    found, told = signalled(name, "generate.carried_out", "--quiet", "--ledger", "l", "--budget", "1")
+    (folder,) = place.glob(".l.*.unfinished")
+    goes_on = f"the ledger is paid: the same command goes on from {folder}, and pays no second time"
+    assert (found, told) == (code, f"smalldb: {said}; unfinished files were removed; {goes_on}\n")
+    assert sorted(os.listdir(place)) == [folder.name, "data.csv", "l"]
+    assert main([*GENERATE, *OUTPUTS, "--ledger", "l"]) == 0
+    assert sorted(os.listdir(place)) == ["data.csv", "l", "out.csv", "out.json"]
+    assert len(Ledger("l").read().records) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "code"), [(name, code) for name, code, _ in SIGNALS])
+def test_a_signal_between_two_files_waits_for_both(place, name, code):
+    assert signalled(name, "pathlib.Path.replace")[0] == code
+    assert sorted(os.listdir(place)) == ["data.csv", "out.csv", "out.json"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["SIGHUP", "SIGINT", "SIGTERM"])
+def test_what_the_caller_ignores_stays_ignored(place, name):
+    """As by nohup; the signal of Ctrl-C is what a shell without job control has ignored."""
+    code = SIGNALLED.format(name=name, where="generate.carried_out").replace(
+        "signal.signal(signal.SIGINT, signal.default_int_handler)",
+        f"signal.signal(signal.{name}, signal.SIG_IGN)",
+    )
+    command = [sys.executable, "-c", code, *GENERATE, *OUTPUTS, "--quiet"]
+    assert subprocess.run(command, capture_output=True, timeout=120, check=False).returncode == 0
+    assert sorted(os.listdir(place)) == ["data.csv", "out.csv", "out.json"]
+
+
+@pytest.mark.parametrize("ledger", [[], ["--ledger", "l", "--budget", "1"]])
+def test_too_little_memory_is_one_line_that_tells_no_size(place, monkeypatch, capsys, ledger):
+    def short(*_, **__):
+        raise MemoryError("Unable to allocate 987654 bytes")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("smalldb.commands.generate.carried_out", short)
+        assert main([*GENERATE, *OUTPUTS, *ledger, "--quiet"]) == 3
+    error = capsys.readouterr().err
+    assert error.startswith("smalldb: the memory of this machine does not suffice")
+    assert error.count("\n") == 1 and "987654" not in error
+    assert ("the ledger is paid: the same command goes on from" in error) == bool(ledger)
+    assert main([*GENERATE, *OUTPUTS, *ledger]) == 0
+
+
+BROKEN = {
+    "numpy": "raise ImportError('\\n\\nIMPORTANT:\\nadvice') from OSError('libopenblas.so: no such file')",
+    "pandas": "raise OSError('libarrow.so: cannot open shared object file')",
+    "numba": "raise ImportError('Numba needs NumPy 2.9 or less')",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_library_that_cannot_be_loaded_is_named(place, name):
+    (place / name).mkdir()
+    (place / name / "__init__.py").write_text(BROKEN[name])
+    command = [sys.executable, "-m", "smalldb", *GENERATE]
+    path = os.pathsep.join([str(place), *filter(None, [os.environ.get("PYTHONPATH")])])
+    environment = {**os.environ, "PYTHONPATH": path}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 3, done.stderr
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.startswith(f"smalldb: {name} cannot be loaded (")
+    assert done.stderr.endswith("): install it anew\n")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["generate", "/dev/zero", "--epsilon", "1"],
+        ["schema", "init", "/dev/zero"],
+        ["schema", "init", "zero.jsonl"],
+        ["evaluate", "/dev/zero", "/dev/zero"],
+        ["census", "/dev/zero", "--rows", "2"],
+        ["generate", "zero.jsonl", "--schema", "schema.toml", "--epsilon", "1"],
+        ["generate", "/dev/zero", "--schema", "schema.toml", "--epsilon", "1"],
+        ["generate", "many.csv", "--epsilon", "1"],
+        ["generate", "data-line.csv", "--epsilon", "1"],
+    ],
+    ids=" ".join,
+)
+def test_input_without_an_end_is_refused(place, monkeypatch, capsys, command):
+    monkeypatch.setattr(records, "LONGEST", 1 << 16)
+    monkeypatch.setattr(records, "LONGEST_HEADER", 1 << 16)
+    (place / "zero.jsonl").symlink_to("/dev/zero")
+    (place / "schema.toml").write_text('columns.a.kind = "bool"\n')
+    (place / "many.csv").write_text('"' + '","\n' * (1 << 15))  # one record of many lines, each short
+    (place / "data-line.csv").write_text("a,b\n0,1\n" + "0" * (1 << 17))
+    assert main(command) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+
+
+def test_a_pipe_without_lines_is_not_copied_without_end(tmp_path, monkeypatch):
+    monkeypatch.setattr(inputs, "LONGEST", 1 << 10)
+    for name, end, refused in (("a.csv", b"", True), ("b.csv", b"\n", False), ("c.parquet", b"", False)):
+        pipe = tmp_path / name
+        os.mkfifo(pipe)
+        writer = threading.Thread(target=pipe.write_bytes, args=[b"0" * 1000 + end + b"0" * 1000])
+        writer.start()
+        if refused:
+            with pytest.raises(ValueError, match="its first line is longer than"):
+                rereadable(str(pipe))
+        else:
+            assert Path(rereadable(str(pipe))).read_bytes() == b"0" * 1000 + end + b"0" * 1000
+        writer.join()
+
+
+@pytest.mark.parametrize("name", ["x" * 250 + ".csv", "x" * 251 + ".csv", "\u00e9" * 125 + ".csv"])
+def test_a_name_may_be_as_long_as_names_may_be(place, name):
+    assert main([*GENERATE, "-o", name, "--record", "r" * 250 + ".json"]) == 0
+    assert sorted(os.listdir(place)) == sorted([name, "data.csv", "r" * 250 + ".json"])
+
+
+def test_files_take_their_places_in_order_and_the_folder_is_synced(tmp_path, monkeypatch):
+    names, done = ["record", "page", "table"], []
+    replace, fsync = Path.replace, os.fsync
+
+    def replacing(self, place):
+        done.append(Path(place).name)
+        return replace(self, place)
+
+    def syncing(handle):
+        done.append(os.path.basename(os.readlink(f"/proc/self/fd/{handle}")))
+        fsync(handle)
+
+    with Outputs([str(tmp_path / name) for name in names]) as outputs:
+        for name in names:
+            outputs.write(str(tmp_path / name), "x")
+        monkeypatch.setattr(Path, "replace", replacing)
+        monkeypatch.setattr(os, "fsync", syncing)
+    assert done == [*names, tmp_path.name]
+
+
+def test_the_table_comes_last(place, monkeypatch):
+    placed, replace = [], Path.replace
+
+    def replacing(self, target):
+        placed.append(Path(target).name)
+        return replace(self, target)
+
+    monkeypatch.setattr(Path, "replace", replacing)
+    assert main([*GENERATE, *OUTPUTS, "--report", "out.html", "--quiet"]) == 0
+    assert placed == ["out.json", "out.html", "out.csv"]
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
+def test_a_full_disk_names_its_file(place, capsys, monkeypatch):
+    assert main([*GENERATE, "-o", "out.csv", "--record", "/dev/full", "--quiet"]) == 2
+    assert capsys.readouterr().err == "smalldb: /dev/full: no space left on device\n"
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", full)
+    assert main([*GENERATE, "-o", "other.csv", "--quiet"]) == 2
+    assert capsys.readouterr().err == "smalldb: other.csv: no space left on device\n"
+
+
+def test_a_ledger_that_is_held_is_waited_for_with_a_word(tmp_path):
+    path = tmp_path / "people.ledger"
+    ledger = Ledger(path, 1)
+    with path.open("rb") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        letting = threading.Timer(1.6, fcntl.flock, [held, fcntl.LOCK_UN])
+        letting.start()
+        clock, processor = time.monotonic(), time.process_time()
+        with pytest.warns(RuntimeWarning, match="another process holds the ledger") as said:
+            assert ledger.read().spent == 0
+        assert len(said) == 1 and time.monotonic() - clock > 1.5
+        assert time.process_time() - processor < 0.5
+        letting.join()
+    ledger.read()  # warnings are errors here

@@ -1,0 +1,268 @@
+"""A paid release of any mechanism goes on after a kill at any moment: paid once, and drawn once."""
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import smalldb
+from smalldb.cli import main
+from smalldb.files import outputs
+from smalldb.files.checkpoints import Checkpoint
+from smalldb.releasing.lasting import begun_beside
+from smalldb.releasing.ledger import Ledger, OutOfBudget
+
+FRAME = pd.DataFrame(np.random.default_rng(1).integers(0, 2, (60, 3)), columns=list("abc"))
+MECHANISMS = {
+    "census": {"mechanism": "census", "rows": 4},
+    "rejection": {"mechanism": "rejection", "rows": 4},
+    "answers": {"mechanism": "answers", "rows": 9},
+    "rounds": {"mechanism": "rounds"},
+}
+SCHEMA = """
+columns.a.kind = "bool"
+columns.b.kind = "bool"
+columns.c = { kind = "cuts", cuts = "learn", bins = 3, range = [0, 9], share = 0.2 }
+"""
+CALLS = ("fsync", "ftruncate", "write", "replace", "rename", "unlink", "rmdir", "mkdir", "link", "chmod")
+
+
+class Killed(BaseException):
+    pass
+
+
+class Deadly:
+    """Whatever changes the disk is counted; at a given number the process is dead, and changes no more."""
+
+    def __init__(self, monkeypatch, last):
+        self.last, self.calls = last, 0
+        for name in CALLS:
+            monkeypatch.setattr(os, name, self.counted(getattr(os, name)))
+
+    def counted(self, call):
+        def counting(*given, **more):
+            if given[:1] == (2,):  # stderr
+                return call(*given, **more)
+            self.calls += 1
+            if self.calls >= self.last:
+                raise Killed
+            return call(*given, **more)
+
+        return counting
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    FRAME.to_csv(tmp_path / "data.csv", index=False)
+    (tmp_path / "schema.toml").write_text(SCHEMA)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def command(name, number, *more):
+    options = ["--mechanism", "rounds", "--schema", "schema.toml"]
+    if name != "learned":
+        options = [word for key, value in MECHANISMS[name].items() for word in (f"--{key}", str(value))]
+    outputs = ["-o", f"{number}.csv", "--record", f"{number}.json"]
+    return ["generate", "data.csv", "--epsilon", "1", "--quiet", *options, *outputs, *more]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [*MECHANISMS, "learned"])
+def test_killed_at_any_moment_it_is_released_for_one_payment(place, monkeypatch, name):
+    went_on = []
+    for number in range(1, 200):
+        given = command(name, number, "--ledger", f"l{number}", "--budget", "1")
+        with monkeypatch.context() as patched:
+            Deadly(patched, number)
+            try:
+                if main(given) == 0:  # nothing was left to be killed at
+                    break
+            except Killed:
+                while outputs._held:  # a dead process holds nothing
+                    os.close(outputs._held.popitem()[1])
+        table, record, ledger = (Path(f"{kind.format(number)}") for kind in ("{}.csv", "{}.json", "l{}"))
+        shown = table.read_bytes() if table.exists() else None
+        if shown is not None:  # the table comes last, each is whole
+            assert json.loads(record.read_text())["rows"] == len(pd.read_csv(table))
+        begun = begun_beside(str(ledger))
+        assert len(begun) <= 1
+        if shown is not None and not begun:
+            continue  # it was over
+        spent = Ledger(ledger).read().spent if ledger.exists() else 0
+        assert not spent or begun  # a way to go on
+        went_on.append(spent)
+        assert main(given) == 0
+        assert shown in (None, table.read_bytes())
+        assert Ledger(ledger).read().spent == 1
+        assert begun_beside(str(ledger)) == []
+        assert [path for path in os.listdir() if path.endswith((".part", ".gone"))] == []
+    assert went_on.count(0) >= 5 and went_on.count(1) >= 10
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_a_release_that_goes_on_is_the_one_that_was_not_killed(tmp_path, monkeypatch, name):
+    """With a seed to the last row; else every number in the folder stays, and the table is told again."""
+    given = {"epsilon": 2, "queries": "marginals:2", **MECHANISMS[name]}
+    whole = smalldb.release(FRAME, rng=7, **given)
+    kept = smalldb.release(FRAME, rng=7, checkpoint=tmp_path / "whole", **given)
+    assert (kept.places == whole.places).all() and kept.record == whole.record
+    parts, save = len(list((tmp_path / "whole").glob("*.shard"))), Checkpoint.save
+    for stop in range(parts):
+
+        def dying(self, place, result, stop=stop):
+            save(self, place, result)
+            if place == stop:
+                raise Killed
+
+        for rng, folder in ((7, tmp_path / f"seed{stop}"), (None, tmp_path / f"private{stop}")):
+            with monkeypatch.context() as patched, pytest.raises(Killed):
+                patched.setattr(Checkpoint, "save", dying)
+                smalldb.release(FRAME, rng=rng, checkpoint=folder, **given)
+            before = {path: path.read_bytes() for path in folder.glob("*.shard")}
+            assert len(before) == stop + 1
+            resumed = smalldb.release(FRAME, rng=rng, checkpoint=folder, **given)
+            assert all(path.read_bytes() == content for path, content in before.items())
+            again = smalldb.release(FRAME, rng=rng, checkpoint=folder, **given)
+            assert again.data.equals(resumed.data) and again.record == resumed.record
+            if rng is not None:
+                assert resumed.data.equals(whole.data) and resumed.record == whole.record
+
+
+def test_post_processing_is_told_again_too(tmp_path):
+    """The order of rows and the values drawn within bins."""
+    data = pd.DataFrame({"x": np.arange(200) % 10, "y": np.arange(200) % 2})
+    schema = 'columns.x = { kind = "cuts", cuts = [5], range = [0, 9] }\ncolumns.y.kind = "bool"\n'
+    for name in ("census", "rounds"):
+        given = MECHANISMS[name]
+        made = [
+            smalldb.release(data, schema=schema, epsilon=1, checkpoint=tmp_path / name, **given) for _ in "ab"
+        ]
+        assert made[0].data.equals(made[1].data)
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_other_data_are_refused(tmp_path, name):
+    """Also those that differ in one row only; the folder tells no row."""
+    other = FRAME.copy()
+    other.loc[0, "a"] = 1 - other.loc[0, "a"]
+    folder = tmp_path / "kept"
+    given = {"epsilon": 1, "checkpoint": folder, **MECHANISMS[name]}
+    made = smalldb.release(FRAME, **given)
+    with pytest.raises(ValueError, match=r"of another run \(other data, parameters or version\)"):
+        smalldb.release(other, **given)
+    shuffled = FRAME.sample(frac=1, random_state=1)  # the same rows are the same data
+    assert smalldb.release(shuffled, **given).data.equals(made.data)
+    first = json.loads((folder / "000000.shard").read_bytes().split(b"\n")[3])
+    smalldb.release(FRAME, epsilon=1, checkpoint=tmp_path / "other", **MECHANISMS[name])
+    second = json.loads((tmp_path / "other" / "000000.shard").read_bytes().split(b"\n")[3])
+    assert first[1][0] != second[1][0] and first[1][1] != second[1][1]  # salts, and so digests
+
+
+def dies_at(monkeypatch, place):
+    def dying(self, at, result, save=Checkpoint.save):
+        save(self, at, result)
+        if at == place:
+            raise Killed
+
+    monkeypatch.setattr(Checkpoint, "save", dying)
+
+
+def test_beside_a_ledger_other_data_are_refused_with_what_to_do(place, monkeypatch, capsys):
+    given = command("census", 1, "--ledger", "l", "--budget", "3")
+    with monkeypatch.context() as patched, pytest.raises(Killed):
+        dies_at(patched, 3)
+        main(given)
+    (folder,) = begun_beside("l")
+    data = Path("data.csv").read_text()
+    Path("data.csv").write_text(data.replace("1,1,1", "1,1,0"))
+    assert main(given) == 2
+    error = capsys.readouterr().err
+    assert "other data" in error and "go on with what it was begun with, or remove it: what it paid" in error
+    assert str(folder) in error and len(error.splitlines()) == 1
+    Path("data.csv").write_text(data)
+    assert main(given) == 0 and Ledger("l").read().spent == 1
+
+
+def test_in_python_a_ledger_is_enough(tmp_path, monkeypatch):
+    ledger = Ledger(tmp_path / "l", 1)
+    for name, given in MECHANISMS.items():
+        ledger = Ledger(tmp_path / name, 1)
+        for at in (0, 1, 2, 3):
+            with monkeypatch.context() as patched, pytest.raises(Killed):
+                dies_at(patched, at)
+                smalldb.release(FRAME, epsilon=1, ledger=ledger, **given)
+            assert len(begun_beside(ledger.path)) == (at > 1)
+        smalldb.release(FRAME, epsilon=1, ledger=ledger, **given)
+        assert ledger.read().spent == 1 and begun_beside(ledger.path) == []
+        with pytest.raises(OutOfBudget):
+            smalldb.release(FRAME, epsilon=1, ledger=ledger, **given)
+        assert begun_beside(ledger.path) == []
+
+
+def test_releases_at_once_have_folders_of_their_own(tmp_path, monkeypatch):
+    """Whoever finds a folder in use takes the next; one that was killed is gone on with first."""
+    ledger, given = Ledger(tmp_path / "l", 3), {"epsilon": 1, "rows": 2}
+    begun, drawn_by = [], smalldb.releasing.release.drawn_by
+
+    def drawing(*arguments):
+        if len(begun) < 2:
+            begun.append(1)
+            smalldb.release(FRAME, ledger=ledger, **given)
+        return drawn_by(*arguments)
+
+    monkeypatch.setattr("smalldb.releasing.release.drawn_by", drawing)
+    smalldb.release(FRAME, ledger=ledger, **given)
+    assert ledger.read().left == 0 and sorted(os.listdir(tmp_path)) == ["l"]
+
+
+def test_what_a_killed_removal_left_is_removed(tmp_path, monkeypatch):
+    ledger, given = Ledger(tmp_path / "l", 3), {"epsilon": 1, "rows": 2}
+    with monkeypatch.context() as patched:
+        patched.setattr("shutil.rmtree", lambda *_, **__: None)
+        patched.setattr("smalldb.releasing.lasting.rmtree", lambda *_, **__: None)
+        smalldb.release(FRAME, ledger=ledger, **given)
+    assert len(os.listdir(tmp_path)) == 2
+    smalldb.release(FRAME, ledger=ledger, epsilon=2, rows=2)
+    assert os.listdir(tmp_path) == ["l"] and ledger.read().left == 0
+
+
+def test_a_ledger_with_a_long_name_has_a_folder_beside_it(tmp_path, monkeypatch):
+    for name in ("x" * 255, "\u00e9" * 127):
+        ledger = Ledger(tmp_path / name, 1)
+        with monkeypatch.context() as patched, pytest.raises(Killed):
+            dies_at(patched, 3)
+            smalldb.release(FRAME, epsilon=1, rows=2, ledger=ledger)
+        assert len(begun_beside(ledger.path)) == 1
+        smalldb.release(FRAME, epsilon=1, rows=2, ledger=ledger)
+        assert begun_beside(ledger.path) == [] and ledger.read().spent == 1
+
+
+def test_queries_made_by_hand_that_share_a_text_are_told_apart(tmp_path):
+    from queries import Domain, Query, Workload
+
+    domain = Domain(["a", "b", "c"])
+    for places, refused in (((0, 1), False), ((0, 2), True)):
+        asked = Workload.reduced(domain, "mine", [Query("q", places, (0, 1, 1, 0))])
+        given = {"epsilon": 1, "rows": 3, "checkpoint": tmp_path / "x", "domain": domain}
+        if refused:
+            with pytest.raises(ValueError, match="of another run"):
+                smalldb.release(FRAME, asked, **given)
+        else:
+            smalldb.release(FRAME, asked, **given)
+
+
+def test_learned_places_are_learned_once(tmp_path, monkeypatch):
+    data = pd.DataFrame({"town": ["Leeds", "York", "Hull"] * 30})
+    schema = 'columns.town = { kind = "categories", values = "learn", share = "1/2", unknown = "other" }\n'
+    given = {"schema": schema, "epsilon": 2, "delta": "1e-3", "checkpoint": tmp_path / "x"}
+    made = smalldb.release(data, **given)
+    monkeypatch.setattr("smalldb.releasing.learning.frequent", None)
+    again = smalldb.release(data, **given)
+    assert again.data.equals(made.data) and again.record == made.record
+    with pytest.raises(ValueError, match="of another run"):
+        smalldb.release(data[1:], **given)
