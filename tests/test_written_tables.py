@@ -298,6 +298,25 @@ def test_what_cannot_be_written_is_refused_before_it_is_paid(
     assert {path.name for path in tmp_path.iterdir()} == {"d.csv", "s.toml"}
 
 
+def test_the_disk_is_reserved_before_it_is_paid(folder, capfd, monkeypatch):
+    asked = []
+
+    def full(handle, start, size):
+        asked.append(size)
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "posix_fallocate", full)
+        code, _, err = generate(capfd, "-o", "o.csv", *PAID)
+    assert (code, err) == (2, "smalldb: o.csv: no space left on device\n")
+    assert Ledger("l").read().spent == 0
+    assert {path.name for path in folder.iterdir()} == {"d.csv", "s.toml", "l"}
+    code, _, err = generate(capfd, "-o", "o.csv", "--quiet", *PAID)
+    assert code == 0, err
+    assert 240 * len("2005-01-01T12:30:00,true\n") <= asked[0] < 240 * 30
+    assert (folder / "o.csv").read_bytes().count(b"\n") == 241
+
+
 def test_a_date_of_arrow_is_written_as_texts(folder, capfd):
     (folder / "s.toml").write_text(
         '[columns.seen]\nkind = "dates"\ncuts = [2004]\nrange = [2000, 2009]\n'

@@ -24,7 +24,7 @@ from smalldb.exact.bits import bit_source
 from smalldb.exact.numbers import positive
 from smalldb.files.outputs import Outputs
 from smalldb.mechanisms import Running
-from smalldb.planning import Settings, plan
+from smalldb.planning import Plan, Settings, plan
 from smalldb.releasing.classifying import check_classifying
 from smalldb.releasing.evaluation import evaluate
 from smalldb.releasing.lasting import Going, begun_beside
@@ -154,7 +154,7 @@ def run_generate(arguments: argparse.Namespace) -> None:
             choices |= left
         foreseen = replace(plan(source.domain, **choices, n=one), learned=learned)
         check_memory(foreseen)
-        source.rehearse(form)
+        length = source.rehearse(form)
         ledger = _ledger(arguments, make_record(foreseen, private=True))
         bits = bit_source(arguments.seed)
         account = None
@@ -163,7 +163,9 @@ def run_generate(arguments: argparse.Namespace) -> None:
             # what would be refused after learning is refused before it is paid
             table = source.read(progress)
             check_size(table, foreseen.neighbours)
-            check_memory(plan(source.domain, **choices, n=None if one is None else table.n))
+            sized = plan(source.domain, **choices, n=None if one is None else table.n)
+            check_memory(sized)
+            _reserve(outputs, arguments.output, length, sized)
             going = Going(foreseen, asked=source.open.text, **kept)
             journal = opened.enter_context(going.opened(bits))
             account = _told(going.pay(journal), arguments)
@@ -186,6 +188,7 @@ def run_generate(arguments: argparse.Namespace) -> None:
         planned = replace(planned, learned=learned)
         check_memory(planned)
         if not learned:
+            _reserve(outputs, arguments.output, length, planned)
             going = Going(planned, **kept)
             journal = opened.enter_context(going.opened(bits))
         going.bind(journal, table)
@@ -211,6 +214,12 @@ def run_generate(arguments: argparse.Namespace) -> None:
         print(tell(made.record, made.plan), file=sys.stderr)
     if not made.record["private"]:
         print("NOT PRIVATE: the randomness came from a seed; for experiments only", file=sys.stderr)
+
+
+def _reserve(outputs: Outputs, path: str | None, length: int, planned: Plan) -> None:
+    """Take the room on the disk that rows of some length need, before anything is paid."""
+    if path is not None:
+        outputs.reserve(path, length * (planned.rows or planned.n or 0))
 
 
 def _ledger(arguments: argparse.Namespace, record: Record) -> Ledger | None:

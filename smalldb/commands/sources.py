@@ -8,6 +8,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import final
 
+import numpy as np
+
 from queries import Domain, Rows
 from smalldb.commands.options import Parser, add_separator, split_names
 from smalldb.files.inputs import rereadable
@@ -84,12 +86,15 @@ class Source:
             return read_csv(self.path, self.domain, self.separator)
         return read_table(self.path, self.schema, self.counts, progress, self.separator)
 
-    def rehearse(self, form: str) -> int | None:
-        """Write and read what a release can hold, before anything is paid: see `smalldb.schema.rehearsing`.
+    def rehearse(self, form: str) -> int:
+        """Write and read what a release can hold, before anything is paid; errors as `rehearse`.
 
-        None: columns of yes and no, which every format can write. Errors as `rehearse`.
+        Returns about how many bytes a row has at the most.
         """
-        return None if self.schema is None else rehearse(self.schema, form, self.separator)
+        if self.schema is not None:
+            return rehearse(self.schema, form, self.separator)
+        none = np.zeros((1, len(self.domain.sizes)), dtype=np.uint8)
+        return len(written(self.domain.decode(none).astype(bool), form))
 
     def content(self, made: Release, form: str, spelling: str, guard: bool = False) -> bytes:
         """Write released rows as a file of the table's own columns, in their order.

@@ -70,6 +70,20 @@ class Outputs:
         else:
             _fill(begun, raw, path)
 
+    def reserve(self, path: str, size: int) -> None:
+        """Take so many bytes of the disk for a file that will be written, where the system can do that.
+
+        OSError: there is no room.
+        """
+        begun = self._begun[path]
+        if begun is None or size <= 0 or not hasattr(os, "posix_fallocate"):
+            return
+        try:
+            os.posix_fallocate(_held[begun], 0, size)
+        except OSError as error:
+            if error.errno in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT):
+                raise OSError(error.errno, error.strerror, path) from error
+
     def then(self, last: Callable[[], None]) -> None:
         """Do something once all files are in their places: say, write to standard output."""
         self._last = last
@@ -262,8 +276,9 @@ def _lock(handle: int) -> bool | None:
 
 def _fill(begun: Path, raw: bytes, path: str) -> None:
     """Write the whole content of a begun file durably; errors name the place it is for."""
-    with named(path), begun.open("wb") as file:
+    with named(path), begun.open("r+b") as file:
         file.write(raw)
+        file.truncate()  # what was reserved and is not needed
         file.flush()
         os.fsync(file.fileno())
 
