@@ -8,16 +8,17 @@ import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
+from importlib import import_module
 from traceback import walk_tb
 from typing import TYPE_CHECKING, NoReturn
 
-from smalldb.commands import FAILED, REFUSED
+from smalldb.commands import FAILED, HELP, REFUSED
 from smalldb.files import unfinished
 from smalldb.reporting.escaping import visible
 from smalldb.version import __version__
 
 if TYPE_CHECKING:
-    from smalldb.commands.options import Parser
+    from smalldb.commands.parsers import Parser
 
 DONE, SIGNALLED = 0, 128  # exit codes: the second is added to the number of the signal
 ENDINGS = {
@@ -25,6 +26,7 @@ ENDINGS = {
     "SIGTERM": "terminated",
     "SIGHUP": "hung up",
 }  # SIGHUP: not on every system
+LIGHT = ("-h", "--help", "-V", "--version")  # options that need no command
 FILES = ("DATA", "FILE")  # what help calls files, beside all that has a dot: OUT.csv
 WELCOME = """\
 smalldb: synthetic tables under pure differential privacy. Three commands to begin with:
@@ -38,10 +40,12 @@ All commands: smalldb help. One of them: smalldb help generate
 
 
 @cache
-def parser() -> "Parser":
-    """Build the parser of all commands; these are imported here, where Ctrl-C is taken care of already."""
-    from smalldb.commands import account, audit, bounds, census, evaluate, generate, ledger, plan, schema
-    from smalldb.commands.options import Parser
+def parser(*chosen: str) -> "Parser":
+    """Build the parser of all commands, or with the options of the chosen ones only.
+
+    What they need is imported here: late, as it takes a second, and where Ctrl-C is taken care of already.
+    """
+    from smalldb.commands.parsers import Parser
 
     top = Parser(
         prog="smalldb",
@@ -50,8 +54,11 @@ def parser() -> "Parser":
     )
     top.add_argument("-V", "--version", action="version", version=f"smalldb {__version__}")
     commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for command in (generate, plan, bounds, account, census, evaluate, audit, schema, ledger):
-        command.add(commands)
+    for name, said in HELP.items():
+        if name in (chosen or HELP):
+            import_module(f"smalldb.commands.{name}").add(commands)
+        else:
+            commands.add_parser(name, help=said)
     with suppress(ImportError):
         import shtab  # of the extra "completion"
 
@@ -84,7 +91,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given[0] == "help":
         given = [*given[1:], "--help"]
     try:
-        parsed = parser().parse_args(given)
+        light = given[0] in (
+            *HELP,
+            *LIGHT,
+        )  # others need all: completions, what was mistyped before a command
+        parsed = (parser(given[0]) if light else parser()).parse_args(given)
         parsed.run(parsed)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

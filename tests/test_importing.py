@@ -65,7 +65,7 @@ def test_importing_loads_no_package_of_others():
     assert fresh(code) == ""
 
 
-@pytest.mark.parametrize("name", ["smalldb.commands.account", "queries", "numpy", "pandas"])
+@pytest.mark.parametrize("name", ["smalldb.commands.plan", "queries", "numpy", "pandas"])
 def test_an_interrupt_at_an_import_leaves_one_line(tmp_path, name):
     (tmp_path / "interrupted.py").write_text(
         "import os, runpy, signal, sys\n"
@@ -106,3 +106,25 @@ def test_an_interrupt_in_the_first_second_leaves_one_line(tmp_path, seconds):
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
     assert (process.returncode, errors) == INTERRUPTED
+
+
+@pytest.mark.parametrize("options", [["--version"], ["--help"], ["-h"], []])
+def test_what_needs_no_command_imports_no_library(options):
+    code = (
+        "import sys; from smalldb.cli import main\n"
+        f"try:\n    main({options!r})\nexcept SystemExit:\n    pass\n"
+        "print(sorted({'numpy', 'pandas', 'numba', 'scipy', 'queries'} & {*sys.modules}))"
+    )
+    assert fresh(code).endswith("[]")
+
+
+def test_the_list_of_commands_is_theirs():
+    from smalldb.cli import parser
+    from smalldb.commands import HELP
+
+    every = next(action for action in parser()._actions if action.choices)
+    one = next(action for action in parser("plan")._actions if action.choices)
+    assert list(every.choices) == list(one.choices) == list(HELP)
+    assert parser("plan").format_help() == parser().format_help()
+    assert one.choices["plan"].format_help() == every.choices["plan"].format_help()
+    assert "--epsilon" not in one.choices["generate"].format_help()

@@ -1,3 +1,16 @@
 """The commands: each file adds one to the parser, and runs it with one library call."""
 
 REFUSED, FAILED = 2, 3  # exit codes: what was asked for, or this machine (memory, a library)
+
+# the commands, with what the list of them says of each: known before the command's own file is imported
+HELP = {
+    "generate": "release a synthetic table from a file",
+    "plan": "what a release would do, cost and promise (reads no data)",
+    "bounds": "what each theorem promises, and what it needs (reads no data)",
+    "account": "total privacy loss of several releases from one table (reads no data)",
+    "census": "for the curator: the exact law of the error (confidential)",
+    "evaluate": "for the curator: how far a synthetic table is off (confidential)",
+    "audit": "the exact worst privacy loss of a small instance (reads no data)",
+    "schema": "draft a schema from column names, show one, or check a table by one",
+    "ledger": "what was spent of a privacy budget (reads no data)",
+}

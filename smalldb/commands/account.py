@@ -7,7 +7,9 @@ from typing import Any
 
 from smalldb.accounting import Composition, compose, compose_records, per_release
 from smalldb.accounting.composing import ASSUMED
-from smalldb.commands.options import Commands, add_formats, whole_number
+from smalldb.commands import HELP
+from smalldb.commands.options import add_formats, whole_number
+from smalldb.commands.parsers import Commands
 from smalldb.exact.numbers import as_fraction
 from smalldb.files.outputs import Outputs
 from smalldb.releasing.record import LARGE, WARNING, record_schema
@@ -20,7 +22,7 @@ def add(commands: Commands) -> None:
     """Add the command to the parser."""
     command = commands.add_parser(
         "account",
-        help="total privacy loss of several releases from one table (reads no data)",
+        help=HELP["account"],
         description="Bound what releases from one table lose together, by every method that applies; "
         "or what each may lose for a given total. With a delta, the number of releases and their epsilons "
         "must be fixed before any result is seen.",

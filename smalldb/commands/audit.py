@@ -7,7 +7,9 @@ from typing import Any
 
 from smalldb.answers.laws import AUDITED
 from smalldb.auditing import Accuracy, Audit, accuracy, audit, profile
-from smalldb.commands.options import Commands, add_formats, add_universe, universe, whole_number
+from smalldb.commands import HELP
+from smalldb.commands.options import add_formats, add_universe, universe, whole_number
+from smalldb.commands.parsers import Commands
 from smalldb.exact.numbers import float_above
 from smalldb.files.checkpoints import check_running
 from smalldb.files.outputs import Outputs
@@ -21,7 +23,7 @@ def add(commands: Commands) -> None:
     """Add the command to the parser."""
     command = commands.add_parser(
         "audit",
-        help="the exact worst privacy loss of a small instance (reads no data)",
+        help=HELP["audit"],
         description="Compare the exact law of what is released on every database of N rows with that on each "
         "of its neighbours, and say what is lost at worst beside what theory allows. No data is read.",
         epilog="example: smalldb audit --attributes 2 --queries conjunctions:2 --rows 2 --epsilon 1 --n 6",

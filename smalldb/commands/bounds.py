@@ -9,7 +9,9 @@ from typing import Any
 
 from queries import Domain, spec
 from smalldb import bounds
-from smalldb.commands.options import Commands, add_beta, add_formats, described, whole_number
+from smalldb.commands import HELP
+from smalldb.commands.options import add_beta, add_formats, described, whole_number
+from smalldb.commands.parsers import Commands
 from smalldb.exact.numbers import between_0_and_1, positive
 from smalldb.files.outputs import Outputs
 from smalldb.planning import workload_of
@@ -30,7 +32,7 @@ def add(commands: Commands) -> None:
     """Add the command to the parser."""
     command = commands.add_parser(
         "bounds",
-        help="what each theorem promises, and what it needs (reads no data)",
+        help=HELP["bounds"],
         description="Say what error each theorem promises with probability 1 - beta for public numbers, and "
         "what an error needs. All logarithms are natural; bounds are rounded up.",
         epilog="example: smalldb bounds --attributes 4 --size 10 --n 1000 --epsilon 1 --error 0.1",

@@ -8,7 +8,9 @@ from fractions import Fraction
 from typing import Any
 
 from queries import DataError
-from smalldb.commands.options import Commands, add_beta, add_formats, add_table, keep_inputs, whole_number
+from smalldb.commands import HELP
+from smalldb.commands.options import add_beta, add_formats, add_table, keep_inputs, whole_number
+from smalldb.commands.parsers import Commands
 from smalldb.commands.sources import add_schema, source_of
 from smalldb.counting import Census, census
 from smalldb.counting.small import SmallDatabases
@@ -24,7 +26,7 @@ def add(commands: Commands) -> None:
     """Add the command to the parser."""
     command = commands.add_parser(
         "census",
-        help="for the curator: the exact law of the error (confidential)",
+        help=HELP["census"],
         description="Count the small databases at each error, exactly, and say what follows for the error of "
         "a release beside what the theorems prove. Computed from the data: CONFIDENTIAL.",
         epilog="example: smalldb census data.csv --queries conjunctions:2 --rows 12 --epsilon 0.1 1",

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
+from smalldb.commands import HELP
 from smalldb.commands.account import read_record
-from smalldb.commands.options import Commands, add_formats, add_separator, split_names
+from smalldb.commands.options import add_formats, add_separator, split_names
+from smalldb.commands.parsers import Commands
 from smalldb.exact.numbers import as_fraction, positive, whole
 from smalldb.files.inputs import rereadable
 from smalldb.files.outputs import Outputs
@@ -27,7 +29,7 @@ def add(commands: Commands) -> None:
     """Add the command to the parser."""
     command = commands.add_parser(
         "evaluate",
-        help="for the curator: how far a synthetic table is off (confidential)",
+        help=HELP["evaluate"],
         description="Answer every query on the real and on the synthetic table, exactly. Show where they "
         "differ most, and how far the tables of one to three columns are apart. Computed from the data: "
         "CONFIDENTIAL.",

@@ -8,8 +8,8 @@ from contextlib import ExitStack
 from dataclasses import replace
 
 from queries import Rows
+from smalldb.commands import HELP
 from smalldb.commands.options import (
-    Commands,
     add_beta,
     add_delta,
     add_size,
@@ -19,6 +19,7 @@ from smalldb.commands.options import (
     put,
     text,
 )
+from smalldb.commands.parsers import Commands
 from smalldb.commands.sources import Source, add_schema, form_of, source_of
 from smalldb.exact.bits import bit_source
 from smalldb.exact.numbers import positive
@@ -44,7 +45,7 @@ def add(commands: Commands) -> None:
     """Add the command to the parser."""
     command = commands.add_parser(
         "generate",
-        help="release a synthetic table from a file",
+        help=HELP["generate"],
         description="Release a synthetic table of yes/no columns, or of any columns that a schema describes, "
         "by the mechanism that suits its size (--mechanism).",
         epilog="example: smalldb generate data.csv --epsilon 1 --queries conjunctions:2 --rows 6 -o out.csv",

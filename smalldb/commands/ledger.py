@@ -2,8 +2,9 @@
 
 import argparse
 
+from smalldb.commands import HELP
 from smalldb.commands.account import account_json, account_text
-from smalldb.commands.options import Commands
+from smalldb.commands.parsers import Commands
 from smalldb.exact.numbers import as_text
 from smalldb.releasing.ledger import Account, Ledger
 from smalldb.reporting.words import as_json, brief
@@ -13,7 +14,7 @@ def add(commands: Commands) -> None:
     """Add the command to the parser."""
     command = commands.add_parser(
         "ledger",
-        help="what was spent of a privacy budget (reads no data)",
+        help=HELP["ledger"],
         description="Check the ledger of a data set and show what its releases spent. "
         "It is written by: smalldb generate --ledger FILE --budget E.",
         epilog="example: smalldb ledger people.ledger",

@@ -6,55 +6,13 @@ import os
 import re
 import sys
 from collections.abc import Iterable
-from typing import Any, NoReturn, TypeAlias
 
 from queries import Domain, spec
-from queries.expressions import suggestion
-from smalldb.commands import REFUSED
+from smalldb.commands.parsers import Parser
 from smalldb.exact.numbers import as_fraction, whole
 from smalldb.planning.mechanisms import names
-from smalldb.reporting.escaping import visible
 from smalldb.schema import read_schema
 from smalldb.schema.fields import is_text
-
-
-class Help(argparse.HelpFormatter):
-    """Help whose examples stay on one line, as they are typed."""
-
-    def _fill_text(self, text: str, width: int, indent: str) -> str:
-        return text if text.startswith("example: ") else super()._fill_text(text, width, indent)
-
-
-class Parser(argparse.ArgumentParser):
-    """A parser that refuses in one line, knows no abbreviations, and says what may have been meant."""
-
-    def __init__(self, **keywords: Any) -> None:
-        super().__init__(allow_abbrev=False, formatter_class=Help, **keywords)
-
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse what is known; what is not is refused here, where the options of the command are known."""
-        found, unknown = super().parse_known_args(args, namespace)
-        if unknown:
-            option = unknown[0].partition("=")[0]
-            # without dashes, which all of them have
-            known = {name.lstrip("-"): name for name in self._option_string_actions}
-            close = suggestion(option.lstrip("-"), known) if option.startswith("--") else ""
-            near = re.sub("'(.*)'", lambda found: repr(known[found[1]]), close)
-            self.error(f"unrecognized arguments: {' '.join(unknown)}{near}")
-        return found, unknown
-
-    def _check_value(self, action: argparse.Action, value: Any) -> None:
-        if action.choices is not None and value not in action.choices:
-            known = [str(choice) for choice in action.choices]
-            said = f"invalid choice: {value!r}{suggestion(str(value), known)}; choose from {', '.join(known)}"
-            raise argparse.ArgumentError(action, said)
-
-    def error(self, message: str) -> NoReturn:
-        """Say what is wrong and where help is; exit 2."""
-        self.exit(REFUSED, visible(f"{self.prog}: {message} (see {self.prog} --help)") + "\n")
-
-
-Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
 
 
 def add_table(command: Parser, default: str = "marginals:2") -> None:

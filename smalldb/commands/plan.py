@@ -3,8 +3,8 @@
 import argparse
 from typing import Any
 
+from smalldb.commands import HELP
 from smalldb.commands.options import (
-    Commands,
     add_beta,
     add_delta,
     add_size,
@@ -12,6 +12,7 @@ from smalldb.commands.options import (
     described,
     whole_number,
 )
+from smalldb.commands.parsers import Commands
 from smalldb.files.outputs import Outputs
 from smalldb.planning import Neighbours, Plan, Settings, plan
 from smalldb.releasing.memory import check_memory
@@ -25,7 +26,7 @@ def add(commands: Commands) -> None:
     """Add the command to the parser."""
     command = commands.add_parser(
         "plan",
-        help="what a release would do, cost and promise (reads no data)",
+        help=HELP["plan"],
         description="Say what a release would do, what it costs and what error is provable, from public "
         "numbers alone, and whether plain noise is expected to do better. No data is read.",
         epilog="example: smalldb plan --attributes 10 --n 5000 --epsilon 1 --queries marginals:2",

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 
 from queries.broken import rule_texts
 from queries.expressions import shorten
-from smalldb.commands.options import Commands, add_separator, keep_inputs
+from smalldb.commands import HELP
+from smalldb.commands.options import add_separator, keep_inputs
+from smalldb.commands.parsers import Commands
 from smalldb.files.inputs import rereadable
 from smalldb.files.outputs import Outputs, unchanged
 from smalldb.reporting.escaping import visible
@@ -26,7 +28,7 @@ def add(commands: Commands) -> None:
     """Add the command to the parser."""
     command = commands.add_parser(
         "schema",
-        help="draft a schema from column names, show one, or check a table by one",
+        help=HELP["schema"],
         description="A schema says what the columns of a table can hold, from public knowledge. It is never "
         "made from the values of the data.",
         epilog="example: smalldb schema init people.csv -o people.toml",

@@ -11,7 +11,8 @@ from typing import final
 import numpy as np
 
 from queries import Domain, Rows
-from smalldb.commands.options import Parser, add_separator, split_names
+from smalldb.commands.options import add_separator, split_names
+from smalldb.commands.parsers import Parser
 from smalldb.files.inputs import rereadable
 from smalldb.files.outputs import unchanged
 from smalldb.releasing.released import Release

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import minimize
 
 from queries.arrays import Floats
 from smalldb.rounds.passing import Tree, beliefs, marginals
@@ -52,6 +51,8 @@ def fit(
     Up to so many sweeps of proportional fitting (`scaling.scaled`) come first; then iterations of L-BFGS, in
     coordinates in which the curvature is about 1. Cost: each is about two passes over all tables of the tree.
     """
+    from scipy.optimize import minimize
+
     free = [i for i, factor in enumerate(factors) if factor.held is not None]
     held = [factor.held for factor in factors if factor.held is not None]
     counts = np.concatenate([np.ravel(cells) for cells, _ in held])

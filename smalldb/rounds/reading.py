@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-from scipy.ndimage import gaussian_filter1d
 
 from queries.arrays import Floats
 from queries.domain import Integers
@@ -40,6 +39,8 @@ def read_column(counts: Integers | Floats, variance: float, total: int, ordered:
     places that stand out by more than three deviations stay as they were seen. Then all are shifted alike and
     cut at 0 (the nearest point of the simplex), which removes noise where places are rare.
     """
+    from scipy.ndimage import gaussian_filter1d
+
     seen = counts.astype(np.float64)
     best, least = seen, 2 * variance * len(seen)
     if ordered and len(seen) >= FEW:
@@ -59,6 +60,8 @@ def read_column(counts: Integers | Floats, variance: float, total: int, ordered:
 
 def _own_weights(size: int, width: float) -> Floats:
     """Return what the kernel gives each of `size` places of its own count: more at both ends."""
+    from scipy.ndimage import gaussian_filter1d
+
     reach = int(4 * width + 0.5)  # where scipy cuts the kernel off
     weights = gaussian_filter1d(np.eye(1, 2 * reach + 1, reach)[0], width, mode="constant")
     own = np.full(size, weights[reach])

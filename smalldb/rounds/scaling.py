@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.special import wrightomega
 
 from queries.arrays import Floats
 from smalldb.rounds.passing import Tree, steps_between, summed
@@ -40,6 +39,8 @@ def scaled(
     close
         Sweeps end early where none of them changes an expected count by more than this share of the total.
     """
+    from scipy.special import wrightomega
+
     beliefs = [table.copy() for table in tables]
     shared = [np.asarray(summed(t, path)) for t, path in zip(beliefs, tree.gathered, strict=True)]
     theta = [part.copy() for part in coefficients]

@@ -142,6 +142,7 @@ def read_heading(
         sign = COMMA if separator is None else separator
         found = next(records(chain([first] if first else [], lines()), sign), [])
         given = [] if isinstance(found, Fault) else found
+        check_names(given, path)
         if first and not ({name.strip() for name in given} <= {*known} and given):
             _check_separator(first, len(given), path, separator)
         names = _checked(found, path)
