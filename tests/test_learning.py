@@ -16,7 +16,8 @@ import smalldb
 from queries import DataError
 from smalldb.exact.bits import SeededBits
 from smalldb.mechanisms import Neighbours
-from smalldb.releasing import learning
+from smalldb.releasing import learning, memory
+from smalldb.releasing import release as release_module
 from smalldb.releasing.evaluation import evaluate
 from smalldb.releasing.learning import frequent, quantiles, threshold
 from smalldb.releasing.ledger import Ledger
@@ -213,8 +214,9 @@ def test_places_are_left_out_until_the_release_can_be_made(monkeypatch):
         tried.append(found.columns[0].kind.size)
         if found.columns[0].kind.size > 16:
             raise ValueError("too many places")
+        return "a plan"
 
-    made = learning.learn(
+    made, planned = learning.learn(
         schema,
         schema.outline.pieces(frame),
         costs,
@@ -222,7 +224,7 @@ def test_places_are_left_out_until_the_release_can_be_made(monkeypatch):
         source=SeededBits(1),
         fits=fits,
     )
-    assert tried == [61, 31, 16]
+    assert (tried, planned) == ([61, 31, 16], "a plan")
     assert {*made.columns[0].kind.listed} == {*(f"t{i}" for i in range(15)), "other"}
 
 
@@ -252,6 +254,37 @@ def test_what_would_be_refused_after_learning_is_refused_before_it_is_paid(tmp_p
     with pytest.raises(DataError, match="column 'flag'"):
         smalldb.release(frame, schema=PAY + FLAG + 'ignore = "*"', epsilon=1, ledger=ledger)
     assert ledger.read().spent == 0
+
+
+def test_a_memory_that_learned_places_would_pass_leaves_some_out(monkeypatch):
+    """alpha makes more rows of more queries: what was paid ends in a table of fewer places."""
+    frame = pd.DataFrame({"town": [f"t{i}" for i in range(40)] * 90, "flag": [0, 1] * 1800})
+    few = smalldb.plan(OpenSchema(TOWN + FLAG).outline.domain, n=3600, epsilon=9, alpha="1/10").rows
+    monkeypatch.setattr(memory, "memory_limit", lambda: 2 * few * 2 * memory.BYTES_PER_FIELD)
+    made = smalldb.release(
+        frame, schema=TOWN + FLAG, epsilon=9, delta="1e-6", alpha="1/10", neighbours="add-remove", n_max=4000
+    )
+    assert few <= len(made.data) <= 2 * few
+    assert 2 < made.schema.columns[0].kind.size < 41
+
+
+def test_a_release_that_learns_is_bound_to_its_data_before_it_is_paid(tmp_path, monkeypatch):
+    """Killed behind the learning, and started again with other data: refused, and no places of the first."""
+    monkeypatch.chdir(tmp_path)
+    ledger = Ledger("l", 9)
+    frame = FRAME.drop(columns="town")
+
+    def killed(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(release_module, "carried_out", killed)
+        with pytest.raises(KeyboardInterrupt):
+            smalldb.release(frame, schema=PAY + FLAG, epsilon=1, ledger=ledger)
+    with pytest.raises(ValueError, match="is of another run"):
+        smalldb.release(frame.assign(flag=True), schema=PAY + FLAG, epsilon=1, ledger=ledger)
+    assert len(smalldb.release(frame, schema=PAY + FLAG, epsilon=1, ledger=ledger).data) > 0
+    assert ledger.read().spent == 1
 
 
 def test_a_plan_cannot_know_what_is_learned():

@@ -37,6 +37,7 @@ from smalldb.releasing.release import carried_out, check_size
 from smalldb.releasing.released import Release
 from smalldb.reporting.page import About, Comparison, page
 from smalldb.reporting.words import as_json, brief, tell
+from smalldb.schema import Schema
 from smalldb.schema.learned import Learned
 from smalldb.schema.writing import NAMED
 
@@ -164,32 +165,37 @@ def run_generate(arguments: argparse.Namespace) -> None:
             # what would be refused after learning is refused before it is paid
             table = source.read(progress)
             check_size(table, foreseen.neighbours)
-            sized = plan(source.domain, **choices, n=None if one is None else table.n)
-            check_memory(sized)
-            _reserve(outputs, arguments.output, length, sized)
+            n = None if one is None else table.n
+
+            def fits(schema: Schema) -> Plan:
+                made = plan(schema.domain, **choices, n=n)
+                check_memory(made)
+                return made
+
+            _reserve(outputs, arguments, length, fits(source.open.outline))
             going = Going(foreseen, asked=source.open.text, **kept)
             journal = opened.enter_context(going.opened(bits))
+            going.bind(journal, table)
             account = _told(going.pay(journal), arguments)
-            found = learn(
+            found, planned = learn(
                 source.open,
                 source.pieces(),
                 learned,
                 neighbours=foreseen.neighbours,
                 source=journal,
-                fits=lambda schema: plan(schema.domain, **choices, n=one),
+                fits=fits,
             )
+            planned = replace(planned, learned=learned)
             written_out = source.open.written(found)
             source = source.learned(found)
-            foreseen = plan(source.domain, **choices, n=one)
-        choices["queries"] = foreseen.workload
         table = source.read(progress)
-        check_size(table, foreseen.neighbours)
-        # n is public, or no part of a plan
-        planned = foreseen if foreseen.n is None else plan(source.domain, **choices, n=table.n)
-        planned = replace(planned, learned=learned)
-        check_memory(planned)
         if not learned:
-            _reserve(outputs, arguments.output, length, planned)
+            check_size(table, foreseen.neighbours)
+            choices["queries"] = foreseen.workload
+            # n is public, or no part of a plan
+            planned = foreseen if foreseen.n is None else plan(source.domain, **choices, n=table.n)
+            check_memory(planned)
+            _reserve(outputs, arguments, length, planned)
             going = Going(planned, **kept)
             journal = opened.enter_context(going.opened(bits))
         going.bind(journal, table)
@@ -217,10 +223,13 @@ def run_generate(arguments: argparse.Namespace) -> None:
         print("NOT PRIVATE: the randomness came from a seed; for experiments only", file=sys.stderr)
 
 
-def _reserve(outputs: Outputs, path: str | None, length: int, planned: Plan) -> None:
-    """Take the room on the disk that rows of some length need, before anything is paid."""
-    if path is not None:
-        outputs.reserve(path, length * (planned.rows or planned.n or 0))
+def _reserve(outputs: Outputs, arguments: argparse.Namespace, length: int, planned: Plan) -> None:
+    """Take about the room on the disk that the outputs need, before anything is paid."""
+    rows = length * planned.foreseen_rows
+    sizes = {"record": 1 << 14, "schema_out": 1 << 14, "report": 1 << 18, "output": rows}
+    for name, size in sizes.items():
+        if getattr(arguments, name) is not None:
+            outputs.reserve(getattr(arguments, name), size)
 
 
 def _ledger(arguments: argparse.Namespace, record: Record) -> Ledger | None:

@@ -90,6 +90,11 @@ class Plan:
         return self.chosen.rows
 
     @property
+    def foreseen_rows(self) -> int:
+        """About how many rows there will be, from public numbers: `rows`, or as many as the data have."""
+        return self.rows or self.n or self.request.n_max or 0
+
+    @property
     def why(self) -> str | None:
         """Why this mechanism and no other, in one line; None where there was no choice."""
         if self.runner_up is not None:

@@ -17,7 +17,7 @@ from decimal import Decimal
 from fractions import Fraction
 from itertools import accumulate, pairwise
 from math import ceil, floor
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -36,6 +36,8 @@ from smalldb.schema.learned import Learned, OpenSchema, bins_of
 from smalldb.schema.mapping import Schema
 from smalldb.schema.pieces import Piece
 from smalldb.selection import select
+
+F = TypeVar("F")
 
 _ORDERS: Mapping[str, Callable[[str], Any]] = {"values": str, "cuts": Decimal}
 
@@ -84,8 +86,8 @@ def learn(
     *,
     neighbours: Neighbours,
     source: BitSource | Journal,
-    fits: Callable[[Schema], object] = lambda _: None,
-) -> Schema:
+    fits: Callable[[Schema], F],
+) -> tuple[Schema, F]:
     """Learn the places that a schema asks for. It was paid for, so it ends with a schema, whatever is found.
 
     A column for which no text is frequent enough gets the stand-in of the schema's outline, "?", which counts
@@ -101,7 +103,12 @@ def learn(
     source
         Where random bits come from; or a journal that has a source, and perhaps what was learned before.
     fits
-        Refuses a schema with which the release cannot be made, by ValueError; it takes the outline.
+        Makes what needs the places, such as the plan of the release, or refuses a schema with which it
+        cannot, by ValueError. It takes the outline.
+
+    Returns
+    -------
+    The schema with the places learned, and what `fits` has made of it.
 
     Raises
     ------
@@ -119,8 +126,7 @@ def learn(
                     if places[a.column]
                 }
             )
-            fits(made)
-            return made
+            return made, fits(made)
         except ValueError:
             if not any(places.values()):  # the outline, which was found to fit
                 raise

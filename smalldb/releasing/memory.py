@@ -17,7 +17,7 @@ def check_memory(plan: Plan) -> None:
     ValueError
         Names the number of rows that it can hold.
     """
-    rows, columns = plan.rows or plan.n or 0, len(plan.workload.domain.columns)
+    rows, columns = plan.foreseen_rows, len(plan.workload.domain.columns)
     limit = memory_limit()
     if limit is not None and rows * columns * BYTES_PER_FIELD > limit:
         raise ValueError(

@@ -234,27 +234,29 @@ def _learning(
     table, relation = as_frame(data), relation_of(settings.get("neighbours", Neighbours.REPLACE_ONE))
     n = len(table) if relation is Neighbours.REPLACE_ONE else None
     outline = schema.outline
-    check_size(outline.encode(table), relation)  # what would be refused after learning is refused before
+    rows = outline.encode(table)
+    check_size(rows, relation)  # what would be refused after learning is refused before
     queries = outline.queries if queries is None else queries
     costs, left = shared(schema, settings)
     if how["ledger"] is not None and left["delta"] is not None:
         raise ValueError("a ledger counts pure privacy: leave out delta")
     settings = settings | left
+
+    def fits(found: Schema) -> Plan:
+        made = plan(found.domain, queries, n=n, **settings)
+        check_memory(made)
+        return made
+
     # what can be refused without the data is refused here, and all of it is paid before anything is learned
-    foreseen = replace(plan(outline.domain, queries, n=n, **settings), learned=costs)
-    check_memory(foreseen)
+    foreseen = replace(fits(outline), learned=costs)
     going, running = _going(foreseen, source, how, schema.text)
     with going.opened(source) as journal:
+        going.bind(journal, rows)
         going.pay(journal)
-        made = learn(
-            schema,
-            outline.pieces(table),
-            costs,
-            neighbours=relation,
-            source=journal,
-            fits=lambda found: plan(found.domain, queries, n=n, **settings),
+        made, planned = learn(
+            schema, outline.pieces(table), costs, neighbours=relation, source=journal, fits=fits
         )
-        planned = replace(plan(made.domain, queries, n=n, **settings), learned=costs)
+        planned = replace(planned, learned=costs)
         rows = counted(table, None, made)
         going.bind(journal, rows)
         return carried_out(planned, data, rows, made, middle, journal, running)
