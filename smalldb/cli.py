@@ -175,7 +175,7 @@ def stop(number: int, *_: object) -> None:
         return
     unfinished.abandon()
     ending = ENDINGS[signal.Signals(number).name]
-    said = f"smalldb: {ending}; unfinished files were removed{unfinished.consequence()}\n"
+    said = visible(f"smalldb: {ending}; unfinished files were removed{unfinished.consequence()}")
     with suppress(OSError):  # a terminal that hung up takes no line
-        os.write(2, said.encode())
+        os.write(2, f"{said}\n".encode())
     os._exit(SIGNALLED + number)

@@ -228,6 +228,33 @@ def test_places_are_left_out_until_the_release_can_be_made(monkeypatch):
     assert {*made.columns[0].kind.listed} == {*(f"t{i}" for i in range(15)), "other"}
 
 
+def test_a_gap_that_was_written_as_a_float_is_not_learned():
+    text = TOWN.replace("share", 'missing = ["99"], share')
+    frame = pd.DataFrame({"town": ["99.0"] * 300 + ["1"] * 200 + ["2"] * 100})
+    made = smalldb.release(frame, schema=text, epsilon=9, delta="1e-6", seed=1)
+    assert list(made.schema.columns[0].kind.listed) == ["1", "2", "other"]
+
+
+def test_cuts_are_left_out_only_where_no_category_is_left():
+    schema, tried = OpenSchema(TOWN + PAY), []
+    costs, _ = learning.shared(schema, {"epsilon": 99, "delta": "1e-6"})
+
+    def fits(found):
+        tried.append([column.kind.size for column in found.columns])
+        if tried[-1] != [3, 2]:
+            raise ValueError("too many places")
+
+    learning.learn(
+        schema,
+        schema.outline.pieces(FRAME.drop(columns="flag")),
+        costs,
+        neighbours=Neighbours.ADD_REMOVE,
+        source=SeededBits(1),
+        fits=fits,
+    )
+    assert tried == [[4, 4], [2, 4], [3, 4], [3, 2]]  # 3 towns, 1, none: the outline's two; 3 cuts, 1
+
+
 def test_a_text_that_would_name_an_attribute_of_another_column_is_left_out():
     frame = pd.DataFrame({"a": ["x=y"] * 500, "a=x": ["y"] * 500})
     column = '{ kind = "categories", values = "learn", share = "1/10", unknown = "other" }\n'

@@ -32,6 +32,7 @@ from smalldb.mechanisms import Journal, Neighbours
 from smalldb.schema.asked import Asked
 from smalldb.schema.fields import spelled
 from smalldb.schema.kinds import MAX_PLACES, Cuts
+from smalldb.schema.kinds.numbers import without_zeros
 from smalldb.schema.learned import Learned, OpenSchema, bins_of
 from smalldb.schema.mapping import Schema
 from smalldb.schema.pieces import Piece
@@ -91,8 +92,8 @@ def learn(
     """Learn the places that a schema asks for. It was paid for, so it ends with a schema, whatever is found.
 
     A column for which no text is frequent enough gets the stand-in of the schema's outline, "?", which counts
-    what nobody has. Places with which the release could not be made (too many of them for a rule or for the
-    queries, an attribute of two columns) are left out, the rarest half at a time. Both are post-processing.
+    what nobody has. Places with which the release could not be made (too many of them for the queries or the
+    memory, an attribute of two columns) are left out, see `_fewer`. Both are post-processing.
 
     Parameters
     ----------
@@ -130,7 +131,15 @@ def learn(
         except ValueError:
             if not any(places.values()):  # the outline, which was found to fit
                 raise
-            places = {name: kept[: len(kept) // 2] for name, kept in places.items()}
+            places = _fewer(schema, places)
+
+
+def _fewer(schema: OpenSchema, places: Mapping[str, list[str]]) -> dict[str, list[str]]:
+    """Leave out the rarer half of each column's categories; where there are none left, every second cut."""
+    texts = {asked.column for asked in schema.asked if asked.what == "values" and places[asked.column]}
+    if texts:
+        return {name: kept[: len(kept) // 2] if name in texts else kept for name, kept in places.items()}
+    return {name: kept[1::2] for name, kept in places.items()}
 
 
 def _places(
@@ -231,10 +240,11 @@ def _counted(schema: OpenSchema, pieces: Iterable[Piece]) -> dict[str, Counter[s
             if found is None:
                 raise DataError(f"column {asked.column!r} holds what is no single value")
             codes, texts = found
+            gaps = {"", *column.gaps}
             each = np.zeros(len(texts), dtype=np.int64)
             np.add.at(each, codes, 1 if times is None else np.asarray(times, dtype=np.int64))
             for text, number in zip(texts, each.tolist(), strict=True):
-                if number and text not in ("", *column.gaps) and _can_stand(text, asked):
+                if number and not {text, without_zeros(text)} & gaps and _can_stand(text, asked):
                     counts[asked.column][text] += number
     return counts
 
