@@ -49,8 +49,8 @@ from smalldb.rounds.reading import on_simplex
 HOME = Path(__file__).with_suffix(".json")
 DELTA = Fraction(1, 10**9)
 MEASURES = ("1-way", "2-way", "conditional", "association")
-MANY, FEWEST = 200, 16  # releases of a case, as CPU seconds allow
-SIMPLE = 5  # releases of a simple way
+MANY, FEWEST = 200, 30  # releases of a case, as CPU seconds allow
+SIMPLE = 20  # releases of a simple way
 FIRST = 1_000_000  # seed of the releases in the file: tests have others
 EVERY_PAIR = "noise on every pair"
 BASELINES = (baselines.INDEPENDENT, EVERY_PAIR, baselines.CELLS)

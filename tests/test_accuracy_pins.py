@@ -29,6 +29,7 @@ QUICK = re.compile(
 )
 # strategies that a simple way beats, as yet or because the table is small enough for it
 BEHIND = {
+    ("autoworkers: contrasts, epsilon 1", CELLS),
     ("autoworkers: contrasts, epsilon 1, delta 1e-9", CELLS),
     ("autoworkers: contrasts, threes, epsilon 1", CELLS),
     ("autoworkers: contrasts, threes, epsilon 1, delta 1e-9", CELLS),

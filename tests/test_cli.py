@@ -207,7 +207,7 @@ BAD = [
     (["unnamed.csv"], "a column name in the first line is empty"),
     (["empty.csv"], "is empty"),
     (["bare.csv"], "no rows"),
-    (["binary.csv"], "is not a CSV file"),
+    (["binary.csv"], "is not a table with names"),
     (["bare_data.csv"], "must hold column names, not data"),
     (["data.csv", "--candidates", "tuple"], "invalid choice: 'tuple'; did you mean 'tuples'?"),
     (["data.csv", "--mechanism", "answer"], "invalid choice: 'answer'; did you mean 'answers'?"),

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from smalldb.files.outputs import Outputs
+from smalldb.files.outputs import Outputs, beside
 from smalldb.files.unfinished import abandon
 
 
@@ -139,3 +139,15 @@ def test_what_a_killed_process_has_begun_is_removed_by_the_next_and_by_no_other(
             twice.write(place, "second")
     assert sorted(os.listdir(tmp_path)) == sorted(["out", alive.name, other.name, mine.name])
     assert (tmp_path / "out").read_text() == "first"
+
+
+@pytest.mark.parametrize("length", [3, 100, 190, 224, 230, 254, 255])
+def test_so_it_is_for_names_of_any_length(tmp_path, length):
+    pytest.importorskip("fcntl")
+    place = str(tmp_path / ("x" * length))
+    left = beside(place, "7f2a-18b4c5d6e7f80912-31.part")
+    assert len(left.name) <= 255
+    left.write_text("x")
+    with Outputs([place]) as outputs:
+        outputs.write(place, "whole")
+    assert os.listdir(tmp_path) == ["x" * length]

@@ -59,7 +59,7 @@ def test_hostile_schemas_are_refused_at_once(tmp_path, text, message):
         begun = time.process_time()
         with pytest.raises(ValueError, match=message) as caught:
             read()
-        assert time.process_time() - begun < 4
+        assert time.process_time() - begun < 20  # some tenths of a second; quadratic work takes minutes
         assert "\n" not in str(caught.value) and len(str(caught.value)) < 2000
 
 

@@ -14,6 +14,7 @@ from smalldb.files import unfinished as open_files
 from smalldb.files.unfinished import unfinished
 
 MOST_BYTES = 255  # of a file's name
+ENDING_BYTES = 64  # of these, kept for the ending of what stands beside a file, and two points
 
 _numbers = count()  # of the files that are begun
 _held: dict[Path, int] = {}  # these files, open and locked: of a process that died, none is
@@ -110,8 +111,9 @@ class Outputs:
                     file.replace(os.path.realpath(path))
         finally:
             open_files.placing = False
-            if open_files.late:
-                os.kill(os.getpid(), open_files.late)
+            late, open_files.late = open_files.late, 0
+            if late:
+                os.kill(os.getpid(), late)
         for folder in dict.fromkeys(file.parent for file in begun.values()):
             with suppress(PermissionError):  # of one that may be entered, and not listed
                 sync_folder(folder)
@@ -170,11 +172,18 @@ def beside(path: str, ending: str) -> Path:
     >>> beside("/data/people.csv", "part").name
     '.people.csv.part'
     >>> len(beside("/data/" + "x" * 255, "part").name)
-    255
+    197
     """
     place = Path(os.path.realpath(path))
-    room = MOST_BYTES - len(f"..{ending}".encode())
-    return place.with_name(f".{os.fsencode(place.name)[:room].decode('utf-8', 'ignore')}.{ending}")
+    shown = os.fsencode(place.name)[: MOST_BYTES - ENDING_BYTES].decode("utf-8", "ignore")
+    return place.with_name(f".{shown}.{ending}")
+
+
+def all_beside(path: str, endings: str) -> list[Path]:
+    """Return what stands `beside` a file, by a regular expression for the endings."""
+    begin = beside(path, "")
+    name = re.compile(re.escape(begin.name) + f"(?:{endings})")
+    return [begin.with_name(found) for found in os.listdir(begin.parent) if name.fullmatch(found)]
 
 
 @contextmanager
@@ -248,15 +257,12 @@ def _drop(begun: Path) -> None:
 
 def _sweep(path: str) -> None:
     """Remove what killed processes have begun for a place: nobody holds it."""
-    ending = "0-0-0.part"
-    place = beside(path, ending)
-    name = re.escape(place.name.removesuffix(ending)) + r"[0-9a-f]+-[0-9a-f]+-[0-9]+\.part"
     with suppress(OSError):  # of a folder that cannot be listed, or files of others
-        for found in filter(re.compile(name).fullmatch, os.listdir(place.parent)):
-            handle = os.open(place.with_name(found), os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        for found in all_beside(path, r"[0-9a-f]+-[0-9a-f]+-[0-9]+\.part"):
+            handle = os.open(found, os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
             try:
                 if _lock(handle):
-                    os.unlink(place.with_name(found))
+                    os.unlink(found)
             finally:
                 os.close(handle)
 

@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 from base64 import b64decode, b64encode
 from collections.abc import Iterator
 from concurrent.futures import Executor
@@ -19,7 +18,7 @@ from queries import Rows, Workload
 from smalldb.exact.bits import BitSource, SystemBits
 from smalldb.files import unfinished
 from smalldb.files.checkpoints import GONE, Busy, Checkpoint, Folder, check_running, identity
-from smalldb.files.outputs import beside, sync_folder
+from smalldb.files.outputs import all_beside, beside, sync_folder
 from smalldb.mechanisms import LOST, Drawn, Journal, Lasting, Running
 from smalldb.planning import Plan
 from smalldb.releasing.ledger import Account, Ledger
@@ -209,10 +208,7 @@ def running_of(plan: Plan, progress: bool, executor: Executor | None) -> Running
 
 def begun_beside(ledger: str, kind: str = BEGUN) -> list[Path]:
     """Return the folders beside a ledger that keep releases which are not finished."""
-    ending = f"{'0' * 16}-0.{kind}"
-    place = beside(ledger, ending)
-    name = re.escape(place.name.removesuffix(ending)) + rf"[0-9a-f]{{16}}-[0-9]+\.{kind}"
-    return [place.with_name(found) for found in os.listdir(place.parent) if re.fullmatch(name, found)]
+    return all_beside(ledger, rf"[0-9a-f]{{16}}-[0-9]+\.{kind}")
 
 
 def _run_of(plan: Plan, record: Record, learning: str) -> str:

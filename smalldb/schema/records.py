@@ -105,7 +105,7 @@ def read_heading(
     Parameters
     ----------
     file
-        Open, at its begin.
+        Open, at its beginning.
     path
         Its name, for errors.
     separator
@@ -234,8 +234,8 @@ def check_names(names: list[str], path: str) -> None:
     for place, name in enumerate(names, start=1):
         if found := re.search(r"[\x00-\x08]", name):
             raise ValueError(
-                f"{path} is not a CSV file of names: the name of column {place} holds a control character "
-                f"(U+{ord(found[0]):04X})"
+                f"{path} is not a table with names: the name of column {place} holds a control "
+                f"character (U+{ord(found[0]):04X})"
             )
 
 

@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from smalldb.files.spreadsheets import guarded
 from smalldb.schema.columns import Column
 from smalldb.schema.fields import spelled
 from smalldb.schema.mapping import Schema
@@ -19,6 +18,8 @@ from smalldb.schema.mapping import Schema
 # the suffix of a file's name -> its format; a name without one is that of a CSV file
 SUFFIXES = {"": "csv", ".csv": "csv", ".jsonl": "jsonl", ".parquet": "parquet", ".pq": "parquet"}
 FORMATS = tuple(dict.fromkeys(SUFFIXES.values()))
+_RUN = re.compile(r"[=+\-@\t\r]")  # what a spreadsheet takes for the beginning of a formula
+_NUMBER = re.compile(r"[+-]?[0-9][0-9.,]*(?:[eE][+-]?[0-9]+)?")
 NAMED = f".{', .'.join(FORMATS[:-1])} or .{FORMATS[-1]}"
 
 
@@ -123,6 +124,15 @@ def _plainly(values: "pd.Series[Any]", name: str) -> _Fields:
         if all(text[10:] in ("", "T00:00:00") for text in texts):
             texts = [text[:10] for text in texts]
     return codes, [text or None for text in texts], kind not in "biuf"
+
+
+def guarded(text: str) -> str:
+    """Put an apostrophe before a text that a spreadsheet would run; numbers stay as they are.
+
+    >>> guarded("=1+1"), guarded("-5"), guarded("-2+3"), guarded("a=b")
+    ("'=1+1", '-5', "'-2+3", 'a=b')
+    """
+    return f"'{text}" if _RUN.match(text) and not _NUMBER.fullmatch(text) else text
 
 
 def _each(codes: npt.NDArray[np.intp], fields: Sequence[str]) -> list[str]:
