@@ -437,7 +437,7 @@ def test_labels_are_read_from_texts(dtype):
     assert Domain([JOB]).encode(frame).tolist() == [[1], [0], [1]]
     back = Domain([JOB]).decode(Domain([JOB]).encode(frame), like=frame)
     assert back["job"].tolist() == ["part", "none", "part"]
-    assert back["job"].dtype.name == dtype
+    assert dtype == "category" or back["job"].dtype == frame["job"].dtype
     assert dtype != "category" or list(back["job"].cat.categories) == ["none", "part", "full"]
 
 
