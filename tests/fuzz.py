@@ -84,7 +84,8 @@ missing = ["NA", -1]
 """
 MIXED = [Column("job", ["none", "part", "full"]), Column("age", cuts=[18, 40]), "a", "b"]
 RECORD = (
-    '{"epsilon": "1/2", "delta": null, "neighbours": "replace-one", "private": true,'
+    '{"schema": 1, "mechanism": "census", "candidates": null, "rows": 3, "universe": {}, "versions": {},'
+    ' "epsilon": "1/2", "delta": null, "neighbours": "replace-one", "private": true,'
     ' "privacy": {"epsilon": "1/2", "bounded_range": "1/3"}, "queries": {"text": "intervals"},'
     ' "bounds": {"sharp": 0.25}}'
 )

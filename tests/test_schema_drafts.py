@@ -183,7 +183,7 @@ def test_a_check_counts_by_column_and_shows_no_value(tmp_path, capfd):
     assert (code, err) == (0, "")
     assert out.startswith("CONFIDENTIAL: computed from the data")
     assert "  (rows 3, 4, 6)\n" in out
-    told = "ruled out by valid: 1 rows\n  rule 1, 'RULE': 1 rows  (row 1)\n"
+    told = "ruled out by valid: 1 row\n  rule 1, 'RULE': 1 row  (row 1)\n"
     told = told.replace("RULE", parse_schema(SCHEMA).valid or "")
     assert out.endswith(f"{told}the table does not fit: it would be refused\n")
     assert not any(value in out for value in ("x1", "half", "maybe"))

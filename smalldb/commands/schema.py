@@ -154,10 +154,10 @@ def check_account(found: Check) -> str:
         note += _where(found.first.get(column.name, []))
         lines.append(f"{name:{width}}{gaps:12,}{unknown:12,}{note}")
     if found.ruled_out:
-        lines.append(f"ruled out by valid: {found.ruled_out:,} rows")
+        lines.append(f"ruled out by valid: {found.ruled_out:,} row{'s' * (found.ruled_out != 1)}")
     texts = rule_texts(found.schema.valid)
     for number, times in sorted(found.broken.items()):
-        said = f"  rule {number}, {shorten(texts[number - 1])!r}: {times:,} rows"
+        said = f"  rule {number}, {shorten(texts[number - 1])!r}: {times:,} row{'s' * (times != 1)}"
         lines.append(said + _where(found.first[number]))
     lines.append("the table fits" if found.fits else "the table does not fit: it would be refused")
     return "\n".join(lines)
