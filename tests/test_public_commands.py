@@ -554,14 +554,15 @@ def test_tables_as_csv(capfd):
         12,
     )
     said = strict(called(capfd, *given, "--json")[1])
-    frame = pd.read_csv(StringIO(called(capfd, *given, "--csv")[1]), float_precision="round_trip")
+    text = StringIO(called(capfd, *given, "--csv")[1])
+    frame = pd.read_csv(text, dtype={"value": str}).astype({"value": float})  # exactly, as pandas 2 does not
     assert list(frame.columns) == ["kind", "name", "value", "rows", "note"]
     promised, need = (frame[frame["kind"] == kind] for kind in ("promise", "need"))
     assert promised["value"].tolist() == [row["error"] for row in said["promises"]]
     assert promised["name"].tolist() == [row["name"].strip() for row in said["promises"]]
     assert [None if pd.isna(v) else v for v in need["value"]] == [row["value"] for row in said["needs"]]
     given = ("account", "--epsilon", "1/2", "--releases", 10, "--delta", "1e-6", "--bounded-range")
-    frame = pd.read_csv(StringIO(called(capfd, *given, "--csv")[1]), float_precision="round_trip")
+    frame = pd.read_csv(StringIO(called(capfd, *given, "--csv")[1]))
     made = accounting.compose(epsilon="1/2", releases=10, delta="1e-6", bounded_range=True)
     assert frame["epsilon"].tolist() == made.table["epsilon"].tolist()
     assert frame["valid"].tolist() == made.table["valid"].tolist()
