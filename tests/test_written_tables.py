@@ -190,6 +190,32 @@ def test_numbers_keep_all_their_digits_in_every_format():
         assert all(digits in text for digits in ("0.12345678901234", "0.00000000000001", "-0.000000000001"))
 
 
+@pytest.mark.parametrize("separator", [",", ";"])
+def test_line_ends_of_any_kind_are_quoted(separator, tmp_path):
+    """A lone carriage return too: the standard writer quotes it only where it ends lines by it."""
+    path = tmp_path / "t.csv"
+    schema = Schema((Column("a\rb", Categories(["x\ry", "y\nz"])), Column("1", Integers(0, 1))))
+    rows = np.array([[0, 1], [1, 0]])
+    assert rehearse(schema, "csv", separator) > 0
+    path.write_bytes(written(schema.decode(rows), "csv", schema, separator=separator))
+    read = [
+        c.places(f)
+        for c, f in zip(
+            schema.columns, next(table_pieces(str(path), schema, separator=separator))[0], strict=True
+        )
+    ]
+    assert np.stack(read, axis=1).tolist() == rows.tolist()
+    assert path.read_bytes().count(b"\n") == 4
+
+
+def test_names_that_look_like_values_are_names_where_the_schema_has_them(tmp_path):
+    path = tmp_path / "t.csv"
+    schema = Schema((Column("1", Integers(0, 9)), Column("0", Flag())))
+    rehearse(schema, "csv")
+    path.write_text("1,0\n5,1\n7,0\n")
+    assert read_table(str(path), schema).n == 2
+
+
 def test_without_a_schema_values_are_spelled_by_their_dtypes():
     frame = pd.DataFrame(
         {

@@ -97,9 +97,12 @@ class Going:
                 if self._own and not self._charged:
                     self._remove()
                 raise
+            unfinished.paid, unfinished.folder = (
+                False,
+                "",
+            )  # before the folder goes: nothing goes on from there
             if self._own:
                 self._remove()
-            unfinished.paid, unfinished.folder = False, ""
 
     def _enter(self, stack: ExitStack) -> None:
         """Open the folder, if there is one; beside a ledger the first in which nobody works."""

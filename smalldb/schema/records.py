@@ -137,7 +137,7 @@ def read_heading(
             raise ValueError(f"{path}: its first line states a separator that is none of , ; | tab space")
         if separator not in (None, sign):
             raise ValueError(f"{path}: its first line says sep={sign}, not {named(separator or '')}")
-        names = _checked(next(records(lines(), sign), []), path)
+        names = _checked(next(records(lines(), sign), []), path, known)
     else:
         sign = COMMA if separator is None else separator
         found = next(records(chain([first] if first else [], lines()), sign), [])
@@ -145,7 +145,7 @@ def read_heading(
         check_names(given, path)
         if first and not ({name.strip() for name in given} <= {*known} and given):
             _check_separator(first, len(given), path, separator)
-        names = _checked(found, path)
+        names = _checked(found, path, known)
     return Heading(names, sign, read)
 
 
@@ -239,14 +239,15 @@ def check_names(names: list[str], path: str) -> None:
             )
 
 
-def _checked(header: Record, path: str) -> list[str]:
+def _checked(header: Record, path: str, known: Collection[str]) -> list[str]:
     """Return the names of the first record; ValueError: they are none."""
     if isinstance(header, Fault):
         raise ValueError(f"{path} {header.said} (in the first line)")
     check_names(header, path)
     if not header:
         raise ValueError(f"{path} is empty: expected a first line with column names")
-    if all(without_zeros(name.strip()).lower() in FIELDS for name in header):
+    unknown = {name.strip() for name in header} - {*known}
+    if unknown and all(without_zeros(name.strip()).lower() in FIELDS for name in header):
         raise ValueError(f"{path}: the first line must hold column names, not data")
     repeated = [
         name for name, times in Counter(name.strip() for name in header).items() if times > 1 and name

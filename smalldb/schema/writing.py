@@ -1,7 +1,6 @@
 """Writing released tables as files: a column writes its own texts, and its dtype has no say in them."""
 
 import csv
-import io
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -70,11 +69,22 @@ def written(
     raise ValueError(f"a table is written as {', '.join(FORMATS)}, not {form!r}")
 
 
+class _Lines:
+    """What a writer of CSV writes to: it quotes both signs of the line ends that it writes, and we end by one."""
+
+    def __init__(self) -> None:
+        self.written: list[str] = []
+
+    def write(self, line: str) -> None:
+        """Take a line, which ends in both."""
+        self.written.append(f"{line[:-2]}\n")
+
+
 def _csv(
     frame: pd.DataFrame, known: Mapping[str, Column], separator: str, shown: Callable[[str], str]
 ) -> bytes:
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, delimiter=separator, lineterminator="\n")
+    lines = _Lines()
+    writer = csv.writer(lines, delimiter=separator)
     writer.writerow(shown(str(name)) for name in frame.columns)
     columns = []
     for name, (codes, fields, _) in _fields(frame, known):
@@ -82,7 +92,7 @@ def _csv(
         gap = gaps[0] if gaps else ""
         columns.append(_each(codes, [shown(gap if field is None else field) for field in fields]))
     writer.writerows(zip(*columns, strict=True))
-    return buffer.getvalue().encode()
+    return "".join(lines.written).encode()
 
 
 def _json_lines(frame: pd.DataFrame, known: Mapping[str, Column]) -> bytes:
