@@ -70,7 +70,7 @@ def written(
 
 
 class _Lines:
-    """What a writer of CSV writes to: it quotes both signs of the line ends that it writes, and we end by one."""
+    """What a writer of CSV writes to: it quotes the signs of its own line ends, both; here a line has one."""
 
     def __init__(self) -> None:
         self.written: list[str] = []
