@@ -97,10 +97,8 @@ class Going:
                 if self._own and not self._charged:
                     self._remove()
                 raise
-            unfinished.paid, unfinished.folder = (
-                False,
-                "",
-            )  # before the folder goes: nothing goes on from there
+            # before the folder goes: from then on nothing goes on from there
+            unfinished.paid, unfinished.folder = False, ""
             if self._own:
                 self._remove()
 
