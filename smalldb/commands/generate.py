@@ -73,7 +73,8 @@ def add(commands: Commands) -> None:
     command.add_argument(
         "--spreadsheet-safe",
         action="store_true",
-        help="put an apostrophe before texts and names of CSV that a spreadsheet would run, such as =1+1",
+        help="put an apostrophe before texts and names of CSV that a spreadsheet would run, such as =1+1; "
+        "evaluate reads the file only where there are none",
     )
     command.add_argument(
         "--middle",
