@@ -18,7 +18,7 @@ MODULES = {
     "queries": "Universes, rows and query classes",
     "smalldb.schema": "Real columns",
     "smalldb.schema.tables": "Files that are read",
-    "smalldb.schema.writing": "Files that are written",
+    "smalldb.schema.table_writers": "Files that are written",
     "smalldb.releasing.evaluation": "Beside the data, for the curator",
     "smalldb.releasing.distances": "Distances of tables, for the curator",
     "smalldb.reporting.page": "The report",

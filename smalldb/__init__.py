@@ -39,14 +39,14 @@ __all__ = [
 
 if TYPE_CHECKING:
     from smalldb import accounting, auditing, bounds
-    from smalldb.auditing.audit import audit
     from smalldb.auditing.loss import Audit
-    from smalldb.counting.census import Census, census
-    from smalldb.counting.law import Law
+    from smalldb.auditing.worst_case import audit
+    from smalldb.counting.census_law import Law
+    from smalldb.counting.level_counts import Census, census
     from smalldb.exact.bits import BitSource
     from smalldb.planning import Neighbours, Plan, plan
+    from smalldb.releasing.budget_ledger import Ledger
     from smalldb.releasing.evaluation import Evaluation, evaluate
-    from smalldb.releasing.ledger import Ledger
     from smalldb.releasing.release import generate, release
     from smalldb.releasing.released import Release
     from smalldb.selection import Selection, select, selection_law

@@ -33,18 +33,18 @@ from queries import Column, Domain, Rows
 from queries.domain import MAX_TABLE_ATTRIBUTES
 from queries.spec import parse
 from smalldb.accounting.concentrated import rho_of
-from smalldb.answers import AnswersPlan, measure, synthesise
-from smalldb.answers.shares import alternatives
 from smalldb.exact.bits import SeededBits
 from smalldb.exact.integers import two_sided_geometric
+from smalldb.marginals import RoundsPlan, Universe, checked, release_rounds
+from smalldb.marginals import plan_of_tables as plans
+from smalldb.marginals.contrasts import AnswersPlan, measure, synthesise
+from smalldb.marginals.contrasts.parity_plan import alternatives
+from smalldb.marginals.estimate.column_estimates import on_simplex
+from smalldb.marginals.measuring import Law
+from smalldb.marginals.plan_of_tables import MEMORY
+from smalldb.marginals.wide_parities import plan_parities, release_parities
 from smalldb.mechanisms import Neighbours
 from smalldb.releasing import baselines
-from smalldb.rounds import RoundsPlan, Universe, checked, release_rounds
-from smalldb.rounds import plan as plans
-from smalldb.rounds.measuring import Law
-from smalldb.rounds.parities import plan_parities, release_parities
-from smalldb.rounds.plan import MEMORY
-from smalldb.rounds.reading import on_simplex
 
 HOME = Path(__file__).with_suffix(".json")
 DELTA = Fraction(1, 10**9)

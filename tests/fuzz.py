@@ -40,7 +40,7 @@ from smalldb.commands.account import read_record
 from smalldb.commands.evaluate import _bound, _stated
 from smalldb.files.checkpoints import MARK, Checkpoint
 from smalldb.planning import workload_of
-from smalldb.releasing.ledger import Ledger, OutOfBudget
+from smalldb.releasing.budget_ledger import Ledger, OutOfBudget
 from smalldb.schema import parse_schema, read_schema
 from smalldb.schema.codebook import read_codebook
 from smalldb.schema.tables import read_columns, read_csv, read_domain, read_table

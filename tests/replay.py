@@ -36,8 +36,8 @@ import pytest
 from losses import SLACK, Change, Cone, Cube, Exponential, Gaussian, Geometric, Law, Loss, Wishart, holds
 
 from smalldb.accounting.concentrated import rho_of
-from smalldb.answers.laws import LAWS
 from smalldb.exact.bits import SeededBits
+from smalldb.marginals.contrasts.distributions import LAWS
 
 
 class Leak(AssertionError):
@@ -63,46 +63,50 @@ def _of_part(a: Any) -> Stated:
 
 # Functions that return noise, which is then added to private values; and the law of what is released.
 NOISE: list[tuple[str, str, Callable[[Any], Law]]] = [
-    ("smalldb.rounds.measuring", "two_sided_geometric", lambda a: Geometric(a.rate)),
-    ("smalldb.rounds.measuring", "gaussian_noise", lambda a: Gaussian(a.variance)),
-    ("smalldb.rounds.cone", "cone_noise", lambda a: Cone(a.rate, tuple(a.sizes), tuple(a.pairs))),
-    ("smalldb.answers.laws.cells", "two_sided_geometric", lambda a: Geometric(a.rate)),
-    ("smalldb.answers.laws.cube", "cube_noise", lambda a: Cube(a.rate)),
-    ("smalldb.answers.laws.gaussian", "gaussian_noise", lambda a: Gaussian(a.variance)),
-    ("smalldb.answers.laws.safeguard", "two_sided_geometric", lambda a: Geometric(a.rate)),
-    ("smalldb.answers.laws.wishart", "wishart_noise", lambda a: Wishart(a.x + a.y, tuple(a.pairs))),
+    ("smalldb.marginals.measuring", "two_sided_geometric", lambda a: Geometric(a.rate)),
+    ("smalldb.marginals.measuring", "gaussian_noise", lambda a: Gaussian(a.variance)),
+    ("smalldb.noise.cone", "cone_noise", lambda a: Cone(a.rate, tuple(a.sizes), tuple(a.pairs))),
+    ("smalldb.marginals.contrasts.part_of_cells", "two_sided_geometric", lambda a: Geometric(a.rate)),
+    ("smalldb.marginals.contrasts.part_of_cube", "cube_noise", lambda a: Cube(a.rate)),
+    ("smalldb.marginals.contrasts.part_of_gaussian", "gaussian_noise", lambda a: Gaussian(a.variance)),
+    ("smalldb.marginals.contrasts.safeguard", "two_sided_geometric", lambda a: Geometric(a.rate)),
+    (
+        "smalldb.marginals.contrasts.part_of_wishart",
+        "wishart_noise",
+        lambda a: Wishart(a.x + a.y, tuple(a.pairs)),
+    ),
 ]
 
 # Functions that call one of these for a single number, and return an int.
-NUMBERS = [("smalldb.rounds.measuring:Law", "single")]
+NUMBERS = [("smalldb.marginals.measuring:Law", "single")]
 
 # Functions that draw a candidate by its score, with an epsilon and a sensitivity.
-SELECTIONS = [("smalldb.rounds.certificate", "select"), ("smalldb.rounds.measuring", "select")]
+SELECTIONS = [("smalldb.marginals.certificate", "select"), ("smalldb.marginals.measuring", "select")]
 
 # Functions that draw a level of scores, and then one of the candidates at it.
 LEVELS = [
-    ("smalldb.answers.laws.safeguard", "draw_level"),
-    ("smalldb.answers.laws.safeguard", "uniform_below"),
+    ("smalldb.marginals.contrasts.safeguard", "draw_level"),
+    ("smalldb.marginals.contrasts.safeguard", "uniform_below"),
 ]
 
 # Functions that are one step, and what it states.
 STEPS: list[tuple[str, str, Callable[[Any], Stated]]] = [
     (
-        "smalldb.rounds.rounds",
+        "smalldb.marginals.releasing_tables",
         "measure",
         lambda a: Stated(a.cost, a.law.concentrated, (a.scope, np.shape(a.counts))),
     ),
     (
-        "smalldb.rounds.rounds",
+        "smalldb.marginals.releasing_tables",
         "selected",
         lambda a: Stated(
             a.plan.selecting, a.plan.law.concentrated, (tuple(a.names), a.weight, a.payable.tobytes())
         ),
     ),
-    ("smalldb.rounds.rounds", "ask", lambda a: Stated(a.cost, False, tuple(a.noise.items()))),
-    ("smalldb.rounds.rounds", "measure_at_once", lambda a: Stated(a.cost, False, ())),
+    ("smalldb.marginals.releasing_tables", "ask", lambda a: Stated(a.cost, False, tuple(a.noise.items()))),
+    ("smalldb.marginals.releasing_tables", "measure_at_once", lambda a: Stated(a.cost, False, ())),
     (
-        "smalldb.rounds.certificate",
+        "smalldb.marginals.certificate",
         "certify",
         lambda a: Stated(
             a.cost, a.law.concentrated, (a.finished.words.tobytes(), a.finished.counts.tobytes(), a.total)
@@ -115,7 +119,7 @@ STEPS: list[tuple[str, str, Callable[[Any], Stated]]] = [
 # A step that draws among all candidates that can be paid for, and again where the model has no room for the
 # one that was drawn. Its outcome has the law of one draw among those that can come out, and is taken for that
 # (docs/proofs/rounds.md, lemma 5).
-REDRAWN = "rounds.selected"
+REDRAWN = "releasing_tables.selected"
 
 
 def _possible(a: Any) -> list[int]:

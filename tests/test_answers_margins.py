@@ -8,14 +8,16 @@ import numpy as np
 import pytest
 
 from queries import Conjunctions, Domain
-from smalldb.answers import cube
-from smalldb.answers.laws import cells, gaussian, wishart
-from smalldb.answers.laws import cube as cube_law
-from smalldb.answers.shares import alternatives
-from smalldb.answers.wishart import Drawn, _enclosed, degrees, rates
 from smalldb.exact.bits import ScriptedBits, SeededBits
 from smalldb.exact.coins import Uniform
 from smalldb.exact.normals import Normal
+from smalldb.marginals.contrasts import part_of_cells as cells
+from smalldb.marginals.contrasts import part_of_cube as cube_law
+from smalldb.marginals.contrasts import part_of_gaussian as gaussian
+from smalldb.marginals.contrasts import part_of_wishart as wishart
+from smalldb.marginals.contrasts.parity_plan import alternatives
+from smalldb.noise import cube
+from smalldb.noise.wishart import Drawn, _enclosed, degrees, rates
 
 ABC = Domain(["a", "b", "c"])
 

@@ -15,13 +15,6 @@ from scipy import stats
 from scipy.linalg import hadamard
 
 from queries import Conjunctions, Domain, Halfspaces, Intervals, Linear, Marginals, Parities, Predicates, Rows
-from smalldb.answers import loss, measure, radius_quantile
-from smalldb.answers import measuring as measuring_module
-from smalldb.answers.cube import _radius, cube_noise, radii
-from smalldb.answers.measuring import counts
-from smalldb.answers.parities import odd_counts, spectrum
-from smalldb.answers.parts import shares_of
-from smalldb.answers.shares import alternatives, plan_answers
 from smalldb.exact import integers as drawing_module
 from smalldb.exact.bits import SeededBits
 from smalldb.exact.integers import (
@@ -31,6 +24,13 @@ from smalldb.exact.integers import (
     whole_geometric,
 )
 from smalldb.exact.levels import draw_level
+from smalldb.marginals.contrasts import loss, measure, radius_quantile
+from smalldb.marginals.contrasts import parity_measurement as measuring_module
+from smalldb.marginals.contrasts.parity_measurement import counts
+from smalldb.marginals.contrasts.parity_plan import alternatives, plan_answers
+from smalldb.marginals.contrasts.parts import shares_of
+from smalldb.marginals.contrasts.spectrum import odd_counts, spectrum
+from smalldb.noise.cube import _radius, cube_noise, radii
 
 pytestmark = pytest.mark.usefixtures("remembered")
 

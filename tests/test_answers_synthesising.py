@@ -13,21 +13,21 @@ from scipy.optimize import minimize
 from scipy.stats import norm
 
 from queries import Conjunctions, Domain, Marginals, Parities, Predicates, Rows
-from smalldb.answers import bound, measure, plan_answers, synthesise
-from smalldb.answers import fitting as fitting_module
-from smalldb.answers import parities as parities_module
-from smalldb.answers import searching as searching_module
-from smalldb.answers.fitting import fit, sizes_of
-from smalldb.answers.histogram import read
-from smalldb.answers.priors import prior
-from smalldb.answers.released import estimates, masks
-from smalldb.answers.rounding import rounded
-from smalldb.answers.searching import search
-from smalldb.answers.shares import alternatives
-from smalldb.answers.shrinking import uninteracting
-from smalldb.answers.tails import noise_quantile
 from smalldb.exact.bits import SeededBits
 from smalldb.exact.integers import two_sided_geometric
+from smalldb.marginals.contrasts import bound, measure, plan_answers, synthesise
+from smalldb.marginals.contrasts import maximum_entropy as fitting_module
+from smalldb.marginals.contrasts import spectrum as parities_module
+from smalldb.marginals.contrasts.maximum_entropy import fit, sizes_of
+from smalldb.marginals.contrasts.parity_means import estimates, masks
+from smalldb.marginals.contrasts.parity_plan import alternatives
+from smalldb.marginals.contrasts.posterior_cells import read
+from smalldb.marginals.contrasts.priors import prior
+from smalldb.marginals.contrasts.shrinkage import uninteracting
+from smalldb.marginals.rows import query_search as searching_module
+from smalldb.marginals.rows.query_search import search
+from smalldb.marginals.rows.rounding import rounded
+from smalldb.noise.tails import noise_quantile
 
 pytestmark = pytest.mark.usefixtures("remembered")
 
@@ -156,8 +156,8 @@ def flip_by_definition(bits, flips, workload, wanted, unit, squarings):
 )
 @pytest.mark.parametrize("flips", [(0,), (1, 3)])
 def test_a_sweep_is_the_definition(queries, flips):
-    from smalldb.answers.searching import _moves, _tables
     from smalldb.kernels.flipping import add_up, flip
+    from smalldb.marginals.rows.query_search import _moves, _tables
 
     generator = np.random.default_rng(3)
     workload = queries.workload(Domain(names(5)))

@@ -103,7 +103,7 @@ def test_a_circle_is_seen():
         ("version", "from smalldb import *", ["smalldb"]),
         ("cli", "import smalldb", ["smalldb"]),
         ("cli", "def run():\n    import smalldb.version as v", ["smalldb"]),
-        ("counting.scores", "import smalldb.counting.census", ["smalldb"]),
+        ("counting.scores", "import smalldb.counting.level_counts", ["smalldb"]),
         ("counting.scores", "from smalldb.counting import census", []),
         ("counting.census", "from smalldb.planning.choosing import plan", ["planning.choosing"]),
         ("counting.census", "from smalldb import planning, kernels", ["planning"]),

@@ -7,9 +7,9 @@ import pytest
 
 import smalldb
 from queries import Conjunctions, Domain, Marginals, Rows
-from smalldb.answers.measuring import counts
-from smalldb.answers.shares import alternatives
 from smalldb.auditing import answers, audit
+from smalldb.marginals.contrasts.parity_measurement import counts
+from smalldb.marginals.contrasts.parity_plan import alternatives
 
 ABC = Domain(["a", "b", "c"])
 BOTH = pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])

@@ -15,7 +15,7 @@ from kills import killed, same
 import smalldb
 from queries import Conjunctions, Domain
 from smalldb.cli import main
-from smalldb.counting.dynamic import _pack, _unpack
+from smalldb.counting.dynamic_engine import _pack, _unpack
 from smalldb.counting.recursion import Cost
 from smalldb.files.checkpoints import MARK, Checkpoint, finished, identity
 

@@ -20,7 +20,7 @@ from records import check_record
 import smalldb
 from queries import Marginals
 from smalldb.cli import WELCOME, main
-from smalldb.schema.writing import NAMED
+from smalldb.schema.table_writers import NAMED
 
 pytestmark = pytest.mark.slow
 

@@ -12,8 +12,9 @@ from margins import obeys, outcomes
 
 import smalldb
 from queries import Domain, Linear, Predicates, Rows
-from smalldb.counting import law, multisets
-from smalldb.counting.law import Law
+from smalldb.counting import census_law as law
+from smalldb.counting import multisets
+from smalldb.counting.census_law import Law
 from smalldb.counting.mechanism import arranged
 from smalldb.counting.scores import MAX_SCORE, Scores, too_large
 
@@ -71,7 +72,7 @@ def test_an_enumeration_stays_below_62_bits(monkeypatch):
     def look(*_, **__):
         raise Looked
 
-    monkeypatch.setattr(import_module("smalldb.counting.census"), "enumerate_scores", look)
+    monkeypatch.setattr(import_module("smalldb.counting.level_counts"), "enumerate_scores", look)
     data = Rows.from_counts(AB, AB.decode(AB.table()), [1, 1, 1, 1])
     for number, outcome in ((MAX_SCORE, ValueError), (MAX_SCORE - 1, Looked)):
         monkeypatch.setattr(multisets, "count", lambda cells, rows, number=number: number)

@@ -14,18 +14,18 @@ import smalldb
 from queries import Conjunctions, Domain, Marginals, Parities, Rows
 from smalldb.accounting import compose, compose_records
 from smalldb.accounting.concentrated import rho_of
-from smalldb.answers import bound, loss, measure, plan_answers, synthesise
-from smalldb.answers.bounding import _parity_intervals
-from smalldb.answers.laws import gaussian as gaussian_module
-from smalldb.answers.measuring import counts
-from smalldb.answers.parities import odd_counts
-from smalldb.answers.released import Measured
-from smalldb.answers.shares import alternatives
-from smalldb.answers.tails import gaussian_quantile
 from smalldb.cli import main
 from smalldb.exact.bits import SeededBits
 from smalldb.exact.integers import CLIP
-from smalldb.releasing.ledger import Ledger
+from smalldb.marginals.contrasts import bound, loss, measure, plan_answers, synthesise
+from smalldb.marginals.contrasts import part_of_gaussian as gaussian_module
+from smalldb.marginals.contrasts.parity_bound import _parity_intervals
+from smalldb.marginals.contrasts.parity_means import Measured
+from smalldb.marginals.contrasts.parity_measurement import counts
+from smalldb.marginals.contrasts.parity_plan import alternatives
+from smalldb.marginals.contrasts.spectrum import odd_counts
+from smalldb.noise.tails import gaussian_quantile
+from smalldb.releasing.budget_ledger import Ledger
 from smalldb.releasing.record import make_record
 from smalldb.reporting.page import page
 

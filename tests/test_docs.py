@@ -16,8 +16,8 @@ import pytest
 import smalldb
 from queries import Column, Conjunctions, Domain
 from smalldb.cli import parser
-from smalldb.exact.writing import rounded_up
-from smalldb.releasing.ledger import Ledger
+from smalldb.exact.rounded_text import rounded_up
+from smalldb.releasing.budget_ledger import Ledger
 from smalldb.schema import read_schema
 
 pytestmark = pytest.mark.slow

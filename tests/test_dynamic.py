@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from smalldb.counting import recursion as module
-from smalldb.counting.dynamic import count_scores, count_shard, prefixes
+from smalldb.counting.dynamic_engine import count_scores, count_shard, prefixes
 from smalldb.counting.recursion import MAX_KEY_BITS, Cost, key_bits, state_bytes
 from smalldb.counting.scores import Scores, settling_order
 from smalldb.kernels import dynamic as kernels

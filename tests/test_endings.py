@@ -14,7 +14,7 @@ from smalldb.cli import main
 from smalldb.files import inputs
 from smalldb.files.inputs import rereadable
 from smalldb.files.outputs import Outputs
-from smalldb.releasing.ledger import Ledger
+from smalldb.releasing.budget_ledger import Ledger
 from smalldb.schema import records
 
 GENERATE = ["generate", "data.csv", "--epsilon", "1", "--rows", "2"]

@@ -18,8 +18,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from queries import Conjunctions
-from smalldb.counting import census, enumeration, multisets
-from smalldb.counting.enumeration import enumerate_scores, prepare, tally_shard
+from smalldb.counting import census, multisets
+from smalldb.counting import enumeration_engine as enumeration
+from smalldb.counting.enumeration_engine import enumerate_scores, prepare, tally_shard
 from smalldb.counting.scores import Scores
 
 
@@ -329,9 +330,8 @@ def test_an_interrupt_cancels_the_rest(monkeypatch):
 
 @pytest.mark.slow
 def test_importing_the_engine_loads_no_compiler():
-    code = (
-        "import sys, smalldb.counting.enumeration; sys.exit('numba' in sys.modules or 'tqdm' in sys.modules)"
-    )
+    engine = "smalldb.counting.enumeration_engine"
+    code = f"import sys, {engine}; sys.exit('numba' in sys.modules or 'tqdm' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 

@@ -11,7 +11,7 @@ from smalldb.reporting.escaping import visible
 from smalldb.reporting.page import About, page
 from smalldb.reporting.plots_base import short
 from smalldb.schema import parse_schema
-from smalldb.schema.writing import guarded, written
+from smalldb.schema.table_writers import guarded, written
 
 HOSTILE = "a\x1b]0;x\x07\u202eb\u2066\x9b1m\u200b\u2028c"
 SCHEMA = r"""

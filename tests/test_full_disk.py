@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from smalldb.cli import main
-from smalldb.releasing.ledger import Ledger
+from smalldb.releasing.budget_ledger import Ledger
 
 pytestmark = pytest.mark.slow
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from queries import DataError
 from smalldb.files.checkpoints import Checkpoint
-from smalldb.releasing.ledger import Account, Ledger
+from smalldb.releasing.budget_ledger import Account, Ledger
 
 pytestmark = pytest.mark.slow
 

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from smalldb.accounting.concentrated import _best_gap, rho_of
-from smalldb.answers.gaussian import gaussian_noise, least_variances, moving
 from smalldb.exact import integers as drawing_module
 from smalldb.exact.bits import SeededBits
 from smalldb.exact.integers import two_sided_geometric
+from smalldb.noise.gaussian import gaussian_noise, least_variances, moving
 
 LARGE_RATIO = Fraction(10**400 + 1, 3 * 10**398 + 7)
 

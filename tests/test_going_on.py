@@ -12,8 +12,8 @@ import smalldb
 from smalldb.cli import main
 from smalldb.files import outputs
 from smalldb.files.checkpoints import Checkpoint
+from smalldb.releasing.budget_ledger import Ledger, OutOfBudget
 from smalldb.releasing.lasting import begun_beside
-from smalldb.releasing.ledger import Ledger, OutOfBudget
 
 FRAME = pd.DataFrame(np.random.default_rng(1).integers(0, 2, (60, 3)), columns=list("abc"))
 MECHANISMS = {
@@ -261,7 +261,7 @@ def test_learned_places_are_learned_once(tmp_path, monkeypatch):
     schema = 'columns.town = { kind = "categories", values = "learn", share = "1/2", unknown = "other" }\n'
     given = {"schema": schema, "epsilon": 2, "delta": "1e-3", "checkpoint": tmp_path / "x"}
     made = smalldb.release(data, **given)
-    monkeypatch.setattr("smalldb.releasing.learning.frequent", None)
+    monkeypatch.setattr("smalldb.releasing.learned_categories.frequent", None)
     again = smalldb.release(data, **given)
     assert again.data.equals(made.data) and again.record == made.record
     with pytest.raises(ValueError, match="of another run"):

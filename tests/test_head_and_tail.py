@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from queries import Conjunctions, Domain, Marginals, Parities, Rows
-from smalldb.counting.census import count_candidates
-from smalldb.counting.dynamic import Dynamic, count_scores
+from smalldb.counting.dynamic_engine import Dynamic, count_scores
+from smalldb.counting.level_counts import count_candidates
 from smalldb.counting.recursion import BeyondLimit, Limit
 from smalldb.counting.scores import Scores
 from smalldb.exact.bits import ScriptedBits, SeededBits

@@ -8,16 +8,23 @@ from scipy.special import gammaln, logsumexp
 
 import smalldb
 from queries import Conjunctions, Domain, Marginals, Rows
-from smalldb.answers import histogram as histogram_module
-from smalldb.answers import measure
-from smalldb.answers.fitting import fit
-from smalldb.answers.histogram import Model, read
-from smalldb.answers.newton import newton
-from smalldb.answers.released import Estimates, Measured, combined, estimates, pieces, released_total
-from smalldb.answers.shares import alternatives
 from smalldb.exact.bits import SeededBits
 from smalldb.kernels import posterior as kernel
 from smalldb.kernels.posterior import posterior
+from smalldb.marginals.contrasts import measure
+from smalldb.marginals.contrasts import posterior_cells as histogram_module
+from smalldb.marginals.contrasts.maximum_entropy import fit
+from smalldb.marginals.contrasts.parity_means import (
+    Estimates,
+    Measured,
+    combined,
+    estimates,
+    pieces,
+    released_total,
+)
+from smalldb.marginals.contrasts.parity_plan import alternatives
+from smalldb.marginals.contrasts.posterior_cells import Model, read
+from smalldb.marginals.estimate.newton import newton
 
 
 @pytest.mark.parametrize("rate", [0.05, 0.7, 40.0])

@@ -7,7 +7,7 @@ import pytest
 
 from queries import Column as Places
 from queries import Domain, Marginals
-from smalldb.exact.writing import sized
+from smalldb.exact.rounded_text import sized
 from smalldb.schema import Column, Flag, Schema, parse_schema, read_schema
 from smalldb.schema.kinds import Categories, Cuts
 from smalldb.schema.learned import OpenSchema

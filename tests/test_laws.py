@@ -12,14 +12,15 @@ from records import check_record
 
 import smalldb
 from queries import Conjunctions, Domain, Rows
-from smalldb.answers import bound, loss, measure, shares, synthesise
-from smalldb.answers.laws import LAWS
-from smalldb.answers.parts import counted_sums, each_margin, geometric_deviation, sets_of
-from smalldb.answers.released import estimates
-from smalldb.answers.shares import alternatives
-from smalldb.answers.tails import radius_quantile
 from smalldb.exact.bits import SeededBits
 from smalldb.exact.integers import two_sided_geometric
+from smalldb.marginals.contrasts import bound, loss, measure, synthesise
+from smalldb.marginals.contrasts import parity_plan as shares
+from smalldb.marginals.contrasts.distributions import LAWS
+from smalldb.marginals.contrasts.parity_means import estimates
+from smalldb.marginals.contrasts.parity_plan import alternatives
+from smalldb.marginals.contrasts.parts import counted_sums, each_margin, geometric_deviation, sets_of
+from smalldb.noise.tails import radius_quantile
 from smalldb.reporting.page import page
 
 ABC = Domain(["a", "b", "c"])

@@ -16,11 +16,12 @@ import smalldb
 from queries import DataError
 from smalldb.exact.bits import SeededBits
 from smalldb.mechanisms import Neighbours
-from smalldb.releasing import learning, memory
+from smalldb.releasing import learned_categories as learning
+from smalldb.releasing import memory
 from smalldb.releasing import release as release_module
+from smalldb.releasing.budget_ledger import Ledger
 from smalldb.releasing.evaluation import evaluate
-from smalldb.releasing.learning import frequent, quantiles, threshold
-from smalldb.releasing.ledger import Ledger
+from smalldb.releasing.learned_categories import frequent, quantiles, threshold
 from smalldb.schema import Cuts, Schema, parse_schema, read_schema
 from smalldb.schema.learned import OpenSchema
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import smalldb
 from queries import Domain
 from smalldb.accounting import compose_records
-from smalldb.releasing.ledger import Account, Ledger, OutOfBudget
+from smalldb.releasing.budget_ledger import Account, Ledger, OutOfBudget
 from smalldb.releasing.record import make_record
 
 SMALL = "a,b\n0,0\n0,1\n1,1\n1,1\n"
@@ -343,7 +343,7 @@ def test_of_many_who_make_a_ledger_one_sets_the_budget(path):
 
 FORKS = """
 import os, random, signal, sys, time
-from smalldb.releasing.ledger import Ledger, OutOfBudget
+from smalldb.releasing.budget_ledger import Ledger, OutOfBudget
 from test_ledger import record
 
 def child(work):

@@ -10,7 +10,7 @@ import pytest
 import smalldb.commands.generate
 from smalldb.accounting import compose_records
 from smalldb.cli import main
-from smalldb.releasing.ledger import Ledger
+from smalldb.releasing.budget_ledger import Ledger
 
 SMALL = "a,b\n0,0\n0,1\n1,1\n1,1\n"
 

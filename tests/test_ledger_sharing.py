@@ -9,11 +9,11 @@ import pytest
 from test_ledger import record
 
 from smalldb.cli import main
-from smalldb.releasing.ledger import Ledger
+from smalldb.releasing.budget_ledger import Ledger
 
 FORK = """
 import os, sys, threading
-from smalldb.releasing.ledger import Ledger
+from smalldb.releasing.budget_ledger import Ledger
 from test_ledger import record
 
 ledger, plain = Ledger(sys.argv[1], 1), os.fsync

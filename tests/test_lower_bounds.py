@@ -13,7 +13,7 @@ from queries import Column, Conjunctions, Domain, Intervals, Linear, Marginals, 
 from smalldb import bounds
 from smalldb.auditing import accuracy, minimax
 from smalldb.auditing.minimax import certified, solve
-from smalldb.bounds.packing import _codes
+from smalldb.bounds.packing_lower_bound import _codes
 
 A, AB = Domain(["a"]), Domain(["a", "b"])
 CASES = [

@@ -14,7 +14,7 @@ from smalldb.exact.bits import ScriptedBits
 from smalldb.exact.coins import Shifted, Uniform, bernoulli_exp
 from smalldb.exact.enclosures import Real, ceiling, is_positive, root, round_up, round_up_text
 from smalldb.exact.levels import LogConcave, draw_level
-from smalldb.exact.writing import rounded_up
+from smalldb.exact.rounded_text import rounded_up
 
 FRACTIONS = sorted({Fraction(p, q) for q in range(1, 24) for p in range(3 * q)})
 

@@ -6,8 +6,8 @@ import pytest
 from measures import Burt, corrected_v, figures
 
 from queries import Rows
+from smalldb.marginals.adaptive.association_weights import cramers_v
 from smalldb.releasing.distances import distances
-from smalldb.rounds.reaching import cramers_v
 
 
 def test_a_burt_matrix_holds_every_table():

@@ -14,7 +14,7 @@ import pytest
 from test_neighbours import neighbour
 
 import smalldb
-import smalldb.rounds.mechanism
+import smalldb.marginals.mechanism
 from smalldb.reporting.page import page
 from smalldb.schema import parse_schema
 
@@ -89,12 +89,12 @@ def test_neighbouring_frames_that_release_the_same_show_the_same(relation, mecha
 
     def first(name):
         """What a step released of the walk's first table, for all its tables."""
-        step = getattr(smalldb.rounds.mechanism, name)
+        step = getattr(smalldb.marginals.mechanism, name)
 
         def same(*arguments, **options):
             return released.setdefault(name, step(*arguments, **options))
 
-        monkeypatch.setattr(smalldb.rounds.mechanism, name, same)
+        monkeypatch.setattr(smalldb.marginals.mechanism, name, same)
 
     first("release_rounds")
     first("certified")

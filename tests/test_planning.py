@@ -12,8 +12,8 @@ from queries import Column, Conjunctions, Domain, Linear, Marginals, Parities, P
 from queries.workload import MAX_MATRIX
 from smalldb.counting import cost
 from smalldb.counting.cost import EASY, MEMORY, OPERATIONS, VISITS, made_up, overhead, posed, rehearse, work
-from smalldb.counting.dynamic import count_scores
-from smalldb.counting.enumeration import enumerate_scores
+from smalldb.counting.dynamic_engine import count_scores
+from smalldb.counting.enumeration_engine import enumerate_scores
 from smalldb.counting.recursion import state_bytes
 from smalldb.counting.scores import MAX_RANKS, MAX_SCORE, Scores
 

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from queries import Domain, Marginals, Rows
-from smalldb.answers.fitting import fit, predicted
-from smalldb.answers.measuring import measure
-from smalldb.answers.released import Measured, estimates
-from smalldb.answers.shares import alternatives
 from smalldb.exact.bits import SeededBits
+from smalldb.marginals.contrasts.maximum_entropy import fit, predicted
+from smalldb.marginals.contrasts.parity_means import Measured, estimates
+from smalldb.marginals.contrasts.parity_measurement import measure
+from smalldb.marginals.contrasts.parity_plan import alternatives
 
 
 def released(seed, d=8, n=3000):

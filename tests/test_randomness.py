@@ -138,7 +138,7 @@ import json, os, sys
 import numpy as np
 from fractions import Fraction
 from queries import Conjunctions, Domain
-from smalldb.answers.cube import cube_noise
+from smalldb.noise.cube import cube_noise
 from smalldb.exact.integers import uniform_below
 from smalldb.exact.bits import SeededBits, SystemBits
 from smalldb.rejection.sampler import tuple_sampler

@@ -24,7 +24,7 @@ from smalldb.exact.bits import SeededBits
 from smalldb.kernels import ktree, stars
 from smalldb.rejection import lanes, sampler
 from smalldb.rejection.relaxation import Relaxation, Relaxer
-from smalldb.rejection.stars import StarRelaxation, has_own_trials, in_any_order
+from smalldb.rejection.star_trees import StarRelaxation, has_own_trials, in_any_order
 from smalldb.rejection.target import Target, uniform_words
 from smalldb.rejection.tree import Tree, star
 

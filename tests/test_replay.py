@@ -23,10 +23,10 @@ from replay import Player, Recording
 
 import smalldb
 from queries import Column, Domain, Rows
-from smalldb.answers.laws import LAWS
-from smalldb.answers.shares import alternatives
 from smalldb.exact.bits import SeededBits
 from smalldb.files.checkpoints import Checkpoint
+from smalldb.marginals.contrasts.distributions import LAWS
+from smalldb.marginals.contrasts.parity_plan import alternatives
 from smalldb.releasing import lasting
 from smalldb.reporting.words import tell
 
@@ -75,33 +75,36 @@ WIDE = Domain([f"a{i}" for i in range(7)])
 
 ROUNDS = {"mechanism": "rounds"}
 HASTY = {  # estimates that are worse and quick: what they are made from is the same
-    "rounds.reader.PREDICTING": 1 << 9,
-    "rounds.reader.LAST_SWEEPS": 8,
-    "rounds.reader.SWEEPS": 3,
-    "rounds.cells.ITERATIONS": 5,
+    "marginals.estimate.estimation.PREDICTING": 1 << 9,
+    "marginals.estimate.estimation.LAST_SWEEPS": 8,
+    "marginals.estimate.estimation.SWEEPS": 3,
+    "marginals.estimate.cell_estimates.ITERATIONS": 5,
 }
-NO_CELLS = {"rounds.plan.MOST_CELLS": 0}
+NO_CELLS = {"marginals.plan_of_tables.MOST_CELLS": 0}
 NEVER_AT_ONCE = NO_CELLS | {
-    "rounds.plan.SURE": 0.0,
-    "rounds.plan.NEAR": 0.0,
-    "rounds.plan._answerable": lambda _: False,
+    "marginals.plan_of_tables.SURE": 0.0,
+    "marginals.plan_of_tables.NEAR": 0.0,
+    "marginals.plan_of_tables._answerable": lambda _: False,
 }
 ASKED = NO_CELLS | {
-    "rounds.plan.ASKING": Fraction(1, 2),
-    "rounds.plan.SURE": 0.0,
-    "rounds.plan._answerable": lambda _: True,
+    "marginals.plan_of_tables.ASKING": Fraction(1, 2),
+    "marginals.plan_of_tables.SURE": 0.0,
+    "marginals.plan_of_tables._answerable": lambda _: True,
 }
-AT_ONCE = NO_CELLS | {"rounds.plan.SURE": 1e9, "rounds.plan.NEAR": 1e9}
-STRIPS = NEVER_AT_ONCE | {f"rounds.{where}.MANY_COLUMNS": 3 for where in ("strips", "rounds")}
+AT_ONCE = NO_CELLS | {"marginals.plan_of_tables.SURE": 1e9, "marginals.plan_of_tables.NEAR": 1e9}
+STRIPS = NEVER_AT_ONCE | {
+    f"marginals.{where}.MANY_COLUMNS": 3 for where in ("adaptive.packed_pairs", "releasing_tables")
+}
 PARITIES = {
-    f"{where}.MAX_TABLE_ATTRIBUTES": 4 for where in ("rounds.parities", "rounds.mechanism", "answers.setting")
+    f"{where}.MAX_TABLE_ATTRIBUTES": 4
+    for where in ("marginals.wide_parities", "marginals.mechanism", "marginals.contrasts.setting")
 }
 LETTERS = (
     {
-        "rounds.measure": "m",
-        "rounds.selected": "s",  # in the end of nothing, where the budget pays for no table
-        "rounds.ask": "a",
-        "rounds.measure_at_once": "p",
+        "releasing_tables.measure": "m",
+        "releasing_tables.selected": "s",  # in the end of nothing, where the budget pays for no table
+        "releasing_tables.ask": "a",
+        "releasing_tables.measure_at_once": "p",
         "certificate.certify": "c",
     }
     | {f"{law.__name__}.draw": law.__name__[:2] for law in LAWS}
@@ -159,7 +162,7 @@ CASES = {
         ROUNDS,
         lambda c: bool(c.steps.cells and c.steps.certifying),
         "mc",
-        {"rounds.mechanism._measures_all": lambda *_: False},
+        {"marginals.mechanism._measures_all": lambda *_: False},
     ),
     "columns": Case(COLUMNS, "marginals:1", ROUNDS, lambda c: not c.steps.rounds, "m{4}c", NO_CELLS),
     "adaptive": Case(COLUMNS, "marginals:2", ROUNDS, in_rounds, "m{4}(sm)+s?(m{4})?c", NEVER_AT_ONCE),
@@ -211,7 +214,8 @@ CASES = {
         ROUNDS | {"epsilon": 20},
         in_rounds,
         "m{4}(sm)+m{4}c",
-        NEVER_AT_ONCE | {"rounds.stopping.QUIET": 1, "rounds.stopping.TIMES": 1},
+        NEVER_AT_ONCE
+        | {"marginals.adaptive.stopping_rule.QUIET": 1, "marginals.adaptive.stopping_rule.TIMES": 1},
         tied=0,
     ),
     "strips": Case(COLUMNS, "marginals:2", ROUNDS, in_rounds, "m{4}(sm)+s?(m{4})?c", STRIPS),
@@ -226,7 +230,7 @@ CASES = {
         ROUNDS,
         lambda c: bool(c.steps.pairs and c.steps.certifying),
         "pc",
-        AT_ONCE | {"rounds.mechanism._measures_all": lambda *_: False},
+        AT_ONCE | {"marginals.mechanism._measures_all": lambda *_: False},
     ),
     "asked, then at once": Case(COLUMNS, "marginals:2", ROUNDS, asked, "ap", ASKED, n=3000, tied=10),
     "asked, then rounds": Case(
@@ -440,7 +444,7 @@ REALLY_WIDE = {
         domain=Domain([Column(f"a{i}", 2 + i % 3) for i in range(30)]),
         given=ROUNDS | {"epsilon": 8},
         steps="m{30}(sm)+s?(m{30})?c",
-        patched=NEVER_AT_ONCE | {"rounds.plan.EVER_ROUNDS": 12},
+        patched=NEVER_AT_ONCE | {"marginals.plan_of_tables.EVER_ROUNDS": 12},
         n=400,
     ),
     "parities": replace(CASES["parities"], domain=Domain([f"a{i}" for i in range(24)]), patched={}),

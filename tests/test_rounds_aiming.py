@@ -12,11 +12,11 @@ from calling import called
 import smalldb
 from queries import Column, Domain, Marginals, Rows
 from smalldb.exact.bits import SeededBits
+from smalldb.marginals import Universe, checked, plan_rounds, release_rounds
+from smalldb.marginals.adaptive.stopping_rule import QUIET
+from smalldb.marginals.adaptive.target_marginals import LEVEL, LOUD, LOUDEST, MOST, TIMES, aimed
+from smalldb.marginals.estimate.estimation import Reader
 from smalldb.releasing.distances import distances
-from smalldb.rounds import Universe, checked, plan_rounds, release_rounds
-from smalldb.rounds.aiming import LEVEL, LOUD, LOUDEST, MOST, TIMES, aimed
-from smalldb.rounds.reader import Reader
-from smalldb.rounds.stopping import QUIET
 
 N = 4_000
 SIZES = (40, 6, 2, 5, 30, 4)

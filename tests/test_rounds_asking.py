@@ -8,10 +8,10 @@ import pytest
 
 from smalldb.accounting.concentrated import rho_of
 from smalldb.exact.bits import SeededBits
-from smalldb.rounds import Universe, checked, plan_rounds, release_rounds
-from smalldb.rounds.asking import MOST, MOVED, answerable, ask, distance, mostly, tops
-from smalldb.rounds.measuring import LIMIT, Law
-from smalldb.rounds.pairs import pairs_of, tables_of_pairs, variances
+from smalldb.marginals import Universe, checked, plan_rounds, release_rounds
+from smalldb.marginals.adaptive.dependence_test import MOST, MOVED, answerable, ask, distance, mostly, tops
+from smalldb.marginals.measuring import LIMIT, Law
+from smalldb.marginals.pairs_at_once import pairs_of, tables_of_pairs, variances
 
 SIZES = (5, 8, 9, 3, 7, 4, 6, 10)
 N = 30_000

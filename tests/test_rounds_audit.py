@@ -8,15 +8,15 @@ import pytest
 
 from queries import Column, Domain, Marginals, Predicates, Rows
 from smalldb.exact.bits import SeededBits
-from smalldb.rounds import Universe, plan_rounds, release_rounds
-from smalldb.rounds import certificate as certificate_module
-from smalldb.rounds import plan as plan_module
-from smalldb.rounds import rounds as rounds_module
-from smalldb.rounds.certificate import certify
-from smalldb.rounds.counting import PrivateRows
-from smalldb.rounds.measuring import Law
-from smalldb.rounds.reader import Reader
-from smalldb.rounds.room import Room
+from smalldb.marginals import Universe, plan_rounds, release_rounds
+from smalldb.marginals import certificate as certificate_module
+from smalldb.marginals import plan_of_tables as plan_module
+from smalldb.marginals import releasing_tables as rounds_module
+from smalldb.marginals.adaptive.model_capacity import Room
+from smalldb.marginals.certificate import certify
+from smalldb.marginals.estimate.estimation import Reader
+from smalldb.marginals.measuring import Law
+from smalldb.marginals.private_rows import PrivateRows
 
 SIZES = (2, 3, 5)
 CELLS = np.array(list(product(*map(range, SIZES))))

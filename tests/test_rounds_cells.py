@@ -7,10 +7,10 @@ import numpy as np
 
 from smalldb.exact.bits import SeededBits
 from smalldb.exact.integers import two_sided_geometric
-from smalldb.rounds import Universe, checked, plan_rounds, release_rounds
-from smalldb.rounds.cells import moved_to_sums, read_cells
-from smalldb.rounds.measuring import Law, Measured
-from smalldb.rounds.reading import on_simplex
+from smalldb.marginals import Universe, checked, plan_rounds, release_rounds
+from smalldb.marginals.estimate.cell_estimates import moved_to_sums, read_cells
+from smalldb.marginals.estimate.column_estimates import on_simplex
+from smalldb.marginals.measuring import Law, Measured
 
 SIZES = (8, 6, 5, 4)
 N = 20_000

@@ -11,9 +11,9 @@ import smalldb
 from queries import Column, Domain, Marginals, Predicates, Rows
 from queries.workload import Workload
 from smalldb.exact.bits import SeededBits
+from smalldb.marginals.certificate import Certificate, certify, expected, tail
+from smalldb.marginals.measuring import Law
 from smalldb.reporting.words import tell
-from smalldb.rounds.certificate import Certificate, certify, expected, tail
-from smalldb.rounds.measuring import Law
 
 DOMAIN = Domain([Column("job", ["none", "part", "full"]), Column("region", 5), "smoker"])
 LAWS = [Law(False, False), Law(False, True), Law(True, False), Law(True, True)]

@@ -9,8 +9,8 @@ import pytest
 from scipy import stats
 
 from smalldb.exact.bits import SeededBits
-from smalldb.rounds import cone
-from smalldb.rounds.cone import Drawn, cone_noise, dimensions, rounded_tables, squares, variances, width
+from smalldb.noise import cone
+from smalldb.noise.cone import Drawn, cone_noise, dimensions, rounded_tables, squares, variances, width
 
 DEEP = 600  # bits of numbers that are known exactly
 

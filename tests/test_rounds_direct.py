@@ -9,10 +9,9 @@ import smalldb
 from queries import Column, Domain, Marginals, Predicates, Rows
 from smalldb.exact.bits import SeededBits
 from smalldb.exact.integers import two_sided_geometric
-from smalldb.rounds.certificate import beyond, certify
-from smalldb.rounds.cone import _even_moments as even_moments
-from smalldb.rounds.cone import cone_noise, quantile
-from smalldb.rounds.direct import (
+from smalldb.marginals.certificate import beyond, certify
+from smalldb.marginals.measuring import Law
+from smalldb.marginals.noise_bound import (
     bound_at_once,
     direct_bound,
     loudest,
@@ -20,7 +19,8 @@ from smalldb.rounds.direct import (
     margins_at_once,
     measured_at_once,
 )
-from smalldb.rounds.measuring import Law
+from smalldb.noise.cone import _even_moments as even_moments
+from smalldb.noise.cone import cone_noise, quantile
 
 COLUMNS = [Column("job", ["none", "part", "full"]), Column("region", 5), "smoker"]
 DOMAIN = Domain(COLUMNS, "~(`job=none` & smoker)")

@@ -10,10 +10,10 @@ import pytest
 import smalldb
 from queries import Column, Domain, Rows
 from smalldb.exact.bits import SeededBits
-from smalldb.rounds.certificate import certify
-from smalldb.rounds.measuring import LIMIT, Law, measure
-from smalldb.rounds.reading import WIDTHS, bounded_total, on_simplex, read_column, whole
-from smalldb.rounds.targets import fitted_margins
+from smalldb.marginals.certificate import certify
+from smalldb.marginals.estimate.column_estimates import WIDTHS, bounded_total, on_simplex, read_column, whole
+from smalldb.marginals.estimate.table_updates import fitted_margins
+from smalldb.marginals.measuring import LIMIT, Law, measure
 
 WHOLE = 1 - Fraction(1, 10**200)
 DOMAIN = Domain([Column("job", ["none", "part", "full"]), Column("region", 5), "smoker"])

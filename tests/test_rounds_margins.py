@@ -10,12 +10,12 @@ import smalldb
 from queries import Column, Domain, Linear, Marginals, Rows
 from smalldb.exact.bits import SeededBits
 from smalldb.exact.numbers import float_above
-from smalldb.rounds import Universe, certificate, measuring
-from smalldb.rounds.certificate import Certificate, certify, expected, missed, tail
-from smalldb.rounds.counting import PrivateRows
-from smalldb.rounds.grouping import halved
-from smalldb.rounds.measuring import Law, choose
-from smalldb.rounds.selecting import candidates
+from smalldb.marginals import Universe, certificate, measuring
+from smalldb.marginals.adaptive.candidates import candidates
+from smalldb.marginals.certificate import Certificate, certify, expected, missed, tail
+from smalldb.marginals.estimate.grouping import halved
+from smalldb.marginals.measuring import Law, choose
+from smalldb.marginals.private_rows import PrivateRows
 
 EXACT = Context(prec=60)
 DOMAIN = Domain([Column("job", ["none", "part", "full"]), "smoker"])

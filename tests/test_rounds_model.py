@@ -12,14 +12,14 @@ from smalldb.exact.bits import SeededBits
 from smalldb.exact.integers import uniform_permutation
 from smalldb.kernels.refining import mixed, refine, word
 from smalldb.kernels.swapping import swap
-from smalldb.rounds.fitting import Factor, fit
-from smalldb.rounds.grouping import halved
-from smalldb.rounds.junction import cells, junction_tree
-from smalldb.rounds.measuring import Measured
-from smalldb.rounds.passing import beliefs, build, marginals
-from smalldb.rounds.rows import model_rows
-from smalldb.rounds.searching import exchanged
-from smalldb.rounds.targets import moved
+from smalldb.marginals.estimate.belief_propagation import beliefs, build, marginals
+from smalldb.marginals.estimate.grouping import halved
+from smalldb.marginals.estimate.junction import cells, junction_tree
+from smalldb.marginals.estimate.log_linear import Factor, fit
+from smalldb.marginals.estimate.table_updates import moved
+from smalldb.marginals.measuring import Measured
+from smalldb.marginals.rows.exchange_search import exchanged
+from smalldb.marginals.rows.model_rows import model_rows
 
 SIZES = (5, 7, 4, 6)
 RNG = np.random.default_rng(3)

@@ -10,12 +10,11 @@ import smalldb
 from queries import Column, Domain, Rows
 from smalldb.exact.bits import SeededBits
 from smalldb.exact.integers import CLIP
-from smalldb.rounds import Universe, checked, cone, plan_rounds, release_rounds
-from smalldb.rounds import plan as planning
-from smalldb.rounds.counting import PrivateRows, counted
-from smalldb.rounds.grouping import halved
-from smalldb.rounds.measuring import LIMIT
-from smalldb.rounds.pairs import (
+from smalldb.marginals import Universe, checked, plan_rounds, release_rounds
+from smalldb.marginals import plan_of_tables as planning
+from smalldb.marginals.estimate.grouping import halved
+from smalldb.marginals.measuring import LIMIT
+from smalldb.marginals.pairs_at_once import (
     MOST_PLACES,
     counts_of,
     dependence,
@@ -27,6 +26,8 @@ from smalldb.rounds.pairs import (
     tables_at_once,
     variances,
 )
+from smalldb.marginals.private_rows import PrivateRows, counted
+from smalldb.noise import cone
 
 SIZES = (5, 8, 9, 3, 7, 4, 6, 10)  # more cells than are measured at once
 N = 20_000
@@ -76,7 +77,7 @@ def test_each_table_gets_its_own_noise_at_its_rate(asked_for, replaced, monkeypa
         asked.append(given)
         return noise
 
-    monkeypatch.setattr("smalldb.rounds.cone.cone_noise", drawn)
+    monkeypatch.setattr("smalldb.noise.cone.cone_noise", drawn)
     rng = np.random.default_rng(0)
     rows = np.stack([rng.integers(0, size, 40) for size in sizes], axis=1)
     counts, source = counts_of(some, rows_of(rows)), SeededBits(0)
@@ -105,7 +106,7 @@ def test_each_table_gets_its_own_noise_at_its_rate(asked_for, replaced, monkeypa
 
 def test_counts_with_noise_are_cut_off_at_2_60(monkeypatch):
     monkeypatch.setattr(
-        "smalldb.rounds.cone.cone_noise", lambda *_: np.array([-CLIP, CLIP] * 4, dtype=np.int64)
+        "smalldb.noise.cone.cone_noise", lambda *_: np.array([-CLIP, CLIP] * 4, dtype=np.int64)
     )
     small = universe((2, 2))
     found = measure_at_once(small, counts_of(small, rows_of([(0, 0)])), True, Fraction(1), SeededBits(0))
@@ -123,7 +124,7 @@ def test_a_table_that_is_replaced_has_noise_of_half_the_rate():
 
 @pytest.mark.parametrize("replaced", [True, False])
 def test_without_noise_tables_are_read_as_they_are(replaced, monkeypatch):
-    monkeypatch.setattr("smalldb.rounds.cone.cone_noise", lambda *_: 0)
+    monkeypatch.setattr("smalldb.noise.cone.cone_noise", lambda *_: 0)
     places, all_pairs = dependent(SIZES), universe(SIZES)
     rows = rows_of(places)
     columns = [np.bincount(places[:, c], minlength=size).astype(float) for c, size in enumerate(SIZES)]

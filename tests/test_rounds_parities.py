@@ -9,13 +9,13 @@ import pytest
 
 import smalldb
 from queries import Conjunctions, Domain, Marginals, Predicates, Rows
-from smalldb.answers import Measured
 from smalldb.exact.bits import SeededBits
 from smalldb.kernels.turning import turn
+from smalldb.marginals import wide_parities as parities
+from smalldb.marginals.contrasts import Measured
+from smalldb.marginals.mechanism import ByRounds
+from smalldb.marginals.wide_parities import Parities, plan_parities, release_parities, scattered
 from smalldb.releasing.evaluation import evaluate
-from smalldb.rounds import parities
-from smalldb.rounds.mechanism import ByRounds
-from smalldb.rounds.parities import Parities, plan_parities, release_parities, scattered
 
 FULL = 1 << 21
 

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from smalldb.exact.bits import SeededBits
-from smalldb.rounds import Universe, checked, plan_rounds, release_rounds
-from smalldb.rounds.counting import PrivateRows
-from smalldb.rounds.grouping import halved
-from smalldb.rounds.measuring import Law, choose, measure
-from smalldb.rounds.reader import Reader
-from smalldb.rounds.room import Room, as_fine
-from smalldb.rounds.selecting import candidates
+from smalldb.marginals import Universe, checked, plan_rounds, release_rounds
+from smalldb.marginals.adaptive.candidates import candidates
+from smalldb.marginals.adaptive.model_capacity import Room, as_fine
+from smalldb.marginals.estimate.estimation import Reader
+from smalldb.marginals.estimate.grouping import halved
+from smalldb.marginals.measuring import Law, choose, measure
+from smalldb.marginals.private_rows import PrivateRows
 
 TINY = (2, 3, 5)
 PAIRS = tuple(combinations(range(3), 2))

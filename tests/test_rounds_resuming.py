@@ -17,10 +17,10 @@ import smalldb
 from queries import Column, Domain, Rows
 from smalldb.exact.bits import SeededBits, SystemBits
 from smalldb.files.checkpoints import Checkpoint
+from smalldb.marginals import private_rows as counting
+from smalldb.marginals.private_rows import PrivateRows, checked, counted
 from smalldb.mechanisms.journal import Counted, Journal
-from smalldb.releasing.ledger import Ledger, OutOfBudget
-from smalldb.rounds import counting
-from smalldb.rounds.counting import PrivateRows, checked, counted
+from smalldb.releasing.budget_ledger import Ledger, OutOfBudget
 
 WIDE = Domain([Column("a", 6), Column("b", 30), "c", Column("d", 40), Column("e", 90)])
 CASES = {

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from smalldb.exact.bits import SeededBits
-from smalldb.rounds import Universe, checked, plan_rounds, release_rounds
-from smalldb.rounds.measuring import Law, measure
-from smalldb.rounds.stopping import MOST_RAISED, QUIET, RAISED, Heard, pooled, tells
+from smalldb.marginals import Universe, checked, plan_rounds, release_rounds
+from smalldb.marginals.adaptive.stopping_rule import MOST_RAISED, QUIET, RAISED, Heard, pooled, tells
+from smalldb.marginals.measuring import Law, measure
 
 N = 4_000
 SIZES = (6, 4, 5, 6, 8, 4, 6, 5)

@@ -8,19 +8,19 @@ import pytest
 
 from smalldb.exact.bits import SeededBits
 from smalldb.kernels.pairing import count_pairs
-from smalldb.rounds import Universe, checked, plan_rounds
-from smalldb.rounds import strips as strips_module
-from smalldb.rounds.counting import PrivateRows
-from smalldb.rounds.grouping import halved
-from smalldb.rounds.joint import joint
-from smalldb.rounds.junction import cells, homes, junction_tree, union
-from smalldb.rounds.learning import Parted, at_first
-from smalldb.rounds.measuring import Law, Measured, measure
-from smalldb.rounds.passing import beliefs, build
-from smalldb.rounds.reaching import reaching_weights
-from smalldb.rounds.reader import Reader
-from smalldb.rounds.selecting import Candidates, candidates
-from smalldb.rounds.strips import Strips, laid_out
+from smalldb.marginals import Universe, checked, plan_rounds
+from smalldb.marginals.adaptive import packed_pairs as strips_module
+from smalldb.marginals.adaptive.association_weights import reaching_weights
+from smalldb.marginals.adaptive.candidates import Candidates, candidates
+from smalldb.marginals.adaptive.packed_pairs import Strips, laid_out
+from smalldb.marginals.estimate.belief_propagation import beliefs, build
+from smalldb.marginals.estimate.estimation import Reader
+from smalldb.marginals.estimate.grouping import halved
+from smalldb.marginals.estimate.joint import joint
+from smalldb.marginals.estimate.junction import cells, homes, junction_tree, union
+from smalldb.marginals.estimate.refitting import Parted, at_first
+from smalldb.marginals.measuring import Law, Measured, measure
+from smalldb.marginals.private_rows import PrivateRows
 
 SIZES = (4, 2, 40, 7, 3, 12, 33, 5)
 
@@ -136,7 +136,7 @@ def all_cells(groupings, scopes, factors):
 @pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize("at_once", [1, 1 << 19])
 def test_tables_of_all_pairs_are_those_of_all_cells(seed, at_once, monkeypatch):
-    monkeypatch.setattr("smalldb.rounds.joint.AT_ONCE", at_once)
+    monkeypatch.setattr("smalldb.marginals.estimate.joint.AT_ONCE", at_once)
     groupings, scopes, factors, rng = model_of(seed)
     tree = build(scopes, groupings)
     tables, _ = beliefs(tree, factors)
@@ -202,8 +202,10 @@ def test_a_tree_is_the_greedy_one(seed):
 @pytest.mark.parametrize("seldom", [64, 2])
 def test_parts_expect_what_the_whole_model_does(seldom, monkeypatch):
     """Tables one after another: some join parts, some are of columns of one part; rules join, too."""
-    monkeypatch.setattr("smalldb.rounds.learning.SELDOM", seldom)
-    monkeypatch.setattr("smalldb.rounds.plan.measurable", lambda _: False)  # else all pairs at once
+    monkeypatch.setattr("smalldb.marginals.estimate.refitting.SELDOM", seldom)
+    monkeypatch.setattr(
+        "smalldb.marginals.plan_of_tables.measurable", lambda _: False
+    )  # else all pairs at once
     rng, columns = np.random.default_rng(5), 30
     allowed = np.ones((3, 3), dtype=bool)
     allowed[0, 2] = False

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from smalldb.exact.bits import SeededBits
-from smalldb.rounds import Universe, checked, plan_rounds, release_rounds
-from smalldb.rounds.counting import PrivateRows
-from smalldb.rounds.grouping import halved
-from smalldb.rounds.measuring import Measured
-from smalldb.rounds.plan import DEAF, put_off
-from smalldb.rounds.reaching import cramers_v, reaching_weights
-from smalldb.rounds.selecting import MOST_WEIGHT, candidates
+from smalldb.marginals import Universe, checked, plan_rounds, release_rounds
+from smalldb.marginals.adaptive.association_weights import cramers_v, reaching_weights
+from smalldb.marginals.adaptive.candidates import MOST_WEIGHT, candidates
+from smalldb.marginals.estimate.grouping import halved
+from smalldb.marginals.measuring import Measured
+from smalldb.marginals.plan_of_tables import DEAF, put_off
+from smalldb.marginals.private_rows import PrivateRows
 
 
 def wide(columns, places=8):

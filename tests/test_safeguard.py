@@ -12,13 +12,14 @@ import pytest
 from scipy.stats import chisquare
 
 from queries import Conjunctions, Domain, Marginals, Rows
-from smalldb.answers import bound, loss, measure, measuring, plan_answers, synthesise
-from smalldb.answers.bounding import _parity_intervals
-from smalldb.answers.fitting import fit, guarded_fit, predicted
-from smalldb.answers.laws import Wishart
-from smalldb.answers.released import Measured, estimates, pieces
-from smalldb.answers.shares import alternatives
 from smalldb.exact.bits import SeededBits
+from smalldb.marginals.contrasts import bound, loss, measure, plan_answers, synthesise
+from smalldb.marginals.contrasts import parity_measurement as measuring
+from smalldb.marginals.contrasts.distributions import Wishart
+from smalldb.marginals.contrasts.maximum_entropy import fit, guarded_fit, predicted
+from smalldb.marginals.contrasts.parity_bound import _parity_intervals
+from smalldb.marginals.contrasts.parity_means import Measured, estimates, pieces
+from smalldb.marginals.contrasts.parity_plan import alternatives
 
 BOTH = pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from queries import DataError, Domain
 from smalldb.schema import Categories, Column, Cuts, Dates, Flag, Integers, Schema, parse_schema
 from smalldb.schema.codings import binary, one_hot, thermometer
-from smalldb.schema.kinds.numbers import NumberFormat
+from smalldb.schema.kinds.number_format import NumberFormat
 from smalldb.schema.tables import read_table, written
 
 PEOPLE = """

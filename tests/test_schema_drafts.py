@@ -12,12 +12,12 @@ from calling import called
 from queries import DataError, Domain, Rows
 from queries.broken import broken
 from smalldb.schema import as_schema, parse_schema, read_schema
-from smalldb.schema.arguments import open_or_none
-from smalldb.schema.asking import ask_schema
 from smalldb.schema.checking import check_table
 from smalldb.schema.codebook import read_codebook
 from smalldb.schema.drafting import HEAD, draft_schema, schema_text
+from smalldb.schema.schema_argument import open_or_none
 from smalldb.schema.tables import table_pieces
+from smalldb.schema.wizard import ask_schema
 
 SCHEMA = """
 ignore = "*"

@@ -11,9 +11,9 @@ from queries import DataError
 from smalldb.exact.bits import SeededBits
 from smalldb.exact.integers import uniform_permutation
 from smalldb.schema import Categories, Column, Cuts, Dates, Flag, Integers, Times, parse_schema
-from smalldb.schema.columns import drawn
 from smalldb.schema.kinds.edges import equal_steps
-from smalldb.schema.kinds.numbers import NumberFormat
+from smalldb.schema.kinds.number_format import NumberFormat
+from smalldb.schema.schema_columns import drawn
 
 COMMA = NumberFormat(",", ".")
 KINDS = {

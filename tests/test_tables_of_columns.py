@@ -27,7 +27,7 @@ from queries import (
     Workload,
 )
 from queries.cells import Cells
-from smalldb.counting.census import count_candidates
+from smalldb.counting.level_counts import count_candidates
 
 
 def reduced(functions):

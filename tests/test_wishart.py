@@ -11,16 +11,16 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from queries import Conjunctions, Domain, Marginals, Rows
-from smalldb.answers import measure, plan_answers
-from smalldb.answers import wishart as wishart_module
-from smalldb.answers.laws.wishart import TILTS
-from smalldb.answers.shares import alternatives
-from smalldb.answers.tails import entry_quantile, laplace_sum_quantile, laplace_sum_tail
-from smalldb.answers.wishart import Drawn, degrees, even_moments, rates, rounded_entries, wishart_noise
 from smalldb.exact import integers as drawing_module
 from smalldb.exact.bits import ScriptedBits, SeededBits
 from smalldb.exact.coins import Uniform
 from smalldb.exact.normals import Normal, _below_line, _less, normals
+from smalldb.marginals.contrasts import measure, plan_answers
+from smalldb.marginals.contrasts.parity_plan import alternatives
+from smalldb.marginals.contrasts.part_of_wishart import TILTS
+from smalldb.noise import wishart as wishart_module
+from smalldb.noise.tails import entry_quantile, laplace_sum_quantile, laplace_sum_tail
+from smalldb.noise.wishart import Drawn, degrees, even_moments, rates, rounded_entries, wishart_noise
 
 PAIRS3 = [(i, j) for i in range(3) for j in range(i, 3)]
 

@@ -6,7 +6,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from smalldb.answers.wishart import even_moments
+from smalldb.noise.wishart import even_moments
 
 STEP, HALF, REACH = 0.5, 24, 5  # of the grid, its points on either side, where ratios are looked at
 SIGNS = [

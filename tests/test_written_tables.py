@@ -15,14 +15,14 @@ from calling import called
 import smalldb
 from smalldb.exact.bits import SeededBits
 from smalldb.releasing import memory
+from smalldb.releasing.budget_ledger import Ledger
 from smalldb.releasing.evaluation import evaluate
-from smalldb.releasing.ledger import Ledger
 from smalldb.schema import Categories, Column, Cuts, Dates, Flag, Integers, Schema, Times, parse_schema
 from smalldb.schema.dtypes import dtype_of
-from smalldb.schema.kinds.numbers import NumberFormat
+from smalldb.schema.kinds.number_format import NumberFormat
 from smalldb.schema.rehearsing import rehearse
+from smalldb.schema.table_writers import FORMATS, written
 from smalldb.schema.tables import read_table, table_pieces
-from smalldb.schema.writing import FORMATS, written
 
 pytest.importorskip("pyarrow")
 

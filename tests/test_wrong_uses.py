@@ -13,7 +13,7 @@ import smalldb
 from queries import Column, Domain
 from smalldb.releasing.evaluation import evaluate
 from smalldb.schema import parse_schema
-from smalldb.schema.writing import NAMED
+from smalldb.schema.table_writers import NAMED
 
 SECRETS = ("secret", "31337", "maybe")
 TABLES = {

@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from smalldb.accounting.arguments import (
+from smalldb.accounting.checks import (
     MOST_LISTED,
     MOST_RELEASES,
     checked_delta,
@@ -19,7 +19,7 @@ from smalldb.accounting.arguments import (
     kinds_of,
 )
 from smalldb.accounting.methods import LARGEST, Item, methods_of
-from smalldb.bounds.search import last_where
+from smalldb.bounds.integer_search import last_where
 from smalldb.exact.numbers import Number, as_fraction, positive, whole
 
 ASSUMED = "the number of releases and their epsilons did not depend on anything released"

@@ -12,10 +12,10 @@ import pandas as pd
 from queries import Domain, QueryClass, Workload
 from queries.arrays import Floats, Integers
 from smalldb import bounds
-from smalldb.auditing.audit import EPSILONS
-from smalldb.auditing.census import BLOCK, Instance, Tables, instance_of, tabulated
+from smalldb.auditing.census_audit import BLOCK, Instance, Tables, instance_of, tabulated
 from smalldb.auditing.databases import Counts
-from smalldb.counting.law import Law
+from smalldb.auditing.worst_case import EPSILONS
+from smalldb.counting.census_law import Law
 from smalldb.counting.scores import Candidates
 from smalldb.exact.numbers import Number, as_fraction, between_0_and_1, float_above, positive, whole
 from smalldb.planning import Neighbours, workload_of

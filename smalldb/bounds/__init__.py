@@ -18,6 +18,7 @@ from smalldb.bounds.classes import class_method
 from smalldb.bounds.comparing import Bound, comparison
 from smalldb.bounds.covering import covering_radius
 from smalldb.bounds.inverse import sharp_attributes, sharp_data, sharp_epsilon, sharp_queries
+from smalldb.bounds.laplace_noise import laplace_answers, laplace_histogram
 from smalldb.bounds.lecture import (
     proposition_4_4,
     proposition_4_4_data,
@@ -30,9 +31,8 @@ from smalldb.bounds.lecture import (
 )
 from smalldb.bounds.mechanism import failure, gibbs, mcsherry_talwar
 from smalldb.bounds.neighbourhood import sharp_neighbourhood
-from smalldb.bounds.noise import laplace_answers, laplace_histogram
 from smalldb.bounds.optimum import opt, rows_for
-from smalldb.bounds.packing import cells_apart, packing, packing_mean, packing_parities
+from smalldb.bounds.packing_lower_bound import cells_apart, packing, packing_mean, packing_parities
 from smalldb.bounds.promises import best_rows, expected, sharp
 from smalldb.bounds.rivals import (
     laplace_answers_tail,
@@ -40,7 +40,7 @@ from smalldb.bounds.rivals import (
     mwem,
     private_multiplicative_weights,
 )
-from smalldb.bounds.vc import sauer, vc_data, vc_proposition_4_4, vc_rows, vc_theorem_4_5
+from smalldb.bounds.vc_dimension import sauer, vc_data, vc_proposition_4_4, vc_rows, vc_theorem_4_5
 
 __all__ = [
     "Bound",

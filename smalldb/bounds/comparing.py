@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from smalldb.bounds.lecture import proposition_4_4, proposition_4_4_rows, theorem_4_5, theorem_4_5_rows
-from smalldb.bounds.packing import packing
+from smalldb.bounds.packing_lower_bound import packing
 from smalldb.bounds.promises import best_rows, expected, sharp
 from smalldb.bounds.rivals import (
     laplace_answers_tail,

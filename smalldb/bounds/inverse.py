@@ -6,9 +6,9 @@ from math import ceil
 
 from smalldb.bounds.arguments import Infeasible, numbers, sizes
 from smalldb.bounds.calculators import calculator
+from smalldb.bounds.integer_search import last_where
 from smalldb.bounds.optimum import CLASSES, CLOSED, METHODS
 from smalldb.bounds.promises import Release
-from smalldb.bounds.search import last_where
 from smalldb.exact.enclosures import Log, Real, ceiling, round_up_text
 from smalldb.exact.numbers import Number
 

@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from smalldb.bounds.arguments import numbers, share, sizes
 from smalldb.bounds.calculators import calculator
-from smalldb.bounds.search import lambert
+from smalldb.bounds.integer_search import lambert
 from smalldb.exact.enclosures import Log, Real, round_up
 from smalldb.exact.numbers import Number, as_fraction, positive, whole
 

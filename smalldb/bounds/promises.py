@@ -11,8 +11,8 @@ from fractions import Fraction
 from smalldb.bounds.arguments import numbers, one_of, sizes
 from smalldb.bounds.calculators import calculator
 from smalldb.bounds.candidates import BASES, ln_count
+from smalldb.bounds.integer_search import last_where, valley
 from smalldb.bounds.optimum import CLASSES, CLOSED, METHODS, hoeffding, optimum, rounding
-from smalldb.bounds.search import last_where, valley
 from smalldb.exact.enclosures import Log, Real, round_up
 from smalldb.exact.numbers import Number
 

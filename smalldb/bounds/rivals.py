@@ -16,7 +16,7 @@ from typing import Any
 
 from smalldb.bounds.arguments import numbers, sizes
 from smalldb.bounds.calculators import calculator
-from smalldb.bounds.search import valley
+from smalldb.bounds.integer_search import valley
 from smalldb.exact.enclosures import Log, Real, round_up
 from smalldb.exact.numbers import Number, positive
 

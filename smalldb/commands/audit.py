@@ -5,7 +5,6 @@ import os
 import sys
 from typing import Any
 
-from smalldb.answers.laws import AUDITED
 from smalldb.auditing import Accuracy, Audit, accuracy, audit, profile
 from smalldb.commands import HELP
 from smalldb.commands.options import add_formats, add_universe, universe, whole_number
@@ -13,6 +12,7 @@ from smalldb.commands.parsers import Commands
 from smalldb.exact.numbers import float_above
 from smalldb.files.checkpoints import check_running
 from smalldb.files.outputs import Outputs
+from smalldb.marginals.contrasts.distributions import AUDITED
 from smalldb.planning import Neighbours
 from smalldb.reporting.plots_audit import plot_audit
 from smalldb.reporting.plots_base import check_plotting

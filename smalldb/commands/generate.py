@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from queries import Rows
 from smalldb.commands import HELP
+from smalldb.commands.input_files import Source, add_schema, form_of, source_of
 from smalldb.commands.options import (
     add_beta,
     add_delta,
@@ -20,17 +21,16 @@ from smalldb.commands.options import (
     text,
 )
 from smalldb.commands.parsers import Commands
-from smalldb.commands.sources import Source, add_schema, form_of, source_of
 from smalldb.exact.bits import bit_source
 from smalldb.exact.numbers import positive
 from smalldb.files.outputs import Outputs
 from smalldb.mechanisms import Running
 from smalldb.planning import Plan, Settings, plan
+from smalldb.releasing.budget_ledger import Account, Ledger
 from smalldb.releasing.classifying import check_classifying
 from smalldb.releasing.evaluation import evaluate
 from smalldb.releasing.lasting import Going, begun_beside
-from smalldb.releasing.learning import learn, shared
-from smalldb.releasing.ledger import Account, Ledger
+from smalldb.releasing.learned_categories import learn, shared
 from smalldb.releasing.memory import check_memory
 from smalldb.releasing.record import Record, make_record
 from smalldb.releasing.release import carried_out, check_size
@@ -39,7 +39,7 @@ from smalldb.reporting.page import About, Comparison, page
 from smalldb.reporting.words import as_json, brief, tell
 from smalldb.schema import Schema
 from smalldb.schema.learned import Learned
-from smalldb.schema.writing import NAMED
+from smalldb.schema.table_writers import NAMED
 
 
 def add(commands: Commands) -> None:

@@ -6,7 +6,7 @@ from smalldb.commands import HELP
 from smalldb.commands.account import account_json, account_text
 from smalldb.commands.parsers import Commands
 from smalldb.exact.numbers import as_text
-from smalldb.releasing.ledger import Account, Ledger
+from smalldb.releasing.budget_ledger import Account, Ledger
 from smalldb.reporting.words import as_json, brief
 
 

@@ -15,11 +15,11 @@ from smalldb.files.outputs import Outputs, unchanged
 from smalldb.reporting.escaping import visible
 from smalldb.reporting.words import CONFIDENTIAL, as_json, sized
 from smalldb.schema import Schema, draft_schema, read_schema
-from smalldb.schema.asking import ask_schema
 from smalldb.schema.checking import SHOWN as SHOWN_ROWS
 from smalldb.schema.checking import Check, check_table
 from smalldb.schema.codebook import read_codebook
 from smalldb.schema.tables import read_columns, read_separator, table_pieces
+from smalldb.schema.wizard import ask_schema
 
 SHOWN = 24  # places of a column that are listed
 

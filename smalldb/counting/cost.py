@@ -19,8 +19,8 @@ from queries import Workload
 from queries.arrays import Integers
 from queries.workload import MAX_MATRIX
 from smalldb.counting import multisets
-from smalldb.counting.dynamic import count_scores
-from smalldb.counting.enumeration import TABLE_BYTES, TALLIES
+from smalldb.counting.dynamic_engine import count_scores
+from smalldb.counting.enumeration_engine import TABLE_BYTES, TALLIES
 from smalldb.counting.recursion import MAX_KEY_BITS, key_bits, state_bytes
 from smalldb.counting.scores import MAX_RANKS, Candidates, Scores, rank_count
 

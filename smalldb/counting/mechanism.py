@@ -10,8 +10,8 @@ from queries import Rows
 from queries.arrays import Integers
 from queries.domain import MAX_TABLE_ATTRIBUTES
 from queries.workload import MAX_MATRIX
-from smalldb.counting.census import count_candidates
 from smalldb.counting.cost import MEMORY, OPERATIONS, VISITS, Work, work
+from smalldb.counting.level_counts import count_candidates
 from smalldb.counting.scores import MAX_RANKS, Candidates, base_measure, rank_count
 from smalldb.counting.small import SmallDatabases, best_rows, largest_told
 from smalldb.exact.bits import BitSource

@@ -8,9 +8,9 @@ from typing import Any
 from smalldb import bounds
 from smalldb.counting.scores import Candidates, count, rate_of, too_large
 from smalldb.exact.numbers import as_text
-from smalldb.exact.writing import promised, rounded_up, sized
+from smalldb.exact.rounded_text import promised, rounded_up, sized
 from smalldb.mechanisms import Drawn, Guarantee, Neighbours, Request
-from smalldb.mechanisms.noise import plain_noise
+from smalldb.mechanisms.laplace_baseline import plain_noise
 
 
 @dataclass(frozen=True, slots=True)

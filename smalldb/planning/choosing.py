@@ -7,13 +7,13 @@ from typing import Required, TypedDict
 
 from queries import Column, Domain, QueryClass, Workload
 from smalldb import bounds
-from smalldb.answers import read_delta
 from smalldb.counting.scores import base_measure
 from smalldb.exact.numbers import Number, between_0_and_1, positive, share, whole
+from smalldb.marginals.contrasts import read_delta
 from smalldb.mechanisms import Mechanism, Neighbours, Request, column_named, relation_of, workload_of
 from smalldb.planning.mechanisms import named
 from smalldb.planning.plans import Plan
-from smalldb.schema.arguments import SchemaLike, schema_or_none
+from smalldb.schema.schema_argument import SchemaLike, schema_or_none
 
 MOST_EPSILON = 1 << 1000  # what follows from it is a float
 

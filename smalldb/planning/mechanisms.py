@@ -1,10 +1,10 @@
 """The mechanisms that there are; where several can do what is asked, the first in this list comes first."""
 
-from smalldb.answers.mechanism import ByAnswers
 from smalldb.counting.mechanism import ByCensus
+from smalldb.marginals.contrasts.mechanism import ByAnswers
+from smalldb.marginals.mechanism import ByRounds
 from smalldb.mechanisms import Mechanism
 from smalldb.rejection.mechanism import ByRejection
-from smalldb.rounds.mechanism import ByRounds
 
 MECHANISMS: tuple[type[Mechanism], ...] = (ByCensus, ByRejection, ByAnswers, ByRounds)
 

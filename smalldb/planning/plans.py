@@ -6,9 +6,9 @@ from fractions import Fraction
 
 from queries import Workload
 from smalldb.exact.numbers import as_text
-from smalldb.exact.writing import rounded_up
+from smalldb.exact.rounded_text import rounded_up
 from smalldb.mechanisms import Mechanism, Neighbours, Request
-from smalldb.mechanisms.noise import plain_noise
+from smalldb.mechanisms.laplace_baseline import plain_noise
 from smalldb.schema.learned import Learned
 from smalldb.showing import in_notebook
 

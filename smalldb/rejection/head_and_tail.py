@@ -17,9 +17,9 @@ from queries import Conjunctions, Marginals, QueryClass, Workload
 from queries.arrays import Booleans, Integers, Words
 from queries.workload import MAX_MATRIX
 from smalldb.counting import multisets
+from smalldb.counting.census_law import Law
 from smalldb.counting.cost import MAX_CELLS, MEMORY, OPERATIONS, overhead
-from smalldb.counting.dynamic import Dynamic, count_scores
-from smalldb.counting.law import Law
+from smalldb.counting.dynamic_engine import Dynamic, count_scores
 from smalldb.counting.recursion import MAX_KEY_BITS, BeyondLimit, Cost, Limit, key_bits
 from smalldb.counting.scores import MAX_RANKS, Scores, largest_score, rank_count, rate_of, too_large
 from smalldb.exact.bits import BitSource, SeededBits

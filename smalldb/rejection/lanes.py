@@ -8,7 +8,7 @@ from queries.arrays import Integers, Words
 from smalldb.exact.bits import BitSource
 from smalldb.kernels import ktree, stars
 from smalldb.rejection.layers import Mixture
-from smalldb.rejection.stars import StarRelaxation
+from smalldb.rejection.star_trees import StarRelaxation
 from smalldb.rejection.target import Target, uniform_words
 
 BATCH = 5_000_000  # work of one call of the kernel: a fraction of a second

@@ -20,7 +20,7 @@ from queries.arrays import Integers, Words
 from smalldb.exact.levels import exp_enclosure
 from smalldb.kernels import ktree
 from smalldb.rejection.relaxation import Layer
-from smalldb.rejection.stars import StarRelaxation
+from smalldb.rejection.star_trees import StarRelaxation
 
 _T = TypeVar("_T", ktree.Nodes, ktree.States, ktree.Checks)
 LANES = 8  # of trials: draws are the same on any number of processors

@@ -22,7 +22,7 @@ import numpy as np
 
 from queries.arrays import Floats, Integers, Words
 from smalldb.kernels import ktree
-from smalldb.rejection.stars import StarRelaxation, has_own_trials
+from smalldb.rejection.star_trees import StarRelaxation, has_own_trials
 from smalldb.rejection.target import Target
 from smalldb.rejection.threads import in_threads
 from smalldb.rejection.tree import Tree

@@ -16,7 +16,7 @@ from smalldb.rejection.factored import Factored
 from smalldb.rejection.flat import Flat
 from smalldb.rejection.lanes import Lane
 from smalldb.rejection.layers import LANES
-from smalldb.rejection.stars import in_any_order
+from smalldb.rejection.star_trees import in_any_order
 from smalldb.rejection.target import Bits, Target, uniform_words
 from smalldb.rejection.threads import in_threads
 

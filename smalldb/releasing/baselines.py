@@ -10,8 +10,8 @@ from queries.arrays import Integers
 from queries.packing import Places
 from smalldb.exact.bits import BitSource, SeededBits
 from smalldb.exact.integers import two_sided_geometric, uniform_permutation
+from smalldb.marginals.estimate.column_estimates import on_simplex
 from smalldb.mechanisms import Neighbours
-from smalldb.rounds.reading import on_simplex
 
 MOST_ROWS = 1 << 18  # of a table that is taken apart row by row
 INDEPENDENT, CELLS = "independent columns", "noise on all cells"

@@ -15,15 +15,15 @@ from smalldb.exact.integers import uniform_permutation
 from smalldb.files.checkpoints import Folder
 from smalldb.mechanisms import MAX_N, Journal, Neighbours, Running, relation_of
 from smalldb.planning import Plan, Settings, plan
+from smalldb.releasing.budget_ledger import Ledger
 from smalldb.releasing.lasting import Going, drawn_by, running_of
-from smalldb.releasing.learning import learn, shared
-from smalldb.releasing.ledger import Ledger
+from smalldb.releasing.learned_categories import learn, shared
 from smalldb.releasing.memory import check_memory
 from smalldb.releasing.record import make_record
 from smalldb.releasing.released import Confidential, Release
 from smalldb.schema import Schema
-from smalldb.schema.arguments import SchemaLike, counted, open_or_none
 from smalldb.schema.learned import OpenSchema
+from smalldb.schema.schema_argument import SchemaLike, counted, open_or_none
 
 Table: TypeAlias = Any
 """A table of pandas, Polars or Arrow, or `queries.Rows`."""
@@ -156,7 +156,7 @@ def release(
         table is the same (`docs/decisions/0013-checkpoints.md`). The folder is the caller's to remove, once
         the release is stored: it is confidential.
     ledger
-        The data's privacy budget, a `smalldb.releasing.ledger.Ledger`. It is paid from before the first draw.
+        The data's privacy budget, a `smalldb.Ledger`. It is paid from before the first draw.
         Without a checkpoint, a folder beside it takes that one's place until the release is returned.
 
     Returns

@@ -12,7 +12,7 @@ from smalldb.auditing import Audit
 from smalldb.counting import Census
 from smalldb.counting.small import SmallDatabases
 from smalldb.exact.numbers import Number, positive
-from smalldb.exact.writing import sized
+from smalldb.exact.rounded_text import sized
 from smalldb.mechanisms import Neighbours, Request
 from smalldb.planning import Plan
 from smalldb.releasing.evaluation import Evaluation

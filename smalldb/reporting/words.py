@@ -8,11 +8,11 @@ from io import StringIO
 from math import isfinite
 from typing import Any
 
-from smalldb.exact.writing import brief as brief
-from smalldb.exact.writing import promised as promised
-from smalldb.exact.writing import rounded_down as rounded_down
-from smalldb.exact.writing import rounded_up as rounded_up
-from smalldb.exact.writing import sized as sized
+from smalldb.exact.rounded_text import brief as brief
+from smalldb.exact.rounded_text import promised as promised
+from smalldb.exact.rounded_text import rounded_down as rounded_down
+from smalldb.exact.rounded_text import rounded_up as rounded_up
+from smalldb.exact.rounded_text import sized as sized
 from smalldb.planning import Plan
 from smalldb.releasing.record import Record
 from smalldb.reporting.escaping import visible

@@ -6,8 +6,8 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, final
 
-from smalldb.schema.columns import Column
 from smalldb.schema.kinds import Cuts
+from smalldb.schema.schema_columns import Column
 
 
 @final

@@ -9,9 +9,9 @@ import numpy as np
 
 from queries.arrays import Integers
 from queries.broken import broken
-from smalldb.schema.columns import UNKNOWN
 from smalldb.schema.mapping import Schema
 from smalldb.schema.pieces import Piece
+from smalldb.schema.schema_columns import UNKNOWN
 
 SHOWN = 5  # rows that are named
 

@@ -14,9 +14,9 @@ from queries.expressions import joined, parse, suggestion, too_many
 from queries.frames import as_frame
 from queries.packing import Places, places_dtype
 from smalldb.exact.bits import BitSource, bit_source
-from smalldb.schema.columns import Column
 from smalldb.schema.pieces import CHUNK, Fields, Piece, distinct, read_counts, tally
 from smalldb.schema.records import as_separator
+from smalldb.schema.schema_columns import Column
 
 MAX_COLUMNS = 1 << 12
 MAX_CODED = 1 << 28  # places by attributes, of all columns: a byte each

@@ -9,9 +9,8 @@ from typing import Any, NamedTuple, TypeAlias
 from queries.expressions import joined, shorten, suggestion
 from smalldb.exact.numbers import as_fraction
 from smalldb.schema.asked import Asked, closest, filled
-from smalldb.schema.columns import Column
 from smalldb.schema.kinds import Categories, Cuts, Dates, Flag, Integers, Kind, Times
-from smalldb.schema.kinds.numbers import NumberFormat
+from smalldb.schema.kinds.number_format import NumberFormat
 from smalldb.schema.lines import key_lines, line_of, too_deep
 from smalldb.schema.mapping import (
     MAX_CODED,
@@ -23,6 +22,7 @@ from smalldb.schema.mapping import (
     unreadable,
 )
 from smalldb.schema.records import as_separator
+from smalldb.schema.schema_columns import Column
 
 _Type: TypeAlias = "type | tuple[type, ...]"
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TextIO, final
 
 from smalldb.schema.fields import is_text
-from smalldb.schema.kinds.numbers import without_zeros
+from smalldb.schema.kinds.number_format import without_zeros
 
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars", " ": "spaces"}
 COMMA = ","

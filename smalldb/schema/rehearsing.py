@@ -8,10 +8,10 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import pandas as pd
 
-from smalldb.schema.columns import Column
 from smalldb.schema.mapping import Schema
+from smalldb.schema.schema_columns import Column
+from smalldb.schema.table_writers import written
 from smalldb.schema.tables import table_pieces
-from smalldb.schema.writing import written
 
 
 def rehearse(schema: Schema, form: str, separator: str | None = None) -> int:

@@ -16,7 +16,7 @@ from smalldb.files.outputs import unchanged
 from smalldb.schema import Schema, plain
 from smalldb.schema.fields import is_text
 from smalldb.schema.json_lines import json_names, json_pieces
-from smalldb.schema.kinds.numbers import without_zeros
+from smalldb.schema.kinds.number_format import without_zeros
 from smalldb.schema.pieces import Piece, distinct, tally
 from smalldb.schema.records import (
     CHUNK,
@@ -32,7 +32,7 @@ from smalldb.schema.records import (
     records,
 )
 from smalldb.schema.sources import declared_dtypes, duckdb_dtypes, duckdb_pieces, parquet_pieces
-from smalldb.schema.writing import written as written
+from smalldb.schema.table_writers import written as written
 
 
 def read_domain(

@@ -66,9 +66,9 @@ def smalldb(
     """Release by this package; with a delta, Gaussian noise whether or not it is expected to err less."""
     from queries import Domain, Rows
     from queries.spec import parse
-    from smalldb.answers import measure, synthesise
-    from smalldb.answers.shares import alternatives
     from smalldb.exact.bits import SeededBits
+    from smalldb.marginals.contrasts import measure, synthesise
+    from smalldb.marginals.contrasts.parity_plan import alternatives
 
     domain = Domain(frame.columns)
     asked = parse(workload).workload(domain)

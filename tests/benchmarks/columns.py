@@ -22,8 +22,8 @@ from beside import MOST, distances
 
 from smalldb.exact.bits import SeededBits
 from smalldb.exact.integers import two_sided_geometric
-from smalldb.rounds import Universe, checked, plan_rounds, release_rounds
-from smalldb.rounds.reading import on_simplex
+from smalldb.marginals import Universe, checked, plan_rounds, release_rounds
+from smalldb.marginals.estimate.column_estimates import on_simplex
 
 
 def told(places, made, sizes):

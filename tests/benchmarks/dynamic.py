@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from enumeration import by_census, peak_memory, scores_of, seconds
 
-from smalldb.counting.dynamic import count_scores
+from smalldb.counting.dynamic_engine import count_scores
 from smalldb.counting.recursion import key_bits
 from smalldb.counting.scores import count
 from smalldb.exact.bits import bit_source

@@ -24,7 +24,7 @@ from numba import njit
 
 from queries import Conjunctions, Domain
 from smalldb.counting import multisets
-from smalldb.counting.enumeration import enumerate_scores, prepare
+from smalldb.counting.enumeration_engine import enumerate_scores, prepare
 from smalldb.counting.scores import Scores
 
 ATTRIBUTES = 4

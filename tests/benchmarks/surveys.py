@@ -21,7 +21,7 @@ from queries.spec import parse
 from smalldb.exact.bits import SystemBits
 from smalldb.rejection import relaxation
 from smalldb.rejection.sampler import MANY, tuple_sampler
-from smalldb.rejection.stars import has_own_trials
+from smalldb.rejection.star_trees import has_own_trials
 
 ATTRIBUTES, N, ROWS, GOAL = 16, 1000, 20, 5
 

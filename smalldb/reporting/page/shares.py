@@ -9,7 +9,7 @@ from queries import Column, Rows, Workload
 from queries.arrays import Floats, Integers
 from queries.packing import Places
 from queries.rows import tabulated
-from smalldb.rounds.reaching import cramers_v
+from smalldb.marginals.adaptive.association_weights import cramers_v
 
 SHORT = 18  # characters of a label that stands beside its share
 

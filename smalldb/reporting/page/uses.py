@@ -1,6 +1,6 @@
 """What a page says of uses: what the table is for, what it is not for, and what is left to spend."""
 
-from smalldb.releasing.ledger import Account
+from smalldb.releasing.budget_ledger import Account
 from smalldb.releasing.record import Record
 from smalldb.reporting.page.markup import element, facts, paragraph, section, text
 from smalldb.reporting.words import brief

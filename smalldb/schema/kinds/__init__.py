@@ -4,9 +4,9 @@ from smalldb.schema.kinds.categories import Categories
 from smalldb.schema.kinds.cuts import Cuts
 from smalldb.schema.kinds.dates import Dates
 from smalldb.schema.kinds.flags import Flag
-from smalldb.schema.kinds.integers import Integers
-from smalldb.schema.kinds.protocol import MAX_PLACES, Binned, Kind, Value
+from smalldb.schema.kinds.kind import MAX_PLACES, Binned, Kind, Value
 from smalldb.schema.kinds.times import Times
+from smalldb.schema.kinds.whole_numbers import Integers
 
 __all__ = [
     "MAX_PLACES",

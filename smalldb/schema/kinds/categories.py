@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import ClassVar, final
 
 from smalldb.schema.kinds.edges import listed as as_list
-from smalldb.schema.kinds.numbers import without_zeros
-from smalldb.schema.kinds.protocol import MAX_PLACES, Value
+from smalldb.schema.kinds.kind import MAX_PLACES, Value
+from smalldb.schema.kinds.number_format import without_zeros
 
 
 @final

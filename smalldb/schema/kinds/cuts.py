@@ -18,8 +18,8 @@ from smalldb.schema.kinds.edges import (
     equal_steps,
     listed,
 )
-from smalldb.schema.kinds.numbers import PLAIN, NumberFormat, as_decimal
-from smalldb.schema.kinds.protocol import Value
+from smalldb.schema.kinds.kind import Value
+from smalldb.schema.kinds.number_format import PLAIN, NumberFormat, as_decimal
 
 MAX_DECIMALS = 12
 FINER = 2  # digits that a drawn value has beyond those of edges that are not whole

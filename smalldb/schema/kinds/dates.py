@@ -18,8 +18,8 @@ from smalldb.schema.kinds.edges import (
     equal_steps,
     listed,
 )
-from smalldb.schema.kinds.numbers import without_zeros
-from smalldb.schema.kinds.protocol import Value
+from smalldb.schema.kinds.kind import Value
+from smalldb.schema.kinds.number_format import without_zeros
 
 _DATE = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})(?:[T ].*)?", re.DOTALL)
 _EDGE = re.compile(

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from smalldb.exact.bits import BitSource
 from smalldb.exact.integers import uniform_below, uniform_integers
-from smalldb.schema.kinds.protocol import MAX_PLACES
+from smalldb.schema.kinds.kind import MAX_PLACES
 
 _T = TypeVar("_T")
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import ClassVar, final
 
 from smalldb.schema.kinds.edges import listed
-from smalldb.schema.kinds.numbers import without_zeros
-from smalldb.schema.kinds.protocol import Value
+from smalldb.schema.kinds.kind import Value
+from smalldb.schema.kinds.number_format import without_zeros
 
 _USUAL = {"0": 0, "false": 0, "no": 0, "n": 0, "1": 1, "true": 1, "yes": 1, "y": 1}
 

@@ -15,7 +15,7 @@ from smalldb.schema.kinds.edges import (
     equal_steps,
     listed,
 )
-from smalldb.schema.kinds.protocol import Value
+from smalldb.schema.kinds.kind import Value
 
 _TIME = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])(?::([0-5][0-9])(?:\.[0-9]+)?)?")
 

@@ -1,0 +1,330 @@
+"""The census: how many small databases stand at each score level, exactly."""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import accumulate
+from typing import Any, Protocol
+
+import numpy as np
+import pandas as pd
+
+from queries import Domain, QueryClass, Rows, Workload
+from queries.arrays import Integers
+from smalldb import bounds
+from smalldb.counting import multisets
+from smalldb.counting.census_law import Law
+from smalldb.counting.cost import work
+from smalldb.counting.dynamic_engine import count_scores
+from smalldb.counting.enumeration_engine import enumerate_scores
+from smalldb.counting.scores import MAX_SCORE, Candidates, Scores, base_measure, rate_of, too_large
+from smalldb.exact.numbers import Number, positive, whole
+from smalldb.files.checkpoints import Folder, check_running
+from smalldb.mechanisms import workload_of
+from smalldb.schema.schema_argument import SchemaLike, counted, schema_or_none
+from smalldb.showing import drawn, in_notebook
+
+KEPT = 16  # shards of a dynamic program with a checkpoint: little can be lost, and little is counted twice
+
+
+class Engine(Protocol):
+    """What counts candidates by rank of their score, and finds the one at a place."""
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """How many candidates have each rank, zeros included."""
+
+    def candidate(self, rank: int, index: int) -> Integers:
+        """Return the candidate at a place among those of a rank, as counts over the domain's cells."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Census:
+    """How many small databases of ``rows`` rows have each score, for one table and workload.
+
+    Computed from the data: confidential as a whole.
+
+    Attributes
+    ----------
+    workload
+        The queries.
+    rows, n
+        Rows of a small database and of the data.
+    candidates
+        "multisets" or "tuples".
+    levels
+        Ascending int64: the scores ``s`` that occur; the error of a candidate is ``s / (n m D)``
+        (`docs/decisions/0002-exact-arithmetic.md`).
+    counts
+        How many candidates stand at each level; Python ints, exact.
+    """
+
+    workload: Workload
+    rows: int
+    n: int
+    candidates: Candidates
+    levels: Integers
+    counts: tuple[int, ...]
+    _ranks: Integers
+    _engine: Engine
+
+    def __repr__(self) -> str:
+        return f"<Census of {self.total} small databases of {self.rows} rows: confidential>"
+
+    def _repr_html_(self) -> str:
+        return in_notebook(self)
+
+    def plot(self, epsilon: Number | Sequence[Number] = 1) -> Any:
+        """Draw the law of the error for one epsilon or several, beside the bounds: confidential.
+
+        The bounds are those of replace-one, at beta 0.05. Extra ``plot``.
+        """
+        return drawn(self, epsilon=epsilon)
+
+    @property
+    def total(self) -> int:
+        """|R|, the number of candidates."""
+        return sum(self.counts)
+
+    def law(self, epsilon: Number) -> Law:
+        """Return the exact law of the error under this epsilon (an exact number above 0).
+
+        One census serves any number of epsilons and of draws.
+        """
+        denominator = self.workload.denominator
+        rate = rate_of(positive(epsilon, "epsilon"), self.rows, denominator)
+        return Law(self.levels, self.counts, rate, max(1, self.n) * self.rows * denominator)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a table with a row for each level, confidential as the census is.
+
+        Columns: level; error; candidates (Python ints), how many stand there; share, of all candidates.
+        """
+        total = self.total
+        columns = {
+            "level": self.levels,
+            "error": [float(self.error(level)) for level in self.levels],
+            "candidates": np.array(self.counts, dtype=object),
+            "share": [count / total for count in self.counts],
+        }
+        return pd.DataFrame(columns)
+
+    def gibbs(self, epsilon: Number) -> float:
+        """Bound the mean error by Gibbs, at the level where the bound is least; confidential.
+
+        Equation (9) of `docs/theory.md`: error + ln(total / count of that error or less) / (epsilon n / 2).
+        An empty table has no error: 0.
+
+        Parameters
+        ----------
+        epsilon : exact number
+            Privacy parameter of the release, above 0.
+        """
+        return self._least(
+            lambda error, near: bounds.gibbs(
+                optimum=error, best=near, total=self.total, n=self.n, epsilon=epsilon
+            )
+        )
+
+    def mcsherry_talwar(self, epsilon: Number) -> float:
+        """Bound the mean error by the theorem of McSherry and Talwar, at its best t; confidential.
+
+        Equation (12) of `docs/theory.md`: t and the share mu(S_t) of the candidates that err by at most
+        optimum + t come from the census, and the bound is the least over all levels. Where it is below 1,
+        that of `gibbs` is no larger. An empty table has no error: 0.
+
+        Parameters
+        ----------
+        epsilon : exact number
+            Privacy parameter of the release, above 0.
+        """
+        best = self.error(int(self.levels[0]))
+        return self._least(
+            lambda error, near: bounds.mcsherry_talwar(
+                optimum=best, within=error - best, near=near, total=self.total, n=self.n, epsilon=epsilon
+            )
+        )
+
+    def _least(self, bound: Callable[[Fraction, int], float]) -> float:
+        """Return the least bound over the levels, given its error and how many err no more."""
+        if not self.n:
+            return 0.0
+        counts = accumulate(self.counts)
+        return min(
+            bound(self.error(level), near) for level, near in zip(self.levels.tolist(), counts, strict=True)
+        )
+
+    def error(self, level: int) -> Fraction:
+        """Return the error max_f |f(x) - f(y)| of the candidates at a level (0 where n = 0)."""
+        return Fraction(int(level), max(1, self.n * self.rows * self.workload.denominator))
+
+    def candidate(self, level: int, rank: int) -> Integers:
+        """Return the small database at a place among those of a level, as counts over the cells.
+
+        Multisets: a fixed bijection between ``0 .. count - 1`` and the candidates of that level. Tuples:
+        each small database stands at as many places as it has arrangements.
+        Cost: a second pass over a part of the candidates, unless layers were kept.
+
+        Raises
+        ------
+        IndexError
+            No candidate has this level, or the rank is not below its count.
+        """
+        place = int(np.searchsorted(self.levels, level))
+        if place == len(self.levels) or self.levels[place] != level:
+            raise IndexError("no candidate stands at this level")
+        if not 0 <= rank < self.counts[place]:
+            raise IndexError("rank must be at least 0 and below the count of its level")
+        return self._engine.candidate(int(self._ranks[place]), rank)
+
+
+def census(
+    data: pd.DataFrame | Rows,
+    queries: QueryClass | Workload | str | None = None,
+    *,
+    rows: int,
+    candidates: str = "multisets",
+    engine: str = "auto",
+    domain: Domain | None = None,
+    schema: SchemaLike | None = None,
+    threads: int | None = None,
+    executor: Executor | None = None,
+    shards: int | None = None,
+    checkpoint: Folder | None = None,
+    progress: bool = False,
+) -> Census:
+    """Count the small databases of `rows` rows by their score against the data.
+
+    Parameters
+    ----------
+    data
+        The table: bool or 0/1 integer columns, or what `domain` or `schema` say.
+    queries
+        The query class, its text such as "marginals:2", or a workload; by default the schema's, or all cells
+        of 1- and 2-way tables.
+    rows
+        m, at least 1.
+    candidates
+        "multisets" (Algorithm 4), or "tuples": ordered rows, of which a small database counts as many as
+        it has arrangements.
+    engine
+        "enumeration" looks at every multiset, "dynamic" counts those with the same future together; both
+        give the same integers. "auto" takes the faster one, within a fixed budget.
+    domain
+        The universe; by default all columns of the table, each 0 or 1.
+    schema
+        In place of `domain`: a `smalldb.schema.Schema`, the path of its file, or its text.
+    threads
+        Threads to count with; by default one a processor. The result is the same for any number.
+    executor
+        Counts the shards in place of threads: any `concurrent.futures.Executor`, of processes or of
+        other machines too (`docs/scale.md`).
+    shards
+        At least how many shards: independent parts, whose results are added. More of them take less
+        memory each. The counts are the same for any number.
+    checkpoint
+        A private folder of this census alone, in which finished shards are kept: killed and started again,
+        with the same data and arguments, it does only what is left. The folder is the caller's to remove.
+    progress
+        Show a bar on stderr.
+
+    Returns
+    -------
+    Census
+        Confidential: it is computed from the data.
+
+    Raises
+    ------
+    ValueError
+        Beyond what the engine can do; n m D reaches 2^62. With "auto": beyond the budget. A checkpoint
+        that is damaged, of another run, or open to others.
+
+    Notes
+    -----
+    Cost: see `smalldb.plan`. An engine that is named is run whatever it costs.
+
+    Examples
+    --------
+    >>> from queries import Conjunctions
+    >>> frame = pd.DataFrame({"a": [0, 0, 1, 1], "b": [0, 1, 0, 1]})
+    >>> found = census(frame, Conjunctions(2), rows=2)
+    >>> found.levels.tolist(), found.counts
+    ([2, 4, 6], (2, 7, 1))
+    """
+    rows, base = whole(rows, "rows"), base_measure(candidates)
+    threads = None if threads is None else whole(threads, "threads")
+    shards = None if shards is None else whole(shards, "shards")
+    check_running(executor, checkpoint)
+    known = schema_or_none(schema, domain)
+    table = counted(data, domain, known)
+    stated = None if known is None else known.queries
+    workload = workload_of(stated if queries is None else queries, table.domain)
+    if engine == "auto":
+        chosen = work(workload, rows, base)
+        if chosen is None:
+            raise ValueError("this census is beyond the budget: use fewer rows, or name an engine to run it")
+        engine = chosen.engine
+    if engine not in ("enumeration", "dynamic"):
+        raise ValueError(f"engine must be 'auto', 'enumeration' or 'dynamic', not {engine!r}")
+    return count_candidates(
+        workload,
+        table,
+        rows,
+        base,
+        engine,
+        threads=threads,
+        executor=executor,
+        shards=shards,
+        checkpoint=checkpoint,
+        progress=progress,
+    )
+
+
+def count_candidates(
+    workload: Workload,
+    table: Rows,
+    rows: int,
+    candidates: Candidates,
+    engine: str,
+    *,
+    keep_layers: bool = False,
+    threads: int | None = None,
+    executor: Executor | None = None,
+    shards: int | None = None,
+    checkpoint: Folder | None = None,
+    progress: bool = False,
+) -> Census:
+    """Do the census of checked arguments."""
+    if too_large(table.n, rows, workload.denominator):
+        raise ValueError("rows of the data x rows x common denominator of the queries reach 2^62")
+    if engine == "enumeration":
+        if candidates != "multisets":
+            raise ValueError("the enumeration counts multisets only: tuples need engine 'dynamic'")
+        if multisets.count(workload.domain.size, rows) >= MAX_SCORE:
+            raise ValueError("the enumeration counts up to 2^62 candidates")
+    scores = Scores.build(workload.matrix(), workload.answers(table), table.n, rows)
+    counted: Engine
+    if engine == "enumeration":
+        counted = enumerate_scores(
+            scores,
+            threads=threads,
+            executor=executor,
+            shards=shards or 1,
+            checkpoint=checkpoint,
+            progress=progress,
+        )
+    else:
+        counted = count_scores(
+            scores,
+            candidates=candidates,
+            keep_layers=keep_layers,
+            threads=threads,
+            executor=executor,
+            shards=shards or (1 if checkpoint is None else KEPT),
+            checkpoint=checkpoint,
+            progress=progress,
+        )
+    ranks = np.flatnonzero(np.array(counted.counts, dtype=object))
+    counts = tuple(counted.counts[rank] for rank in ranks)
+    return Census(workload, rows, table.n, candidates, scores.levels[ranks], counts, ranks, counted)

@@ -1,0 +1,1 @@
+"""Tables that are selected one after another, by what was released before."""

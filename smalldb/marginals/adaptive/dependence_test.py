@@ -1,0 +1,87 @@
+"""Whether most pairs of columns depend: one number, which decides how tables of two columns are measured."""
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from math import pi, sqrt
+
+import numpy as np
+
+from queries.domain import Integers
+from smalldb.exact.bits import BitSource
+from smalldb.marginals.measuring import LIMIT, Law
+from smalldb.marginals.universe import Universe
+
+MOVED = 4  # by how much the distance of a table from independent columns moves with a row, at most
+MOST = 1 / 2  # of what the number can be: from there on, most pairs depend
+_FAR = 3  # times the noise of a table, beyond which its distance counts no further
+_LOUDEST = 1 / 4  # of the same: the mean noise of the number, at most
+_PLAIN = 1 << 30  # rows up to which products of counts, and their sums, fit int64
+
+Pairs = Mapping[tuple[int, int], float]
+
+
+def tops(universe: Universe, noise: Pairs) -> dict[tuple[int, int], int]:
+    """
+    Return up to which distance, in rows, each pair counts: some times what such noise puts its table off.
+
+    Columns that are nearer to independent than noise are better left alone than measured with it.
+    """
+    return {pair: round(_FAR * sqrt(v * 2 / pi) * universe.size(pair)) for pair, v in noise.items()}
+
+
+def answerable(universe: Universe, noise: Pairs, law: Law, cost: Fraction) -> bool:
+    """Whether the number at that cost is not lost in its own noise."""
+    most = tops(universe, noise)
+    return law.size(cost / (MOVED * len(most))) <= _LOUDEST * sum(most.values())
+
+
+# Proof: docs/proofs/rounds.md, lemma 13.
+def distance(counts: Integers) -> int:
+    """
+    Return how far the counts of a table are from those of independent columns with its margins, rounded down.
+
+    The sum over cells of abs(count - row sum x column sum / n), in exact integers.
+
+    Examples
+    --------
+    >>> distance(np.array([[3, 0], [0, 3]]))
+    6
+    """
+    n = int(counts.sum())
+    if not n:
+        return 0
+    exact = counts if n < _PLAIN else counts.astype(object)
+    return int(np.abs(n * exact - np.outer(exact.sum(axis=1), exact.sum(axis=0))).sum()) // n
+
+
+# Proof: docs/proofs/rounds.md, lemma 13.
+def ask(
+    universe: Universe,
+    counts: Sequence[Integers],
+    noise: Pairs,
+    law: Law,
+    cost: Fraction,
+    source: BitSource,
+) -> int:
+    """
+    Release by how much pairs of columns depend, in all: pure `cost`-differential privacy.
+
+    It is the sum of the distances of their tables (`distance`), each up to its top (`tops`).
+
+    Parameters
+    ----------
+    counts
+        The table of each pair of columns in the workload, in order.
+    noise
+        Of each of these pairs: the variance of a cell, were all measured at once.
+    """
+    most = tops(universe, noise)
+    distances = (min(top, distance(table)) for top, table in zip(most.values(), counts, strict=True))
+    found = min(LIMIT, sum(distances))  # like a count: where noise itself is cut off, nothing shows
+    drawn = found + law.single(cost, law.moved * MOVED * len(most), source)
+    return max(-LIMIT, min(LIMIT, drawn))
+
+
+def mostly(released: int, universe: Universe, noise: Pairs) -> bool:
+    """Tell whether that number says that most pairs depend."""
+    return released >= MOST * sum(tops(universe, noise).values())

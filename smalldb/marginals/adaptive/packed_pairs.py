@@ -1,0 +1,249 @@
+"""Tables of very many pairs of columns, in one array: counted and scored column by column, not one by one."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+import numpy as np
+
+from queries.arrays import Booleans, Floats, Numbers
+from queries.domain import Integers
+from smalldb.marginals.adaptive.candidates import MOST_PENALTY, Candidates, Noise
+from smalldb.marginals.estimate.junction import Scope
+from smalldb.marginals.plan_of_tables import MANY_COLUMNS
+from smalldb.marginals.private_rows import PrivateRows
+
+MOST_MATRIX = 1 << 25  # cells of a matrix of all pairs of columns
+ROWS = 1 << 15  # that are counted together, so that their groups stay in the cache
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Depth:
+    """
+    The other columns of a strip, so many levels above their finest ones.
+
+    Attributes
+    ----------
+    kept
+        Which cells of a row, at the depth before, belong to columns that have this level; None: all.
+    starts
+        Where groups of this level start among these.
+    edges
+        Where columns start among the cells of a row at this depth.
+    tables
+        Of each column, the number of its table in the strip.
+    """
+
+    kept: Booleans | None
+    starts: Integers
+    edges: Integers
+    tables: Integers
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Strip:
+    """
+    The tables of one column with others after it: side by side, a row for each of its groups.
+
+    Attributes
+    ----------
+    column
+        The first column of its tables.
+    others
+        The second ones, ascending.
+    tables
+        The numbers of its first table and of the one after its last.
+    start, shape
+        Where its cells are: rows and their length.
+    coarser
+        For each level of the column below its finest: where groups start among those of the level before.
+    depths
+        From the finest level of the other columns on.
+    first, levels
+        Of each table: the number of its first candidate, and how many levels its second column has.
+    """
+
+    column: int
+    others: Integers
+    tables: tuple[int, int]
+    start: int
+    shape: tuple[int, int]
+    coarser: tuple[Integers, ...]
+    depths: tuple[Depth, ...]
+    first: Integers
+    levels: Integers
+
+    def of(self, flat: Numbers) -> Numbers:
+        """Return its cells, of those of all tables: a view."""
+        return flat[self.start : self.start + self.shape[0] * self.shape[1]].reshape(self.shape)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Strips:
+    """
+    Candidates of which all are tables of two columns: what `Candidates` does, for all tables at once.
+
+    The tables at their finest levels are a list of one array, strip by strip.
+
+    Attributes
+    ----------
+    candidates
+        What is laid out.
+    strips
+        For each column that is the first of some table.
+    sizes, size
+        The numbers of cells that candidates have, and of each candidate the place of its own among them.
+    starts
+        Where the groups of each column start, at their finest levels side by side; and their end.
+    """
+
+    candidates: Candidates
+    strips: tuple[Strip, ...]
+    sizes: Integers
+    size: Integers
+    starts: Integers
+
+    @staticmethod
+    def of(candidates: Candidates) -> "Strips":
+        """Lay out the tables of candidates, all of two columns."""
+        found, start, table, first = [], 0, 0, 0
+        finest = candidates.finest[2]
+        for column, those in groupby(candidates.tables, key=lambda pair: pair[0]):
+            others = np.array([other for _, other in those])
+            fine, levels = finest[column], np.array([finest[c] for c in others])
+            grouping, depths = candidates.groupings[column], _depths(candidates, others)
+            shape = (grouping.groups(fine), int(depths[0].starts[-1]) + 1)
+            firsts = first + np.append(0, np.cumsum(fine * levels))
+            coarser = tuple(grouping.inside(level, level + 1) for level in range(fine - 1, 0, -1))
+            tables = (table, table + len(others))
+            found.append(Strip(column, others, tables, start, shape, coarser, depths, firsts[:-1], levels))
+            start, table, first = start + shape[0] * shape[1], tables[1], int(firsts[-1])
+        groups = [[len(starts) for starts in grouping.starts] for grouping in candidates.groupings]
+        sizes = [groups[a][m] * groups[b][k] for (a, m), (b, k) in candidates.scopes()]
+        widths = [own[level] for own, level in zip(groups, finest, strict=True)]
+        return Strips(
+            candidates, tuple(found), *np.unique(sizes, return_inverse=True), np.cumsum([0, *widths])
+        )
+
+    @property
+    def cells(self) -> int:
+        """How many cells all tables have at their finest levels."""
+        last = self.strips[-1]
+        return last.start + last.shape[0] * last.shape[1]
+
+    # Proof: docs/proofs/rounds.md, lemma 1.
+    def count(self, rows: PrivateRows) -> list[Integers]:
+        """Count every table at its finest levels."""
+        from smalldb.kernels.pairing import count_pairs
+
+        finest, groupings = self.candidates.finest[2], self.candidates.groupings
+        # at most 32 groups: `selecting.WHOLE`, or five halvings
+        groups = [g.of_places(level).astype(np.uint8) for g, level in zip(groupings, finest, strict=True)]
+        pairs = np.array(self.candidates.tables)
+        origins = np.concatenate([strip.start + strip.depths[0].edges for strip in self.strips])
+        strides = np.concatenate([np.full(len(s.others), s.shape[1]) for s in self.strips])
+        flat = np.zeros(self.cells, dtype=np.int64)
+        for start in range(0, len(rows.counts), ROWS):
+            some = slice(start, start + ROWS)
+            block = np.stack([own[places] for own, places in zip(groups, rows.places[some].T, strict=True)])
+            count_pairs(block, rows.counts[some], pairs, origins, strides, flat)
+        return [flat]
+
+    def table(self, tables: Sequence[Numbers], pair: tuple[int, ...]) -> Numbers:
+        """Return, of all tables at their finest levels, that of two columns: a view."""
+        strip = next(strip for strip in self.strips if strip.column == pair[0])
+        place = int(np.searchsorted(strip.others, pair[1]))
+        edges = np.append(strip.depths[0].edges, strip.shape[1])
+        return strip.of(tables[0])[:, edges[place] : edges[place + 1]]
+
+    def chosen(self, tables: Sequence[Numbers], scope: Scope) -> Numbers:
+        """Return, of all tables at their finest levels, that of a scope at its levels."""
+        return self.candidates.coarse(self.table(tables, tuple(c for c, _ in scope)), scope)
+
+    # Proof: docs/proofs/rounds.md, lemma 3.
+    def scores(
+        self, counts: Sequence[Integers], predicted: Sequence[Integers], weights: Sequence[int], noise: Noise
+    ) -> Integers:
+        """Return the integer score of every candidate, as `Candidates.scores` does."""
+        found = np.empty(len(self.size), dtype=np.int64)
+        beyond, heavy = counts[0] - predicted[0], np.asarray(weights)
+        for strip in self.strips:
+            weight = heavy[slice(*strip.tables)]
+            for rise, table in enumerate(_levels(strip.of(beyond), strip.coarser)):
+                for fall, depth in enumerate(strip.depths):
+                    if fall:
+                        kept = table if depth.kept is None else table[:, depth.kept]
+                        table = np.add.reduceat(kept, depth.starts, axis=1)
+                    distances = np.add.reduceat(np.abs(table).sum(axis=0), depth.edges)
+                    of = depth.tables
+                    found[strip.first[of] + rise * strip.levels[of] + fall] = weight[of] * distances
+        penalties = [round(min(noise(size) * size, MOST_PENALTY)) for size in self.sizes.tolist()]
+        each = np.concatenate(
+            [np.repeat(heavy[slice(*s.tables)], (len(s.coarser) + 1) * s.levels) for s in self.strips]
+        )
+        found -= each * np.array(penalties, dtype=np.int64)[self.size]
+        return found
+
+    # Proof: docs/proofs/rounds.md, lemma 3.
+    def laid(self, matrix: Floats) -> list[Floats]:
+        """Return the tables that are blocks of a matrix, the columns side by side at their finest levels."""
+        widths, flat = np.diff(self.starts), np.empty(self.cells)
+        for strip in self.strips:
+            with_it = np.zeros(len(widths), dtype=bool)
+            with_it[strip.others] = True
+            rows = matrix[self.starts[strip.column] : self.starts[strip.column + 1]]
+            strip.of(flat)[:] = rows[:, np.repeat(with_it, widths)]
+        return [flat]
+
+    def associations(self, predicted: Sequence[Floats], wanted: Booleans) -> Floats:
+        """Return Cramer's V of the wanted ones of all tables, at least, else 0: see `reaching.cramers_v`."""
+        found = np.zeros(len(wanted))
+        for strip in self.strips:
+            if not wanted[slice(*strip.tables)].any():
+                continue
+            cells, edges = strip.of(predicted[0]), strip.depths[0].edges
+            widths = np.diff(np.append(edges, strip.shape[1]))
+            rows, columns = np.add.reduceat(cells, edges, axis=1), cells.sum(axis=0)
+            used = np.count_nonzero(rows > 0, axis=0), np.add.reduceat((columns > 0).astype(np.int64), edges)
+            least, total = np.minimum(*used) - 1, rows.sum(axis=0)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                independent = np.repeat(rows / total, widths, axis=1) * columns
+                squares = np.where(independent > 0, (cells - independent) ** 2 / independent, 0.0)
+                values = np.sqrt(np.add.reduceat(squares.sum(axis=0), edges) / (total * least))
+            found[slice(*strip.tables)] = np.where(least < 1, 0.0, np.minimum(values, 1.0))
+        return found
+
+
+def laid_out(candidates: Candidates) -> Candidates | Strips:
+    """Lay out the tables of very many columns as strips, if all are of two and predictions fit a matrix."""
+    columns, finest = len(candidates.groupings), candidates.finest.get(2, ())
+    if columns <= MANY_COLUMNS or set(candidates.finest) != {2}:
+        return candidates
+    width = sum(g.groups(level) for g, level in zip(candidates.groupings, finest, strict=True))
+    return Strips.of(candidates) if width**2 <= MOST_MATRIX else candidates
+
+
+def _depths(candidates: Candidates, others: Integers) -> tuple[Depth, ...]:
+    """Prepare the levels of the other columns of a strip, the finest first."""
+    groupings = [candidates.groupings[c] for c in others]
+    levels = np.array([candidates.finest[2][c] for c in others])
+    widths = np.array([g.groups(level) for g, level in zip(groupings, levels, strict=True)])
+    tables = np.arange(len(others))
+    whole = np.arange(widths.sum())
+    found = [Depth(None, whole, np.cumsum(widths) - widths, tables)]
+    for depth in range(1, int(levels.max())):
+        stays = levels[tables] > depth
+        kept, tables, before = np.repeat(stays, widths), tables[stays], widths[stays]
+        inside = [groupings[t].inside(levels[t] - depth, levels[t] - depth + 1) for t in tables]
+        starts = np.concatenate([s + at for s, at in zip(inside, np.cumsum(before) - before, strict=True)])
+        widths = np.array([len(s) for s in inside])
+        found.append(Depth(None if stays.all() else kept, starts, np.cumsum(widths) - widths, tables))
+    return tuple(found)
+
+
+def _levels(table: Integers, coarser: Sequence[Integers]) -> Iterator[Integers]:
+    """Yield the cells of a strip at each level of its own column, the finest first."""
+    yield table
+    for starts in coarser:
+        table = np.add.reduceat(table, starts, axis=0)
+        yield table

@@ -1,0 +1,183 @@
+"""The certificate: how far any query of the workload is off in the finished table, measured or not."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, exp, log, log1p, sqrt
+
+import numpy as np
+
+from queries import Rows, Workload
+from queries.domain import Integers
+from smalldb.exact.bits import BitSource
+from smalldb.files.checkpoints import identity
+from smalldb.marginals.measuring import LIMIT, Law
+from smalldb.mechanisms import LOST, Journal
+from smalldb.selection import select
+
+_SLACK = 1 + 1e-12  # more than what rounding takes from a sum of a few floats
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """
+    What was released on the distance between the answers of the data and those of the finished rows.
+
+    Distances are in units of 1 / D of a row, where D is the common denominator of the queries.
+
+    Attributes
+    ----------
+    query
+        The number of the selected query in the workload; the size of the workload stands for the number of
+        all rows.
+    distance
+        D times its sum over the data, less what the finished rows say of it, with noise.
+    total
+        The number of rows that the finished rows stand for: n, or under add-remove what was read of it.
+    workload
+        The queries that are covered.
+    law
+        Of the noise.
+    cost
+        Of the selection, and again of the noise: an epsilon, or a rho.
+    """
+
+    query: int
+    distance: int
+    total: int
+    workload: Workload
+    law: Law
+    cost: Fraction
+
+    def rows(self, beta: Fraction) -> Fraction:
+        """
+        Return a number of rows that no query is off by more than, with probability 1 - beta or more.
+
+        Half of beta is for the selection: it takes a query that is less off than the worst one by more than t
+        with probability at most (|Q| + 1) exp(-epsilon t / (2 D)). The other half is for the noise.
+        """
+        margin = beyond(self.workload, self.law, self.cost, beta)
+        return Fraction(abs(self.distance) + margin, self.workload.denominator)
+
+    # Proof: docs/proofs/certificate.md, "Shares".
+    def share(self, beta: Fraction) -> Fraction:
+        """
+        Return a share of rows that no query's answer is off by more than, with probability 1 - beta or more.
+
+        With B the bound in rows and T the total, the finished rows say f(y) of a query whose expected sum
+        T f(y) was rounded by 1 / (2 D). Replace-one, T = n: |f(x) - f(y)| is at most (B + 1 / (2 D)) / n.
+        Add-remove: the number of rows is one of the queries, |n - T| <= B, and
+        |f(x) - f(y)| <= |n f(x) - T f(y)| / T + f(x) |n - T| / T, at most (2 B + 1 / (2 D)) / T.
+        """
+        if self.total == 0:
+            return Fraction(1)
+        rounded = Fraction(1, 2 * self.workload.denominator)
+        times = 1 if self.law.replaced else 2
+        return min(Fraction(1), (times * self.rows(beta) + rounded) / self.total)
+
+
+# Proof: docs/proofs/certificate.md, lemmas 1 and 2.
+def certify(
+    workload: Workload,
+    rows: Rows,
+    finished: Rows,
+    total: int,
+    law: Law,
+    cost: Fraction,
+    source: BitSource,
+) -> Certificate:
+    """
+    Select the worst query by the exact exponential mechanism, and release how far it is off.
+
+    Between neighbours D times the sum of a query over the rows, and D times the number of rows, move by at
+    most D; the finished rows and the total were released. So the absolute distances, which are the scores,
+    move by at most D. Half of the cost is for the selection, half for the noise on the selected distance.
+
+    Parameters
+    ----------
+    rows
+        The data.
+    finished
+        The finished rows, of any number; none of them only where the total is 0.
+    total
+        As in `Certificate`.
+    cost
+        In all: an epsilon, or a rho.
+    """
+    denominator, half = workload.denominator, cost / 2
+    apart = workload.answers(rows) - expected(workload.answers(finished), finished.n, total)
+    distances = np.append(apart, denominator * (rows.n - total))
+    chosen = select(np.abs(distances), epsilon=law.selecting(half), sensitivity=denominator, rng=source).index
+    noisy = int(distances[chosen]) + law.single(half, denominator, source)
+    return Certificate(chosen, max(-LIMIT, min(LIMIT, noisy)), total, workload, law, half)
+
+
+# Proof: docs/proofs/certificate.md, lemma 2.
+def certified(
+    workload: Workload,
+    rows: Rows,
+    finished: Rows,
+    total: int,
+    law: Law,
+    cost: Fraction,
+    journal: Journal,
+) -> Certificate:
+    """
+    Certify as `certify` does, or read what was certified before of the same finished rows.
+
+    Raises
+    ------
+    ValueError
+        It was certified of other rows: what makes rows of released integers has changed.
+    """
+    about = identity(finished.words, finished.counts)
+
+    def draw(coins: BitSource) -> tuple[str, int, int]:
+        found = certify(workload, rows, finished, total, law, cost, coins)
+        return about, found.query, found.distance
+
+    known, query, distance = journal.step(draw)
+    if known != about:
+        raise ValueError(f"checkpoint: its certificate is of other rows: {LOST}")
+    return Certificate(query, distance, total, workload, law, cost / 2)
+
+
+# Proof: docs/proofs/certificate.md, lemma 1.
+def expected(answers: Integers, rows: int, total: int) -> Integers:
+    """Return the sums over `rows` rows as they would be over `total` of them, rounded to integers."""
+    if rows in (0, total):
+        return answers
+    whole, rest = answers // rows, answers % rows  # so that no product passes 2^63
+    if total * rows >= 1 << 62:
+        return np.array([(2 * a * total + rows) // (2 * rows) for a in answers.tolist()], dtype=np.int64)
+    rounded: Integers = whole * total + (2 * rest * total + rows) // (2 * rows)
+    return rounded
+
+
+# Proof: docs/proofs/certificate.md, lemma 5.
+def beyond(workload: Workload, law: Law, cost: Fraction, beta: Fraction) -> int:
+    """Return by how much a certificate exceeds the distance that it released, in units of 1 / D of a row.
+
+    Parameters
+    ----------
+    cost
+        Of the selection, and again of the noise.
+    """
+    half = float(beta / 2)
+    return missed(workload, law, cost, half) + tail(law, cost, workload.denominator, half)
+
+
+# Proof: docs/proofs/certificate.md, lemma 3.
+def missed(workload: Workload, law: Law, cost: Fraction, beta: float) -> int:
+    """Return by how much less the selected query is off than the worst, but with probability beta."""
+    epsilon = float(law.selecting(cost))
+    return ceil(2 * workload.denominator / epsilon * log((workload.size + 1) / beta) * _SLACK)
+
+
+# Proof: docs/proofs/certificate.md, lemma 4.
+def tail(law: Law, cost: Fraction, moved: int, beta: float) -> int:
+    """Return what the noise of a number that moves by `moved` exceeds with probability at most beta."""
+    if law.concentrated:  # sub-Gaussian (Canonne, Kamath and Steinke 2020, Corollary 17)
+        return ceil(moved * sqrt(log(2 / beta) / float(cost)) * _SLACK)
+    rate = float(cost / moved)
+    # P(|X| > t) = 2 exp(-rate (t + 1)) / (1 + exp(-rate))
+    return max(0, ceil((log(2 / beta) - log1p(exp(-rate))) / rate * _SLACK))

@@ -1,0 +1,104 @@
+"""Sums of parities of one order, with noise that is as likely as its largest entry is small."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from math import sqrt
+from typing import ClassVar
+
+import numpy as np
+
+from queries import Rows
+from queries.domain import Integers
+from smalldb.exact.bits import BitSource
+from smalldb.marginals.contrasts.parts import Part, Predict, counted_sums, sets_of, shares_of, worst
+from smalldb.marginals.contrasts.setting import Setting
+from smalldb.marginals.contrasts.spectrum import Places
+from smalldb.noise.cube import cube_noise
+from smalldb.noise.tails import radius_quantile
+
+MAX_LEVELS = 1 << 22  # that the exact draw of a radius may enclose
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cube:
+    """Counts with noise V of probability proportional to exp(-epsilon share max |V|); a `parts.Part`.
+
+    Between neighbours each count moves by at most 1, and so does the largest.
+    """
+
+    law: ClassVar[str] = "cube"
+    pure: ClassVar[bool] = True
+    unaudited: ClassVar[str | None] = None
+
+    sets: tuple[Places, ...]
+    share: Fraction
+    deviations: Mapping[int, float]
+
+    @classmethod
+    def designs(cls, setting: Setting) -> Iterator[tuple[Part, ...]]:
+        """Yield a cube for each order, up to each order that the workload has."""
+        for highest in sorted({*setting.spectrum.orders.tolist()}):
+            if parts := cls._up_to(setting, highest):
+                yield parts
+
+    @classmethod
+    def _up_to(cls, setting: Setting, highest: int) -> tuple[Part, ...]:
+        """Measure the parities of all orders up to one; nothing: drawing a radius would take too long.
+
+        Shares of epsilon are proportional to (A_o k_o^2)^(1/3), where k_o parities of order o have the
+        squared coefficients A_o in the worst query: the least sum of A_o (k_o / share_o)^2.
+        """
+        series = setting.spectrum
+        kept = sorted({order for order in series.orders.tolist() if order <= highest})
+        sets = [sets_of(series, order, order) for order in kept]
+        if not setting.replaced:
+            sets[0] = ((), *sets[0])
+        weights = [
+            (worst(series, {order: 1.0}) * len(some) ** 2) ** (1 / 3)
+            for order, some in zip(kept, sets, strict=True)
+        ]
+        parts = []
+        for some, share in zip(sets, shares_of(weights), strict=True):
+            k, rate = len(some), setting.epsilon * share
+            if 20 * sqrt(k) / rate > MAX_LEVELS:
+                return ()
+            # V is uniform up to a radius R, and R + 1/2 is nearly Gamma(k + 1, rate)
+            variance = max(0.0, float((k + 1) * (k + 2) / rate**2 / 3 - Fraction(1, 12)))
+            orders = {len(places) for places in some}
+            parts.append(cls(some, share, dict.fromkeys(orders, sqrt(variance) * setting.unit)))
+        return tuple(parts)
+
+    # Proof: docs/proofs/answers.md, lemma 2.
+    def rate(self, setting: Setting) -> Fraction:
+        """Return what a unit of the largest entry costs."""
+        return setting.epsilon * self.share
+
+    def exact(self, rows: Rows, sums: Integers) -> Integers:
+        """Return the counts of the sets."""
+        return sums
+
+    def draw(self, setting: Setting, exact: Integers, source: BitSource, predict: Predict) -> Integers:
+        """Add noise."""
+        return exact + cube_noise(len(self.sets), self.rate(setting), source)
+
+    def counted(self, values: Integers) -> int:
+        """Return the first count."""
+        return int(values[0])
+
+    def released(self, setting: Setting, values: Integers) -> tuple[tuple[Places, ...], Integers]:
+        """Return the sets and their sums."""
+        return counted_sums(setting, self.sets, values)
+
+    def margins(self, setting: Setting, failure: Fraction) -> tuple[int, Integers]:
+        """All noise lies within the quantile of the radius."""
+        radius = radius_quantile(len(self.sets), self.rate(setting), failure)
+        return radius, np.full(sum(1 for places in self.sets if places), setting.unit * radius)
+
+    def direct(self, setting: Setting, values: Integers, failure: Fraction) -> None:
+        """Nothing more."""
+        return None
+
+    def loss(self, setting: Setting, gap: Integers, moved: int) -> Fraction:
+        """Return the loss: log-probabilities are -rate max |z - counts|, so it is largest at z = counts."""
+        return self.rate(setting) * int(gap.max())

@@ -1,0 +1,112 @@
+"""Sums of parities with discrete Gaussian noise: the one law that is not pure."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from math import sqrt
+from typing import ClassVar
+
+import numpy as np
+
+from queries import Rows
+from queries.domain import Integers
+from smalldb.accounting.concentrated import rho_of
+from smalldb.exact.bits import BitSource
+from smalldb.marginals.contrasts.parts import (
+    Part,
+    Predict,
+    attributes_of,
+    counted_sums,
+    each_margin,
+    heaviest_constant,
+    sets_of,
+    worst,
+)
+from smalldb.marginals.contrasts.setting import Setting
+from smalldb.marginals.contrasts.spectrum import Places
+from smalldb.noise.gaussian import gaussian_noise, least_variances
+from smalldb.noise.tails import gaussian_quantile
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Gaussian:
+    """Counts with discrete Gaussian noise, whose variance depends on the order of a set; a `parts.Part`.
+
+    Attributes
+    ----------
+    variances
+        sigma^2 of the counts of sets of each order.
+    """
+
+    law: ClassVar[str] = "gaussian"
+    pure: ClassVar[bool] = False
+    unaudited: ClassVar[str | None] = (
+        "answers with Gaussian noise have no largest loss: the plan was made with delta"
+    )
+
+    sets: tuple[Places, ...]
+    share: Fraction
+    deviations: Mapping[int, float]
+    variances: Mapping[int, Fraction]
+
+    @classmethod
+    def designs(cls, setting: Setting) -> Iterator[tuple[Part, ...]]:
+        """Yield the parities up to each order that the workload has, if a delta is allowed."""
+        if setting.delta is None:
+            return
+        rho = rho_of(setting.epsilon, setting.delta)
+        for highest in sorted({*setting.spectrum.orders.tolist()}):
+            yield (cls._up_to(setting, rho, highest),)
+
+    @classmethod
+    def _up_to(cls, setting: Setting, rho: Fraction, highest: int) -> "Gaussian":
+        """Measure the parities of all orders up to one, rho-zCDP, with the least noise in the worst query.
+
+        Under add-remove the number of rows counts as often as a query counts it at most.
+        """
+        series, replaced = setting.spectrum, setting.replaced
+        sets = sets_of(series, 1, highest)
+        sizes = Counter(map(len, sets))
+        needs = {order: worst(series, {order: 1.0}) for order in sizes}
+        if not replaced:
+            sets, sizes[0], needs[0] = ((), *sets), 1, heaviest_constant(series) ** 2
+        variances = least_variances(len(attributes_of(sets)), sizes, needs, rho, replaced)
+        deviations = {order: setting.unit * sqrt(variance) for order, variance in variances.items()}
+        return cls(sets, Fraction(1), deviations, variances)
+
+    def rate(self, setting: Setting) -> Fraction:
+        """Return its share of epsilon; its noise is known by `variances`."""
+        return setting.epsilon * self.share
+
+    def exact(self, rows: Rows, sums: Integers) -> Integers:
+        """Return the counts of the sets."""
+        return sums
+
+    def draw(self, setting: Setting, exact: Integers, source: BitSource, predict: Predict) -> Integers:
+        """Add noise, order by order."""
+        sizes = Counter(map(len, self.sets))
+        noise = [gaussian_noise(self.variances[order], sizes[order], source) for order in sorted(sizes)]
+        return exact + np.concatenate(noise)
+
+    def counted(self, values: Integers) -> int:
+        """Return the first count."""
+        return int(values[0])
+
+    def released(self, setting: Setting, values: Integers) -> tuple[tuple[Places, ...], Integers]:
+        """Return the sets and their sums."""
+        return counted_sums(setting, self.sets, values)
+
+    def margins(self, setting: Setting, failure: Fraction) -> tuple[int, Integers]:
+        """Counts share the failure evenly; each lies within its tail."""
+        each = failure / len(self.sets)
+        margins = {order: gaussian_quantile(variance, each) for order, variance in self.variances.items()}
+        return each_margin(setting, self.sets, margins)
+
+    def direct(self, setting: Setting, values: Integers, failure: Fraction) -> None:
+        """Nothing more."""
+        return None
+
+    def loss(self, setting: Setting, gap: Integers, moved: int) -> Fraction:
+        """No ratio is the largest: ValueError."""
+        raise ValueError(self.unaudited)

@@ -1,0 +1,155 @@
+"""What a part of a plan is: some noisy counts of one law; and what the laws' plans have in common."""
+
+from collections.abc import Callable, Iterable, Mapping
+from fractions import Fraction
+from math import exp, expm1, sqrt
+from typing import ClassVar, Protocol, TypeAlias
+
+import numpy as np
+
+from queries import Rows
+from queries.arrays import Floats
+from queries.domain import Integers
+from smalldb.exact.bits import BitSource
+from smalldb.marginals.contrasts.setting import Setting
+from smalldb.marginals.contrasts.spectrum import Places, Spectrum
+
+SHARES = 64  # shares are multiples of 1/64
+
+Predict: TypeAlias = Callable[[], Integers]
+"""What the parts before one predict for its counts, from released integers alone."""
+
+
+class Part(Protocol):
+    """Some counts that are released together, with noise of one law: a frozen value, public as a whole.
+
+    A new law is a class of this shape in a file of its own, and a line in `answers.laws`.
+
+    Attributes
+    ----------
+    law
+        The name of the law.
+    pure
+        Whether it is purely epsilon-DP, without a delta.
+    unaudited
+        Why its loss cannot be computed; None: `loss` is exact.
+    """
+
+    law: ClassVar[str]
+    pure: ClassVar[bool]
+    unaudited: ClassVar[str | None]
+
+    @classmethod
+    def designs(cls, setting: Setting) -> "Iterable[tuple[Part, ...]]":
+        """Yield the plans that start with this law: parts whose shares sum to 1."""
+
+    @property
+    def sets(self) -> tuple[Places, ...]:
+        """The parities that it counts; under add-remove the first part counts the rows too: the empty set."""
+
+    @property
+    def share(self) -> Fraction:
+        """Its share of epsilon."""
+
+    @property
+    def deviations(self) -> Mapping[int, float]:
+        """The standard deviation of the noise in the sum of chi_S over the rows, for sets of each order.
+
+        For 0, in the number of rows, where the part counts these (under replace-one they are public).
+        """
+
+    def rate(self, setting: Setting) -> Fraction:
+        """Return the epsilon in the exponent of a unit of its noise."""
+
+    def exact(self, rows: Rows, sums: Integers) -> Integers:
+        """Return what is measured, without noise; `sums` are the counts of its sets. Private."""
+
+    def draw(self, setting: Setting, exact: Integers, source: BitSource, predict: Predict) -> Integers:
+        """Release what is measured, with exact noise: int64."""
+
+    def counted(self, values: Integers) -> int:
+        """Return the number of rows as it was released, where `deviations` has one for it."""
+
+    def released(self, setting: Setting, values: Integers) -> tuple[tuple[Places, ...], Integers]:
+        """Return the parities that it measured, and their released sums of chi_S over the rows."""
+
+    def margins(self, setting: Setting, failure: Fraction) -> tuple[int, Integers]:
+        """Return what the noise of the number of rows, and of each of the released sums, does not exceed.
+
+        All at once, but for a probability `failure`, and of each sum that the queries have.
+        """
+
+    def direct(
+        self, setting: Setting, values: Integers, failure: Fraction
+    ) -> tuple[Floats, Floats, Floats] | None:
+        """Return between which sums each query lies; None: its parities say it all.
+
+        Low and high ends, shape (J,), and the size of the terms that they were added up from.
+        """
+
+    def loss(self, setting: Setting, gap: Integers, moved: int) -> Fraction:
+        """Return the privacy loss between tables whose counts differ by `gap`, and whose cells by `moved`.
+
+        Exact, or at least what is proved: see `unaudited`.
+        """
+
+
+def counted_sums(
+    setting: Setting, sets: tuple[Places, ...], values: Integers
+) -> tuple[tuple[Places, ...], Integers]:
+    """Return the parities of counted sets, without the empty one, and their sums of chi_S over the rows."""
+    if setting.replaced:
+        return sets, setting.n - 2 * values
+    first = int(not sets[0])
+    return sets[first:], values[first:]
+
+
+def each_margin(
+    setting: Setting, sets: tuple[Places, ...], margins: Mapping[int, int]
+) -> tuple[int, Integers]:
+    """Return the margins of counts, known by the order of their sets, as `Part.margins` does."""
+    some = np.array([margins[len(places)] for places in sets if places])
+    return margins.get(0, 0), setting.unit * some
+
+
+def proved_loss(setting: Setting, share: Fraction, moved: int) -> Fraction:
+    """Return what is proved of a loss: a share of epsilon for each row replaced, added or removed."""
+    return setting.epsilon * share * (moved // setting.unit)
+
+
+def attributes_of(sets: tuple[Places, ...]) -> tuple[int, ...]:
+    """Return the attributes that some set holds, ascending."""
+    return tuple(sorted({i for places in sets for i in places}))
+
+
+def geometric_deviation(rate: float) -> float:
+    """Return the standard deviation of two-sided geometric noise."""
+    return sqrt(2 * exp(-rate)) / -expm1(-rate)
+
+
+def sets_of(series: Spectrum, lowest: int, highest: int) -> tuple[Places, ...]:
+    """Return the parities of some orders."""
+    start = int(np.searchsorted(series.orders, lowest))
+    return series.sets[start : int(np.searchsorted(series.orders, highest, side="right"))]
+
+
+def heaviest_constant(series: Spectrum) -> float:
+    """Return how often a query counts the number of rows at most."""
+    return float(np.abs(series.constants).max())
+
+
+def worst(series: Spectrum, weights: Mapping[int, float]) -> float:
+    """Return the largest sum over a query's parities of its squared coefficient times its order's weight."""
+    return series.kinds.worst(np.array([weights.get(o, 0.0) for o in range(series.orders[-1] + 1)]))
+
+
+def shares_of(weights: list[float]) -> list[Fraction]:
+    """Round shares that are proportional to the weights to multiples of 1 / SHARES, none 0.
+
+    Where there are more weights than that, to multiples of 1 / their number.
+    """
+    units = max(SHARES, len(weights))
+    parts = [max(1, round(units * weight / sum(weights))) for weight in weights]
+    while (left := units - sum(parts)) != 0:
+        parts[int(np.argmax(parts))] += 1 if left > 0 else -1
+    return [Fraction(part, units) for part in parts]

@@ -1,0 +1,158 @@
+"""Message passing on a junction tree: probabilities of a log-linear model, exactly but for rounding."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from queries.arrays import Floats
+from queries.domain import Integers
+from smalldb.marginals.estimate.grouping import Grouping
+from smalldb.marginals.estimate.junction import Bucket, Scope, homes, junction_tree
+
+Step = tuple[int, Integers | None]  # an axis and where its groups start, or None: summed over
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tree:
+    """
+    A junction tree, with what leads from the cells of one table to those of another.
+
+    Attributes
+    ----------
+    groupings
+        Of all columns.
+    buckets
+        Children before parents.
+    homes
+        Of each factor, the bucket that it is part of.
+    lifts
+        Of each factor, how it is spread over the cells of its bucket.
+    sums
+        Of each factor, how the cells of its bucket are summed to its own.
+    rises, falls
+        The same for what each bucket passes on: over the cells of its parent, over its own, and sums.
+    """
+
+    groupings: tuple[Grouping, ...]
+    buckets: tuple[Bucket, ...]
+    homes: tuple[int, ...]
+    lifts: tuple["Lift", ...]
+    sums: tuple[tuple[Step, ...], ...]
+    rises: tuple["Lift | None", ...]
+    falls: tuple["Lift", ...]
+    gathered: tuple[tuple[Step, ...], ...]
+
+    def shape(self, place: int) -> tuple[int, ...]:
+        """Return the shape of a bucket's table."""
+        return tuple(self.groupings[c].groups(level) for c, level in self.buckets[place].scope)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lift:
+    """How the cells of a coarse table are repeated over the cells of a finer one with more columns."""
+
+    takes: tuple[tuple[int, Integers], ...]
+    shape: tuple[int, ...]
+
+    def __call__(self, table: Floats) -> Floats:
+        """Return the table in a shape that broadcasts over the finer one."""
+        for axis, parents in self.takes:
+            table = table.take(parents, axis=axis)
+        return table.reshape(self.shape)
+
+
+def lift(coarse: Scope, fine: Scope, groupings: Sequence[Grouping]) -> Lift:
+    """Prepare the repeating of a table's cells over those of a finer one."""
+    levels = dict(fine)
+    takes = tuple(
+        (axis, groupings[c].parents(level, levels[c]))
+        for axis, (c, level) in enumerate(coarse)
+        if level != levels[c]
+    )
+    inside = dict(coarse)
+    return Lift(takes, tuple(groupings[c].groups(level) if c in inside else 1 for c, level in fine))
+
+
+def steps(fine: Scope, coarse: Scope, groupings: Sequence[Grouping]) -> tuple[Step, ...]:
+    """Prepare the summing of a table's cells to those of a coarser one; the last axis goes first."""
+    levels = dict(coarse)
+    found: list[Step] = []
+    for axis, (c, level) in reversed(list(enumerate(fine))):
+        if c not in levels:
+            found.append((axis, None))
+        elif levels[c] != level:
+            found.append((axis, groupings[c].inside(levels[c], level)))
+    return tuple(sorted(found, key=lambda step: step[1] is not None))
+
+
+def summed(table: Floats, path: Sequence[Step], how: np.ufunc = np.add) -> Floats:
+    """Sum a table's cells along prepared steps, or take their maxima."""
+    gone = tuple(axis for axis, starts in path if starts is None)
+    groups = [(axis, starts) for axis, starts in path if starts is not None]
+    for axis, starts in groups:
+        table = how.reduceat(table, starts, axis=axis)
+    return how.reduce(table, axis=gone) if gone else table
+
+
+def build(scopes: Sequence[Scope], groupings: Sequence[Grouping]) -> Tree:
+    """Build the tree of some factors; every column must be in one of them."""
+    buckets = junction_tree(scopes, groupings)
+    places = homes(scopes, buckets)
+    return Tree(
+        tuple(groupings),
+        buckets,
+        places,
+        tuple(lift(s, buckets[h].scope, groupings) for s, h in zip(scopes, places, strict=True)),
+        tuple(steps(buckets[h].scope, s, groupings) for s, h in zip(scopes, places, strict=True)),
+        tuple(lift(b.passed, buckets[b.parent].scope, groupings) if b.parent >= 0 else None for b in buckets),
+        tuple(lift(b.passed, b.scope, groupings) for b in buckets),
+        tuple(steps(b.scope, b.passed, groupings) for b in buckets),
+    )
+
+
+def beliefs(tree: Tree, factors: Sequence[Floats]) -> tuple[list[Floats], float]:
+    """
+    Return the probabilities of each bucket's table, and the logarithm of the sum of all weights.
+
+    Parameters
+    ----------
+    factors
+        Logarithms of weights, one array for each factor of the tree; minus infinity is a structural zero.
+        Each bucket must have a cell of a weight above 0.
+    """
+    tables = [np.zeros(tree.shape(place)) for place in range(len(tree.buckets))]
+    for place, spread, factor in zip(tree.homes, tree.lifts, factors, strict=True):
+        tables[place] += spread(factor)
+    total = 0.0
+    for place, bucket in enumerate(tree.buckets):
+        # each sum by its own largest term: none is lost, however far below the others of its table
+        top = np.asarray(summed(tables[place], tree.gathered[place], np.maximum))
+        top = np.where(np.isneginf(top), 0.0, top)
+        tables[place] -= tree.falls[place](top)
+        np.exp(tables[place], out=tables[place])
+        message = np.asarray(summed(tables[place], tree.gathered[place]))
+        tables[place] /= tree.falls[place](np.where(message > 0, message, 1.0))
+        with np.errstate(divide="ignore"):  # the logarithm of 0 is minus infinity
+            logarithms = np.log(message) + top
+        rise = tree.rises[place]
+        if rise is None:
+            total += float(logarithms)
+        else:
+            tables[bucket.parent] += rise(logarithms)
+    for place in reversed(range(len(tables))):
+        parent = tree.buckets[place].parent
+        if parent >= 0:
+            tables[place] *= tree.falls[place](summed(tables[parent], steps_between(tree, place)))
+    return tables, total
+
+
+def steps_between(tree: Tree, place: int) -> tuple[Step, ...]:
+    """Return how the parent's cells are summed to what a bucket passes on to it."""
+    bucket = tree.buckets[place]
+    return steps(tree.buckets[bucket.parent].scope, bucket.passed, tree.groupings)
+
+
+def marginals(tree: Tree, tables: Sequence[Floats]) -> list[Floats]:
+    """Return the probabilities of the cells of each factor."""
+    return [summed(tables[place], path) for place, path in zip(tree.homes, tree.sums, strict=True)]

@@ -1,0 +1,167 @@
+"""Reading of released columns: smoothed where they are ordered, shrunk, and reconciled with wider tables."""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from queries.arrays import Floats
+from queries.domain import Integers
+from smalldb.marginals.estimate.grouping import Grouping
+from smalldb.marginals.measuring import Measured
+
+WIDTHS = (0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)  # of the kernel that smooths
+MOST_ROWS = 1 << 40  # that a total is read as: no table has more, where their number is private
+FEW = 8  # places that are not smoothed
+POWERS = (0.5, 1.0, 1.5, 2.0)
+_TOLD = 0.02  # of the noise, what a table is taken to tell at least
+_FAR = 3.0  # deviations beyond which a place stands on its own
+_PASSES = 4
+_PRICE = 8.0  # variances that such a place costs, for having been picked
+
+
+def pooled_total(columns: Sequence[Measured]) -> int:
+    """Return the number of rows that all measured columns together tell: from 1 to `MOST_ROWS`."""
+    precisions = [1 / max(1e-9, part.variance * part.counts.size) for part in columns]
+    weighted = sum(p * part.counts.sum(dtype=float) for p, part in zip(precisions, columns, strict=True))
+    return bounded_total(weighted / sum(precisions))
+
+
+def bounded_total(rows: float) -> int:
+    """Return a number of rows that was read from released counts, at least 1 and at most `MOST_ROWS`."""
+    return max(1, min(MOST_ROWS, round(rows)))
+
+
+def read_column(counts: Integers | Floats, variance: float, total: int, ordered: bool) -> Floats:
+    """
+    Return expected counts of a column's places, at least 0 and `total` in all, from its released counts.
+
+    Ordered columns are smoothed by the normal kernel of the width that has the least estimated risk (Stein);
+    places that stand out by more than three deviations stay as they were seen. Then all are shifted alike and
+    cut at 0 (the nearest point of the simplex), which removes noise where places are rare.
+    """
+    from scipy.ndimage import gaussian_filter1d
+
+    seen = counts.astype(np.float64)
+    best, least = seen, 2 * variance * len(seen)
+    if ordered and len(seen) >= FEW:
+        for width in WIDTHS:
+            own = _own_weights(len(seen), width)
+            smooth, alone = seen, np.zeros(len(seen), dtype=bool)
+            for _ in range(_PASSES):
+                smooth = gaussian_filter1d(np.where(alone, smooth, seen), width, mode="nearest")
+                alone = np.abs(seen - smooth) > _FAR * variance**0.5
+            found = np.where(alone, seen, smooth)
+            freedom = np.where(alone, 1 + _PRICE / 2, own).sum()
+            risk = float(((seen - found) ** 2).sum() + 2 * variance * freedom)
+            if risk < least:
+                best, least = found, risk
+    return on_simplex(best, total)
+
+
+def _own_weights(size: int, width: float) -> Floats:
+    """Return what the kernel gives each of `size` places of its own count: more at both ends."""
+    from scipy.ndimage import gaussian_filter1d
+
+    reach = int(4 * width + 0.5)  # where scipy cuts the kernel off
+    weights = gaussian_filter1d(np.eye(1, 2 * reach + 1, reach)[0], width, mode="constant")
+    own = np.full(size, weights[reach])
+    own[[0, -1]] = weights[reach:].sum()
+    return own
+
+
+def on_simplex(values: Floats, total: float) -> Floats:
+    """Return the nearest values that are at least 0 and sum to `total`, above 0."""
+    ranked = np.sort(values)[::-1]
+    shifts = (np.cumsum(ranked) - total) / np.arange(1, len(values) + 1)
+    # the first is above its shift, but for rounding where values are huge
+    last = int(np.nonzero(ranked > shifts)[0].max(initial=0))
+    near: Floats = np.maximum(values - shifts[last], 0.0)
+    return near
+
+
+def reconciled(
+    read: Sequence[Floats],
+    columns: Sequence[Measured],
+    groupings: Sequence[Grouping],
+    tables: Sequence[Measured],
+    total: int,
+    among: Iterable[int] | None = None,
+) -> dict[int, Floats]:
+    """
+    Return expected counts of each column's places, with what wider tables say of its coarse groups.
+
+    Level by level, the groups of a column are means of what its own table and the sums of every wider table
+    say, weighted by their precisions; the places inside a group keep their shares.
+
+    Parameters
+    ----------
+    among
+        The columns that are wanted; None: all.
+    """
+    found, having = {}, dict[int, list[Measured]]()
+    for table in tables:
+        for c, _ in table.scope:
+            having.setdefault(c, []).append(table)
+    for c in range(len(read)) if among is None else among:
+        own, grouping, values = columns[c], groupings[c], read[c][groupings[c].order]
+        width = grouping.groups(grouping.finest)
+        for level in range(1, grouping.finest + 1):
+            here = np.add.reduceat(values, grouping.starts[level])
+            variance = np.diff(np.append(grouping.starts[level], width)) * max(own.variance, 1e-9) / 2
+            weight, weighted = 1 / variance, here / variance
+            for table in having.get(c, []):
+                axis = [column for column, _ in table.scope].index(c)
+                fine = table.scope[axis][1]
+                if fine < level:
+                    continue
+                sums = table.counts.sum(axis=tuple(a for a in range(table.counts.ndim) if a != axis))
+                starts = grouping.inside(level, fine)
+                each = np.diff(np.append(starts, len(sums))) * (table.counts.size / len(sums))
+                precision = 1 / (each * max(table.variance, 1e-9))
+                weight, weighted = weight + precision, weighted + precision * np.add.reduceat(sums, starts)
+            target = np.maximum(weighted / weight, 1e-3 * total / len(here))
+            target *= total / target.sum()
+            ratio = np.divide(target, here, out=np.zeros_like(target), where=here > 0)
+            values = values * ratio[grouping.parents(level, grouping.finest)]
+        values = np.maximum(values, 1e-9 * total)
+        places = np.empty_like(values)
+        places[grouping.order] = values * (total / values.sum())
+        found[c] = places
+    return found
+
+
+def signal(beyond: Floats, expected: Floats, noise: float, alike: bool = False) -> Floats:
+    """
+    Return the prior variance of what each cell of a table holds beyond what was expected.
+
+    It is c expected^p: p is the likeliest of `POWERS`, c is estimated by moments. Cells that stand out by
+    more than three deviations of the noise stand on their own.
+
+    Parameters
+    ----------
+    beyond
+        What was released beyond the expected counts; its mean along each axis is 0.
+    expected
+        Above 0, of the same shape.
+    noise
+        The variance of the released counts.
+    alike
+        Whether cells are taken to be off by like parts of their counts: p is 2, and none stands on its own.
+    """
+    freedom = beyond.size - 1 - sum(size - 1 for size in beyond.shape)
+    told = max(float((beyond**2).sum()) - noise * freedom, _TOLD * noise * beyond.size)
+    best, likeliest = expected, -np.inf
+    for power in POWERS[-1:] if alike else POWERS:
+        heights = expected**power
+        variance = heights * (told / float(heights.sum()))
+        both = variance + noise
+        likelihood = -float((np.log(both) + beyond**2 / both).sum())
+        if likelihood > likeliest:
+            best, likeliest = variance, likelihood
+    return best if alike else np.maximum(best, beyond**2 - _FAR**2 * noise)
+
+
+# Proof: docs/proofs/rounds.md, lemma 3.
+def whole(predicted: Floats, total: int) -> Integers:
+    """Return predictions as integers from 0 to the total: no score overflows, whatever is predicted."""
+    return np.rint(np.clip(np.nan_to_num(predicted, nan=0.0), 0.0, total)).astype(np.int64)

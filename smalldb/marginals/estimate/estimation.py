@@ -1,0 +1,174 @@
+"""What follows from released numbers alone: totals, groups, candidates, models, predictions and rows."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from queries.arrays import Floats
+from queries.domain import Integers
+from smalldb.marginals.adaptive.candidates import Candidates, candidates
+from smalldb.marginals.adaptive.packed_pairs import Strips, laid_out
+from smalldb.marginals.adaptive.stopping_rule import pooled
+from smalldb.marginals.estimate.column_estimates import pooled_total, read_column, reconciled
+from smalldb.marginals.estimate.grouping import Grouping, halved
+from smalldb.marginals.estimate.junction import Scope, cells
+from smalldb.marginals.estimate.modelling import Fixed, Model, cells_of, fitted, zeros_of
+from smalldb.marginals.estimate.proportional_fitting import CLOSE
+from smalldb.marginals.estimate.table_updates import groups_at, moved
+from smalldb.marginals.measuring import Measured
+from smalldb.marginals.plan_of_tables import RoundsPlan
+from smalldb.marginals.private_rows import PrivateRows
+from smalldb.marginals.rows.exchange_search import affordable, exchanged
+
+PREDICTING = 1 << 15  # rows of a model from which predictions are made; their seeds are public numbers
+SAMPLE = 1 << 19  # rows of a model from which the last tables are read, at most
+ENTRIES = 1 << 25  # of these rows, at most
+SWEEPS = 8  # of a fit between rounds, from the coefficients of the one before
+LAST_SWEEPS = 300
+LARGE = 1 << 16  # cells of a table that rows are not searched for
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reader:
+    """
+    What follows from the released columns: the total, the groupings and the candidates.
+
+    Attributes
+    ----------
+    names, sizes
+        Of all candidates at all their levels, in the order of their scores: scopes, and how many cells.
+    least
+        The cells of the model of columns and rules alone.
+    layout
+        How the tables of the candidates are counted and scored.
+    """
+
+    plan: RoundsPlan
+    columns: tuple[Measured, ...]
+    total: int
+    read: tuple[Floats, ...]
+    groupings: tuple[Grouping, ...]
+    fixed: tuple[Fixed, ...]
+    candidates: Candidates
+    names: tuple[Scope, ...]
+    sizes: tuple[int, ...]
+    least: int
+    layout: Candidates | Strips
+
+    # Proof: docs/proofs/rounds.md, lemma 7.
+    @staticmethod
+    def of(plan: RoundsPlan, columns: tuple[Measured, ...]) -> "Reader":
+        """Read the released columns."""
+        total = plan.rows if plan.law.replaced else pooled_total(columns)
+        read = tuple(
+            read_column(part.counts, part.variance, total, ordered)
+            for part, ordered in zip(columns, plan.universe.ordered, strict=True)
+        )
+        groupings = tuple(
+            halved(np.maximum(mass, 1e-6 * total), ordered)
+            for mass, ordered in zip(read, plan.universe.ordered, strict=True)
+        )
+        fixed, chosen = zeros_of(plan.universe, groupings), candidates(plan.universe, groupings)
+        names = tuple(chosen.scopes())
+        sizes = tuple(cells(name, groupings) for name in names)
+        least = cells_of([], groupings, fixed)
+        layout = laid_out(chosen)
+        return Reader(plan, columns, total, read, groupings, fixed, chosen, names, sizes, least, layout)
+
+    def again(self, more: Sequence[Measured]) -> "Reader":
+        """Return what follows from every column measured once more, too; groups and total stay."""
+        both = [pooled(one, other) for one, other in zip(self.columns, more, strict=True)]
+        read = tuple(
+            read_column(counts, variance, self.total, ordered)
+            for (counts, variance), ordered in zip(both, self.plan.universe.ordered, strict=True)
+        )
+        columns = tuple(replace(one, variance=v) for one, (_, v) in zip(self.columns, both, strict=True))
+        return replace(self, read=read, columns=columns)
+
+    def fit(
+        self,
+        tables: list[Measured],
+        start: tuple[Floats, ...],
+        last: bool = False,
+        among: Sequence[int] | None = None,
+        near: float = 0.0,
+    ) -> Model:
+        """
+        Fit the model to all that was released; the last one of a release to the end.
+
+        Parameters
+        ----------
+        among
+            Columns that the model is of, which have all these tables; None: all columns.
+        near
+            Of the noise of the surest table: sweeps end when they change counts by less.
+        """
+        told = [] if self.plan.pairs else tables  # margins of pairs at once are those of `read`
+        masses = reconciled(self.read, self.columns, self.groupings, told, self.total, among)
+        fixed = [rule for rule in self.fixed if all(c in masses for c, _ in rule[0])]
+        sweeps = LAST_SWEEPS if last else SWEEPS
+        noise = min((table.variance for table in tables), default=0.0) ** 0.5
+        close = max(CLOSE, near * noise / self.total)
+        return fitted(self.groupings, masses, tables, fixed, self.total, start, sweeps, 0, close=close)
+
+    # Proof: docs/proofs/rounds.md, lemma 3.
+    def predicted(self, model: Model, number: int) -> list[Floats]:
+        """Return what a model expects of every candidate table at its finest levels, from rows of it."""
+        rows = PrivateRows(model.rows(PREDICTING, number << 32).T, np.ones(PREDICTING, dtype=np.int64))
+        share = self.total / PREDICTING
+        return [table.astype(np.float64) * share for table in self.layout.count(rows)]
+
+    # Proof: docs/proofs/rounds.md, lemma 3.
+    def moved(self, predicted: list[Floats], beside: list[Measured]) -> list[Floats]:
+        """Return the same, moved towards the tables that the model has no room for."""
+        if not beside:
+            return predicted
+        found = [tables.copy() for tables in predicted]
+        for pair, those in by_pair(beside).items():
+            tops = self.candidates.levels(pair)
+            groups = [
+                (self.groupings[a].parents(first, tops[0]), self.groupings[b].parents(second, tops[1]))
+                for (a, first), (b, second) in (table.scope for table in those)
+            ]
+            table = self.layout.table(found, pair)
+            table[:] = moved(table, those, groups)
+        return found
+
+    # Proof: docs/proofs/rounds.md, lemma 9.
+    def rows(self, model: Model, beside: list[Measured], count: int, seed: int) -> Integers:
+        """Return rows of the model, moved to the tables of two columns that it expects or has no room for."""
+        universe, tables = self.plan.universe, self.candidates.tables
+        found = model.rows(count, seed)
+        outside = by_pair(beside)
+        pairs = [table for table in tables if len(table) == 2 and universe.size(table) <= LARGE]
+        if affordable(count, len(pairs)) < 2:
+            pairs = [table for table in pairs if table in outside]
+        sweeps = affordable(count, len(pairs))
+        if not pairs or not sweeps:
+            return found
+        size = max(1, min(8 * count, SAMPLE, ENTRIES // len(universe.sizes)))
+        sample = PrivateRows(model.rows(size, seed ^ 1).T, np.ones(size, dtype=np.int64))
+        targets = {}
+        for a, b in pairs:
+            sizes = (universe.sizes[a], universe.sizes[b])
+            expected = sample.table((a, b), sizes).astype(np.float64) * (self.total / size)
+            those = outside.get((a, b), [])
+            groups = [groups_at(self.groupings, table) for table in those]
+            targets[a, b] = moved(expected, those, groups) * (count / self.total)
+        fixed = frozenset(c for columns, _ in universe.rules for c in columns)
+        return exchanged(found, universe.sizes, targets, fixed, sweeps, seed)
+
+    def fits(self, tables: list[Measured], scope: Scope) -> bool:
+        """Whether the model stays within its memory with one more table."""
+        scopes = [*(t.scope for t in tables), scope]
+        return cells_of(scopes, self.groupings, self.fixed) <= self.plan.memory + self.least
+
+
+def by_pair(tables: Sequence[Measured]) -> dict[tuple[int, int], list[Measured]]:
+    """Return measured tables of two columns by these, in the order of measuring."""
+    found: dict[tuple[int, int], list[Measured]] = {}
+    for table in tables:
+        (a, _), (b, _) = table.scope
+        found.setdefault((a, b), []).append(table)
+    return found

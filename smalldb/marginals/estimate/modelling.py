@@ -1,0 +1,148 @@
+"""From released counts to a model: which factors it has, and how far each is believed."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import TypeAlias
+
+import numpy as np
+
+from queries.arrays import Floats
+from queries.domain import Integers
+from smalldb.marginals.estimate.belief_propagation import Tree, beliefs, build
+from smalldb.marginals.estimate.column_estimates import signal
+from smalldb.marginals.estimate.grouping import Grouping, halved
+from smalldb.marginals.estimate.junction import Scope, cells, junction_tree
+from smalldb.marginals.estimate.log_linear import Factor, fit
+from smalldb.marginals.estimate.proportional_fitting import CLOSE
+from smalldb.marginals.measuring import Measured
+from smalldb.marginals.rows.model_rows import model_rows
+from smalldb.marginals.universe import Universe
+
+Fixed: TypeAlias = tuple[Scope, Floats]
+
+OWN = 1.0  # ridge of a column's own coefficients: its margin was reconciled before, and is to be met
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Model:
+    """
+    A distribution over the universe: exact tables of a junction tree.
+
+    Attributes
+    ----------
+    tree
+        The tree, and the groupings of all columns.
+    tables
+        The probabilities of its buckets.
+    coefficients
+        Of the columns, then of each measured table in the order of measuring.
+    """
+
+    tree: Tree
+    tables: tuple[Floats, ...]
+    coefficients: tuple[Floats, ...]
+
+    def rows(self, count: int, seed: int) -> Integers:
+        """Return so many rows of the model as places, shape (C, count); see `model_rows`."""
+        return model_rows(self.tree, self.tables, count, seed)
+
+
+# Proof: docs/proofs/rounds.md, lemma 9.
+def zeros_of(universe: Universe, groupings: Sequence[Grouping]) -> tuple[Fixed, ...]:
+    """Return the factors of the rules: minus infinity where no row can be."""
+    found = []
+    for columns, allowed in universe.rules:
+        ranked = allowed[np.ix_(*[groupings[c].order for c in columns])]
+        scope = tuple((c, groupings[c].finest) for c in columns)
+        found.append((scope, np.where(ranked, 0.0, -np.inf)))
+    return tuple(found)
+
+
+def cells_of_rules(universe: Universe) -> int:
+    """Return how many cells the tables of a model have that keeps the rules, and knows nothing else."""
+    groupings = [halved(np.ones(size), True, levels=0) for size in universe.sizes]
+    return cells_of([], groupings, zeros_of(universe, groupings))
+
+
+def cells_of(tables: Sequence[Scope], groupings: Sequence[Grouping], fixed: Sequence[Fixed]) -> int:
+    """Return how many cells the tables of a model of such tables have."""
+    tree = junction_tree(scopes_of(range(len(groupings)), groupings, tables, fixed), groupings)
+    return sum(cells(bucket.scope, groupings) for bucket in tree)
+
+
+def scopes_of(
+    columns: Iterable[int], groupings: Sequence[Grouping], tables: Sequence[Scope], fixed: Sequence[Fixed]
+) -> list[Scope]:
+    """Return the scopes of a model's factors: columns, measured tables, what is fixed."""
+    alone: list[Scope] = [((c, groupings[c].finest),) for c in columns]
+    return [*alone, *tables, *(scope for scope, _ in fixed)]
+
+
+# Proof: docs/proofs/rounds.md, lemma 7.
+def fitted(
+    groupings: Sequence[Grouping],
+    columns: Mapping[int, Floats],
+    tables: Sequence[Measured],
+    fixed: Sequence[Fixed],
+    total: int,
+    start: Sequence[Floats],
+    sweeps: int,
+    iterations: int,
+    alike: bool = False,
+    close: float = CLOSE,
+) -> Model:
+    """
+    Fit the model to expected counts of columns and released counts of tables.
+
+    Parameters
+    ----------
+    columns
+        Those of the model, with expected counts of their places, above 0, `total` in all.
+    fixed
+        Logarithms of weights that are kept as they are: structural zeros.
+    start
+        Coefficients of an earlier model of the same columns and the first of the tables.
+    sweeps, iterations, close
+        See `fitting.fit`, and `scaling.scaled`.
+    alike
+        See `reading.signal`.
+    """
+    tree = build(scopes_of(columns, groupings, [t.scope for t in tables], fixed), groupings)
+    ranked = {c: mass[groupings[c].order] for c, mass in columns.items()}
+    factors = [Factor(np.log(mass / total), (mass, np.full(len(mass), OWN))) for mass in ranked.values()]
+    factors += [factor_of(table, ranked, groupings, total, alike) for table in tables]
+    factors += [Factor(weights, None) for _, weights in fixed]
+    known = [*start, *[None] * (len(columns) + len(tables) - len(start))]
+    found = fit(tree, factors, total, known, sweeps, iterations, close)
+    weights = [f.base + t for f, t in zip(factors, found, strict=False)]
+    weights += [factor.base for factor in factors[len(found) :]]
+    probabilities, _ = beliefs(tree, weights)
+    return Model(tree, tuple(probabilities), tuple(found))
+
+
+# Proof: docs/proofs/rounds.md, lemma 7.
+def factor_of(
+    table: Measured, columns: Mapping[int, Floats], groupings: Sequence[Grouping], total: int, alike: bool
+) -> Factor:
+    """
+    Return the factor of a measured table: its counts with the margins of columns, and the ridge.
+
+    The counts mu of independent columns move by about mu times a coefficient. With noise of variance v, and a
+    prior variance s of what is there beyond mu, the mean of that is the share s / (s + v) of what was seen;
+    with a ridge it is mu / (mu + ridge). So the ridge is mu v / s.
+    """
+    sums = [np.add.reduceat(columns[c], groupings[c].starts[level]) for c, level in table.scope]
+    independent = total * reduce(np.multiply.outer, [part / total for part in sums])
+    beyond = table.counts - independent
+    axes = range(beyond.ndim)
+    centre = beyond.mean()
+    margins = [beyond.mean(axis=tuple(a for a in axes if a != axis), keepdims=True) - centre for axis in axes]
+    beyond = beyond - centre - sum(margins)
+    noise = max(table.variance, 1e-9)
+    floor = np.maximum(independent, 1.0)
+    ridge = floor * noise / signal(beyond, floor, noise, alike)
+    held = independent + beyond
+    if not alike:  # below 0 nothing can be met: coefficients would only run away where ridges are small
+        held = np.maximum(held, 0.0)
+    return Factor(np.zeros(beyond.shape), (held, ridge))

@@ -1,0 +1,194 @@
+"""What rounds have taught: a model of what was released so far, and what it expects of all candidates."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+
+from queries.arrays import Floats
+from queries.domain import Integers
+from smalldb.marginals.adaptive.packed_pairs import Strips
+from smalldb.marginals.estimate.estimation import Reader
+from smalldb.marginals.estimate.joint import joint
+from smalldb.marginals.estimate.junction import Scope
+from smalldb.marginals.estimate.modelling import Model
+from smalldb.marginals.measuring import Measured
+
+SELDOM = 64  # tables for each one that waits before a model is fitted to it
+NEAR = 0.05  # of the noise of a table: when models between rounds are near enough
+NEARER = 0.003  # the same of the last model
+
+
+class Learned(Protocol):
+    """What the tables that were measured so far have taught."""
+
+    @property
+    def tables(self) -> list[Measured]:
+        """The tables that the model has, in the order of measuring."""
+
+    def predicted(self) -> list[Floats]:
+        """Return what the model expects of every candidate table, as the reader lays them out."""
+
+    def after(self, table: Measured) -> "Learned":
+        """Return the same after one more table."""
+
+    def last(self, reader: Reader) -> Model:
+        """Fit the model to the end."""
+
+
+def at_first(reader: Reader) -> Learned:
+    """Return what columns alone teach."""
+    if isinstance(reader.layout, Strips):
+        return Parted.of(reader, reader.layout)
+    return Whole(reader, [], reader.fit([], ()))
+
+
+class Whole:
+    """One model of all columns: each table refits all of it, and predictions are read from its rows."""
+
+    def __init__(self, reader: Reader, tables: list[Measured], model: Model) -> None:
+        self._reader, self.tables, self._model = reader, tables, model
+        self._predicted: list[Floats] | None = None
+
+    def predicted(self) -> list[Floats]:
+        """Return what the model expects of every candidate table."""
+        if self._predicted is None:
+            self._predicted = self._reader.predicted(self._model, len(self.tables))
+        return self._predicted
+
+    def after(self, table: Measured) -> "Whole":
+        """Return the same after one more table."""
+        tables = [*self.tables, table]
+        return Whole(self._reader, tables, self._reader.fit(tables, self._model.coefficients))
+
+    def last(self, reader: Reader) -> Model:
+        """Fit the model to the end."""
+        return reader.fit(self.tables, self._model.coefficients, last=True)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """
+    Columns that tables and rules connect, which depend on no others in the model.
+
+    Attributes
+    ----------
+    columns
+        Ascending.
+    tables
+        The numbers of their tables, in the order of measuring.
+    model
+        Of these columns.
+    groups
+        Of all columns of the reader side by side, those that `matrix` is about, in its order.
+    matrix
+        The probabilities of all pairs of them: see `joint.joint`.
+    """
+
+    columns: tuple[int, ...]
+    tables: tuple[int, ...]
+    model: Model
+    groups: Integers
+    matrix: Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Parted:
+    """
+    A model for each set of columns that tables connect: tables refit their own, and predictions are exact.
+
+    The more tables there are, the less one more changes. So it waits for some others, and predictions of its
+    own columns are moved towards it until all of them are fitted.
+
+    Attributes
+    ----------
+    tables
+        Those that were measured.
+    fitted
+        How many of them the parts have: the others came after.
+    parts
+        Of each column.
+    """
+
+    reader: Reader
+    strips: Strips
+    tables: list[Measured]
+    fitted: int
+    parts: Mapping[int, Part]
+
+    @staticmethod
+    def of(reader: Reader, strips: Strips) -> "Parted":
+        """Return what columns alone teach."""
+        found = Parted(reader, strips, [], 0, {})
+        alone = {c: (c,) for c in range(len(reader.groupings))}
+        sets = set(_connected(alone, [scope for scope, _ in reader.fixed]).values())
+        parts = [found._part(columns, ()) for columns in sets]
+        return replace(found, parts={c: part for part in parts for c in part.columns})
+
+    # Proof: docs/proofs/rounds.md, lemma 3.
+    def predicted(self) -> list[Floats]:
+        """Return what the model expects of every candidate table."""
+        alone = np.empty(self.strips.starts[-1])
+        parts = self._distinct(self.parts)
+        for part in parts:
+            alone[part.groups] = part.matrix.diagonal()
+        matrix = np.outer(alone, alone)
+        for part in parts:
+            matrix[np.ix_(part.groups, part.groups)] = part.matrix
+        found = [self.reader.total * flat for flat in self.strips.laid(matrix)]
+        return self.reader.moved(found, self.tables[self.fitted :])
+
+    def after(self, table: Measured) -> "Parted":
+        """Return the same after one more table: once some wait, the parts that they connect become one."""
+        grown = replace(self, tables=[*self.tables, table])
+        waiting = grown.tables[self.fitted :]
+        if len(waiting) * SELDOM <= len(grown.tables):
+            return grown
+        parts = dict(self.parts)
+        sets = _connected({c: part.columns for c, part in parts.items()}, [some.scope for some in waiting])
+        for columns in {sets[c] for some in waiting for c, _ in some.scope}:
+            known = [number for part in self._distinct(columns) for number in part.tables]
+            more = [
+                i for i in range(self.fitted, len(grown.tables)) if grown.tables[i].scope[0][0] in columns
+            ]
+            parts.update(dict.fromkeys(columns, grown._part(columns, (*sorted(known), *more))))
+        return replace(grown, fitted=len(grown.tables), parts=parts)
+
+    def last(self, reader: Reader) -> Model:
+        """Fit the model to the end."""
+        start = self._coefficients(range(len(self.parts)), range(self.fitted))
+        return reader.fit(self.tables, start, last=True, near=NEARER)
+
+    def _part(self, columns: tuple[int, ...], tables: tuple[int, ...]) -> Part:
+        """Fit some of the columns to some of the tables: all that are of these columns."""
+        start = self._coefficients(columns, [number for number in tables if number < self.fitted])
+        model = self.reader.fit([self.tables[i] for i in tables], start, among=columns, near=NEAR)
+        order, matrix = joint(model.tree, model.tables, self.strips.candidates.finest[2])
+        starts = self.strips.starts
+        groups = np.concatenate([np.arange(starts[c], starts[c + 1]) for c in order])
+        return Part(columns, tables, model, groups, matrix)
+
+    def _coefficients(self, columns: Sequence[int], tables: Sequence[int]) -> tuple[Floats, ...]:
+        """Return the coefficients of some columns, then of some tables; none at first."""
+        if not self.parts:
+            return ()
+        of_columns, of_tables = dict[int, Floats](), dict[int, Floats]()
+        for part in self._distinct(columns):
+            width = len(part.columns)
+            of_columns.update(zip(part.columns, part.model.coefficients[:width], strict=True))
+            of_tables.update(zip(part.tables, part.model.coefficients[width:], strict=True))
+        return (*(of_columns[c] for c in columns), *(of_tables[i] for i in tables))
+
+    def _distinct(self, columns: Iterable[int]) -> list[Part]:
+        """Return the parts of some columns, each once."""
+        return list({self.parts[c].columns: self.parts[c] for c in columns}.values())
+
+
+def _connected(sets: Mapping[int, tuple[int, ...]], scopes: Iterable[Scope]) -> dict[int, tuple[int, ...]]:
+    """Return of each column the set that it is in, ascending, once sets that share a scope are joined."""
+    found = dict(sets)
+    for scope in scopes:
+        joined = tuple(sorted({other for c, _ in scope for other in found[c]}))
+        found.update(dict.fromkeys(joined, joined))
+    return found

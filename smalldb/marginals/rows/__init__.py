@@ -1,0 +1,1 @@
+"""Rows that are near to what was released."""

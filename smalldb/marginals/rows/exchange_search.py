@@ -1,0 +1,68 @@
+"""Search on rows: exchanges of places between rows, until tables of two columns are what they are to be."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from queries.arrays import Floats
+from queries.domain import Integers
+from smalldb.marginals.private_rows import PrivateRows
+
+SWEEPS = 8
+WORK = 1 << 30  # cells that are looked at, at most
+
+
+def affordable(rows: int, tables: int) -> int:
+    """Return how many sweeps over all rows there is time for."""
+    return min(SWEEPS, WORK // max(1, 8 * rows * tables))
+
+
+# Proof: docs/proofs/rounds.md, lemma 7.
+def exchanged(
+    rows: Integers,
+    sizes: Sequence[int],
+    targets: Mapping[tuple[int, int], Floats],
+    fixed: frozenset[int],
+    sweeps: int,
+    seed: int,
+) -> Integers:
+    """
+    Return rows in which pairs of rows have exchanged places of a column: columns keep their counts.
+
+    Each exchange lowers the sum, over the cells of all tables, of (count - target)^2 / (target + 1).
+
+    Parameters
+    ----------
+    rows
+        Places, shape (C, rows).
+    targets
+        For pairs of columns, ascending: what the cells of their table are to hold.
+    fixed
+        Columns that stay as they are: those of rules.
+    sweeps
+        How often each row is offered an exchange in each column. Cost: sweeps times rows times twice the
+        tables.
+    """
+    from smalldb.kernels.swapping import swap
+
+    rows = np.ascontiguousarray(rows).copy()
+    counted = PrivateRows(rows.T, np.ones(rows.shape[1], dtype=np.int64))
+    beyond, weights, origin = [], [], 0
+    beside: list[list[tuple[int, int, int, int]]] = [[] for _ in sizes]
+    for (a, b), target in targets.items():
+        beyond.append((counted.table((a, b), (sizes[a], sizes[b])) - target).ravel())
+        weights.append(1 / (target.ravel() + 1))
+        beside[a].append((b, origin, sizes[b], 1))
+        beside[b].append((a, origin, 1, sizes[b]))
+        origin += target.size
+    if not beyond:
+        return rows
+    cells, importance = np.concatenate(beyond), np.concatenate(weights)
+    tables = [np.array(some, dtype=np.int64).reshape(-1, 4) for some in beside]
+    for sweep in range(sweeps):
+        for column, some in enumerate(tables):
+            if len(some) and column not in fixed:
+                own = np.uint64((seed + (sweep * len(tables) + column) * 0x1_0000_0001) % (1 << 64))
+                others, origins, strides = some[:, 0].copy(), some[:, 1].copy(), some[:, 2:].copy()
+                swap(rows, column, others, origins, strides, cells, importance, own)
+    return rows

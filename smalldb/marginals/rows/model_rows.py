@@ -1,0 +1,50 @@
+"""Rows of a model on a junction tree: conditional systematic rounding, bucket by bucket from the roots."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from queries.arrays import Floats
+from queries.domain import Integers
+from smalldb.marginals.estimate.belief_propagation import Tree
+
+
+# Proof: docs/proofs/rounds.md, lemma 7.
+def model_rows(tree: Tree, tables: Sequence[Floats], rows: int, seed: int) -> Integers:
+    """
+    Return rows as places, shape (C, rows): the counts of each bucket's cells are met to about one row.
+
+    From the roots down, each bucket refines the groups of one column, given its other columns. Rows that
+    agree in what is given are taken in a random order, and get their groups by systematic rounding.
+
+    Cost: rows times the columns of all buckets.
+
+    Parameters
+    ----------
+    seed
+        64 bits. Rows are no part of what privacy rests on: the model was released.
+    """
+    from smalldb.kernels.refining import refine
+
+    columns = len(tree.groupings)
+    level = [0] * columns
+    groups = np.zeros((columns, rows), dtype=np.int64)  # of each column at its present level
+    for place in reversed(range(len(tree.buckets))):
+        bucket = tree.buckets[place]
+        column, levels = bucket.column, dict(bucket.scope)
+        grouping, fine = tree.groupings[column], levels[column]
+        context = np.zeros(rows, dtype=np.int64)
+        for c, lev in bucket.scope:
+            if c != column:
+                other = tree.groupings[c]
+                at = groups[c] if level[c] == lev else other.parents(lev, level[c])[groups[c]]
+                context = context * other.groups(lev) + at
+        axis = [c for c, _ in bucket.scope].index(column)
+        table = np.moveaxis(tables[place], axis, -1).reshape(-1, grouping.groups(fine))
+        starts = np.append(grouping.inside(level[column], fine), grouping.groups(fine))
+        own = np.uint64((seed + 2 * place) % (1 << 64))
+        refine(context, groups[column], np.maximum(table, 0.0), starts, own)
+        level[column] = fine
+    for c, grouping in enumerate(tree.groupings):
+        groups[c] = grouping.order[groups[c]]
+    return groups

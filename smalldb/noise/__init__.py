@@ -1,0 +1,1 @@
+"""Exact noise of integers: what is added to counts, and what it does not exceed."""

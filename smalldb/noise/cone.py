@@ -1,0 +1,324 @@
+"""
+Noise for all tables of one and two columns at once: a cone, two draws, one subtraction.
+
+A row adds u u^T to a matrix, where u is 1 at its place of each column and 0 elsewhere. The entries of the
+sum are the counts of all tables of one and two columns. It lies in the cone of semidefinite matrices that are
+made like such tables: those of one column on the diagonal, those of two beside it, with one total a, and the
+same margins in all of them. The noise is the difference of two matrices drawn from that cone with density
+exp(-rate a): moving it by u u^T changes its law by at most exp(rate) (`docs/proofs/pairs.md`).
+"""
+
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import lru_cache
+from itertools import accumulate, islice
+from math import ceil, comb, isqrt, log, prod
+from operator import mul
+from typing import NamedTuple
+
+import numpy as np
+
+from queries.arrays import Objects
+from queries.domain import Integers
+from smalldb.exact.bits import BitSource
+from smalldb.exact.integers import clipped
+from smalldb.exact.normals import Normal, normals
+from smalldb.noise.tails import moment_quantile
+
+_BITS = 64  # of each normal number that are looked at first, and two more for each place of a column
+
+Pairs = Sequence[tuple[int, int]]
+
+
+class Drawn(NamedTuple):
+    """
+    The normal numbers behind one matrix of the cone.
+
+    Attributes
+    ----------
+    frames
+        For each column its k rows of `width` numbers.
+    shares
+        For each column and place those whose squares, summed, share the total among the places.
+    total
+        Those whose squares give the total.
+    """
+
+    frames: Sequence[Sequence[Sequence[Normal]]]
+    shares: Sequence[Sequence[Sequence[Normal]]]
+    total: Sequence[Normal]
+
+
+class Balls(NamedTuple):
+    """
+    Vectors that are known up to an error, in units of 2^-bits.
+
+    Attributes
+    ----------
+    middles
+        Integers, one vector a row.
+    errors
+        How far each may be off, as Euclidean length.
+    """
+
+    middles: Objects
+    errors: Objects
+
+
+# Proof: docs/proofs/pairs.md, lemma 4.
+def width(sizes: Sequence[int]) -> int:
+    """Return of how many numbers a row of a frame is: one more than the sum over columns of k - 1."""
+    return sum(sizes) - len(sizes) + 1
+
+
+# Proof: docs/proofs/pairs.md, lemma 4.
+def dimensions(sizes: Sequence[int]) -> int:
+    """Return the dimensions of the cone: (k - 1) (k' - 1) for a pair, k - 1 for a column, and 1."""
+    free = [size - 1 for size in sizes]
+    return 1 + sum(free) + (sum(free) ** 2 - sum(part * part for part in free)) // 2
+
+
+# Proof: docs/proofs/pairs.md, lemma 4.
+def squares(sizes: Sequence[int], size: int) -> int:
+    """Return of how many squares the share of a place is, in a column of `size` places."""
+    return width(sizes) - size + 2
+
+
+# Proof: docs/proofs/pairs.md, lemma 7.
+def variances(sizes: Sequence[int], rate: Fraction, pairs: Pairs) -> tuple[list[float], list[float]]:
+    """
+    Return the variance of the noise: of a place's count for each column, and of a cell for each pair.
+
+    That of a cell is of the white noise which, less its means along both axes, is what a table gets beyond
+    its margins.
+    """
+    # of two totals: each is a gamma number of shape d
+    second = float(2 * dimensions(sizes) * (dimensions(sizes) + 1) / rate**2)
+    first = float(2 * (dimensions(sizes) / rate) ** 2)
+    halves = [squares(sizes, size) / 2 for size in sizes]
+    sums = [size * half + 1 for size, half in zip(sizes, halves, strict=True)]
+    columns = [
+        second * (half + 1) / (size * whole) - first / size**2
+        for size, half, whole in zip(sizes, halves, sums, strict=True)
+    ]
+    cells = [
+        second * (halves[a] * halves[b] / width(sizes) + 1 / (sizes[a] * sizes[b])) / (sums[a] * sums[b])
+        for a, b in pairs
+    ]
+    return columns, cells
+
+
+# Proof: docs/proofs/pairs.md, lemma 8.
+@lru_cache(maxsize=1024)
+def quantile(sizes: tuple[int, ...], rate: Fraction, places: tuple[int, ...], failure: Fraction) -> int:
+    """
+    Return an r that rounded noise exceeds with probability at most `failure`, in absolute value.
+
+    By the best of three moments.
+
+    Parameters
+    ----------
+    places
+        The k of the column whose count it is; or of the two columns whose cell; or none: of the total.
+    """
+    near = log(failure.denominator) - log(failure.numerator)  # of a normal number, about the best m
+    tried = sorted({max(1, ceil(near * part / 4)) for part in (2, 3, 4)})
+    at_rate_1 = _even_moments(sizes, places, tried)
+    return moment_quantile({m: moment / rate ** (2 * m) for m, moment in at_rate_1.items()}, failure)
+
+
+# Proof: docs/proofs/pairs.md, lemma 8.
+def _even_moments(sizes: Sequence[int], places: Sequence[int], wanted: Sequence[int]) -> dict[int, Fraction]:
+    """Return E V^2m of each m, at rate 1: V is the difference of two independent entries of A."""
+    count = 2 * max(wanted) + 1
+    totals = _rising(2 * dimensions(sizes), count)
+    columns = [(squares(sizes, size), size) for size in places]
+    shares = [(_rising(h, count), _rising((size - 1) * h, count)) for h, size in columns]
+    wholes = [_rising(size * h, count) for h, size in columns]
+    odd, beside = _rising(1, count), _rising(width(sizes), count)
+
+    def moment(j: int) -> Fraction:
+        """E A^j: of the part z^2 z'^2 some power, and of y . y' an even one."""
+        last = j // 2 if len(places) == 2 else 0
+        found = 0
+        for i in range(last + 1):
+            part = comb(j, 2 * i) * odd[i] * (beside[last] // beside[i])
+            for own, others in shares:
+                part *= own[j - i] * others[i]
+            found += part
+        # a factor 2 for each of j of the total; those of shares and of cos cancel
+        return Fraction(found * totals[j], prod(whole[j] for whole in wholes) * beside[last] << j)
+
+    of_one = [moment(j) for j in range(count)]
+    return {
+        m: sum(
+            ((-1) ** i * comb(2 * m, i) * of_one[i] * of_one[2 * m - i] for i in range(2 * m + 1)),
+            Fraction(0),
+        )
+        for m in wanted
+    }
+
+
+def _rising(twice: int, count: int) -> list[int]:
+    """Return 2^i times the products x (x + 1) ... of i = 0, 1, ..., `count` - 1 factors, for 2 x."""
+    return list(accumulate((twice + 2 * i for i in range(count - 1)), mul, initial=1))
+
+
+# Proof: docs/proofs/pairs.md, lemma 4.
+def cone_noise(sizes: Sequence[int], rate: Fraction, pairs: Pairs, source: BitSource) -> Integers:
+    """
+    Draw the noise of the tables, rounded to nearest, exactly: int64, one after another.
+
+    As many digits of normal numbers are drawn as it takes to know every rounded entry, so what is returned
+    is a function of the ideal noise.
+
+    Parameters
+    ----------
+    sizes
+        The places k of each column; at least two columns, unless no more than Laplace noise is wanted.
+    rate
+        The loss of a row that is added or removed; of one that is replaced it is twice as much.
+    pairs
+        Of columns, whose tables are wanted after those of all columns.
+
+    Notes
+    -----
+    Cost: with p the sum of k - 1, some 6 p^2 normal numbers (up to 10 p^2 if columns are narrow), and
+    p^3 + 2 p (sum of k^2) products.
+    """
+    each = width(sizes)
+    count = sum(size * (each + squares(sizes, size)) for size in sizes) + 2 * dimensions(sizes)
+    drawn = iter(normals(2 * count, source))
+
+    def some(many: int, lists: int) -> list[list[Normal]]:
+        return [list(islice(drawn, many)) for _ in range(lists)]
+
+    both = [
+        Drawn(
+            [some(each, size) for size in sizes],
+            [some(squares(sizes, size), size) for size in sizes],
+            *some(2 * dimensions(sizes), 1),
+        )
+        for _ in range(2)
+    ]
+    return rounded_tables(both, 1 / (2 * rate), pairs)
+
+
+# Proof: docs/proofs/pairs.md, lemma 5.
+def rounded_tables(both: Sequence[Drawn], factor: Fraction, pairs: Pairs) -> Integers:
+    """
+    Return the entries of A - A' in the tables of all columns, then of pairs, rounded to nearest: int64.
+
+    Parameters
+    ----------
+    both
+        The numbers behind A and behind A'.
+    factor
+        What the sum of the squares of `Drawn.total` is multiplied by to give the total.
+    """
+    bits = _BITS + 2 * max(map(len, both[0].frames))
+    while True:
+        one, other = (_enclosed(drawn, factor, pairs, bits) for drawn in both)
+        if one is not None and other is not None:
+            half = 1 << (2 * bits - 1)
+            below = one[0] - other[1] + half >> 2 * bits
+            above = one[1] - other[0] + half >> 2 * bits
+            if (below == above).all():
+                return clipped(below.tolist())
+        bits *= 2
+
+
+# Proof: docs/proofs/pairs.md, lemma 5.
+def _enclosed(drawn: Drawn, factor: Fraction, pairs: Pairs, bits: int) -> tuple[Objects, Objects] | None:
+    """Enclose the entries of A in units of 4^-bits, or return None where more digits are needed."""
+    least, most = _sum_of_squares(drawn.total, bits)
+    low, high = (factor * least).__floor__(), (factor * most).__ceil__()  # the total, in units of 2^-bits
+    shares, vectors = list[tuple[Objects, Objects]](), list[Balls]()
+    for frame, numbers in zip(drawn.frames, drawn.shares, strict=True):
+        sums = [_sum_of_squares(some, bits) for some in numbers]
+        share = _shares(sums, bits)
+        axes = _frame(frame, bits)
+        if share is None or axes is None:
+            return None
+        shares.append(share)
+        vectors.append(_without_total(*share, axes, bits))
+    parts = [share for share, _ in shares]
+    margins = [error for _, error in shares]
+    for a, b in pairs:
+        one, other = vectors[a], vectors[b]
+        parts.append((one.middles @ other.middles.T + np.outer(parts[a], parts[b]) >> bits).ravel())
+        # no vector is longer than 1, no share larger
+        of_vectors = _outer_sum(one.errors, other.errors, bits)
+        margins.append((of_vectors + _outer_sum(margins[a], margins[b], bits) + 1).ravel())
+    part, margin = np.concatenate(parts), np.concatenate(margins)
+    below, above = part - margin, part + margin
+    ends = np.array([low, high], dtype=object)  # numpy would take numbers from 2^63 on for floats
+    return ends[(below < 0).astype(int)] * below, ends[(above >= 0).astype(int)] * above
+
+
+def _outer_sum(one: Objects, other: Objects, bits: int) -> Objects:
+    """Return by how much products of numbers up to 1 are off: e + e' + e e'."""
+    both: Objects = one[:, None] + other + (np.outer(one, other) >> bits) + 1
+    return both
+
+
+def _sum_of_squares(numbers: Sequence[Normal], bits: int) -> tuple[int, int]:
+    """Enclose a sum of squares, in units of 2^-bits."""
+    low, high = 0, 0
+    for number in numbers:
+        floor = number.floor(bits)
+        near, far = sorted((abs(floor), abs(floor + 1)))
+        low, high = low + near * near, high + far * far
+    return low >> bits, (high >> bits) + 1
+
+
+# Proof: docs/proofs/pairs.md, lemma 5.
+def _shares(sums: Sequence[tuple[int, int]], bits: int) -> tuple[Objects, Objects] | None:
+    """Return the shares of enclosed numbers in their sum, and how far each may be off; units of 2^-bits."""
+    fewest, most = (sum(ends) for ends in zip(*sums, strict=True))
+    if fewest <= 0:
+        return None
+    below = np.array([(low << bits) // most for low, _ in sums], dtype=object)
+    above = np.array([(high << bits) // fewest + 1 for _, high in sums], dtype=object)
+    return below + above >> 1, (above - below >> 1) + 1
+
+
+# Proof: docs/proofs/pairs.md, lemma 5.
+def _frame(rows: Sequence[Sequence[Normal]], bits: int) -> Balls | None:
+    """Make rows orthonormal one after another (Gram and Schmidt); None where they may depend."""
+    one, each = 1 << bits, len(rows[0])
+    slack = isqrt(each) + 1  # of a vector whose entries are each off by up to 1 unit
+    given = np.array([[number.floor(bits) for number in row] for row in rows], dtype=object)
+    found, errors = np.zeros((0, each), dtype=object), np.zeros(0, dtype=object)
+    for row in given:
+        along = found @ row >> bits
+        left = row - (along @ found >> bits)
+        # |c' q' - c q| <= |c'| |q' - q| + |c' - c|, and c' is off by |q' - q| |row|, the row, and rounding
+        each_off = (errors * (isqrt(int(row @ row)) + 1 + np.abs(along)) >> bits) + slack + 2
+        error = int(each_off.sum()) + 2 * slack
+        size = isqrt(int(left @ left))
+        if size <= 2 * error:
+            return None
+        # |v / |v| - w / |w|| <= 2 |v - w| / |v|; the root is rounded down, and so are the entries
+        found = np.vstack([found, [(left << bits) // size]])
+        errors = np.append(errors, (2 * error + 1) * one // size + slack + 1)
+    return Balls(found, errors)
+
+
+# Proof: docs/proofs/pairs.md, lemma 5.
+def _without_total(shares: Objects, margins: Objects, axes: Balls, bits: int) -> Balls:
+    """
+    Return the vectors z (q - z w), with w the sum of z q and z the roots of shares: their sum is 0.
+
+    With a q for each place, their scalar products are z^2 on the diagonal, less z^2 z'^2 everywhere.
+    """
+    roots = np.array([isqrt(max(0, int(low)) << bits) for low in shares - margins], dtype=object)
+    tops = np.array([isqrt(int(high) << bits) + 1 for high in shares + margins], dtype=object)
+    of_roots, slack = tops - roots, isqrt(axes.middles.shape[1]) + 1
+    whole = roots @ axes.middles >> bits
+    middles = (roots[:, None] * axes.middles >> bits) - (shares[:, None] * whole >> bits)
+    # no root or share, and no |q| or |w|, is above 1
+    of_products = of_roots + axes.errors
+    of_whole = int(of_products.sum()) + slack
+    errors = of_products + margins + of_whole + (margins * of_whole >> bits) + 1 + 2 * slack
+    return Balls(middles, errors)

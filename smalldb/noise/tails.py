@@ -1,0 +1,169 @@
+"""What the noise of a release does not exceed: quantiles, exact or rounded up."""
+
+from bisect import bisect_left
+from collections.abc import Mapping
+from fractions import Fraction
+from functools import lru_cache
+from math import comb
+from typing import final
+
+import numpy as np
+
+from smalldb.exact.enclosures import Log, Real, round_up
+from smalldb.exact.integers import CLIP
+from smalldb.exact.levels import LogConcave, draw_level
+from smalldb.noise.wishart import even_moments
+
+_DIGITS = 50
+_GRID = 1024  # rates that Chernoff's bound is tried with
+
+
+# Proof: docs/proofs/answers.md, lemma 5.
+@lru_cache(maxsize=256)
+def radius_quantile(count: int, rate: Fraction, failure: Fraction) -> int:
+    """
+    Return an r that the radius of a cube of `count` counts exceeds with probability < failure.
+
+    The least one where the rate is above 1/32: `draw_level` inverts the distribution function at the number
+    whose bits it reads. For less, levels are taken in blocks of up to 1 / (16 rate), each level of a block
+    with the count of its first. That makes no block lighter in comparison with those before it, so it errs
+    upwards, by less than 1 / (6 rate).
+    """
+    width = max(1, (1 / (16 * rate)).__floor__())
+    blocks = LogConcave(lambda block: 2 * block * width + 1, power=count)
+    return (draw_level(blocks, rate * width, _Digits(1 - failure)) + 1) * width - 1
+
+
+# Proof: docs/proofs/answers.md, lemma 6.
+@lru_cache(maxsize=256)
+def noise_quantile(rate: Fraction, weight: int, failure: Fraction) -> float:
+    """
+    Return what |sum of w_c X_c| exceeds with probability at most `failure`, rounded up.
+
+    X_c are independent with P(X = x) proportional to q^|x|, q = exp(-rate); 0 <= w_c <= 1, of sum at most
+    `weight`. For 0 < s < rate, ln E exp(s X) = g(s) is convex and 0 at 0, so g(s w) <= w g(s), and by
+    Chernoff's bound on either side the probability is at most 2 exp(weight g(s) - s t).
+    """
+    odds = Log(_DIGITS)(2 / failure)
+    grid = np.arange(1, _GRID) / _GRID
+    x = float(rate) * np.array([0 * grid, grid, -grid])
+    growth = np.array([2, -1, -1]) @ np.log1p(-np.exp(x - float(rate)))
+    s = rate * Fraction(int(np.argmin((weight * growth + float(odds.high)) / grid)) + 1, _GRID)
+    decay, rise, fall = (Real.of(r, _DIGITS).exp() for r in (-rate, s - rate, -s - rate))
+    g = 2 * (1 - decay).ln() - (1 - rise).ln() - (1 - fall).ln()
+    return round_up((weight * g + odds) / s)
+
+
+# Proof: docs/proofs/wishart.md, lemma 9.
+@lru_cache(maxsize=256)
+def laplace_sum_quantile(count: int, factor: Fraction, failure: Fraction) -> int:
+    """
+    Return an r that a rounded sum of Laplace numbers exceeds with probability at most `failure`.
+
+    Of `count` standard Laplace numbers, times a factor, in absolute value. The least such r, but for the
+    rounding of the arithmetic (outwards, 50 digits).
+    """
+    limit = Real.of(failure / 2, _DIGITS).low
+
+    def rare(r: int) -> bool:
+        return laplace_sum_tail(count, Fraction(2 * r + 1, 2) / factor).high <= limit
+
+    reach = 1
+    while reach < CLIP and not rare(reach):
+        reach *= 2
+    return bisect_left(range(reach), True, key=rare)
+
+
+# Proof: docs/proofs/wishart.md, lemma 8.
+@lru_cache(maxsize=256)
+def entry_quantile(attributes: int, order: int, x: Fraction, y: Fraction, failure: Fraction) -> int:
+    """
+    Return an r that a rounded entry of a Wishart difference exceeds with probability at most `failure`.
+
+    In absolute value, by the best of many moments: never worse than Chernoff's bound.
+    """
+    tried = max(8, 2 * (1 / failure).__ceil__().bit_length())
+    moments = even_moments(attributes, order, x, y, tried)
+    return moment_quantile(dict(enumerate(moments[1:], start=1)), failure)
+
+
+# Proof: docs/proofs/wishart.md, lemma 8; docs/proofs/pairs.md, lemma 8.
+def moment_quantile(moments: Mapping[int, Fraction], failure: Fraction) -> int:
+    """
+    Return an r that a rounded number V exceeds with probability at most `failure`, in absolute value.
+
+    P(|V| >= r + 1/2) <= E V^2m / (r + 1/2)^2m, exactly, for the best of some m.
+
+    Parameters
+    ----------
+    moments
+        E V^2m of each m, above 0.
+    """
+
+    def least(m: int) -> int:
+        return bisect_left(
+            range(CLIP), True, key=lambda r: moments[m] <= failure * Fraction(2 * r + 1, 2) ** (2 * m)
+        )
+
+    return min(map(least, moments))
+
+
+# Proof: docs/proofs/delta.md, lemma 7.
+@lru_cache(maxsize=256)
+def gaussian_quantile(variance: Fraction, failure: Fraction) -> int:
+    """
+    Return an r that |X| exceeds with probability at most `failure`, X discrete Gaussian of that sigma^2.
+
+    The least r = x - 1 where one of two bounds on P(|X| >= x) says so. X is subgaussian: 2 exp(-x^2 / (2
+    variance)). And 2 P(N >= x - 1), N normal: the weights of all k >= x add up to less than the integral from
+    x - 1, and those of all k to more than sigma sqrt(2 pi) (Canonne, Kamath and Steinke 2020). There
+    P(N >= t) <= sigma / (sqrt(2 pi) t) exp(-t^2 / (2 variance)), and sqrt(2 pi) > 5/2.
+    """
+    odds = Log(_DIGITS)(2 / failure)
+
+    def rare(x: int) -> bool:
+        squares = [Fraction(end * end) / (2 * variance) for end in (x, x - 1)]
+        bounds = [squares[0] - odds]
+        if x > 1:
+            bounds.append(squares[1] + Log(_DIGITS)(squares[1] * Fraction(25, 2)) / 2 - odds)
+        return max(bound.low for bound in bounds) >= 0
+
+    reach = 1
+    while reach < CLIP and not rare(reach):  # noise is cut off there
+        reach *= 2
+    return bisect_left(range(1, reach + 1), True, key=rare)
+
+
+# Proof: docs/proofs/wishart.md, lemma 9.
+def laplace_sum_tail(count: int, x: Fraction) -> Real:
+    """
+    Enclose P(X >= x), x >= 0, where X is the sum of `count` standard Laplace numbers.
+
+    X is the time of the last of `count` arrivals of a Poisson process, less that of another one. If j of
+    the first fall before x, the other's must all come before its last count - j: tosses of a fair coin.
+    """
+    arrivals = Real.of(1, _DIGITS)
+    total = Real.of(0, _DIGITS)
+    for j in range(count):
+        tosses = 2 * count - 1 - j
+        heads = sum(comb(tosses, k) for k in range(count, tosses + 1))
+        total = total + arrivals * Fraction(heads, 1 << tosses)
+        arrivals = arrivals * (x / (j + 1))
+    return total * Real.of(-x, _DIGITS).exp()
+
+
+@final
+class _Digits:
+    """The binary digits of a number in [0, 1), in place of random bits."""
+
+    private = False
+
+    def __init__(self, number: Fraction) -> None:
+        self._rest = number
+
+    def bits(self, count: int) -> int:
+        """Return the next digits."""
+        scaled = self._rest * (1 << count)
+        whole = scaled.__floor__()
+        self._rest = scaled - whole
+        return whole

@@ -1,0 +1,278 @@
+"""Places learned from the data, paid for: cuts at quantiles, and the categories that occur often.
+
+Cuts. Candidate c among the numbers of a public grid has the score -|(B - i) L - i U|, where L values lie
+below c and U do not, for the i-th of B - 1 cuts. A row moves it by at most B, under either relation, and the
+exact exponential mechanism draws each cut with its part of epsilon (Smith 2011, of one quantile). It is pure.
+
+Categories. The count of each text that occurs gets two-sided geometric noise of rate r; texts whose noisy
+count reaches T are kept. A row of a text that others have moves one count by 1. One of a text that nobody
+else has is seen only if 1 + noise reaches T, which has probability at most p = exp(-r (T - 1)). Under
+add-remove r = epsilon and p = delta. Replacing a row is two such steps: r = epsilon / 2 and p = delta / 2
+(Korolova et al. 2009; Wilson et al. 2020).
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from itertools import accumulate, pairwise
+from math import ceil, floor
+from typing import Any, TypeVar
+
+import numpy as np
+
+from queries import DataError
+from queries.expressions import parse
+from smalldb.exact.bits import BitSource
+from smalldb.exact.integers import two_sided_geometric, uniform_below
+from smalldb.exact.levels import exp_enclosure
+from smalldb.exact.numbers import positive
+from smalldb.marginals.contrasts import read_delta
+from smalldb.mechanisms import Journal, Neighbours
+from smalldb.schema.asked import Asked
+from smalldb.schema.fields import spelled
+from smalldb.schema.kinds import MAX_PLACES, Cuts
+from smalldb.schema.kinds.number_format import without_zeros
+from smalldb.schema.learned import Learned, OpenSchema, bins_of
+from smalldb.schema.mapping import Schema
+from smalldb.schema.pieces import Piece
+from smalldb.selection import select
+
+F = TypeVar("F")
+
+_ORDERS: Mapping[str, Callable[[str], Any]] = {"values": str, "cuts": Decimal}
+
+
+# Proof: docs/proofs/learned.md, lemma 6.
+def shared(
+    schema: OpenSchema, settings: Mapping[str, Any]
+) -> tuple[tuple[Learned, ...], dict[str, Fraction | None]]:
+    """Share out the privacy of a release: what learning costs, and the epsilon and delta that it leaves.
+
+    Both are public, so that they can be refused and paid before the data are read.
+
+    Parameters
+    ----------
+    settings
+        Of the whole release, as for `smalldb.plan`.
+
+    Raises
+    ------
+    ValueError
+        Categories without a delta; more than one row of a person: a threshold hides one row of a rare text.
+    """
+    if settings.get("rows_per_person", 1) != 1:
+        raise ValueError("rows_per_person: learned places protect one row each; list the places instead")
+    epsilon, delta = positive(settings["epsilon"], "epsilon"), read_delta(settings.get("delta"))
+    costs, spent, gone = [], Fraction(0), Fraction(0)
+    for asked in schema.asked:
+        chance = None
+        if asked.what == "values":
+            if delta is None:
+                raise ValueError(
+                    'values = "learn" needs a delta: a rare text may be seen with that probability'
+                )
+            chance = asked.share * delta
+            gone += chance
+        spent += asked.share * epsilon
+        costs.append(Learned(asked.column, asked.what, asked.share * epsilon, chance))
+    return tuple(costs), {"epsilon": epsilon - spent, "delta": None if delta is None else delta - gone}
+
+
+# Proof: docs/proofs/learned.md, lemma 5.
+def learn(
+    schema: OpenSchema,
+    pieces: Iterable[Piece],
+    costs: Sequence[Learned],
+    *,
+    neighbours: Neighbours,
+    source: BitSource | Journal,
+    fits: Callable[[Schema], F],
+) -> tuple[Schema, F]:
+    """Learn the places that a schema asks for. It was paid for, so it ends with a schema, whatever is found.
+
+    A column for which no text is frequent enough gets the stand-in of the schema's outline, "?", which counts
+    what nobody has. Places with which the release could not be made (too many of them for the queries or the
+    memory, an attribute of two columns) are left out, see `_fewer`. Both are post-processing.
+
+    Parameters
+    ----------
+    pieces
+        Of the schema's columns, in its order.
+    costs
+        What each column spends, in the order of `schema.asked`: see `shared`.
+    source
+        Where random bits come from; or a journal that has a source, and perhaps what was learned before.
+    fits
+        Makes what needs the places, such as the plan of the release, or refuses a schema with which it
+        cannot, by ValueError. It takes the outline.
+
+    Returns
+    -------
+    The schema with the places learned, and what `fits` has made of it.
+
+    Raises
+    ------
+    DataError
+        A field that is no single value.
+    """
+    journal = source if isinstance(source, Journal) else Journal(source)
+    places = journal.step(lambda coins: _places(schema, pieces, costs, neighbours, coins))
+    while True:
+        try:
+            made = schema.learned(
+                {
+                    a.column: sorted(places[a.column], key=_ORDERS[a.what])
+                    for a in schema.asked
+                    if places[a.column]
+                }
+            )
+            return made, fits(made)
+        except ValueError:
+            if not any(places.values()):  # the outline, which was found to fit
+                raise
+            places = _fewer(schema, places)
+
+
+def _fewer(schema: OpenSchema, places: Mapping[str, list[str]]) -> dict[str, list[str]]:
+    """Leave out the rarer half of each column's categories; where there are none left, every second cut."""
+    texts = {asked.column for asked in schema.asked if asked.what == "values" and places[asked.column]}
+    if texts:
+        return {name: kept[: len(kept) // 2] if name in texts else kept for name, kept in places.items()}
+    return {name: kept[1::2] for name, kept in places.items()}
+
+
+def _places(
+    schema: OpenSchema,
+    pieces: Iterable[Piece],
+    costs: Sequence[Learned],
+    neighbours: Neighbours,
+    source: BitSource,
+) -> dict[str, list[str]]:
+    """Draw the places of each column that learns: one release."""
+    counts = _counted(schema, pieces)
+    places: dict[str, list[str]] = {}
+    for asked, cost in zip(schema.asked, costs, strict=True):
+        occur = counts[asked.column]
+        if asked.what == "cuts":
+            kind = bins_of(asked, schema.outline)
+            places[asked.column] = quantiles(occur, kind, asked.bins, cost.epsilon, source)
+        else:
+            delta = cost.delta or Fraction(0)
+            places[asked.column] = frequent(occur, cost.epsilon, delta, neighbours, source)
+    return places
+
+
+# Proof: docs/proofs/learned.md, lemmas 1 and 2.
+def quantiles(
+    counts: Mapping[str, int], kind: Cuts, bins: int, epsilon: Fraction, source: BitSource
+) -> list[str]:
+    """Draw cuts near the quantiles, by the exponential mechanism: ascending texts, at most bins - 1."""
+    scale = 10**kind.decimals
+    low, high = ceil(Fraction(kind.low) * scale), floor(Fraction(kind.high) * scale)
+    at: Counter[int] = Counter()
+    for text, times in counts.items():
+        number = kind.numbers.read(text)
+        if number is not None:  # beyond the range they count as its ends
+            place = _floor(min(max(number, kind.low), kind.high), kind.decimals)
+            at[min(max(place, low), high)] += times
+    values = sorted({low, high, *at})
+    below = list(accumulate(at[value] for value in values))
+    total = below[-1]
+    widths = [after - value for value, after in pairwise(values)]  # candidates value + 1 .. after
+    cuts = set()
+    for i in range(1, bins):
+        scores = [-abs((bins - i) * reached - i * (total - reached)) for reached in below[:-1]]
+        chosen = select(
+            scores, epsilon=epsilon / (bins - 1), sensitivity=bins, base_measure=widths, rng=source
+        ).index
+        cuts.add(values[chosen] + 1 + uniform_below(widths[chosen], source))
+    return [_plain(cut, kind.decimals) for cut in sorted(cuts)]
+
+
+# Proof: docs/proofs/learned.md, lemmas 3, 4 and 5.
+def frequent(
+    counts: Mapping[str, int], epsilon: Fraction, delta: Fraction, neighbours: Neighbours, source: BitSource
+) -> list[str]:
+    """Keep the texts whose noisy counts reach the threshold, the most frequent first; not too many."""
+    steps = 1 if neighbours is Neighbours.ADD_REMOVE else 2
+    rate = epsilon / steps
+    least = threshold(rate, delta / steps)
+    texts = sorted(counts)
+    noise = two_sided_geometric(rate, len(texts), source).tolist()
+    noisy = [(counts[text] + each, text) for text, each in zip(texts, noise, strict=True)]
+    kept = sorted((pair for pair in noisy if pair[0] >= least), reverse=True)
+    return [text for _, text in kept[: MAX_PLACES - 2]]
+
+
+# Proof: docs/proofs/learned.md, lemma 3.
+def threshold(rate: Fraction, chance: Fraction) -> int:
+    """Return the least T >= 2 with exp(-rate (T - 1)) <= chance, or one more: exactly, by enclosures.
+
+    >>> threshold(Fraction(1), Fraction(1, 1000))  # ln 1000 = 6.9...
+    8
+    """
+    # A text of one row is seen only if its noise reaches T - 1. At rate 1 and chance 1/1000 that is 7:
+    # exp(-6) = 0.0025 is too much, exp(-7) = 0.0009 is not (noise is above 6 with probability 0.0007).
+    precision = 64 + chance.denominator.bit_length()
+
+    def enough(steps: int) -> bool:
+        return Fraction(exp_enclosure(rate * steps, precision)[1], 1 << precision) <= chance
+
+    most = 1
+    while not enough(most):
+        most *= 2
+    least = most // 2
+    while most - least > 1:
+        middle = (least + most) // 2
+        least, most = (least, middle) if enough(middle) else (middle, most)
+    return most + 1
+
+
+def _counted(schema: OpenSchema, pieces: Iterable[Piece]) -> dict[str, Counter[str]]:
+    """Count the texts of the columns that learn, without gaps and without what cannot be a category."""
+    counts: dict[str, Counter[str]] = {asked.column: Counter() for asked in schema.asked}
+    for fields, times in pieces:
+        for asked in schema.asked:
+            c = schema.names.index(asked.column)
+            column = schema.outline.columns[c]
+            found = spelled(fields[c], column.numbers.decimal)
+            if found is None:
+                raise DataError(f"column {asked.column!r} holds what is no single value")
+            codes, texts = found
+            gaps = {"", *column.gaps}
+            each = np.zeros(len(texts), dtype=np.int64)
+            np.add.at(each, codes, 1 if times is None else np.asarray(times, dtype=np.int64))
+            for text, number in zip(texts, each.tolist(), strict=True):
+                if number and not {text, without_zeros(text)} & gaps and _can_stand(text, asked):
+                    counts[asked.column][text] += number
+    return counts
+
+
+def _can_stand(text: str, asked: Asked) -> bool:
+    """Tell whether a text can be a category: of cuts any; others need a name in backticks."""
+    if asked.what == "cuts":
+        return True
+    if text in ("other", "missing") or not text.isprintable() or len(text) > 200:
+        return False
+    try:
+        parse(f"`{asked.column}={text}`")
+    except ValueError:
+        return False
+    return "`" not in text
+
+
+def _floor(number: Decimal, decimals: int) -> int:
+    """Return the floor of a number in units of 10^-decimals; an exponent far below is never written out."""
+    if abs(number) < Decimal(1).scaleb(-decimals):
+        return -1 if number < 0 else 0
+    whole: int = floor(Fraction(number) * 10**decimals)
+    return whole
+
+
+def _plain(scaled: int, decimals: int) -> str:
+    """Write a number of the grid, given in units of 10^-decimals."""
+    if not decimals:
+        return str(scaled)
+    whole, rest = divmod(abs(scaled), 10**decimals)
+    return f"{'-' if scaled < 0 else ''}{whole}.{rest:0{decimals}}"

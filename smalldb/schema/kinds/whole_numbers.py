@@ -1,0 +1,78 @@
+"""Whole numbers of a small range, each a place."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, final
+
+from smalldb.exact.numbers import as_fraction
+from smalldb.schema.kinds.kind import MAX_PLACES, Value
+from smalldb.schema.kinds.number_format import PLAIN, NumberFormat
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Integers:
+    """A whole number from `low` to `high`; each number is a place.
+
+    Parameters
+    ----------
+    low, high
+        The first and the last, both included.
+    nearest
+        Whether numbers outside count as the nearest end; otherwise they have no place.
+    numbers
+        How fields write numbers. Other formats than the plain one are written as text.
+    """
+
+    codings: ClassVar[tuple[str, ...]] = ("thermometer", "one-hot", "bits")
+    spelling: ClassVar[str] = 'a whole number of its range; unknown = "nearest" takes others for its ends'
+    cuts_told: ClassVar[tuple[str, ...]] = ()
+    ordered: ClassVar[bool] = True
+
+    low: int
+    high: int
+    nearest: bool = False
+    numbers: NumberFormat = PLAIN
+
+    def __post_init__(self) -> None:
+        for name, given in (("low", self.low), ("high", self.high)):
+            exact = as_fraction(given, "range")
+            if exact.denominator != 1:
+                raise ValueError("range must be two whole numbers")
+            object.__setattr__(self, name, int(exact))
+        if not 2 <= self.size <= MAX_PLACES:
+            raise ValueError(f"range must hold 2 to {MAX_PLACES} whole numbers: take cuts for more")
+
+    @property
+    def size(self) -> int:
+        """How many whole numbers there are."""
+        return self.high - self.low + 1
+
+    @property
+    def dtype(self) -> str:
+        """Int64."""
+        return "Int64" if self.numbers.plain else "str"
+
+    @property
+    def labels(self) -> Sequence[str]:
+        """The numbers."""
+        return [str(number) for number in range(self.low, self.high + 1)]
+
+    def place(self, text: str) -> int | None:
+        """Find the place of a field."""
+        number = self.numbers.read(text)
+        if number is None or number != number.to_integral_value():
+            return None
+        if not self.low <= number <= self.high:
+            return (0 if number < self.low else self.size - 1) if self.nearest else None
+        return int(number) - self.low
+
+    def names(self, column: str, coding: str) -> list[str]:
+        """Name each number, or what reaches it."""
+        if coding == "thermometer":
+            return [f"{column}>={label}" for label in self.labels[1:]]
+        return [f"{column}={label}" for label in self.labels]
+
+    def values(self) -> Sequence[Value]:
+        """Return the numbers."""
+        return range(self.low, self.high + 1) if self.numbers.plain else self.labels

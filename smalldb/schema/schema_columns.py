@@ -1,0 +1,304 @@
+"""A column of a table: its kind, its place for gaps, and how fields become places and back."""
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, final
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+import queries
+from queries import DataError
+from queries.expressions import suggestion
+from queries.packing import Places
+from smalldb.exact.bits import BitSource
+from smalldb.schema.codings import Coding, binary, one_hot, thermometer
+from smalldb.schema.dtypes import as_series, dtype_of
+from smalldb.schema.fields import as_field, is_text, spelled
+from smalldb.schema.kinds import Binned, Categories, Cuts, Dates, Flag, Integers, Kind, Value
+from smalldb.schema.kinds.edges import uniform_between
+from smalldb.schema.kinds.number_format import PLAIN, NumberFormat, without_zeros
+from smalldb.schema.pieces import Fields
+
+UNKNOWN = -1  # a field without a place
+
+_PLAIN = {"boolean": "bool", "Int64": "int64"}  # for columns without gaps
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column, its places and their attributes; all of it public.
+
+    Decoding any place and encoding what comes out gives that place again: checked when a column is made.
+
+    Parameters
+    ----------
+    name
+        Of the column.
+    kind
+        What its fields can be.
+    coding
+        One of ``kind.codings``; None: the first of them.
+    missing
+        Whether gaps have a place, the last; otherwise they are refused.
+    gaps
+        Fields that are gaps, beside the empty one and what pandas calls missing; needs `missing`.
+    unknown
+        Whether fields without a place count as gaps; otherwise they are refused.
+    dtype
+        Of the decoded column, as pandas names it; None: as the kind has it.
+
+    Attributes
+    ----------
+    universe
+        The column of the domain: its places, named as people read them, and its attributes.
+
+    Raises
+    ------
+    ValueError, TypeError
+        Names the column: an unknown coding or dtype, a dtype that cannot hold the column's values.
+    """
+
+    name: str
+    kind: Kind
+    coding: str | None = None
+    missing: bool = False
+    gaps: tuple[str, ...] = ()
+    unknown: bool = False
+    dtype: str | None = None
+    universe: queries.Column = field(init=False, repr=False, compare=False)
+    _dtype: Any = field(init=False, repr=False, compare=False)
+    _values: "pd.Series[Any]" = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if not self.name or self.name != self.name.strip() or "`" in self.name:
+            raise ValueError(
+                f"column {self.name!r}: expected a name without backticks, and without spaces at its ends"
+            )
+        codings, texts = self.kind.codings, {as_field(value) for value in self.kind.values()}
+        if not is_text("".join([self.name, *texts, *self.gaps])):
+            raise ValueError(f"column {self.name!r}: a text of it cannot be written in UTF-8")
+        if self.coding is not None and self.coding not in codings:
+            near = suggestion(self.coding, codings)
+            raise ValueError(f"column {self.name!r}: coding must be one of {', '.join(codings)}{near}")
+        if self.unknown and not self.missing:
+            raise ValueError(f'column {self.name!r}: unknown = "missing" needs missing = true')
+        if self.gaps and (not self.missing or {*texts, *map(without_zeros, texts)} & {*self.gaps}):
+            raise ValueError(f"column {self.name!r}: what means missing cannot be a value of the column")
+        object.__setattr__(self, "universe", self._universe(self.coding or codings[0]))
+        object.__setattr__(self, "_dtype", self._chosen_dtype())
+        object.__setattr__(self, "_values", self._series())
+
+    def places(self, fields: Fields) -> npt.NDArray[np.int64]:
+        """Find the place of each field, shape (r,): a value as pandas holds it, or its text in a CSV file.
+
+        Raises
+        ------
+        DataError
+            A gap or another field that has no place: names the column, nothing else.
+        """
+        found = self.found(fields)
+        problem = self.problem(found)
+        if problem is not None:
+            raise DataError(problem)
+        return found
+
+    def problem(self, found: npt.NDArray[np.int64]) -> str | None:
+        """Tell what is wrong with the places that `found` has found; None: nothing."""
+        if (found == UNKNOWN).any():
+            others = '"other" or ' if isinstance(self.kind, Categories) else ""
+            return (
+                f"column {self.name!r} has values that its schema gives no place: "
+                f'{self.kind.spelling}; unknown = {others}"missing" gives the rest a place, '
+                'and missing = ["NA", "-"] lists what means a gap'
+            )
+        if not self.missing and (found == self.kind.size).any():
+            return f"column {self.name!r} has missing values: missing = true gives them a place"
+        return None
+
+    def found(self, fields: Fields) -> npt.NDArray[np.int64]:
+        """Find the place of each field, of a gap the one behind all others, or `UNKNOWN`: shape (r,).
+
+        Raises
+        ------
+        DataError
+            The fields are no single values: names the column.
+        """
+        texts = spelled(fields, self.numbers.decimal)
+        if texts is None:
+            raise DataError(f"column {self.name!r} holds what is no single value")
+        codes, distinct = texts
+        size, blank = self.kind.size, {"", *self.gaps}
+        beyond = size if self.unknown else UNKNOWN
+        # 99.0 is a gap where 99 is one, but not if a point stands between thousands
+        short = without_zeros if self.numbers.plain else str
+        places = [size if {text, short(text)} & blank else self.kind.place(text) for text in distinct]
+        return np.array([beyond if p is None else p for p in places], dtype=np.int64)[codes]
+
+    def decode(self, places: Places, source: BitSource | None = None) -> "pd.Series[Any]":
+        """Write each place, shape (r,), as a value of the column.
+
+        Without a source, a bin is its middle. With one, it is drawn from the bin, uniformly; a drawn value
+        that the column's dtype would round into another bin is the middle, too.
+
+        ValueError: a place that the column does not have.
+        """
+        if len(places) and not 0 <= int(places.min()) <= int(places.max()) < len(self._values):
+            raise ValueError(f"column {self.name!r}: it has {len(self._values)} places, numbered from 0")
+        middles = self._values.iloc[places].reset_index(drop=True)
+        if source is None or not isinstance(self.kind, Binned):
+            return middles
+        values: list[Value | None] = [None] * len(places)
+        for place in np.unique(places).tolist():
+            if place < self.kind.size:
+                at = np.flatnonzero(places == place).tolist()
+                for i, value in zip(at, drawn(self.kind, place, len(at), source), strict=True):
+                    values[i] = value
+        return self._held(values, places)
+
+    def ends(self) -> tuple["pd.Series[Any]", npt.NDArray[np.int64]]:
+        """Return the values that a release writes at the ends of each bin, and their places.
+
+        Of a place with one value that value, of a gap the gap: each twice.
+        """
+        size = self.kind.size
+        places = np.repeat(np.arange(len(self._values)), 2)
+        if not isinstance(self.kind, Binned):
+            return self._values.iloc[places].reset_index(drop=True), places
+        ends = [self.kind.at(step) for place in range(size) for step in self.kind.steps(place)]
+        return self._held([*ends, *[None, None] * self.missing], places), places
+
+    @property
+    def textual(self) -> bool:
+        """Whether fields are texts in JSON, too; otherwise they are numbers or truth."""
+        return any(isinstance(value, str) for value in self.kind.values())
+
+    def written(self, values: "pd.Series[Any]") -> tuple[npt.NDArray[np.intp], list[str | None]]:
+        """Write released values as fields of a file, spelled as the schema has them, whatever their dtype.
+
+        Returns
+        -------
+        codes, fields
+            The place of each value's field, shape (r,), among the distinct fields; None is a gap.
+
+        Raises
+        ------
+        ValueError
+            A value that has no place: names the column.
+        """
+        texts = spelled(values, self.numbers.decimal)
+        if texts is None:
+            raise ValueError(f"column {self.name!r} holds what is no single value")
+        codes, distinct = texts
+        places = self.found(np.array(distinct, dtype=object))
+        problem = self.problem(places)
+        if problem is not None:
+            raise ValueError(problem)
+        if isinstance(self.kind, Binned):
+            write, gap = self.kind.written, self.kind.size
+            fields = zip(distinct, places.tolist(), strict=True)
+            return codes, [None if place == gap else write(text) for text, place in fields]
+        every: list[str | None] = [
+            str(v).lower() if isinstance(v, bool) else str(v) for v in self.kind.values()
+        ]
+        every.append(None)
+        return codes, [every[place] for place in places.tolist()]
+
+    def _held(self, values: Sequence[Value | None], places: Places) -> "pd.Series[Any]":
+        """Return values in the column's dtype; one that it would round into another bin is the middle."""
+        made = self._typed(values)
+        strayed = self.found(made) != places
+        return made.mask(strayed, self._values.iloc[places].reset_index(drop=True)) if strayed.any() else made
+
+    def _typed(self, values: Sequence[Value | None]) -> "pd.Series[Any]":
+        """Return values in the column's dtype; errors as `dtypes.as_series`."""
+        dtype = self._dtype
+        if isinstance(self.kind, Dates) and self.kind.form is not None and dtype.kind == "M":
+            values = [self.kind.iso(value) if isinstance(value, str) else value for value in values]
+        return as_series(values, dtype)
+
+    @property
+    def numbers(self) -> NumberFormat:
+        """How fields write numbers."""
+        return self.kind.numbers if isinstance(self.kind, Cuts | Integers) else PLAIN
+
+    def _universe(self, coding: str) -> queries.Column:
+        gap, kind = ["missing"] * self.missing, self.kind
+        if isinstance(kind, Flag) and not gap:
+            return queries.Column(self.name)
+        labels = kind.names(self.name, "bins") if kind.labels is None else kind.labels
+        code = self._code(coding)
+        return queries.Column.coded(
+            self.name,
+            [*labels, *gap],
+            code.names,
+            code.table,
+            ordered=kind.ordered and not gap,
+            cuts=kind.cuts_told,
+        )
+
+    def _code(self, coding: str) -> Coding:
+        names, gap = self.kind.names(self.name, coding), [f"{self.name}=missing"] * self.missing
+        if coding == "thermometer":
+            return thermometer(names, *gap)
+        return binary(self.name, names + gap) if coding == "bits" else one_hot(names + gap)
+
+    def _series(self) -> "pd.Series[Any]":
+        """Return the value of each place, in the column's dtype.
+
+        Each must be found in its place again, and so must the ends of each bin: what a release can hold, it
+        can write.
+        """
+        truth = isinstance(self.kind, Flag) and self._dtype.kind == "b"
+        values = [*([False, True] if truth else self.kind.values()), *([None] if self.missing else [])]
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                series = self._typed(values)
+                object.__setattr__(self, "_values", series)
+                ends, places = self.ends()
+                if (self.places(series) == np.arange(len(values))).all() and (
+                    self.places(ends) == places
+                ).all():
+                    return series
+        except (ValueError, TypeError, OverflowError, NotImplementedError, Warning) as error:
+            raise self._unfit() from error
+        raise self._unfit()
+
+    def _chosen_dtype(self) -> Any:
+        """Return the dtype that the column was given, or that of its kind."""
+        chosen = dtype_of(self._dtype_name)
+        if chosen is None:
+            raise self._unfit()
+        text = isinstance(chosen, pd.StringDtype) or chosen.kind in "OU"
+        if not self.numbers.plain and not text:
+            raise ValueError(
+                f'column {self.name!r}: what decimal or thousands write is text: leave dtype out, or "str"'
+            )
+        if not isinstance(chosen, pd.CategoricalDtype):
+            return chosen
+        if isinstance(self.kind, Binned):
+            raise ValueError(
+                f'column {self.name!r}: dtype "category" is for listed values, and those of bins are drawn: '
+                "leave dtype out"
+            )
+        return pd.CategoricalDtype([*self.kind.values()])
+
+    def _unfit(self) -> ValueError:
+        gaps = " and gaps" if self.missing else ""
+        return ValueError(f"column {self.name!r}: dtype {self._dtype_name!r} cannot hold its values{gaps}")
+
+    @property
+    def _dtype_name(self) -> str:
+        usual = self.kind.dtype if self.missing else _PLAIN.get(self.kind.dtype, self.kind.dtype)
+        return usual if self.dtype is None else self.dtype
+
+
+def drawn(kind: Binned, place: int, count: int, source: BitSource) -> list[Value]:
+    """Draw independent values of a bin, uniform over its grid: exactly, and from public choices alone."""
+    steps = uniform_between(*kind.steps(place), count, source)
+    values = {step: kind.at(step) for step in {*steps}}
+    return [values[step] for step in steps]
