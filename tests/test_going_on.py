@@ -13,7 +13,7 @@ from smalldb.cli import main
 from smalldb.files import outputs
 from smalldb.files.checkpoints import Checkpoint
 from smalldb.releasing.budget_ledger import Ledger, OutOfBudget
-from smalldb.releasing.lasting import begun_beside
+from smalldb.releasing.transaction import begun_beside
 
 FRAME = pd.DataFrame(np.random.default_rng(1).integers(0, 2, (60, 3)), columns=list("abc"))
 MECHANISMS = {
@@ -207,7 +207,7 @@ def test_in_python_a_ledger_is_enough(tmp_path, monkeypatch):
 def test_releases_at_once_have_folders_of_their_own(tmp_path, monkeypatch):
     """Whoever finds a folder in use takes the next; one that was killed is gone on with first."""
     ledger, given = Ledger(tmp_path / "l", 3), {"epsilon": 1, "rows": 2}
-    begun, drawn_by = [], smalldb.releasing.release.drawn_by
+    begun, drawn_by = [], smalldb.releasing.pipeline.drawn_by
 
     def drawing(*arguments):
         if len(begun) < 2:
@@ -215,7 +215,7 @@ def test_releases_at_once_have_folders_of_their_own(tmp_path, monkeypatch):
             smalldb.release(FRAME, ledger=ledger, **given)
         return drawn_by(*arguments)
 
-    monkeypatch.setattr("smalldb.releasing.release.drawn_by", drawing)
+    monkeypatch.setattr("smalldb.releasing.pipeline.drawn_by", drawing)
     smalldb.release(FRAME, ledger=ledger, **given)
     assert ledger.read().left == 0 and sorted(os.listdir(tmp_path)) == ["l"]
 
@@ -224,7 +224,7 @@ def test_what_a_killed_removal_left_is_removed(tmp_path, monkeypatch):
     ledger, given = Ledger(tmp_path / "l", 3), {"epsilon": 1, "rows": 2}
     with monkeypatch.context() as patched:
         patched.setattr("shutil.rmtree", lambda *_, **__: None)
-        patched.setattr("smalldb.releasing.lasting.rmtree", lambda *_, **__: None)
+        patched.setattr("smalldb.releasing.transaction.rmtree", lambda *_, **__: None)
         smalldb.release(FRAME, ledger=ledger, **given)
     assert len(os.listdir(tmp_path)) == 2
     smalldb.release(FRAME, ledger=ledger, epsilon=2, rows=2)

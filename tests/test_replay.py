@@ -27,7 +27,7 @@ from smalldb.exact.bits import SeededBits
 from smalldb.files.checkpoints import Checkpoint
 from smalldb.marginals.contrasts.distributions import LAWS
 from smalldb.marginals.contrasts.parity_plan import alternatives
-from smalldb.releasing import lasting
+from smalldb.releasing import transaction
 from smalldb.reporting.words import tell
 
 RELATIONS = pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
@@ -492,7 +492,7 @@ def test_a_release_that_goes_on_with_other_data_tells_nothing_of_them(name, patc
 
     But for the salted digest of the data, by which other data are refused: here it is set aside.
     """
-    monkeypatch.setattr(lasting, "_salted", lambda table, salt: ["", ""])
+    monkeypatch.setattr(transaction, "_salted", lambda table, salt: ["", ""])
     case = CASES[name]
     patched(case)
     rng = np.random.default_rng(5)

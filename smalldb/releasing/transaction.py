@@ -29,8 +29,8 @@ FORGET = "go on with what it was begun with, or remove it: what it paid stays pa
 
 
 @final
-class Going:
-    """How a release is paid, and the private folder from which it goes on after it was killed.
+class Transaction:
+    """A release that is paid once, and goes on after it was killed from a private folder.
 
     The folder holds, step by step: a salted digest of the data, a random ticket, that the ticket is paid, and
     what was drawn. The ticket is saved before it is paid, and the ledger takes it once: so a kill at any
@@ -42,28 +42,18 @@ class Going:
     plan
         Of the release.
     private
-        Whether the source is; one that is not pays from no ledger.
+        Whether the random bits are.
     checkpoint
         The folder; None: with a ledger one beside it, for as long as it is `opened`, and else none.
     ledger
         The budget of the data; None: nothing is paid.
     asked
         A schema that learns places, as a text: the plan does not know all of it.
-
-    Raises
-    ------
-    TypeError, ValueError
-        No path; a ledger, and a source that is not private.
     """
 
     def __init__(
         self, plan: Plan, *, private: bool, checkpoint: Folder | None, ledger: Ledger | None, asked: str = ""
     ) -> None:
-        check_running(None, checkpoint)
-        if ledger is not None and not private:
-            raise ValueError(
-                "a ledger is for private releases: what a seed makes is not private at any epsilon"
-            )
         self._ledger, self._record = ledger, make_record(plan, private=private)
         self._run = _run_of(plan, self._record, asked)
         self._own = checkpoint is None and ledger is not None
