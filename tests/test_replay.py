@@ -18,13 +18,13 @@ from zlib import crc32
 import numpy as np
 import pytest
 from calling import called
+from dying import Killed, stop_after
 from losses import Change
 from replay import Player, Recording
 
 import smalldb
 from queries import Column, Domain, Rows
 from smalldb.exact.bits import SeededBits
-from smalldb.files.checkpoints import Checkpoint
 from smalldb.marginals.contrasts.distributions import LAWS
 from smalldb.marginals.contrasts.parity_plan import alternatives
 from smalldb.releasing import transaction
@@ -511,22 +511,6 @@ def test_a_release_that_goes_on_with_other_data_tells_nothing_of_them(name, patc
             assert released(plan, 0, other, checkpoint=folder) == recording.published
         assert len(killed.steps) + len(going_on.steps) == len(recording.steps)
         assert contents(folder) == contents(whole)
-
-
-class Killed(Exception):
-    pass
-
-
-def stop_after(patch, parts):
-    """Have a release die as soon as so many parts are saved."""
-    save = Checkpoint.save
-
-    def dying(self, place, result):
-        save(self, place, result)
-        if place + 1 == parts:
-            raise Killed
-
-    patch.setattr(Checkpoint, "save", dying)
 
 
 def contents(folder):

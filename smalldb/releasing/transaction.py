@@ -202,6 +202,25 @@ def begun_beside(ledger: str, kind: str = BEGUN) -> list[Path]:
     return all_beside(ledger, rf"[0-9a-f]{{16}}-[0-9]+\.{kind}")
 
 
+def unfinished_releases(path: str, account: Account) -> list[tuple[int, Path]]:
+    """Return the releases that a ledger was paid for and that are not finished: numbers from 1, and folders.
+
+    Of what the folders hold, the ticket alone is read, which the ledger has, too.
+    """
+    folders = {_ticket_in(folder): folder for folder in begun_beside(path)}
+    numbered = enumerate(account.tickets, start=1)
+    return [(number, folders[ticket]) for number, ticket in numbered if ticket and ticket in folders]
+
+
+def _ticket_in(folder: Path) -> str:
+    """Read the ticket of a release; empty: it has none, or none that can be read."""
+    with suppress(OSError, ValueError):
+        _, run, _ = (folder / "000001.shard").read_bytes().split(b"\n", 2)
+        kept: Checkpoint[Any] = Checkpoint(folder, run.decode())
+        return str(kept.load(1)[1])
+    return ""
+
+
 def _run_of(plan: Plan, record: Record, learning: str) -> str:
     """Return what tells a release from any other: a digest of what is public."""
     request, domain = plan.request, plan.workload.domain
