@@ -3,7 +3,7 @@
 import argparse
 import json
 import sys
-from types import TracebackType
+from typing import Any
 
 import numpy as np
 
@@ -44,10 +44,8 @@ class Files(Destination):
         self._outputs = Outputs(self._paths, confidential=report)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._outputs.__exit__(kind, error, trace)
+    def __exit__(self, *error: Any) -> None:
+        self._outputs.__exit__(*error)
 
     def rehearse(self, source: Source) -> None:
         """Write and read what a release can hold; errors as `smalldb.schema.rehearsing.rehearse`."""

@@ -5,7 +5,6 @@ from concurrent.futures import Executor
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
-from types import TracebackType
 from typing import Any, assert_never
 
 from pandas import DataFrame
@@ -35,9 +34,7 @@ class Destination:
     def __enter__(self) -> "Destination":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: Any) -> None:
         """Bring what was written to its place, or remove it after an error."""
 
     def rehearse(self, source: Source) -> None:
@@ -100,7 +97,9 @@ def carry_out(
     queries = source.queries if queries is None else queries
 
     def planned(domain: Domain, n: int | None, queries: QueryClass | Workload | str | None) -> Plan:
-        made = replace(plan(domain, queries, n=n, **settings), learned=costs)
+        made = ready or replace(plan(domain, queries, n=n, **settings), learned=costs)
+        if made.n != n:
+            raise ValueError("the plan was made for another n")
         check_memory(made)
         return made
 
@@ -113,17 +112,15 @@ def carry_out(
         check_running(executor, checkpoint)
         if public and source.n == 0:
             raise ValueError(EMPTY)
-        if ready is None:
-            foreseen = planned(source.domain, (source.n or 1) if public else None, queries)
-        else:
-            check_memory(foreseen := ready)
+        standing = ready.n if ready else source.n or 1
+        foreseen = planned(source.domain, standing if public else None, queries)
         goal.rehearse(source)
-        record = make_record(foreseen, private=bits.private)
         if ledger is not None:
             if not bits.private:
                 raise ValueError(
                     "a ledger is for private releases: what a seed makes is not private at any epsilon"
                 )
+            record = make_record(foreseen, private=True)
             ledger = ledger if isinstance(ledger, Ledger) else ledger(record)
             if checkpoint is None and not begun_beside(ledger.path):  # else it may be paid already
                 ledger.read().after(record)
@@ -132,9 +129,7 @@ def carry_out(
         # each row can be decoded. Places are learned from texts that are counted on this same way.
         rows = source.read(progress, iter if learns is None else partial(gather, learns, texts))
         check_size(rows, relation)
-        if foreseen.n not in (None, rows.n):
-            if ready is not None:
-                raise ValueError("the plan was made for another n")
+        if public and foreseen.n != rows.n:
             foreseen = planned(source.domain, rows.n, foreseen.workload)
         goal.reserve(foreseen)
         running = running_of(foreseen, progress, executor)
@@ -161,6 +156,7 @@ def carry_out(
                 source=journal,
                 fits=lambda found: planned(found.domain, foreseen.n, queries),
             )
+            texts.clear()
             source = source.learned(schema)
             rows = source.read(progress)
             transaction.bind(journal, rows)
