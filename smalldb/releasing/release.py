@@ -16,7 +16,7 @@ from smalldb.schema.learned import OpenSchema
 from smalldb.schema.schema_argument import SchemaLike, open_or_none
 
 Table: TypeAlias = Any
-"""A table of pandas, Polars or Arrow, or `queries.Rows`."""
+"""A table of pandas, Polars or Arrow, `queries.Rows`, or beside a schema the path of a file."""
 
 
 @overload
@@ -81,8 +81,8 @@ def release(
     Parameters
     ----------
     data
-        The table, of pandas or of a library whose tables have ``to_pandas()`` (Polars, Arrow); or already
-        counted rows. Its columns hold what `schema` says: numbers, categories, dates, yes/no, gaps. With
+        The table, of pandas or of a library whose tables have ``to_pandas()`` (Polars, Arrow); already
+        counted rows; or with `schema` the path of a CSV, JSON lines or Parquet file. Its columns hold what `schema` says: numbers, categories, dates, yes/no, gaps. With
         `domain` they hold labels, and with neither bool or 0/1 integers, without gaps.
     queries
         What the synthetic table shall answer well: a query class such as ``Marginals(2)``, its text
