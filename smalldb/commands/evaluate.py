@@ -15,7 +15,7 @@ from smalldb.planning import workload_of
 from smalldb.releasing.classifying import check_classifying
 from smalldb.releasing.evaluation import evaluate
 from smalldb.releasing.record import read_record, stated_bound, stated_epsilon, stated_queries
-from smalldb.releasing.table_source import file_source, yes_no_source
+from smalldb.releasing.table_source import file_source
 from smalldb.reporting.evaluated import evaluation_account, evaluation_json
 from smalldb.reporting.plots import plot_evaluation
 from smalldb.reporting.plots_base import check_plotting
@@ -68,7 +68,6 @@ def run_evaluate(arguments: argparse.Namespace) -> None:
     schema = None if arguments.schema is None else read_schema(arguments.schema)
     if arguments.counts is not None and schema is None:
         raise ValueError("--counts needs --schema")
-    arguments.real, arguments.synthetic = map(rereadable, (arguments.real, arguments.synthetic))
     columns = None if arguments.columns is None else split_names(arguments.columns)
     stated = stated_queries(record or {})
     named = [arguments.queries, stated, None if schema is None else schema.queries]
@@ -80,18 +79,16 @@ def run_evaluate(arguments: argparse.Namespace) -> None:
         epsilon = positive(arguments.epsilon, "epsilon")
     if arguments.target is not None:
         check_classifying()
-    sign = arguments.separator
     plots = [] if arguments.plot is None else [arguments.plot]
     with Outputs(plots, confidential=plots) as outputs:
-        if schema is None:
-            source = yes_no_source(arguments.real, columns, separator=sign)
-        else:
-            source = file_source(arguments.real, schema, arguments.counts, sign)
+        source = file_source(
+            arguments.real, schema, columns=columns, counts=arguments.counts, separator=arguments.separator
+        )
         workload = workload_of(queries, source.domain)
         if arguments.target is not None:
             column_named(source.domain, arguments.target)
         real = source.read(sys.stderr.isatty())
-        synthetic = replace(source, table=arguments.synthetic, counts=None).read()
+        synthetic = replace(source, table=rereadable(arguments.synthetic), counts=None).read()
         made = evaluate(real, synthetic, workload)
         if form is not None:
             outputs.write(arguments.plot, plot_evaluation(real, synthetic, form))

@@ -5,8 +5,7 @@ from pathlib import Path
 
 from smalldb.commands.options import add_separator, split_names
 from smalldb.commands.parsers import Parser
-from smalldb.files.inputs import rereadable
-from smalldb.releasing.table_source import Source, file_source, yes_no_source
+from smalldb.releasing.table_source import Source, file_source
 from smalldb.schema import as_schema
 from smalldb.schema.learned import OpenSchema
 from smalldb.schema.schema_argument import open_or_none
@@ -35,12 +34,12 @@ def source_of(arguments: argparse.Namespace, learning: bool = False) -> Source:
     ValueError
         No schema, other columns than the schema's, options that do not go together.
     """
-    arguments.data = rereadable(arguments.data)
+    separator = arguments.separator
     if arguments.schema is None:
         if arguments.counts is not None:
             raise ValueError("--counts needs --schema")
         columns = None if arguments.columns is None else split_names(arguments.columns)
-        return yes_no_source(arguments.data, columns, arguments.valid, arguments.separator)
+        return file_source(arguments.data, columns=columns, valid=arguments.valid, separator=separator)
     for option, given in (("--columns", arguments.columns), ("--valid", arguments.valid)):
         if given is not None:
             raise ValueError(f"{option} is for tables without --schema: the schema says it")
@@ -48,4 +47,4 @@ def source_of(arguments: argparse.Namespace, learning: bool = False) -> Source:
     schema = (open_or_none(path) if learning else None) or as_schema(path)
     if isinstance(schema, OpenSchema) and arguments.counts is not None:
         raise ValueError("--counts is for schemas that state all places: what learns them counts rows itself")
-    return file_source(arguments.data, schema, arguments.counts, arguments.separator)
+    return file_source(arguments.data, schema, counts=arguments.counts, separator=separator)

@@ -82,8 +82,9 @@ def release(
     ----------
     data
         The table, of pandas or of a library whose tables have ``to_pandas()`` (Polars, Arrow); already
-        counted rows; or with `schema` the path of a CSV, JSON lines or Parquet file. Its columns hold what `schema` says: numbers, categories, dates, yes/no, gaps. With
-        `domain` they hold labels, and with neither bool or 0/1 integers, without gaps.
+        counted rows; or, with `schema`, the path of a CSV, JSON lines or Parquet file. Its columns hold what
+        `schema` says: numbers, categories, dates, yes/no, gaps. With `domain` they hold labels, and with
+        neither bool or 0/1 integers, without gaps.
     queries
         What the synthetic table shall answer well: a query class such as ``Marginals(2)``, its text
         ("marginals:2"), or a workload; by default the schema's, or all cells of 1- and 2-way tables.

@@ -1,7 +1,7 @@
 """The data of a release before they are read: known by their columns alone, and read once or twice."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, final
 
@@ -9,6 +9,7 @@ import pandas as pd
 
 from queries import Domain, Rows
 from queries.frames import as_frame, rows_of, universe_of
+from smalldb.files.inputs import rereadable
 from smalldb.schema import Schema
 from smalldb.schema.learned import OpenSchema
 from smalldb.schema.pieces import Piece
@@ -107,17 +108,40 @@ def table_source(
 
 
 def file_source(
-    path: str, schema: Schema | OpenSchema, counts: str | None = None, separator: str | None = None
+    path: str,
+    schema: Schema | OpenSchema | None = None,
+    *,
+    columns: Sequence[str] | None = None,
+    valid: str | None = None,
+    counts: str | None = None,
+    separator: str | None = None,
 ) -> Source:
-    """Find out what a file holds that a schema describes, from the names of its columns alone.
+    """Find out what a file holds, from the names of its columns alone; "-" is standard input.
+
+    Parameters
+    ----------
+    path
+        The file; a pipe is copied, such that it can be read again.
+    schema
+        What its columns hold; None: yes or no.
+    columns, valid
+        Without a schema: which columns to take, and which of their rows can exist.
+    counts
+        With a schema: the column that says how often each row occurs.
+    separator
+        Of fields of CSV.
 
     Raises
     ------
     OSError
         The file cannot be read.
     ValueError
-        Other columns than the schema's.
+        Other columns than are expected.
     """
+    path = rereadable(path)
+    if schema is None:
+        sign = agreed(separator, None)
+        return Source(path, read_domain(path, columns, valid, sign), separator=sign)
     known, learns = _known(schema)
     sign = agreed(separator, known.separator)
     names = [*known.names, *([] if counts is None else [counts])]
@@ -128,14 +152,6 @@ def file_source(
         names = list(read_columns(path, separator=sign, known=[*names, *known.ignored]))
     order = _in_order(known, chosen(path, names, known, counts))
     return Source(path, known.domain, known, order, learns, counts=counts, separator=sign)
-
-
-def yes_no_source(
-    path: str, columns: list[str] | None = None, valid: str | None = None, separator: str | None = None
-) -> Source:
-    """Find out which yes/no columns a file holds, from its first line; errors as `read_domain`."""
-    sign = agreed(separator, None)
-    return Source(path, read_domain(path, columns, valid, sign), separator=sign)
 
 
 def _known(schema: Schema | OpenSchema) -> tuple[Schema, OpenSchema | None]:
