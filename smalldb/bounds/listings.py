@@ -41,39 +41,43 @@ def vapnik(queries: str | None, domain: Domain) -> list[int] | None:
 
 
 def promises(given: dict[str, Any], rows: int | None, candidates: str) -> list[dict[str, Any]]:
-    """Return the errors that are promised, and for how many rows; a note where that needs one."""
-    printed = as_printed(given)
+    """Return the errors that are promised, and for how many rows; a note where that needs one.
+
+    Parameters
+    ----------
+    given
+        n, cells, queries, epsilon, beta.
+    rows
+        Of the small database; None: the best.
+    candidates
+        "multisets" or "tuples".
+    """
+    printed, ours = as_printed(given), given | {"candidates": candidates}
+    no_beta = {name: value for name, value in given.items() if name != "beta"}
     theorem, own = theorem_4_5(**printed), theorem_4_5_rows(**printed)
-    base: dict[str, Any] = {"candidates": candidates}
-    found: list[tuple[str, float, int | None]] = [("Theorem 4.5 (4.2), as printed", theorem, own)]
+    found: dict[str, tuple[float, int | None]] = {"Theorem 4.5 (4.2), as printed": (theorem, own)}
     if 0 < theorem < 1:  # alpha must be below 1/2 to say anything
         half = proposition_4_4(alpha=Fraction(theorem) / 2, **printed)
-        found.append(("Proposition 4.4 as printed, alpha half of that", half, None))
-    found += [
-        ("Proposition 4.4 as printed, at its best alpha", proposition_4_4(**printed), None),
-        ("sharp, Hoeffding, at the theorem's rows", _sharp(given, own, "hoeffding", base), own),
-    ]
+        found["Proposition 4.4 as printed, alpha half of that"] = half, None
+    found["Proposition 4.4 as printed, at its best alpha"] = proposition_4_4(**printed), None
+    found["sharp, Hoeffding, at the theorem's rows"] = sharp(**ours, rows=own, method="hoeffding"), own
     for method, name in (("hoeffding", "sharp, Hoeffding, best rows"), ("least", "sharp, best rows")):
-        best = best_rows(**given, **base, method=method)
-        found.append((name, _sharp(given, best, method, base), best))
-    chosen = best if rows is None else rows
+        best = best_rows(**ours, method=method)
+        found[name] = sharp(**ours, rows=best, method=method), best
+    m = best if rows is None else rows
     if rows is not None:
-        found.append(("sharp, at these rows", _sharp(given, rows, "least", base), rows))
+        found["sharp, at these rows"] = sharp(**ours, rows=m, method="least"), m
     if candidates == "multisets":
-        found.append(
-            ("  with the neighbourhood of the best", sharp_neighbourhood(**given, rows=chosen), chosen)
-        )
-    found.append(
-        ("Proposition 4.4 for whole rows", proposition_4_4_rows(**given, rows=chosen, **base), chosen)
-    )
-    no_beta = {name: value for name, value in given.items() if name != "beta"}
-    found.append(("bound on the mean error", expected(**no_beta, rows=chosen, **base), chosen))
+        found["  with the neighbourhood of the best"] = sharp_neighbourhood(**given, rows=m), m
+    found["Proposition 4.4 for whole rows"] = proposition_4_4_rows(**ours, rows=m), m
+    found["bound on the mean error"] = expected(**no_beta, rows=m, candidates=candidates), m
     noise = {name: value for name, value in no_beta.items() if name != "cells"}
-    found.append(("Laplace noise on each answer instead: mean", laplace_answers(**noise), None))
-    found.append(
-        ("Laplace noise on each cell instead: bound on the mean", laplace_histogram(**no_beta), None)
-    )
-    return [{"name": name, "error": error, "rows": m, "note": _note(name, given)} for name, error, m in found]
+    found["Laplace noise on each answer instead: mean"] = laplace_answers(**noise), None
+    found["Laplace noise on each cell instead: bound on the mean"] = laplace_histogram(**no_beta), None
+    return [
+        {"name": name, "error": error, "rows": m, "note": _note(name, given)}
+        for name, (error, m) in found.items()
+    ]
 
 
 def as_printed(given: dict[str, Any]) -> dict[str, Any]:
@@ -123,10 +127,6 @@ def _possible(calculated: Callable[..., Any], **given: Any) -> Any:
         return calculated(**given)
     except Infeasible:
         return None
-
-
-def _sharp(given: dict[str, Any], rows: int, method: str, base: dict[str, Any]) -> float:
-    return sharp(**given, rows=rows, method=method, **base)
 
 
 def whole(rows: int) -> str:

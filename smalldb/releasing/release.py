@@ -94,9 +94,6 @@ def release(
     delta
         Exact, between 0 and 1: answers and rounds may get Gaussian noise, and the guarantee may be
         (epsilon, delta): the record says it. None: pure epsilon-differential privacy.
-    alpha, rows
-        The size of the synthetic table: `rows`, or ``ceil(ln max(2, |Q|) / alpha^2)``. Neither: the
-        mechanism and rows of least public expected error; under add-remove rounds, with `n_max`.
     domain
         The public universe; by default every column is a yes/no attribute and every cell can exist.
     schema
@@ -106,30 +103,8 @@ def release(
         spend their share of epsilon first, to learn their places from the data.
     middle
         With a schema: whether each bin is its middle instead, and the rows stay in the mechanism's order.
-    neighbours
-        "replace-one": n is public. "add-remove": n is private; SmallDB needs `rows` or `alpha`, answers need
-        these and `n_max`, rounds need `n_max`.
-    n_max
-        Under add-remove, about how many rows there are at most, from public knowledge; only choices
-        depend on it, and a larger table is not refused.
-    mechanism
-        "census" or "rejection": SmallDB, drawn exactly from counted candidates or by rejection.
-        "answers": the exponential mechanism over answers, or Gaussian noise, and the nearest table to those.
-        "rounds": tables of columns selected, measured and modelled; rows are drawn from the model.
-        "auto": with the size given, SmallDB if it can be done, else answers or rounds; without, what `plan`
-        expects to err least.
-    candidates
-        The base measure: "multisets" (Algorithm 4, the default of a census), or "tuples": ordered rows, as
-        in the encyclopaedia's account (the default of rejection); the rows of the table then come in the
-        order that was drawn. Answers and rounds have none.
-    certificate
-        The share of the privacy budget that rounds spend on a bound for every query, measured or not: from 0,
-        for none, to below 1. None: a twentieth.
-    target
-        The column that classifiers of the synthetic table will predict: rounds measure its tables with each
-        other column of the workload first, and other mechanisms take no notice. None: no column comes first.
-    beta
-        Failure probability of the bounds in the record.
+    alpha, rows, neighbours, n_max, mechanism, candidates, certificate, target, beta, rows_per_person
+        What is asked for besides: as `smalldb.plan`. Where n is public, it is taken from the data.
     rng
         None: the operating system's entropy. Or a `BitSource`. An int is a seed.
     seed
