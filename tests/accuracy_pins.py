@@ -34,16 +34,16 @@ from queries.domain import MAX_TABLE_ATTRIBUTES
 from queries.spec import parse
 from smalldb.accounting.concentrated import rho_of
 from smalldb.exact.bits import SeededBits
-from smalldb.exact.integers import two_sided_geometric
 from smalldb.marginals import RoundsPlan, Universe, checked, release_rounds
 from smalldb.marginals import plan_of_tables as plans
 from smalldb.marginals.contrasts import AnswersPlan, measure, synthesise
 from smalldb.marginals.contrasts.parity_plan import alternatives
 from smalldb.marginals.estimate.column_estimates import on_simplex
-from smalldb.marginals.measuring import Law
+from smalldb.marginals.measuring import PrivacyMeasure
 from smalldb.marginals.plan_of_tables import MEMORY
 from smalldb.marginals.wide_parities import plan_parities, release_parities
 from smalldb.mechanisms import Neighbours
+from smalldb.noise.distributions import Geometric
 from smalldb.releasing import baselines
 
 HOME = Path(__file__).with_suffix(".json")
@@ -168,7 +168,7 @@ def planned(case):
         (1,) * len(pairs),
         target=0 if more == "target" else None,
     )
-    pure = Law(concentrated=False, replaced=True)
+    pure = PrivacyMeasure(concentrated=False, replaced=True)
     if strategy == "cells":
         return plans._alone(universe, pure, case.epsilon, n, MEMORY, Fraction(0), 0.0, cells=case.epsilon)
     if strategy == "pairs":
@@ -229,7 +229,7 @@ def simply(domain, places, epsilon, replaced=True):
         columns = [np.zeros(size) for size in domain.sizes]
         for a, b in pairs:
             counts = exact.table(a, b) * n
-            noise = two_sided_geometric(rate, counts.size, source).reshape(counts.shape)
+            noise = Geometric(rate).draw(counts.size, source).reshape(counts.shape)
             tables[a, b] = on_simplex((counts + noise).ravel(), n).reshape(counts.shape) / n
             columns[a] += tables[a, b].sum(axis=1) / (width - 1)
             columns[b] += tables[a, b].sum(axis=0) / (width - 1)

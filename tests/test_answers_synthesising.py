@@ -8,15 +8,15 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from parity_bounds import bound
 from scipy.linalg import hadamard
 from scipy.optimize import minimize
 from scipy.stats import norm
 
 from queries import Conjunctions, Domain, Marginals, Parities, Predicates, Rows
 from smalldb.exact.bits import SeededBits
-from smalldb.exact.integers import two_sided_geometric
-from smalldb.marginals.contrasts import bound, measure, plan_answers, synthesise
 from smalldb.marginals.contrasts import maximum_entropy as fitting_module
+from smalldb.marginals.contrasts import measure, plan_answers, synthesise
 from smalldb.marginals.contrasts import spectrum as parities_module
 from smalldb.marginals.contrasts.maximum_entropy import fit, sizes_of
 from smalldb.marginals.contrasts.parity_means import estimates, masks
@@ -27,6 +27,7 @@ from smalldb.marginals.contrasts.shrinkage import uninteracting
 from smalldb.marginals.rows import query_search as searching_module
 from smalldb.marginals.rows.query_search import search
 from smalldb.marginals.rows.rounding import rounded
+from smalldb.noise.distributions import Geometric
 from smalldb.noise.tails import noise_quantile
 
 pytestmark = pytest.mark.usefixtures("remembered")
@@ -304,7 +305,7 @@ def test_the_bound_counts_what_was_not_measured():
 
 def test_chernoff_covers_the_noise_of_a_query():
     rate, weight, failure = Fraction(1, 2), 12, Fraction(1, 10)
-    noise = two_sided_geometric(rate, 12 * 20_000, SeededBits(1)).reshape(-1, 12).sum(axis=1)
+    noise = Geometric(rate).draw(12 * 20_000, SeededBits(1)).reshape(-1, 12).sum(axis=1)
     limit = noise_quantile(rate, weight, failure)
     assert (np.abs(noise) > limit).mean() < 0.1
     assert (np.abs(noise) > limit / 2).mean() > 0.1

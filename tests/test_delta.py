@@ -8,6 +8,7 @@ import jsonschema
 import numpy as np
 import pandas as pd
 import pytest
+from parity_bounds import bound
 from records import check_record
 
 import smalldb
@@ -17,13 +18,13 @@ from smalldb.accounting.concentrated import rho_of
 from smalldb.cli import main
 from smalldb.exact.bits import SeededBits
 from smalldb.exact.integers import CLIP
-from smalldb.marginals.contrasts import bound, loss, measure, plan_answers, synthesise
-from smalldb.marginals.contrasts import part_of_gaussian as gaussian_module
+from smalldb.marginals.contrasts import loss, measure, plan_answers, synthesise
 from smalldb.marginals.contrasts.parity_bound import _parity_intervals
 from smalldb.marginals.contrasts.parity_means import Measured
 from smalldb.marginals.contrasts.parity_measurement import counts
 from smalldb.marginals.contrasts.parity_plan import alternatives
 from smalldb.marginals.contrasts.spectrum import odd_counts
+from smalldb.noise.distributions import DiscreteGaussian
 from smalldb.noise.tails import gaussian_quantile
 from smalldb.releasing.budget_ledger import Ledger
 from smalldb.releasing.record import make_record
@@ -112,7 +113,7 @@ def test_released_is_the_count_with_noise_of_the_stated_deviation(relation, monk
     for order in part.variances:
         some = squares[:, [len(places) == order for places in part.sets]]
         assert some.mean() == pytest.approx(1, abs=6 * sqrt(2 / some.size))
-    monkeypatch.setattr(gaussian_module, "gaussian_noise", lambda _, count, __: np.zeros(count, np.int64))
+    monkeypatch.setattr(DiscreteGaussian, "draw", lambda _, count, __: np.zeros(count, np.int64))
     assert measure(plan, rows, source).values.tolist() == counts(plan, rows).tolist()
 
 

@@ -8,18 +8,19 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 import pytest
+from parity_bounds import bound
 from records import check_record
 
 import smalldb
 from queries import Conjunctions, Domain, Rows
 from smalldb.exact.bits import SeededBits
-from smalldb.exact.integers import two_sided_geometric
-from smalldb.marginals.contrasts import bound, loss, measure, synthesise
+from smalldb.marginals.contrasts import loss, measure, synthesise
 from smalldb.marginals.contrasts import parity_plan as shares
 from smalldb.marginals.contrasts.distributions import LAWS
 from smalldb.marginals.contrasts.parity_means import estimates
 from smalldb.marginals.contrasts.parity_plan import alternatives
-from smalldb.marginals.contrasts.parts import counted_sums, each_margin, geometric_deviation, sets_of
+from smalldb.marginals.contrasts.parts import counted_sums, each_margin, sets_of
+from smalldb.noise.distributions import Geometric
 from smalldb.noise.tails import radius_quantile
 from smalldb.reporting.page import page
 
@@ -43,17 +44,20 @@ class Toy:
     def designs(cls, setting):
         sets = sets_of(setting.spectrum, 1, 9)
         sets = sets if setting.replaced else ((), *sets)
-        deviation = setting.unit * geometric_deviation(float(setting.epsilon / len(sets)))
+        deviation = setting.unit * Geometric(setting.epsilon / len(sets)).variance() ** 0.5
         yield (cls(sets, Fraction(1), dict.fromkeys(map(len, sets), deviation)),)
 
     def rate(self, setting):
         return setting.epsilon / len(self.sets)
 
+    def noise(self, setting):
+        return (Geometric(self.rate(setting)),)
+
     def exact(self, rows, sums):
         return sums
 
     def draw(self, setting, exact, source, predict):
-        return exact + two_sided_geometric(self.rate(setting), len(exact), source)
+        return exact + self.noise(setting)[0].draw(len(exact), source)
 
     def counted(self, values):
         return int(values[0])

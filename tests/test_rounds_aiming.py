@@ -70,7 +70,7 @@ def test_groups_are_as_fine_as_noise_lets_them_be(epsilon):
     plan, made = released(sizes, 1, epsilon=epsilon, places=even)
 
     def off(cells):
-        return plan.law.size(TIMES * plan.cost_of(cells)) * cells / (2 * N)
+        return plan.law.noise(TIMES * plan.cost_of(cells)).mean_size * cells / (2 * N)
 
     for table in made.history.tables[:4]:
         cells = table.counts.size
@@ -79,7 +79,7 @@ def test_groups_are_as_fine_as_noise_lets_them_be(epsilon):
 
 
 def off_by_noise(plan, table):
-    return plan.law.size(table.cost) * table.counts.size / (2 * N)
+    return plan.law.noise(table.cost).mean_size * table.counts.size / (2 * N)
 
 
 def came_first(plan, made):
@@ -112,7 +112,7 @@ def test_tables_that_noise_would_drown_are_left_out(replaced):
     assert all(off_by_noise(plan, table) <= LOUDEST for table in tables)
     # one more, and all of them would be louder than that
     louder = TIMES * min(1, MOST * plan.for_rounds / (TIMES * (len(tables) + 1) * plan.cost_of(4)))
-    assert plan.law.size(louder * plan.cost_of(4)) * 4 / (2 * N) > LOUDEST
+    assert plan.law.noise(louder * plan.cost_of(4)).mean_size * 4 / (2 * N) > LOUDEST
     plan, made = released(sizes, 0, epsilon=Fraction(1, 20), replaced=replaced)
     plain = released(sizes, None, epsilon=Fraction(1, 20), replaced=replaced)[1]
     assert (made.places == plain.places).all()

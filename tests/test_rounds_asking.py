@@ -10,7 +10,7 @@ from smalldb.accounting.concentrated import rho_of
 from smalldb.exact.bits import SeededBits
 from smalldb.marginals import Universe, checked, plan_rounds, release_rounds
 from smalldb.marginals.adaptive.dependence_test import MOST, MOVED, answerable, ask, distance, mostly, tops
-from smalldb.marginals.measuring import LIMIT, Law
+from smalldb.marginals.measuring import LIMIT, PrivacyMeasure
 from smalldb.marginals.pairs_at_once import pairs_of, tables_of_pairs, variances
 
 SIZES = (5, 8, 9, 3, 7, 4, 6, 10)
@@ -88,13 +88,13 @@ def test_far_tables_move_by_less_than_4_too():
 
 @pytest.mark.parametrize("replaced", [True, False])
 def test_the_number_is_the_sum_up_to_the_tops_with_noise_for_all_pairs(replaced):
-    where, law, cost = universe(), Law(concentrated=False, replaced=replaced), Fraction(1, 50)
+    where, law, cost = universe(), PrivacyMeasure(concentrated=False, replaced=replaced), Fraction(1, 50)
     _, noise = variances(where, EPSILON, replaced)
     counts = tables_of_pairs(where, rows_of(tied(0.3)))
     exact = sum(min(tops(where, noise)[pair], distance(t)) for pair, t in zip(noise, counts, strict=True))
     assert 0 < exact < sum(tops(where, noise).values())
     drawn = np.array([ask(where, counts, noise, law, cost, SeededBits(seed)) for seed in range(400)]) - exact
-    size = law.size(cost / (MOVED * len(counts)))  # of geometric noise of all pairs' sensitivity
+    size = law.noise(cost / (MOVED * len(counts))).mean_size  # of geometric noise of all pairs' sensitivity
     assert abs(np.abs(drawn).mean() / size - 1) < 0.2
     assert mostly(round(MOST * sum(tops(where, noise).values())) + 1, where, noise)
     assert not mostly(0, where, noise)
@@ -104,7 +104,7 @@ def test_the_number_is_the_sum_up_to_the_tops_with_noise_for_all_pairs(replaced)
 
 def test_a_sum_beyond_2_60_is_cut_before_noise_is_added():
     # else noise that was cut off itself would show where the sum was
-    where, law = universe(), Law(concentrated=False, replaced=True)
+    where, law = universe(), PrivacyMeasure(concentrated=False, replaced=True)
     noise = dict.fromkeys(pairs_of(where), 2.0**122)
     tables = [np.zeros((2, 2), dtype=np.int64) for _ in noise]
     tables[0] = np.kron((1 << 52) * np.eye(2, dtype=np.int64), np.ones((1, 300), dtype=np.int64))

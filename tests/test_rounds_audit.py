@@ -15,7 +15,7 @@ from smalldb.marginals import releasing_tables as rounds_module
 from smalldb.marginals.adaptive.model_capacity import Room
 from smalldb.marginals.certificate import certify
 from smalldb.marginals.estimate.estimation import Reader
-from smalldb.marginals.measuring import Law
+from smalldb.marginals.measuring import PrivacyMeasure
 from smalldb.marginals.private_rows import PrivateRows
 
 SIZES = (2, 3, 5)
@@ -71,7 +71,7 @@ def test_measuring_loses_its_share_and_no_more(replaced, cells, monkeypatch):
     for columns, cost in measured:
         counts = tabulated(tables, columns)
         moved = np.abs(counts[pairs[0]] - counts[pairs[1]]).sum(axis=1)
-        loss = loss + np.array([plan.law.spread(cost) * int(m) for m in moved], dtype=object)
+        loss = loss + np.array([plan.law.rate(cost) * int(m) for m in moved], dtype=object)
     assert max(loss) == sum(cost for _, cost in measured) > 0
     assert plan.cost <= EPSILON
 
@@ -110,7 +110,7 @@ def test_each_round_loses_its_share_and_no_more(replaced, monkeypatch):
             coarse = np.array([reader.candidates.coarse(c[where], names[k]).ravel() for c in counted])
             moved = np.abs(coarse[pairs[0]] - coarse[pairs[1]]).sum(axis=1)
             cost = plan.cost_of(coarse.shape[1])
-            together = ratios[:, place] + float(plan.law.spread(cost)) * moved
+            together = ratios[:, place] + float(plan.law.rate(cost)) * moved
             assert together.max() <= float(plan.selecting + cost) + 1e-12
             assert moved.max() == plan.law.moved
         left -= plan.selecting + released.cost
@@ -124,7 +124,7 @@ def test_each_round_loses_its_share_and_no_more(replaced, monkeypatch):
 def test_the_two_stages_of_a_certificate_lose_its_cost_and_no_more(replaced, monkeypatch):
     """The selected query, and its distance with noise, given the finished rows."""
     workload = (Marginals(2) + Predicates(["a | `b=1`"])).workload(DOMAIN)
-    tables, cost, law = databases(replaced), Fraction(2), Law(False, replaced)
+    tables, cost, law = databases(replaced), Fraction(2), PrivacyMeasure(False, replaced)
     pairs, finished = neighbours(tables, replaced), Rows.from_places(DOMAIN, CELLS[[3, 7, 7]])
     seen = []
 

@@ -6,11 +6,12 @@ from itertools import combinations
 import numpy as np
 
 from smalldb.exact.bits import SeededBits
-from smalldb.exact.integers import two_sided_geometric
 from smalldb.marginals import Universe, checked, plan_rounds, release_rounds
 from smalldb.marginals.estimate.cell_estimates import moved_to_sums, read_cells
 from smalldb.marginals.estimate.column_estimates import on_simplex
-from smalldb.marginals.measuring import Law, Measured
+from smalldb.marginals.measuring import PrivacyMeasure
+from smalldb.marginals.measuring import released as recorded
+from smalldb.noise.distributions import Geometric
 
 SIZES = (8, 6, 5, 4)
 N = 20_000
@@ -29,7 +30,7 @@ def table(seed, sharpness):
 
 
 def noise(seed):
-    return two_sided_geometric(Fraction(RATE), int(np.prod(SIZES)), SeededBits(seed)).reshape(SIZES)
+    return Geometric(Fraction(RATE)).draw(int(np.prod(SIZES)), SeededBits(seed)).reshape(SIZES)
 
 
 def probabilities(model):
@@ -51,10 +52,8 @@ def distance(one, other, width):
 
 def read(released, rules=()):
     universe = Universe(SIZES, (False,) * 4, ((0, 1),), (1,), rules)
-    law = Law(concentrated=False, replaced=True)
-    measured = Measured(
-        tuple((c, 0) for c in range(4)), released, Fraction(1, 2), law.variance(Fraction(1, 2))
-    )
+    law = PrivacyMeasure(concentrated=False, replaced=True)
+    measured = recorded(released, tuple((c, 0) for c in range(4)), law, Fraction(1, 2))
     return probabilities(read_cells(universe, measured, RATE, N)) * N
 
 

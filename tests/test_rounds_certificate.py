@@ -12,11 +12,11 @@ from queries import Column, Domain, Marginals, Predicates, Rows
 from queries.workload import Workload
 from smalldb.exact.bits import SeededBits
 from smalldb.marginals.certificate import Certificate, certify, expected, tail
-from smalldb.marginals.measuring import Law
+from smalldb.marginals.measuring import PrivacyMeasure
 from smalldb.reporting.words import tell
 
 DOMAIN = Domain([Column("job", ["none", "part", "full"]), Column("region", 5), "smoker"])
-LAWS = [Law(False, False), Law(False, True), Law(True, False), Law(True, True)]
+LAWS = [PrivacyMeasure(*both) for both in product((False, True), repeat=2)]
 
 
 def made(seed, n):
@@ -77,7 +77,7 @@ def test_rows_of_another_number_are_scaled_and_rounded_to_the_nearest():
 def test_noise_stays_below_its_tail(law):
     cost, moved = Fraction(1, 5) if not law.concentrated else Fraction(1, 50), 3
     source = SeededBits(5)
-    noise = np.array([law.single(cost, moved, source) for _ in range(2_000)])
+    noise = law.noise_of_number(cost, moved).draw(2_000, source)
     beyond = tail(law, cost, moved, 0.1)
     assert (np.abs(noise) > beyond).mean() <= 0.12
     assert (np.abs(noise) > beyond / 2).mean() > 0.12  # half of it would not do
@@ -99,7 +99,7 @@ def test_a_release_is_within_its_certified_bound(relation):
 def test_an_empty_table_is_certified_as_unknown():
     empty = Rows.from_places(DOMAIN, np.zeros((0, 3), dtype=np.int64))
     workload: Workload = Marginals(1).workload(DOMAIN)
-    found = certify(workload, empty, empty, 0, Law(False, False), Fraction(1), SeededBits(1))
+    found = certify(workload, empty, empty, 0, PrivacyMeasure(False, False), Fraction(1), SeededBits(1))
     assert isinstance(found, Certificate)
     assert found.share(Fraction(1, 20)) == 1
 

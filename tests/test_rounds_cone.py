@@ -10,7 +10,7 @@ from scipy import stats
 
 from smalldb.exact.bits import SeededBits
 from smalldb.noise import cone, cone_rounding
-from smalldb.noise.cone import ConeDifference, cone_noise, dimensions, squares, variances, width
+from smalldb.noise.cone import ConeDifference, dimensions, squares, variances, width
 from smalldb.noise.cone_rounding import Drawn, rounded_tables
 
 DEEP = 600  # bits of numbers that are known exactly
@@ -95,8 +95,9 @@ def test_as_many_numbers_are_drawn_as_the_proof_says(monkeypatch):
         return np.zeros(0, dtype=np.int64)
 
     monkeypatch.setattr(cone, "rounded_tables", tables)
-    sizes, rate, pairs = (3, 2, 5), Fraction(3, 7), [(0, 2), (1, 2)]
-    cone_noise(sizes, rate, pairs, SeededBits(0))
+    sizes, rate, pairs = (3, 2, 5), Fraction(3, 7), ((0, 2), (1, 2))
+    noise = ConeDifference(sizes, rate, pairs)
+    noise.draw(noise.count, SeededBits(0))
     ((both, factor, wanted),) = asked
     assert factor == Fraction(7, 6) and wanted is pairs and len(both) == 2
     every = []
@@ -110,7 +111,7 @@ def test_as_many_numbers_are_drawn_as_the_proof_says(monkeypatch):
 
 def test_one_column_gets_laplace_noise():
     rate, source, draws = Fraction(1, 5), SeededBits(1), 400
-    drawn = np.array([cone_noise((3,), rate, (), source) for _ in range(draws)])
+    drawn = np.array([ConeDifference((3,), rate, ()).draw(3, source) for _ in range(draws)])
     edges = [*range(-12, 13, 2)]
 
     def fit(r):
@@ -244,7 +245,8 @@ def test_noise_of_any_rate_is_consistent_up_to_rounding(rate):
     """Margins of the tables are the columns, and all columns have one sum."""
     sizes = (3, 2, 5)
     for seed in range(3):
-        drawn = cone_noise(sizes, rate, all_pairs(sizes), SeededBits(seed)).astype(float)
+        noise = ConeDifference(sizes, rate, tuple(all_pairs(sizes)))
+        drawn = noise.draw(noise.count, SeededBits(seed)).astype(float)
         columns, start = np.split(drawn[:10], np.cumsum(sizes)[:-1]), 10
         for a, b in all_pairs(sizes):
             table = drawn[start : start + sizes[a] * sizes[b]].reshape(sizes[a], sizes[b])
@@ -451,7 +453,10 @@ def test_the_product_of_two_signs_has_the_law_of_that_density():
     assert law @ axis**2 == pytest.approx(4 * cell, rel=0.02)
     assert density.sum(axis=(1, 2)) @ axis**2 == pytest.approx(4 * column - 2 * dimensions((2, 2)), rel=0.02)
     rate, source, signs = Fraction(1, 100), SeededBits(6), np.array([1, -1, -1, 1])
-    drawn = np.array([cone_noise((2, 2), rate, [(0, 1)], source)[4:] @ signs for _ in range(600)]) / 100
+    drawn = (
+        np.array([ConeDifference((2, 2), rate, ((0, 1),)).draw(8, source)[4:] @ signs for _ in range(600)])
+        / 100
+    )
 
     def fit(scale):
         return stats.kstest(drawn, lambda x: np.interp(x / scale, axis + STEP / 2, law.cumsum())).pvalue

@@ -13,7 +13,7 @@ from smalldb.exact.bits import SeededBits
 from smalldb.marginals.certificate import certify
 from smalldb.marginals.estimate.column_estimates import WIDTHS, bounded_total, on_simplex, read_column, whole
 from smalldb.marginals.estimate.table_updates import fitted_margins
-from smalldb.marginals.measuring import LIMIT, Law, measure
+from smalldb.marginals.measuring import LIMIT, PrivacyMeasure, measure
 
 WHOLE = 1 - Fraction(1, 10**200)
 DOMAIN = Domain([Column("job", ["none", "part", "full"]), Column("region", 5), "smoker"])
@@ -26,7 +26,7 @@ def drawn(domain, n):
 
 @pytest.mark.parametrize("concentrated", [False, True])
 def test_noise_that_is_cut_off_does_not_tell_the_count(concentrated):
-    law, cost = Law(concentrated, False), Fraction(1, 2 ** (140 if concentrated else 63))
+    law, cost = PrivacyMeasure(concentrated, False), Fraction(1, 2 ** (140 if concentrated else 63))
     for count in (0, 1, 2**52):
         found = measure(np.full(400, count), ((0, 1),), law, cost, SeededBits(count)).counts
         assert np.abs(found).max() <= LIMIT
@@ -36,9 +36,8 @@ def test_noise_that_is_cut_off_does_not_tell_the_count(concentrated):
 def test_a_certificate_does_not_tell_a_distance_behind_noise_that_is_cut_off():
     workload, real = smalldb.plan(DOMAIN, n=9, epsilon=1).workload, drawn(DOMAIN, 9)
     cost = Fraction(1, 2**63)
-    found = {
-        certify(workload, real, real, 9, Law(False, False), cost, SeededBits(s)).distance for s in range(20)
-    }
+    pure = PrivacyMeasure(False, False)
+    found = {certify(workload, real, real, 9, pure, cost, SeededBits(s)).distance for s in range(20)}
     assert max(found) == LIMIT or min(found) == -LIMIT
     assert max(map(abs, found)) <= LIMIT
 
@@ -69,9 +68,9 @@ def test_an_epsilon_that_tells_nothing_is_refused(domain, delta, epsilon, share)
 @pytest.mark.parametrize("concentrated", [False, True])
 @pytest.mark.parametrize("replaced", [False, True])
 def test_noise_drowns_counts_from_a_mean_of_two_to_the_forty_on(concentrated, replaced):
-    law = Law(concentrated, replaced)
+    law = PrivacyMeasure(concentrated, replaced)
     costs = [Fraction(2) ** -k * many for k in range(30, 90) for many in (3, 4, 5)]
-    assert [law.drowns(cost) for cost in costs] == [law.size(cost) > 2**40 for cost in costs]
+    assert [law.drowns(cost) for cost in costs] == [law.noise(cost).mean_size > 2**40 for cost in costs]
     assert law.drowns(Fraction(1, 10**400))
     assert not law.drowns(Fraction(10**300))
 

@@ -73,16 +73,17 @@ def test_each_table_gets_its_own_noise_at_its_rate(asked_for, replaced, monkeypa
     pairs = [table for table in asked_for if len(table) == 2]
     asked, noise = [], np.arange(10 + sum(sizes[a] * sizes[b] for a, b in pairs)) ** 2 - 50
 
-    def drawn(*given):
-        asked.append(given)
+    def drawn(distribution, count, source):
+        asked.append((distribution, count, source))
         return noise
 
-    monkeypatch.setattr("smalldb.noise.cone.cone_noise", drawn)
+    monkeypatch.setattr(cone.ConeDifference, "draw", drawn)
     rng = np.random.default_rng(0)
     rows = np.stack([rng.integers(0, size, 40) for size in sizes], axis=1)
     counts, source = counts_of(some, rows_of(rows)), SeededBits(0)
     values = measure_at_once(some, counts, replaced, cost, source)
-    assert asked == [(sizes, Fraction(3, 14) if replaced else Fraction(3, 7), pairs, source)]
+    rate = Fraction(3, 14) if replaced else Fraction(3, 7)
+    assert asked == [(cone.ConeDifference(sizes, rate, tuple(pairs)), len(noise), source)]
     # columns first, in order, then pairs: each count with the noise of its place
     exact = [(rows[:, c] == place).sum() for c in range(3) for place in range(sizes[c])]
     for a, b in pairs:
@@ -97,6 +98,7 @@ def test_each_table_gets_its_own_noise_at_its_rate(asked_for, replaced, monkeypa
     assert [part.scope for part in columns] == [((c, 0),) for c in range(3)]
     assert np.concatenate([part.counts for part in columns]).tolist() == values[:10].tolist()
     assert {part.cost for part in columns} == {0}
+    assert {part.noise for part in columns} == {asked[0][0]}
     assert [part.variance for part in columns] == variances(some, cost, replaced)[0]
     # counted in pieces, and by counts, they are the same
     twice = PrivateRows(rows, np.full(40, 2, dtype=np.int64))
@@ -105,9 +107,7 @@ def test_each_table_gets_its_own_noise_at_its_rate(asked_for, replaced, monkeypa
 
 
 def test_counts_with_noise_are_cut_off_at_2_60(monkeypatch):
-    monkeypatch.setattr(
-        "smalldb.noise.cone.cone_noise", lambda *_: np.array([-CLIP, CLIP] * 4, dtype=np.int64)
-    )
+    monkeypatch.setattr(cone.ConeDifference, "draw", lambda *_: np.array([-CLIP, CLIP] * 4, dtype=np.int64))
     small = universe((2, 2))
     found = measure_at_once(small, counts_of(small, rows_of([(0, 0)])), True, Fraction(1), SeededBits(0))
     assert set(found.tolist()) == {-LIMIT, LIMIT}
@@ -124,7 +124,7 @@ def test_a_table_that_is_replaced_has_noise_of_half_the_rate():
 
 @pytest.mark.parametrize("replaced", [True, False])
 def test_without_noise_tables_are_read_as_they_are(replaced, monkeypatch):
-    monkeypatch.setattr("smalldb.noise.cone.cone_noise", lambda *_: 0)
+    monkeypatch.setattr(cone.ConeDifference, "draw", lambda *_: 0)
     places, all_pairs = dependent(SIZES), universe(SIZES)
     rows = rows_of(places)
     columns = [np.bincount(places[:, c], minlength=size).astype(float) for c, size in enumerate(SIZES)]

@@ -12,8 +12,9 @@ from smalldb.marginals.adaptive.candidates import candidates
 from smalldb.marginals.adaptive.model_capacity import Room, as_fine
 from smalldb.marginals.estimate.estimation import Reader
 from smalldb.marginals.estimate.grouping import halved
-from smalldb.marginals.measuring import Law, choose, measure
+from smalldb.marginals.measuring import PrivacyMeasure, choose, measure
 from smalldb.marginals.private_rows import PrivateRows
+from smalldb.noise.distributions import DiscreteGaussian, Geometric
 
 TINY = (2, 3, 5)
 PAIRS = tuple(combinations(range(3), 2))
@@ -54,7 +55,7 @@ def neighbours(replaced):
 
 @pytest.mark.parametrize("replaced", [False, True])
 def test_counts_and_scores_move_as_stated(replaced):
-    law = Law(concentrated=False, replaced=replaced)
+    law = PrivacyMeasure(concentrated=False, replaced=replaced)
     groupings = [halved(np.arange(1.0, k + 1), ordered=k == 5) for k in TINY]
     found = candidates(tiny(), groupings)
     model = np.array([[0, 1, 1, 0], [2, 0, 1, 1], [0, 4, 3, 2]])
@@ -99,27 +100,31 @@ def test_scores_are_those_of_the_definition():
 
 
 def test_the_law_of_a_step_is_what_its_cost_says():
-    pure, replaced = Law(False, False), Law(False, True)
-    assert (pure.spread(Fraction(1, 3)), replaced.spread(Fraction(1, 3))) == (Fraction(1, 3), Fraction(1, 6))
-    gaussian = Law(True, True)
-    assert gaussian.spread(Fraction(1, 8)) == 8
-    assert Law(True, False).spread(Fraction(1, 8)) == 4
+    pure, replaced = PrivacyMeasure(False, False), PrivacyMeasure(False, True)
+    assert pure.noise(Fraction(1, 3)) == Geometric(Fraction(1, 3))
+    assert replaced.noise(Fraction(1, 3)) == Geometric(Fraction(1, 6))
+    gaussian = PrivacyMeasure(True, True)
+    assert gaussian.noise(Fraction(1, 8)) == DiscreteGaussian(Fraction(8))
+    assert PrivacyMeasure(True, False).noise(Fraction(1, 8)) == DiscreteGaussian(Fraction(4))
     assert gaussian.selecting(Fraction(1, 8)) == 1
     for cost in (Fraction(1, 7), Fraction(3, 1000)):
         assert cost * (1 - Fraction(1, 10**9)) < gaussian.selecting(cost) ** 2 / 8 <= cost
     assert pure.selecting(Fraction(2, 7)) == Fraction(2, 7)
 
 
-@pytest.mark.parametrize("law", [Law(False, False), Law(False, True), Law(True, False), Law(True, True)])
+@pytest.mark.parametrize(
+    "law",
+    [PrivacyMeasure(*both) for both in product((False, True), repeat=2)],
+)
 def test_noise_is_as_large_as_stated(law):
     cost = Fraction(1, 5) if not law.concentrated else Fraction(1, 50)
     noise = measure(np.zeros(4_000, dtype=np.int64), (), law, cost, SeededBits(1)).counts
-    assert np.var(noise) == pytest.approx(law.variance(cost), rel=0.15)
-    assert np.abs(noise).mean() == pytest.approx(law.size(cost), rel=0.05)
+    assert np.var(noise) == pytest.approx(law.noise(cost).variance(), rel=0.15)
+    assert np.abs(noise).mean() == pytest.approx(law.noise(cost).mean_size, rel=0.05)
 
 
 def test_a_selection_has_the_law_of_the_exponential_mechanism():
-    law, scores = Law(False, True), [0, 6, 3]
+    law, scores = PrivacyMeasure(False, True), [0, 6, 3]
     draws = [choose(scores, law, Fraction(1), 1, SeededBits(seed)) for seed in range(1_500)]
     weights = np.exp(np.array(scores) / 4)  # epsilon / (2 times the sensitivity of 2)
     assert np.bincount(draws) / 1_500 == pytest.approx(weights / weights.sum(), abs=0.04)

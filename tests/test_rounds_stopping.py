@@ -9,7 +9,7 @@ import pytest
 from smalldb.exact.bits import SeededBits
 from smalldb.marginals import Universe, checked, plan_rounds, release_rounds
 from smalldb.marginals.adaptive.stopping_rule import MOST_RAISED, QUIET, RAISED, Heard, pooled, tells
-from smalldb.marginals.measuring import Law, measure
+from smalldb.marginals.measuring import PrivacyMeasure, measure
 
 N = 4_000
 SIZES = (6, 4, 5, 6, 8, 4, 6, 5)
@@ -17,11 +17,11 @@ SIZES = (6, 4, 5, 6, 8, 4, 6, 5)
 
 @pytest.mark.parametrize("concentrated", [False, True])
 def test_noise_tells_nothing_and_a_difference_does(concentrated):
-    law = Law(concentrated=concentrated, replaced=False)
+    law = PrivacyMeasure(concentrated=concentrated, replaced=False)
     scope, counts = ((0, 1), (1, 1)), np.arange(48).reshape(6, 8)
     tables = [measure(counts, scope, law, Fraction(1, 20), SeededBits(seed)) for seed in range(40)]
     assert sum(tells(table, counts.astype(float), concentrated) for table in tables) <= 4
-    far = counts + 2 * law.variance(Fraction(1, 20)) ** 0.5 * (-1) ** np.arange(48).reshape(6, 8)
+    far = counts + 2 * law.noise(Fraction(1, 20)).variance() ** 0.5 * (-1) ** np.arange(48).reshape(6, 8)
     assert sum(tells(table, far, concentrated) for table in tables) >= 36
 
 
@@ -69,11 +69,11 @@ def test_raised_rounds_stay_within_the_budget():
         assert max(raised) > 1 == raised[0]
         assert made.spent == sum(part.cost for part in parts) + sum(raised) * plan.selecting
         assert made.spent <= plan.cost - plan.certifying
-        assert all(part.variance == plan.law.variance(part.cost) for part in parts)
+        assert all(part.variance == plan.law.noise(part.cost).variance() for part in parts)
 
 
 def test_two_measurements_are_weighted_by_precision():
-    law = Law(concentrated=False, replaced=False)
+    law = PrivacyMeasure(concentrated=False, replaced=False)
     one, other = (measure(np.arange(5), ((0, 0),), law, Fraction(c), SeededBits(c)) for c in (1, 2))
     counts, variance = pooled(one, other)
     precisions = 1 / one.variance, 1 / other.variance

@@ -19,8 +19,9 @@ from smalldb.marginals.estimate.grouping import halved
 from smalldb.marginals.estimate.joint import joint
 from smalldb.marginals.estimate.junction import cells, homes, junction_tree, union
 from smalldb.marginals.estimate.refitting import Parted, at_first
-from smalldb.marginals.measuring import Law, Measured, measure
+from smalldb.marginals.measuring import Measurement, PrivacyMeasure, measure
 from smalldb.marginals.private_rows import PrivateRows
+from smalldb.noise.distributions import Geometric
 
 SIZES = (4, 2, 40, 7, 3, 12, 33, 5)
 
@@ -89,7 +90,11 @@ def test_weights_at_once_are_those_one_by_one(share, seed):
     strips.table(at_once, found.tables[1])[0] = 5.0
     one_by_one, tables = unlaid(found, strips, at_once), []
     for pair in [found.tables[i] for i in (3, 0, 5)]:
-        tables.append(Measured(tuple((c, 1) for c in pair), np.ones((2, 2)), Fraction(1), 1.0))
+        tables.append(
+            Measurement(
+                tuple((c, 1) for c in pair), np.ones((2, 2)), Fraction(1), Geometric(Fraction(1)), 1.0
+            )
+        )
         slow, fast = reaching_weights(found, one_by_one, tables), reaching_weights(strips, at_once, tables)
         assert slow == fast
         assert len(set(slow)) > 2
@@ -227,7 +232,7 @@ def test_parts_expect_what_the_whole_model_does(seldom, monkeypatch):
     for number, pair in enumerate([(0, 1), (2, 3), (1, 2), (0, 3), (5, 9), (7, 8), (7, 10)], start=1):
         scope = tuple(zip(pair, reader.candidates.levels(pair), strict=True))
         counts = reader.layout.chosen(reader.layout.count(rows), scope)
-        table = measure(counts, scope, Law(False, False), Fraction(1), bits)
+        table = measure(counts, scope, PrivacyMeasure(False, False), Fraction(1), bits)
         before = reader.layout.table(learned.predicted(), pair)
         learned = learned.after(table)
         if learned.fitted < number:  # it waits, and its own prediction is nearer to it already

@@ -11,9 +11,10 @@ from smalldb.marginals import Universe, checked, plan_rounds, release_rounds
 from smalldb.marginals.adaptive.association_weights import cramers_v, reaching_weights
 from smalldb.marginals.adaptive.candidates import MOST_WEIGHT, candidates
 from smalldb.marginals.estimate.grouping import halved
-from smalldb.marginals.measuring import Measured
+from smalldb.marginals.measuring import Measurement
 from smalldb.marginals.plan_of_tables import DEAF, put_off
 from smalldb.marginals.private_rows import PrivateRows
+from smalldb.noise.distributions import Geometric
 
 
 def wide(columns, places=8):
@@ -67,7 +68,9 @@ def test_columns_alone_are_released():
 
 
 def measured(a, b):
-    return Measured(((a, 1), (b, 1)), np.ones((2, 2), dtype=np.int64), Fraction(1), 1.0)
+    return Measurement(
+        ((a, 1), (b, 1)), np.ones((2, 2), dtype=np.int64), Fraction(1), Geometric(Fraction(1)), 1.0
+    )
 
 
 def test_weights_are_products_of_reaches():

@@ -9,11 +9,12 @@ from math import exp, sqrt
 import numpy as np
 import pandas as pd
 import pytest
+from parity_bounds import bound
 from scipy.stats import chisquare
 
 from queries import Conjunctions, Domain, Marginals, Rows
 from smalldb.exact.bits import SeededBits
-from smalldb.marginals.contrasts import bound, loss, measure, plan_answers, synthesise
+from smalldb.marginals.contrasts import loss, measure, plan_answers, synthesise
 from smalldb.marginals.contrasts import parity_measurement as measuring
 from smalldb.marginals.contrasts.distributions import Wishart
 from smalldb.marginals.contrasts.maximum_entropy import fit, guarded_fit, predicted

@@ -28,10 +28,9 @@ from smalldb.noise.wishart import (
     even_moments,
     rates,
     rounded_entries,
-    wishart_noise,
 )
 
-PAIRS3 = [(i, j) for i in range(3) for j in range(i, 3)]
+PAIRS3 = tuple((i, j) for i in range(3) for j in range(i, 3))
 
 
 def test_normal_numbers_have_their_law():
@@ -115,7 +114,9 @@ def test_entries_are_rounded_as_by_definition(d, seed, size, bits):
 
 def test_noise_that_does_not_fit_is_cut_off(monkeypatch):
     monkeypatch.setattr(drawing_module, "CLIP", 5)
-    drawn = wishart_noise(2, Fraction(1, 1000), Fraction(1, 1000), PAIRS3, SeededBits(1))
+    drawn = WishartDifference(2, Fraction(1, 1000), Fraction(1, 1000), tuple(PAIRS3)).draw(
+        len(PAIRS3), SeededBits(1)
+    )
     assert set(np.abs(drawn)) <= set(range(6))
     assert 5 in np.abs(drawn)
 
@@ -141,7 +142,9 @@ def float_noise(trials, x, y, generator):
 def test_noise_has_its_law():
     """Each entry, and a product of two, against noise of floats; at twice the scale it is refused."""
     x, y, trials, source = Fraction(1, 40), Fraction(1, 10), 200, SeededBits(3)
-    drawn = np.array([wishart_noise(2, x, y, PAIRS3, source) for _ in range(trials)])
+    drawn = np.array(
+        [WishartDifference(2, x, y, tuple(PAIRS3)).draw(len(PAIRS3), source) for _ in range(trials)]
+    )
     model = float_noise(20_000, 1 / 40, 1 / 10, np.random.default_rng(1))
     for column in range(6):
         assert stats.ks_2samp(drawn[:, column], model[:, column]).pvalue > 1e-3

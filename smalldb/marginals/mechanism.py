@@ -20,19 +20,21 @@ from smalldb.marginals.certificate import beyond, certified
 from smalldb.marginals.estimate.modelling import cells_of_rules
 from smalldb.marginals.noise_bound import MOST_CELLS as MOST_MARGINS
 from smalldb.marginals.noise_bound import (
-    bound_at_once,
-    direct_bound,
+    bound,
     loudest,
     margins,
     measured_at_once,
+    sums_at_once,
+    sums_of_cells,
 )
-from smalldb.marginals.pairs_at_once import rate_of
+from smalldb.marginals.pairs_at_once import noise_at_once
 from smalldb.marginals.plan_of_tables import CERTIFICATE, DROWNED, MAX_ENTRIES, RoundsPlan, plan_rounds
 from smalldb.marginals.private_rows import MOST, checked
 from smalldb.marginals.releasing_tables import Outcome, Progress, release_rounds
 from smalldb.marginals.universe import Universe
 from smalldb.marginals.wide_parities import Parities, plan_parities, release_parities
 from smalldb.mechanisms import Drawn, Guarantee, Journal, Neighbours, Request, Running
+from smalldb.noise.geometric import Geometric
 
 MOST_CELLS = 1 << 21  # of the tables in which rules meet
 
@@ -264,12 +266,14 @@ class ByRounds:
         request, steps = self.request, made.plan
         if steps.certifying or not _measures_all(request.workload, steps):
             return None
-        given = (request.n, Rows.from_places(request.workload.domain, made.places), request.beta)
+        workload, given = request.workload, (request.n, request.beta)
         if steps.cells:
-            cells = made.history.tables[0].counts
-            return direct_bound(request.workload, cells, steps.law.spread(steps.cells), *given)
-        rate = rate_of(steps.pairs, steps.law.replaced)
-        return bound_at_once(request.workload, made.history.at_once, rate, *given)
+            noise = Geometric(steps.law.rate(steps.cells))
+            sums = sums_of_cells(workload, made.history.tables[0].counts, noise, *given)
+        else:
+            at_once = noise_at_once(steps.universe, steps.pairs, steps.law.replaced)
+            sums = sums_at_once(workload, made.history.at_once, at_once, *given)
+        return bound(workload, Rows.from_places(workload.domain, made.places), sums)
 
     @property
     def _at_once(self) -> bool:
@@ -319,10 +323,11 @@ def _saved(request: Request, steps: RoundsPlan) -> RoundsPlan:
         least = beyond(workload, steps.law, steps.certifying / 2, beta) / workload.denominator
     if steps.cells:
         saved = replace(steps, cells=steps.cells + steps.certifying, certifying=Fraction(0))
-        most = max(margins(workload, saved.law.spread(saved.cells), beta))
+        most = max(margins(workload, Geometric(saved.law.rate(saved.cells)), beta))
     else:
         saved = replace(steps, pairs=steps.pairs + steps.certifying, certifying=Fraction(0))
-        most = loudest(workload, rate_of(saved.pairs, saved.law.replaced), beta)
+        noise = noise_at_once(saved.universe, saved.pairs, saved.law.replaced)
+        most = loudest(workload, noise, beta)
     return saved if most <= least else steps
 
 

@@ -11,7 +11,7 @@ from queries.arrays import Floats
 from queries.domain import Integers
 from smalldb.exact.bits import BitSource
 from smalldb.marginals.estimate.grouping import Grouping
-from smalldb.marginals.measuring import LIMIT, Measured
+from smalldb.marginals.measuring import LIMIT, Measurement, PrivacyMeasure
 from smalldb.marginals.private_rows import PrivateRows
 from smalldb.marginals.universe import Universe
 from smalldb.noise import cone
@@ -45,15 +45,16 @@ def variances(
     universe: Universe, cost: Fraction, replaced: bool
 ) -> tuple[list[float], dict[tuple[int, int], float]]:
     """Return the variance of the noise: of each column's counts, and of the cells that `read_pairs` gives."""
-    pairs = pairs_of(universe)
-    columns, cells = cone.variances(universe.sizes, rate_of(cost, replaced), pairs)
-    return columns, dict(zip(pairs, cells, strict=True))
+    noise = noise_at_once(universe, cost, replaced)
+    columns, cells = cone.variances(noise.sizes, noise.rate, noise.pairs)
+    return columns, dict(zip(noise.pairs, cells, strict=True))
 
 
 # Proof: docs/proofs/pairs.md, lemma 3.
-def rate_of(cost: Fraction, replaced: bool) -> Fraction:
-    """Return the rate of the noise: what a row that is added or removed may lose; one replaced is both."""
-    return cost / 2 if replaced else cost
+def noise_at_once(universe: Universe, cost: Fraction, replaced: bool) -> cone.ConeDifference:
+    """Return the noise of all these tables."""
+    rate = PrivacyMeasure(concentrated=False, replaced=replaced).rate(cost)
+    return cone.ConeDifference(universe.sizes, rate, tuple(pairs_of(universe)))
 
 
 def tables_of_pairs(universe: Universe, rows: PrivateRows) -> list[Integers]:
@@ -87,7 +88,7 @@ def measure_at_once(
         The tables with noise, one after another.
     """
     exact = np.concatenate([table.ravel() for table in counts])
-    noise = cone.cone_noise(universe.sizes, rate_of(cost, replaced), pairs_of(universe), source)
+    noise = noise_at_once(universe, cost, replaced).draw(exact.size, source)
     return np.clip(exact + noise, -LIMIT, LIMIT)
 
 
@@ -102,10 +103,13 @@ def tables_at_once(universe: Universe, values: Integers) -> dict[tuple[int, ...]
 # Proof: docs/proofs/rounds.md, lemma 12.
 def read_columns(
     universe: Universe, tables: Mapping[tuple[int, ...], Integers], replaced: bool, cost: Fraction
-) -> tuple[Measured, ...]:
+) -> tuple[Measurement, ...]:
     """Return what was released of each column. It costs nothing by itself."""
-    noise, _ = variances(universe, cost, replaced)
-    return tuple(Measured(((c, 0),), tables[c,], Fraction(0), variance) for c, variance in enumerate(noise))
+    noise = noise_at_once(universe, cost, replaced)
+    return tuple(
+        Measurement(((c, 0),), tables[c,], Fraction(0), noise, variance)
+        for c, variance in enumerate(variances(universe, cost, replaced)[0])
+    )
 
 
 # Proof: docs/proofs/rounds.md, lemma 12.
@@ -117,7 +121,7 @@ def read_pairs(
     columns: Sequence[Floats],
     groupings: Sequence[Grouping],
     total: int,
-) -> list[Measured]:
+) -> list[Measurement]:
     """
     Return the released tables of pairs, with the margins of independent columns.
 
@@ -130,11 +134,11 @@ def read_pairs(
 
     Returns
     -------
-    list of Measured
+    list of Measurement
         At all places, in the order of the groupings. They cost nothing by themselves.
     """
-    found = list[Measured]()
-    _, noise = variances(universe, cost, replaced)
+    found, noise = list[Measurement](), noise_at_once(universe, cost, replaced)
+    _, spread = variances(universe, cost, replaced)
     for a, b in pairs_of(universe):
         independent = np.outer(columns[a], columns[b]) / total
         apart = tables[a, b] - independent
@@ -142,11 +146,11 @@ def read_pairs(
         ranked = np.rint(independent + apart).astype(np.int64)
         ranked = ranked[np.ix_(groupings[a].order, groupings[b].order)]
         scope = ((a, groupings[a].finest), (b, groupings[b].finest))
-        found.append(Measured(scope, ranked, Fraction(0), noise[a, b]))
+        found.append(Measurement(scope, ranked, Fraction(0), noise, spread[a, b]))
     return found
 
 
-def dependence(table: Measured) -> float:
+def dependence(table: Measurement) -> float:
     """Return the sum of squared differences from independent columns, less what noise adds to it."""
     counts = table.counts.astype(np.float64)
     independent = np.outer(counts.sum(axis=1), counts.sum(axis=0)) / max(counts.sum(), 1.0)

@@ -10,7 +10,7 @@ from smalldb.accounting.concentrated import rho_of
 from smalldb.marginals.adaptive.dependence_test import answerable
 from smalldb.marginals.estimate.cell_estimates import MOST_CELLS
 from smalldb.marginals.expected_error import all_cells, all_pairs, columns_alone, in_rounds
-from smalldb.marginals.measuring import Law
+from smalldb.marginals.measuring import PrivacyMeasure
 from smalldb.marginals.pairs_at_once import measurable, pairs_of, variances
 from smalldb.marginals.universe import Universe
 
@@ -75,7 +75,7 @@ class RoundsPlan:
     universe: Universe
     epsilon: Fraction
     delta: Fraction | None
-    law: Law
+    law: PrivacyMeasure
     rows: int
     columns: tuple[Fraction, ...]
     cells: Fraction
@@ -185,16 +185,16 @@ def plan_rounds(
         raise ValueError("certificate must be a share of at least 0 and below 1")
     if rows < 1:
         raise ValueError("rows must be at least 1")
-    pure = Law(concentrated=False, replaced=replaced)
+    pure = PrivacyMeasure(concentrated=False, replaced=replaced)
     left = epsilon * (1 - certificate)
     if pure.drowns(left):
         raise ValueError(DROWNED)
     plans = [_in_rounds(universe, pure, epsilon, None, epsilon, rows, memory, certificate)]
     if delta is not None:
-        law, rho = Law(concentrated=True, replaced=replaced), rho_of(epsilon, delta)
+        law, rho = PrivacyMeasure(concentrated=True, replaced=replaced), rho_of(epsilon, delta)
         plans.append(_in_rounds(universe, law, epsilon, delta, rho, rows, memory, certificate))
     plan = min(plans, key=lambda one: one.expected)
-    if universe.cells <= MOST_CELLS and universe.cells <= READING * pure.spread(left):
+    if universe.cells <= MOST_CELLS and universe.cells <= READING * pure.rate(left):
         # one noise for all cells is geometric, with a delta, too: its tail is lighter
         error = all_cells(universe, pure, left, rows)
         if error <= plan.expected:  # both are 0 where epsilon is huge: cells are then exact, a model is not
@@ -218,7 +218,7 @@ def plan_rounds(
 
 def _alone(
     universe: Universe,
-    law: Law,
+    law: PrivacyMeasure,
     epsilon: Fraction,
     rows: int,
     memory: int,
@@ -248,7 +248,7 @@ def _alone(
 
 def _in_rounds(
     universe: Universe,
-    law: Law,
+    law: PrivacyMeasure,
     epsilon: Fraction,
     delta: Fraction | None,
     budget: Fraction,
@@ -304,13 +304,14 @@ def _pair_by_pair(plan: RoundsPlan, sizes: Sequence[int]) -> list[float]:
 def put_off(plan: RoundsPlan, sizes: Sequence[int], times: Fraction) -> list[float]:
     """Return by how much noise puts each table of such sizes off, at so many times what a round costs."""
     off = {  # of 10^5 tables few differ
-        size: plan.law.size(times * plan.cost_of(size)) * size / (2 * plan.rows) for size in set(sizes)
+        size: plan.law.noise(times * plan.cost_of(size)).mean_size * size / (2 * plan.rows)
+        for size in set(sizes)
     }
     return [off[size] for size in sizes]
 
 
 def _pairs_at_once(
-    universe: Universe, law: Law, epsilon: Fraction, rows: int, memory: int, certificate: Fraction
+    universe: Universe, law: PrivacyMeasure, epsilon: Fraction, rows: int, memory: int, certificate: Fraction
 ) -> RoundsPlan:
     """Return the plan that measures all tables of one and two columns at once."""
     left = epsilon * (1 - certificate)

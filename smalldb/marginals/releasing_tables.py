@@ -28,7 +28,7 @@ from smalldb.marginals.estimate.estimation import Reader
 from smalldb.marginals.estimate.junction import Scope
 from smalldb.marginals.estimate.modelling import Model
 from smalldb.marginals.estimate.refitting import at_first
-from smalldb.marginals.measuring import Measured, measure
+from smalldb.marginals.measuring import Measurement, measure, released
 from smalldb.marginals.pairs_at_once import (
     counts_of,
     dependence,
@@ -73,10 +73,10 @@ class History:
         All tables of one and two columns that were measured at once, by their columns; else empty.
     """
 
-    columns: tuple[Measured, ...]
-    tables: tuple[Measured, ...]
-    beside: tuple[Measured, ...] = ()
-    again: tuple[Measured, ...] = ()
+    columns: tuple[Measurement, ...]
+    tables: tuple[Measurement, ...]
+    beside: tuple[Measurement, ...] = ()
+    again: tuple[Measurement, ...] = ()
     dependence: int | None = None
     at_once: Mapping[tuple[int, ...], Integers] = field(default_factory=dict)
 
@@ -177,14 +177,12 @@ def _measured(
     shape: tuple[int, ...],
     cost: Fraction,
     count: Callable[[], Integers],
-) -> Measured:
+) -> Measurement:
     """Release a table, unless it was released before: then nothing is counted."""
     return journal.step(
         lambda coins: measure(count(), scope, plan.law, cost, coins),
         lambda table: table.counts.ravel().tolist(),
-        lambda flat: Measured(
-            scope, np.array(flat, dtype=np.int64).reshape(shape), cost, plan.law.variance(cost)
-        ),
+        lambda flat: released(np.array(flat, dtype=np.int64).reshape(shape), scope, plan.law, cost),
     )
 
 
@@ -197,7 +195,7 @@ def _in_cells(plan: RoundsPlan, rows: PrivateRows, journal: Journal, progress: P
     measured = _measured(plan, journal, scope, sizes, plan.cells, lambda: rows.table(everything, sizes))
     seen = measured.counts[plan.universe.possible()]
     total = plan.rows if plan.law.replaced else bounded_total(seen.sum(dtype=float))
-    model = read_cells(plan.universe, measured, float(plan.law.spread(plan.cells)), total)
+    model = read_cells(plan.universe, measured, float(plan.law.rate(plan.cells)), total)
     if progress is not None:
         progress(PROGRESS, PROGRESS)
     return Found(History((), (measured,)), total, model, model.rows, plan.cells)
@@ -240,7 +238,7 @@ def _in_pairs(
     at_once = tables_at_once(universe, values)
     reader = Reader.of(plan, read_columns(universe, at_once, replaced, plan.pairs))
     read = read_pairs(universe, at_once, replaced, plan.pairs, reader.read, reader.groupings, reader.total)
-    tables, beside, refused = list[Measured](), list[Measured](), 0
+    tables, beside, refused = list[Measurement](), list[Measurement](), 0
     for table in sorted(read, key=dependence, reverse=True):
         fits = refused < REFUSALS and reader.fits(tables, table.scope)
         refused = 0 if fits else refused + 1
@@ -271,9 +269,9 @@ def _in_rounds(
     reader = Reader.of(plan, columns)
     layout = reader.layout
     count = cache(lambda: counted(rows, layout.count, executor))  # not where all was released before
-    learned, beside = at_first(reader), list[Measured]()
+    learned, beside = at_first(reader), list[Measurement]()
     budget = left = plan.for_rounds
-    heard, again = Heard(), tuple[Measured, ...]()
+    heard, again = Heard(), tuple[Measurement, ...]()
     first = deque(aimed(plan, reader.candidates))
     while plan.rounds and not heard.enough:
         room = Room(reader, learned.tables)
@@ -309,7 +307,9 @@ def _in_rounds(
     return Found(history, reader.total, model, partial(reader.rows, model, beside), spent)
 
 
-def _columns(plan: RoundsPlan, rows: PrivateRows, journal: Journal, share: Fraction) -> tuple[Measured, ...]:
+def _columns(
+    plan: RoundsPlan, rows: PrivateRows, journal: Journal, share: Fraction
+) -> tuple[Measurement, ...]:
     """Measure every column, at a share of what the plan says."""
     return tuple(
         _measured(plan, journal, ((c, 0),), (size,), share * cost, partial(rows.table, (c,), (size,)))
@@ -322,7 +322,7 @@ def _selected(
     reader: Reader,
     room: Room,
     expected: list[Floats],
-    beside: list[Measured],
+    beside: list[Measurement],
     left: Fraction,
     count: Callable[[], list[Integers]],
     coins: BitSource,
@@ -331,7 +331,11 @@ def _selected(
     candidates = reader.candidates
     sizes, which = np.unique(reader.sizes, return_inverse=True)
     costs = [plan.cost_of(size) for size in sizes.tolist()]
-    noise = {s: PENALTY * plan.law.size(cost) for s, cost in zip(sizes.tolist(), costs, strict=True) if cost}
+    noise = {
+        s: PENALTY * plan.law.noise(cost).mean_size
+        for s, cost in zip(sizes.tolist(), costs, strict=True)
+        if cost
+    }
     payable = np.array([cost + plan.selecting <= left for cost in costs], dtype=bool)[which]
     weights = candidates.weights
     if len(plan.universe.sizes) > MANY_COLUMNS:

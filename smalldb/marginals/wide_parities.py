@@ -14,14 +14,15 @@ from queries.domain import MAX_TABLE_ATTRIBUTES, Bits, Integers
 from queries.mixing import STEP, splitmix64
 from smalldb.exact.bits import BitSource
 from smalldb.exact.integers import uniform_permutation
-from smalldb.marginals.contrasts import AnswersPlan, Measured, bound, measure
+from smalldb.marginals.contrasts import AnswersPlan, Measured, measure, parity_sums
 from smalldb.marginals.contrasts.maximum_entropy import sizes_of
 from smalldb.marginals.contrasts.parity_means import Estimates, estimates, released_total
 from smalldb.marginals.contrasts.parity_plan import alternatives
 from smalldb.marginals.contrasts.priors import prior
 from smalldb.marginals.contrasts.shrinkage import frequencies, shrunk
 from smalldb.marginals.estimate.column_estimates import bounded_total
-from smalldb.marginals.measuring import Law
+from smalldb.marginals.measuring import PrivacyMeasure
+from smalldb.marginals.noise_bound import bound
 from smalldb.marginals.rows.query_search import search
 from smalldb.mechanisms import Journal
 
@@ -53,9 +54,9 @@ class Parities:
         return self.answers.delta
 
     @property
-    def law(self) -> Law:
+    def law(self) -> PrivacyMeasure:
         """Of the certificate: pure, so that its epsilon is added to that of the answers."""
-        return Law(concentrated=False, replaced=self.answers.replaced)
+        return PrivacyMeasure(concentrated=False, replaced=self.answers.replaced)
 
     @property
     def public(self) -> tuple[object, ...]:
@@ -152,7 +153,9 @@ class Released:
 
     def bound(self, plan: Parities, beta: Fraction) -> float:
         """Return an error of every query that is exceeded with probability at most beta."""
-        return bound(plan.answers, self.measured, self.places.astype(np.uint8), beta)
+        workload = plan.answers.workload
+        finished = Rows.from_bits(workload.domain, self.places.astype(np.uint8))
+        return bound(workload, finished, parity_sums(plan.answers, self.measured, beta))
 
 
 # Proof: docs/proofs/rounds.md, lemma 10.

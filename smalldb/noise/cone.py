@@ -62,10 +62,36 @@ class ConeDifference:
         """Of all values."""
         return len(self._kinds)
 
+    # Proof: docs/proofs/pairs.md, lemma 4.
     def draw(self, count: int, source: BitSource) -> Integers:
-        """Draw all values."""
+        """
+        Draw all values, rounded to nearest, exactly: int64.
+
+        As many digits of normal numbers are drawn as it takes to know every rounded entry, so what is
+        returned is a function of the ideal noise.
+
+        Notes
+        -----
+        Cost: with p the sum of k - 1, some 6 p^2 normal numbers (up to 10 p^2 if columns are narrow), and
+        p^3 + 2 p (sum of k^2) products.
+        """
         check_count(self.count, count)
-        return cone_noise(self.sizes, self.rate, self.pairs, source)
+        sizes, each = self.sizes, width(self.sizes)
+        needed = sum(size * (each + squares(sizes, size)) for size in sizes) + 2 * dimensions(sizes)
+        drawn = iter(normals(2 * needed, source))
+
+        def some(many: int, lists: int) -> list[list[Normal]]:
+            return [list(islice(drawn, many)) for _ in range(lists)]
+
+        both = [
+            Drawn(
+                [some(each, size) for size in sizes],
+                [some(squares(sizes, size), size) for size in sizes],
+                *some(2 * dimensions(sizes), 1),
+            )
+            for _ in range(2)
+        ]
+        return rounded_tables(both, 1 / (2 * self.rate), self.pairs)
 
     # Proof: docs/proofs/noise.md, lemma 5.
     def variance(self, weights: Weights = None) -> float:
@@ -217,43 +243,3 @@ def _even_moments(sizes: Sequence[int], places: Sequence[int], wanted: Sequence[
 def _rising(twice: int, count: int) -> list[int]:
     """Return 2^i times the products x (x + 1) ... of i = 0, 1, ..., `count` - 1 factors, for 2 x."""
     return list(accumulate((twice + 2 * i for i in range(count - 1)), mul, initial=1))
-
-
-# Proof: docs/proofs/pairs.md, lemma 4.
-def cone_noise(sizes: Sequence[int], rate: Fraction, pairs: Pairs, source: BitSource) -> Integers:
-    """
-    Draw the noise of the tables, rounded to nearest, exactly: int64, one after another.
-
-    As many digits of normal numbers are drawn as it takes to know every rounded entry, so what is returned
-    is a function of the ideal noise.
-
-    Parameters
-    ----------
-    sizes
-        The places k of each column; at least two columns, unless no more than Laplace noise is wanted.
-    rate
-        The loss of a row that is added or removed; of one that is replaced it is twice as much.
-    pairs
-        Of columns, whose tables are wanted after those of all columns.
-
-    Notes
-    -----
-    Cost: with p the sum of k - 1, some 6 p^2 normal numbers (up to 10 p^2 if columns are narrow), and
-    p^3 + 2 p (sum of k^2) products.
-    """
-    each = width(sizes)
-    count = sum(size * (each + squares(sizes, size)) for size in sizes) + 2 * dimensions(sizes)
-    drawn = iter(normals(2 * count, source))
-
-    def some(many: int, lists: int) -> list[list[Normal]]:
-        return [list(islice(drawn, many)) for _ in range(lists)]
-
-    both = [
-        Drawn(
-            [some(each, size) for size in sizes],
-            [some(squares(sizes, size), size) for size in sizes],
-            *some(2 * dimensions(sizes), 1),
-        )
-        for _ in range(2)
-    ]
-    return rounded_tables(both, 1 / (2 * rate), pairs)

@@ -17,7 +17,7 @@ from smalldb.exact.numbers import as_text, float_above
 from smalldb.noise.noise_protocol import Loss, Weights, check_count, magnitudes, sum_of_squares
 from smalldb.noise.tails import SLACK, log_odds, radius_quantile
 
-_LEVELS = 1 << 20  # of a cube that are added up one by one
+_LEVELS = 1 << 16  # of a cube that are added up one by one
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +38,19 @@ class Cube:
         """The number of values, and the rate."""
         return {"count": self.count, "rate": as_text(self.rate)}
 
+    # Proof: docs/proofs/answers.md, lemma 4.
     def draw(self, count: int, source: BitSource) -> Integers:
-        """Draw all values."""
+        """
+        Draw all values, exactly: int64, cut off at `exact.integers.CLIP`.
+
+        R is drawn with weight (2R + 1)^count exp(-rate R), and V is uniform on {-R..R}^count: P(V = v) is the
+        sum over R >= max |v_i| of C exp(-rate R), a geometric series. R is not returned, and must not be.
+        """
         check_count(self.count, count)
-        return cube_noise(count, self.rate, source)
+        radius = _radius(count, self.rate, source)
+        if radius >= integers.CLIP:
+            return clipped([uniform_below(_side(radius), source) - radius for _ in range(count)])
+        return uniform_integers(_side(radius), count, source) - radius
 
     # Proof: docs/proofs/noise.md, lemma 3.
     def variance(self, weights: Weights = None) -> float:
@@ -77,22 +86,6 @@ def radii(count: int) -> LogConcave:
     Drawn at a rate epsilon, the law is C (2R + 1)^count exp(-epsilon R): log-concave.
     """
     return LogConcave(_side, power=count)
-
-
-# Proof: docs/proofs/answers.md, lemma 4.
-def cube_noise(count: int, rate: Fraction, source: BitSource) -> Integers:
-    """
-    Draw V of Z^count with probability proportional to exp(-rate max |V_i|), exactly: int64.
-
-    It is cut off at `exact.integers.CLIP`.
-
-    R is drawn with weight (2R + 1)^count exp(-rate R), and V is uniform on {-R..R}^count: P(V = v) is the
-    sum over R >= max |v_i| of C exp(-rate R), a geometric series. R is not returned, and must not be.
-    """
-    radius = _radius(count, rate, source)
-    if radius >= integers.CLIP:
-        return clipped([uniform_below(_side(radius), source) - radius for _ in range(count)])
-    return uniform_integers(_side(radius), count, source) - radius
 
 
 def _radius(count: int, rate: Fraction, source: BitSource) -> int:

@@ -8,7 +8,7 @@ where rho is the largest sum of Delta_j^2 / (2 sigma_j^2) (CKS, Theorem 14).
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from math import comb, isqrt, sqrt
+from math import comb, isqrt, pi, sqrt
 from operator import mul
 from typing import Any, ClassVar
 
@@ -50,9 +50,24 @@ class DiscreteGaussian:
         """The squared scale."""
         return {"scale": as_text(self.scale)}
 
+    # Proof: docs/proofs/delta.md, lemma 1.
     def draw(self, count: int, source: BitSource) -> Integers:
-        """Draw independent values."""
-        return gaussian_noise(self.scale, count, source)
+        """
+        Draw independent values, exactly; int64, cut off at `CLIP`.
+
+        By rejection from the two-sided geometric law of scale t = floor(sigma) + 1, kept with probability
+        exp(-(|x| - scale / t)^2 / (2 scale)) (CKS, Algorithm 3; `docs/proofs/delta.md`): about three in four
+        are.
+        """
+        t = isqrt(self.scale.__floor__()) + 1
+        middle = self.scale / t
+        drawn, pending = np.zeros(count, dtype=object), np.arange(count)
+        while len(pending):
+            tried = whole_geometric(Fraction(1, t), len(pending), source).tolist()
+            kept = [bernoulli_exp((abs(x) - middle) ** 2 / (2 * self.scale), source) for x in tried]
+            drawn[pending] = tried
+            pending = pending[np.logical_not(kept)]
+        return clipped(drawn.tolist())
 
     def variance(self, weights: Weights = None) -> float:
         """Return the variance of one value times the sum of squared weights."""
@@ -62,6 +77,11 @@ class DiscreteGaussian:
             odds = np.exp(-values / (2 * max(one, 1e-3)))
             one = float(values @ odds / odds.sum())
         return one * sum_of_squares(weights)
+
+    @property
+    def mean_size(self) -> float:
+        """About the mean absolute value of one: that of a normal number."""
+        return sqrt(2 * float(self.scale) / pi)
 
     # Proof: docs/proofs/noise.md, lemma 2.
     def quantile(self, weights: Weights, failure: Fraction) -> float:
@@ -75,31 +95,6 @@ class DiscreteGaussian:
     def loss(self, moved: Fraction | int) -> Loss:
         """Return the loss of values that move by that much in all, squared."""
         return Loss(None, Fraction(moved) / (2 * self.scale))
-
-
-# Proof: docs/proofs/delta.md, lemma 1.
-def gaussian_noise(variance: Fraction, count: int, source: BitSource) -> Integers:
-    """
-    Draw independent X, P(X = x) proportional to exp(-x^2 / (2 variance)), exactly; int64, cut at `CLIP`.
-
-    By rejection from the two-sided geometric law of scale t = floor(sigma) + 1, kept with probability
-    exp(-(|x| - variance / t)^2 / (2 variance)) (CKS, Algorithm 3; `docs/proofs/delta.md`): about three in
-    four are.
-
-    Parameters
-    ----------
-    variance
-        Above 0: sigma^2. The variance of X is no larger, and hardly smaller from 1 on.
-    """
-    t = isqrt(variance.__floor__()) + 1
-    middle = variance / t
-    drawn, pending = np.zeros(count, dtype=object), np.arange(count)
-    while len(pending):
-        tried = whole_geometric(Fraction(1, t), len(pending), source).tolist()
-        kept = [bernoulli_exp((abs(x) - middle) ** 2 / (2 * variance), source) for x in tried]
-        drawn[pending] = tried
-        pending = pending[np.logical_not(kept)]
-    return clipped(drawn.tolist())
 
 
 # Proof: docs/proofs/delta.md, lemma 3.

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from queries.domain import Integers
 from smalldb.exact.bits import BitSource
 from smalldb.exact.enclosures import Log, Real
-from smalldb.exact.integers import two_sided_geometric
+from smalldb.exact.integers import clipped, whole_geometric
 from smalldb.exact.numbers import as_text, float_above
 from smalldb.noise.noise_protocol import Loss, Weights, magnitudes, sum_of_squares
 from smalldb.noise.tails import noise_quantile
@@ -34,13 +34,20 @@ class Geometric:
         return {"rate": as_text(self.rate)}
 
     def draw(self, count: int, source: BitSource) -> Integers:
-        """Draw independent values."""
-        return two_sided_geometric(self.rate, count, source)
+        """Draw independent values, exactly; int64, cut off at `CLIP`."""
+        whole = whole_geometric(self.rate, count, source)
+        return clipped(whole.tolist()) if whole.dtype == object else whole
 
     def variance(self, weights: Weights = None) -> float:
         """Return 2 q / (1 - q)^2, q = exp(-rate), times the sum of squared weights."""
         rate = float(self.rate)
         return (2 * exp(-rate) / expm1(-rate) ** 2 if rate < 500 else 0.0) * sum_of_squares(weights)
+
+    @property
+    def mean_size(self) -> float:
+        """The mean absolute value of one: 1 / sinh(rate)."""
+        rate = float(self.rate)
+        return -2 * exp(-rate) / expm1(-2 * rate) if rate < 500 else 0.0
 
     # Proof: docs/proofs/noise.md, lemma 1.
     def quantile(self, weights: Weights, failure: Fraction) -> float:

@@ -72,15 +72,32 @@ class WishartDifference:
             "pairs": list(map(list, self.pairs)),
         }
 
+    # Proof: docs/proofs/wishart.md, lemma 5.
     def draw(self, count: int, source: BitSource) -> Integers:
-        """Draw all values."""
+        """
+        Draw the entries of V at the pairs, rounded to nearest, exactly: int64.
+
+        V = A - A', independent. A = R G G^T R, where G holds independent standard normal numbers, shape
+        (p, p + 1), and the diagonal R gives it the diagonal (b, a, ..., a): G G^T made a correlation matrix
+        is uniform. 2 x b and 2 y a are sums of squares of as many more. As many digits of these are drawn as
+        it takes to know every rounded entry, so what is returned is a function of the ideal V.
+
+        Cost: 4 p^2 + O(p) normal numbers, 2 p^2 (p + 1) products.
+        """
         check_count(len(self.pairs), count)
-        return wishart_noise(self.attributes, self.x, self.y, self.pairs, source)
+        p, (low, high) = self.attributes + 1, degrees(self.attributes)
+        drawn = iter(normals(2 * (p * (p + 1) + low + high), source))
+
+        def some(count: int) -> list[Normal]:
+            return list(islice(drawn, count))
+
+        both = [Drawn([some(p + 1) for _ in range(p)], some(low), some(high)) for _ in range(2)]
+        return rounded_entries(both, [1 / (2 * self.x), 1 / (2 * self.y)], self.pairs)
 
     # Proof: docs/proofs/noise.md, lemma 5.
     def variance(self, weights: Weights = None) -> float:
         """Return the sum of squared weights times variances: no two of the entries are correlated."""
-        of_order = {order: self._variance(order) for order in {_order(pair) for pair in self.pairs}}
+        of_order = {order: self.entry_variance(order) for order in {_order(pair) for pair in self.pairs}}
         if weights is None:
             return max(of_order.values())
         squares = np.square(np.asarray(weights, dtype=np.float64))
@@ -90,19 +107,21 @@ class WishartDifference:
 
     def quantile(self, weights: Weights, failure: Fraction) -> float:
         """Return the best of the sum of the entries' quantiles, and what any log-concave noise stays in."""
-        return rounded_quantile(self, weights, list(map(_order, self.pairs)), self._entry_quantile, failure)
+        return rounded_quantile(self, weights, list(map(_order, self.pairs)), self.entry_quantile, failure)
 
     def loss(self, moved: Fraction | int) -> Loss:
         """Return the loss of so many rows."""
         return Loss.pure((self.x + self.y) * moved)
 
-    def _variance(self, order: int) -> float:
+    def entry_variance(self, order: int) -> float:
+        """Return the variance of an entry that belongs to parities of an order."""
         if not order:  # a difference of gammas
             return degrees(self.attributes)[0] / float(self.x) ** 2
         return float(even_moments(self.attributes, order, self.x, self.y, 2)[1])
 
     # Proof: docs/proofs/wishart.md, lemmas 8 and 9.
-    def _entry_quantile(self, order: int, failure: Fraction) -> int:
+    def entry_quantile(self, order: int, failure: Fraction) -> int:
+        """Return what such an entry, rounded, exceeds with probability at most `failure`."""
         if order:
             return entry_quantile(self.attributes, order, self.x, self.y, failure)
         # a difference of gammas: a whole shape above theirs spreads further (a symmetric unimodal number
@@ -161,30 +180,6 @@ def entry_quantile(attributes: int, order: int, x: Fraction, y: Fraction, failur
     tried = max(8, 2 * (1 / failure).__ceil__().bit_length())
     moments = even_moments(attributes, order, x, y, tried)
     return moment_quantile(dict(enumerate(moments[1:], start=1)), failure)
-
-
-# Proof: docs/proofs/wishart.md, lemma 5.
-def wishart_noise(
-    attributes: int, x: Fraction, y: Fraction, pairs: Sequence[tuple[int, int]], source: BitSource
-) -> Integers:
-    """
-    Draw the entries of V at the pairs, rounded to nearest, exactly; int64, shape (len(pairs),).
-
-    V = A - A', independent. A = R G G^T R, where G holds independent standard normal numbers, shape
-    (p, p + 1), and the diagonal R gives it the diagonal (b, a, ..., a): G G^T made a correlation matrix is
-    uniform. 2 x b and 2 y a are sums of squares of as many more. As many digits of these are drawn as it
-    takes to know every rounded entry, so what is returned is a function of the ideal V.
-
-    Cost: 4 p^2 + O(p) normal numbers, 2 p^2 (p + 1) products.
-    """
-    p, (low, high) = attributes + 1, degrees(attributes)
-    drawn = iter(normals(2 * (p * (p + 1) + low + high), source))
-
-    def some(count: int) -> list[Normal]:
-        return list(islice(drawn, count))
-
-    both = [Drawn([some(p + 1) for _ in range(p)], some(low), some(high)) for _ in range(2)]
-    return rounded_entries(both, [1 / (2 * x), 1 / (2 * y)], pairs)
 
 
 # Proof: docs/proofs/wishart.md, lemma 6.

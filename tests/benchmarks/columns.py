@@ -21,9 +21,9 @@ import pandas as pd
 from beside import MOST, distances
 
 from smalldb.exact.bits import SeededBits
-from smalldb.exact.integers import two_sided_geometric
 from smalldb.marginals import Universe, checked, plan_rounds, release_rounds
 from smalldb.marginals.estimate.column_estimates import on_simplex
+from smalldb.noise.distributions import Geometric
 
 
 def told(places, made, sizes):
@@ -50,7 +50,7 @@ def independent(places, universe, epsilon, replaced, seed):
     source, rng, columns = SeededBits(seed), np.random.default_rng(seed), []
     rate = epsilon / len(universe.sizes) / (2 if replaced else 1)
     for column, size in zip(places.T, universe.sizes, strict=True):
-        counts = np.bincount(column, minlength=size) + two_sided_geometric(rate, size, source)
+        counts = np.bincount(column, minlength=size) + Geometric(rate).draw(size, source)
         shares = on_simplex(counts.astype(float), len(places)) / len(places)
         columns.append(rng.choice(size, size=len(places), p=shares / shares.sum()))
     return np.stack(columns, axis=1)
@@ -61,7 +61,7 @@ def every_cell(places, universe, epsilon, replaced, seed):
     rate = epsilon / (2 if replaced else 1)
     codes = np.ravel_multi_index(places.T, universe.sizes)
     counts = np.bincount(codes, minlength=universe.cells)
-    counts = counts + two_sided_geometric(rate, universe.cells, SeededBits(seed))
+    counts = counts + Geometric(rate).draw(universe.cells, SeededBits(seed))
     shares = on_simplex(counts.astype(float), len(places)) / len(places)
     drawn = np.random.default_rng(seed).choice(universe.cells, size=len(places), p=shares / shares.sum())
     return np.stack(np.unravel_index(drawn, universe.sizes), axis=1)

@@ -8,12 +8,12 @@ from queries.arrays import Floats
 from queries.domain import Integers
 from smalldb.marginals.adaptive.candidates import MOST_WEIGHT, Candidates
 from smalldb.marginals.adaptive.packed_pairs import Strips
-from smalldb.marginals.measuring import Measured
+from smalldb.marginals.measuring import Measurement
 
 
 # Proof: docs/proofs/rounds.md, lemma 3.
 def reaching_weights(
-    layout: Candidates | Strips, predicted: Sequence[Floats], measured: Sequence[Measured]
+    layout: Candidates | Strips, predicted: Sequence[Floats], measured: Sequence[Measurement]
 ) -> tuple[int, ...]:
     """
     Return the weights of all candidate tables, from what was released: integers from 1 to `MOST_WEIGHT`.

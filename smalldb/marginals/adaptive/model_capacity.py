@@ -10,7 +10,7 @@ from queries.domain import Integers
 from smalldb.exact.bits import BitSource
 from smalldb.marginals.estimate.estimation import Reader
 from smalldb.marginals.estimate.junction import Scope
-from smalldb.marginals.measuring import Measured, choose
+from smalldb.marginals.measuring import Measurement, choose
 from smalldb.marginals.plan_of_tables import RoundsPlan
 
 
@@ -22,7 +22,7 @@ class Room:
     within its memory. That follows from released numbers alone, whichever candidates are looked at.
     """
 
-    def __init__(self, reader: Reader, tables: list[Measured]) -> None:
+    def __init__(self, reader: Reader, tables: list[Measurement]) -> None:
         self._reader, self.tables = reader, tables
         self._known: dict[Scope, bool] = {}
 

@@ -1,6 +1,6 @@
 """The relaxed mechanism: the exponential mechanism over answers, then the nearest small table."""
 
-from smalldb.marginals.contrasts.parity_bound import bound
+from smalldb.marginals.contrasts.parity_bound import parity_sums
 from smalldb.marginals.contrasts.parity_means import Measured
 from smalldb.marginals.contrasts.parity_measurement import loss, measure
 from smalldb.marginals.contrasts.parity_plan import AnswersPlan, plan_answers, read_delta
@@ -10,9 +10,9 @@ from smalldb.noise.tails import radius_quantile
 __all__ = [
     "AnswersPlan",
     "Measured",
-    "bound",
     "loss",
     "measure",
+    "parity_sums",
     "plan_answers",
     "radius_quantile",
     "read_delta",

@@ -10,9 +10,10 @@ from smalldb.counting.scores import too_large
 from smalldb.exact.bits import BitSource
 from smalldb.exact.numbers import as_text
 from smalldb.exact.rounded_text import promised
-from smalldb.marginals.contrasts.parity_bound import bound
+from smalldb.marginals.contrasts.parity_bound import parity_sums
 from smalldb.marginals.contrasts.parity_measurement import measure
 from smalldb.marginals.contrasts.parity_plan import AnswersPlan, plan_answers
+from smalldb.marginals.noise_bound import bound
 from smalldb.marginals.rows.nearest_rows import synthesise
 from smalldb.mechanisms import UNPLANNED, Drawn, Guarantee, Request
 
@@ -163,7 +164,9 @@ class ByAnswers:
         """Measure, and find the rows that are nearest to what was released."""
         measured = measure(self.answers, table, source)
         bits = synthesise(self.answers, measured, self.rows, progress=progress)
-        return Drawn(bits, bound=bound(self.answers, measured, bits, self.request.beta))
+        sums = parity_sums(self.answers, measured, self.request.beta)
+        finished = Rows.from_bits(table.domain, bits)
+        return Drawn(bits, bound=bound(self.answers.workload, finished, sums))
 
     @property
     def _noise(self) -> str:

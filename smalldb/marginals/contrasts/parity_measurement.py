@@ -29,7 +29,7 @@ def measure(plan: AnswersPlan, rows: Rows, source: BitSource) -> Measured:
     no factor 1/2; but the mechanism is not epsilon-bounded-range. Gaussian noise is (epsilon, delta)-DP: see
     `gaussian.least_variances` and `accounting.concentrated`. A Wishart difference: `docs/proofs/wishart.md`.
 
-    Parts are released in order, and one may look at what those before it released: see `laws.Safeguard`.
+    Parts are released in order, and one may look at what those before it released: see `safeguard.Safeguard`.
 
     Parameters
     ----------

@@ -14,7 +14,7 @@ from smalldb.exact.bits import BitSource
 from smalldb.marginals.contrasts.parts import Part, Predict, counted_sums, sets_of, shares_of, worst
 from smalldb.marginals.contrasts.setting import Setting
 from smalldb.marginals.contrasts.spectrum import Places
-from smalldb.noise.cube import cube_noise
+from smalldb.noise.distributions import Cube as CubeNoise
 from smalldb.noise.tails import radius_quantile
 
 MAX_LEVELS = 1 << 22  # that the exact draw of a radius may enclose
@@ -60,13 +60,11 @@ class Cube:
         ]
         parts = []
         for some, share in zip(sets, shares_of(weights), strict=True):
-            k, rate = len(some), setting.epsilon * share
-            if 20 * sqrt(k) / rate > MAX_LEVELS:
+            noise = CubeNoise(len(some), setting.epsilon * share)
+            if 20 * sqrt(noise.count) / noise.rate > MAX_LEVELS:
                 return ()
-            # V is uniform up to a radius R, and R + 1/2 is nearly Gamma(k + 1, rate)
-            variance = max(0.0, float((k + 1) * (k + 2) / rate**2 / 3 - Fraction(1, 12)))
             orders = {len(places) for places in some}
-            parts.append(cls(some, share, dict.fromkeys(orders, sqrt(variance) * setting.unit)))
+            parts.append(cls(some, share, dict.fromkeys(orders, sqrt(noise.variance()) * setting.unit)))
         return tuple(parts)
 
     # Proof: docs/proofs/answers.md, lemma 2.
@@ -74,13 +72,17 @@ class Cube:
         """Return what a unit of the largest entry costs."""
         return setting.epsilon * self.share
 
+    def noise(self, setting: Setting) -> tuple[CubeNoise]:
+        """Return that of all counts."""
+        return (CubeNoise(len(self.sets), self.rate(setting)),)
+
     def exact(self, rows: Rows, sums: Integers) -> Integers:
         """Return the counts of the sets."""
         return sums
 
     def draw(self, setting: Setting, exact: Integers, source: BitSource, predict: Predict) -> Integers:
         """Add noise."""
-        return exact + cube_noise(len(self.sets), self.rate(setting), source)
+        return exact + self.noise(setting)[0].draw(len(exact), source)
 
     def counted(self, values: Integers) -> int:
         """Return the first count."""

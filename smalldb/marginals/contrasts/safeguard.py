@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from math import log
+from math import log, sqrt
 from typing import ClassVar
 
 import numpy as np
@@ -11,11 +11,12 @@ import numpy as np
 from queries import Rows
 from queries.domain import Integers
 from smalldb.exact.bits import BitSource
-from smalldb.exact.integers import two_sided_geometric, uniform_below
+from smalldb.exact.integers import uniform_below
 from smalldb.exact.levels import draw_level
-from smalldb.marginals.contrasts.parts import Part, Predict, geometric_deviation, proved_loss, sets_of
+from smalldb.marginals.contrasts.parts import Part, Predict, proved_loss, sets_of
 from smalldb.marginals.contrasts.setting import Setting
 from smalldb.marginals.contrasts.spectrum import Places
+from smalldb.noise.distributions import Geometric
 from smalldb.noise.tails import radius_quantile
 
 SAFEGUARD = Fraction(1, 10)
@@ -56,11 +57,15 @@ class Safeguard:
             return None
         if float(rate / 2) * NOTICED * setting.n / setting.unit < log(len(sets)) + 2:
             return None
-        return cls(sets, SAFEGUARD, {3: setting.unit * geometric_deviation(float(rate))})
+        return cls(sets, SAFEGUARD, {3: setting.unit * sqrt(Geometric(rate).variance())})
 
     def rate(self, setting: Setting) -> Fraction:
         """Return what a unit of its noise costs; its choice has as much."""
         return setting.epsilon * self.share / 2
+
+    def noise(self, setting: Setting) -> tuple[Geometric]:
+        """Return that of the count of the set that is chosen."""
+        return (Geometric(self.rate(setting)),)
 
     def exact(self, rows: Rows, sums: Integers) -> Integers:
         """Return the counts of the sets."""
@@ -75,7 +80,7 @@ class Safeguard:
         level = draw_level(dict(zip(levels.tolist(), sizes.tolist(), strict=True)), rate / 2, source)
         worst = np.flatnonzero(gaps == gaps.max() - level)
         chosen = worst[uniform_below(len(worst), source)]
-        return np.concatenate([[chosen], exact[chosen] + two_sided_geometric(rate, 1, source)])
+        return np.concatenate([[chosen], exact[chosen] + self.noise(setting)[0].draw(1, source)])
 
     def counted(self, values: Integers) -> int:
         """Rows are not counted: KeyError."""

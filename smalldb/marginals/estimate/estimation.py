@@ -16,7 +16,7 @@ from smalldb.marginals.estimate.junction import Scope, cells
 from smalldb.marginals.estimate.modelling import Fixed, Model, cells_of, fitted, zeros_of
 from smalldb.marginals.estimate.proportional_fitting import CLOSE
 from smalldb.marginals.estimate.table_updates import groups_at, moved
-from smalldb.marginals.measuring import Measured
+from smalldb.marginals.measuring import Measurement
 from smalldb.marginals.plan_of_tables import RoundsPlan
 from smalldb.marginals.private_rows import PrivateRows
 from smalldb.marginals.rows.exchange_search import affordable, exchanged
@@ -45,7 +45,7 @@ class Reader:
     """
 
     plan: RoundsPlan
-    columns: tuple[Measured, ...]
+    columns: tuple[Measurement, ...]
     total: int
     read: tuple[Floats, ...]
     groupings: tuple[Grouping, ...]
@@ -58,7 +58,7 @@ class Reader:
 
     # Proof: docs/proofs/rounds.md, lemma 7.
     @staticmethod
-    def of(plan: RoundsPlan, columns: tuple[Measured, ...]) -> "Reader":
+    def of(plan: RoundsPlan, columns: tuple[Measurement, ...]) -> "Reader":
         """Read the released columns."""
         total = plan.rows if plan.law.replaced else pooled_total(columns)
         read = tuple(
@@ -76,7 +76,7 @@ class Reader:
         layout = laid_out(chosen)
         return Reader(plan, columns, total, read, groupings, fixed, chosen, names, sizes, least, layout)
 
-    def again(self, more: Sequence[Measured]) -> "Reader":
+    def again(self, more: Sequence[Measurement]) -> "Reader":
         """Return what follows from every column measured once more, too; groups and total stay."""
         both = [pooled(one, other) for one, other in zip(self.columns, more, strict=True)]
         read = tuple(
@@ -88,7 +88,7 @@ class Reader:
 
     def fit(
         self,
-        tables: list[Measured],
+        tables: list[Measurement],
         start: tuple[Floats, ...],
         last: bool = False,
         among: Sequence[int] | None = None,
@@ -120,7 +120,7 @@ class Reader:
         return [table.astype(np.float64) * share for table in self.layout.count(rows)]
 
     # Proof: docs/proofs/rounds.md, lemma 3.
-    def moved(self, predicted: list[Floats], beside: list[Measured]) -> list[Floats]:
+    def moved(self, predicted: list[Floats], beside: list[Measurement]) -> list[Floats]:
         """Return the same, moved towards the tables that the model has no room for."""
         if not beside:
             return predicted
@@ -136,7 +136,7 @@ class Reader:
         return found
 
     # Proof: docs/proofs/rounds.md, lemma 9.
-    def rows(self, model: Model, beside: list[Measured], count: int, seed: int) -> Integers:
+    def rows(self, model: Model, beside: list[Measurement], count: int, seed: int) -> Integers:
         """Return rows of the model, moved to the tables of two columns that it expects or has no room for."""
         universe, tables = self.plan.universe, self.candidates.tables
         found = model.rows(count, seed)
@@ -159,15 +159,15 @@ class Reader:
         fixed = frozenset(c for columns, _ in universe.rules for c in columns)
         return exchanged(found, universe.sizes, targets, fixed, sweeps, seed)
 
-    def fits(self, tables: list[Measured], scope: Scope) -> bool:
+    def fits(self, tables: list[Measurement], scope: Scope) -> bool:
         """Whether the model stays within its memory with one more table."""
         scopes = [*(t.scope for t in tables), scope]
         return cells_of(scopes, self.groupings, self.fixed) <= self.plan.memory + self.least
 
 
-def by_pair(tables: Sequence[Measured]) -> dict[tuple[int, int], list[Measured]]:
+def by_pair(tables: Sequence[Measurement]) -> dict[tuple[int, int], list[Measurement]]:
     """Return measured tables of two columns by these, in the order of measuring."""
-    found: dict[tuple[int, int], list[Measured]] = {}
+    found: dict[tuple[int, int], list[Measurement]] = {}
     for table in tables:
         (a, _), (b, _) = table.scope
         found.setdefault((a, b), []).append(table)
