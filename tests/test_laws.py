@@ -19,7 +19,7 @@ from smalldb.marginals.contrasts import parity_plan as shares
 from smalldb.marginals.contrasts.distributions import LAWS
 from smalldb.marginals.contrasts.parity_means import estimates
 from smalldb.marginals.contrasts.parity_plan import alternatives
-from smalldb.marginals.contrasts.parts import counted_sums, each_margin, sets_of
+from smalldb.marginals.contrasts.parts import Counted, each_margin, sets_of
 from smalldb.noise.distributions import Geometric
 from smalldb.noise.tails import radius_quantile
 from smalldb.reporting.page import page
@@ -29,7 +29,7 @@ BOTH = pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
 
 
 @dataclass(frozen=True, eq=False)
-class Toy:
+class Toy(Counted):
     """Each of k counts with geometric noise of its own, for epsilon / k."""
 
     law: ClassVar[str] = "toy"
@@ -53,24 +53,12 @@ class Toy:
     def noise(self, setting):
         return (Geometric(self.rate(setting)),)
 
-    def exact(self, rows, sums):
-        return sums
-
     def draw(self, setting, exact, source, predict):
         return exact + self.noise(setting)[0].draw(len(exact), source)
-
-    def counted(self, values):
-        return int(values[0])
-
-    def released(self, setting, values):
-        return counted_sums(setting, self.sets, values)
 
     def margins(self, setting, failure):
         radius = radius_quantile(1, self.rate(setting), failure / len(self.sets))
         return each_margin(setting, self.sets, dict.fromkeys(map(len, self.sets), radius))
-
-    def direct(self, setting, values, failure):
-        return None
 
     def loss(self, setting, gap, moved):
         return self.rate(setting) * int(gap.sum())

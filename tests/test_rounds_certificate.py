@@ -11,7 +11,7 @@ import smalldb
 from queries import Column, Domain, Marginals, Predicates, Rows
 from queries.workload import Workload
 from smalldb.exact.bits import SeededBits
-from smalldb.marginals.certificate import Certificate, certify, expected, tail
+from smalldb.marginals.certificate import Certificate, certify, expected
 from smalldb.marginals.measuring import PrivacyMeasure
 from smalldb.reporting.words import tell
 
@@ -77,8 +77,8 @@ def test_rows_of_another_number_are_scaled_and_rounded_to_the_nearest():
 def test_noise_stays_below_its_tail(law):
     cost, moved = Fraction(1, 5) if not law.concentrated else Fraction(1, 50), 3
     source = SeededBits(5)
-    noise = law.noise_of_number(cost, moved).draw(2_000, source)
-    beyond = tail(law, cost, moved, 0.1)
+    distribution = law.noise_of_number(cost, moved)
+    noise, beyond = distribution.draw(2_000, source), distribution.quantile(None, Fraction(1, 10))
     assert (np.abs(noise) > beyond).mean() <= 0.12
     assert (np.abs(noise) > beyond / 2).mean() > 0.12  # half of it would not do
 

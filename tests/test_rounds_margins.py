@@ -13,7 +13,7 @@ from smalldb.exact.bits import SeededBits
 from smalldb.exact.numbers import float_above
 from smalldb.marginals import Universe, certificate, measuring
 from smalldb.marginals.adaptive.candidates import candidates
-from smalldb.marginals.certificate import Certificate, certify, expected, missed, tail
+from smalldb.marginals.certificate import Certificate, beyond, certify, expected, missed
 from smalldb.marginals.estimate.grouping import halved
 from smalldb.marginals.measuring import PrivacyMeasure, choose
 from smalldb.marginals.private_rows import PrivateRows
@@ -47,21 +47,12 @@ def test_what_a_selection_misses_is_the_least_that_its_law_allows(law, beta):
             assert candidates * exp(-rate * (found - 1)) > Decimal(beta)
 
 
-@pytest.mark.parametrize("beta", BETAS)
-@pytest.mark.parametrize("moved", [1, 4])
-def test_the_tail_of_noise_is_as_rare_as_it_says(moved, beta):
-    for cost in (Fraction(2), Fraction(1, 3), Fraction(1, 50)):
-        rate = cost / moved
-
-        def beyond(t, rate=rate):
-            return 2 * exp(-rate * (t + 1)) / (1 + exp(-rate))
-
-        found = tail(PrivacyMeasure(False, True), cost, moved, beta)
-        assert beyond(found) <= Decimal(beta)
-        assert found < 2 or beyond(found - 2) > Decimal(beta)  # of whole numbers, one more than is needed
-        found = tail(PrivacyMeasure(True, True), cost, moved, beta)
-        assert 2 * exp(-(found**2) * cost / moved**2) <= Decimal(beta)
-        assert 2 * exp(-((found - 1) ** 2) * cost / moved**2) > Decimal(beta)
+@pytest.mark.parametrize("law", LAWS)
+def test_what_is_beyond_a_distance_is_two_margins(law):
+    """Half of what may fail is for the selection, half for the noise of a number that moves by D."""
+    cost, beta = Fraction(1, 50), Fraction(1, 20)
+    quantile = law.noise_of_number(cost, HALVES.denominator).quantile(None, Fraction(1, 40))
+    assert beyond(HALVES, law, cost, beta) == missed(HALVES, law, cost, 0.025) + quantile
 
 
 @pytest.mark.parametrize("law", LAWS)
@@ -70,7 +61,7 @@ def test_a_certificate_is_its_distance_and_two_margins(law):
     unit = HALVES.denominator
     for distance in (37, -37):
         made = Certificate(0, distance, total, HALVES, law, cost)
-        margins = missed(HALVES, law, cost, 0.05) + tail(law, cost, unit, 0.05)
+        margins = beyond(HALVES, law, cost, beta)
         assert made.rows(beta) == Fraction(37 + margins, unit)
         times = 1 if law.replaced else 2
         assert made.share(beta) == (times * made.rows(beta) + Fraction(1, 2 * unit)) / total

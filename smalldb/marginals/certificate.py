@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil, exp, log, log1p, sqrt
+from math import ceil, log
 
 import numpy as np
 
@@ -154,7 +154,7 @@ def expected(answers: Integers, rows: int, total: int) -> Integers:
     return rounded
 
 
-# Proof: docs/proofs/certificate.md, lemma 5.
+# Proof: docs/proofs/certificate.md, lemmas 4 and 5.
 def beyond(workload: Workload, law: PrivacyMeasure, cost: Fraction, beta: Fraction) -> int:
     """Return by how much a certificate exceeds the distance that it released, in units of 1 / D of a row.
 
@@ -163,8 +163,8 @@ def beyond(workload: Workload, law: PrivacyMeasure, cost: Fraction, beta: Fracti
     cost
         Of the selection, and again of the noise.
     """
-    half = float(beta / 2)
-    return missed(workload, law, cost, half) + tail(law, cost, workload.denominator, half)
+    noise = law.noise_of_number(cost, workload.denominator)
+    return missed(workload, law, cost, float(beta / 2)) + int(noise.quantile(None, beta / 2))
 
 
 # Proof: docs/proofs/certificate.md, lemma 3.
@@ -172,13 +172,3 @@ def missed(workload: Workload, law: PrivacyMeasure, cost: Fraction, beta: float)
     """Return by how much less the selected query is off than the worst, but with probability beta."""
     epsilon = float(law.selecting(cost))
     return ceil(2 * workload.denominator / epsilon * log((workload.size + 1) / beta) * _SLACK)
-
-
-# Proof: docs/proofs/certificate.md, lemma 4.
-def tail(law: PrivacyMeasure, cost: Fraction, moved: int, beta: float) -> int:
-    """Return what the noise of a number that moves by `moved` exceeds with probability at most beta."""
-    if law.concentrated:  # sub-Gaussian (Canonne, Kamath and Steinke 2020, Corollary 17)
-        return ceil(moved * sqrt(log(2 / beta) / float(cost)) * _SLACK)
-    rate = float(cost / moved)
-    # P(|X| > t) = 2 exp(-rate (t + 1)) / (1 + exp(-rate))
-    return max(0, ceil((log(2 / beta) - log1p(exp(-rate))) / rate * _SLACK))

@@ -7,15 +7,14 @@ from functools import lru_cache
 from math import sqrt
 from typing import ClassVar
 
-from queries import Rows
 from queries.arrays import Floats
 from queries.domain import Integers
 from smalldb.exact.bits import BitSource
 from smalldb.marginals.contrasts.parts import (
+    Counted,
     Part,
     Predict,
     attributes_of,
-    counted_sums,
     each_margin,
     heaviest_constant,
     proved_loss,
@@ -32,7 +31,7 @@ TILTS = tuple(Fraction(part, 32) for part in range(1, 32))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Wishart:
+class Wishart(Counted):
     """Counts with noise of a Wishart difference (`docs/proofs/wishart.md`); a `parts.Part`.
 
     Attributes
@@ -98,31 +97,15 @@ class Wishart:
         pairs = tuple((some[-2], some[-1]) for some in indices)
         return (WishartDifference(len(ranks), *rates(self.rate(setting), self.tilt), pairs),)
 
-    def exact(self, rows: Rows, sums: Integers) -> Integers:
-        """Return the counts of the sets."""
-        return sums
-
     def draw(self, setting: Setting, exact: Integers, source: BitSource, predict: Predict) -> Integers:
         """Add noise."""
         return exact + self.noise(setting)[0].draw(len(exact), source)
-
-    def counted(self, values: Integers) -> int:
-        """Return the first count."""
-        return int(values[0])
-
-    def released(self, setting: Setting, values: Integers) -> tuple[tuple[Places, ...], Integers]:
-        """Return the sets and their sums."""
-        return counted_sums(setting, self.sets, values)
 
     def margins(self, setting: Setting, failure: Fraction) -> tuple[int, Floats]:
         """Entries share the failure evenly; each lies within what its moments say."""
         (noise,), each = self.noise(setting), failure / len(self.sets)
         margins = {order: noise.entry_quantile(order, each) for order in set(map(len, self.sets))}
         return each_margin(setting, self.sets, margins)
-
-    def direct(self, setting: Setting, values: Integers, failure: Fraction) -> None:
-        """Nothing more."""
-        return None
 
     def loss(self, setting: Setting, gap: Integers, moved: int) -> Fraction:
         """Return what is proved of the loss."""

@@ -98,6 +98,30 @@ class Part(Protocol):
         """
 
 
+class Counted:
+    """A part that releases the count of each of its sets; the first is that of the rows, under add-remove."""
+
+    __slots__ = ()
+
+    sets: tuple[Places, ...]
+
+    def exact(self, rows: Rows, sums: Integers) -> Integers:
+        """Return the counts of the sets."""
+        return sums
+
+    def counted(self, values: Integers) -> int:
+        """Return the first count."""
+        return int(values[0])
+
+    def released(self, setting: Setting, values: Integers) -> tuple[tuple[Places, ...], Integers]:
+        """Return the sets and their sums."""
+        return counted_sums(setting, self.sets, values)
+
+    def direct(self, setting: Setting, values: Integers, failure: Fraction) -> None:
+        """Nothing more."""
+        return None
+
+
 def counted_sums(
     setting: Setting, sets: tuple[Places, ...], values: Integers
 ) -> tuple[tuple[Places, ...], Integers]:
