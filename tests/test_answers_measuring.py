@@ -23,7 +23,7 @@ from smalldb.exact.integers import (
     whole_geometric,
 )
 from smalldb.exact.levels import draw_level
-from smalldb.marginals.contrasts import loss, measure, radius_quantile
+from smalldb.marginals.contrasts import loss, measure
 from smalldb.marginals.contrasts import parity_measurement as measuring_module
 from smalldb.marginals.contrasts.parity_measurement import counts
 from smalldb.marginals.contrasts.parity_plan import alternatives, plan_answers
@@ -31,6 +31,7 @@ from smalldb.marginals.contrasts.parts import shares_of
 from smalldb.marginals.contrasts.spectrum import odd_counts, spectrum
 from smalldb.noise.cube import _radius, radii
 from smalldb.noise.distributions import Cube, Geometric
+from smalldb.noise.tails import radius_quantile
 
 pytestmark = pytest.mark.usefixtures("remembered")
 

@@ -15,21 +15,20 @@ from functools import lru_cache
 from itertools import accumulate, islice
 from math import ceil, comb, log, prod
 from operator import mul
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from queries.domain import Integers
 from smalldb.exact.bits import BitSource
 from smalldb.exact.normals import Normal, normals
-from smalldb.exact.numbers import as_text
 from smalldb.noise.cone_rounding import Drawn, Pairs, rounded_tables
-from smalldb.noise.noise_protocol import Loss, Weights, check_count, rounded_quantile
+from smalldb.noise.noise_protocol import Loss, Noise, Weights, check_count, rounded_quantile
 from smalldb.noise.tails import moment_quantile
 
 
 @dataclass(frozen=True, slots=True)
-class ConeDifference:
+class ConeDifference(Noise):
     """
     Tables of the difference of two matrices from the cone, rounded to nearest.
 
@@ -50,12 +49,6 @@ class ConeDifference:
     sizes: tuple[int, ...]
     rate: Fraction
     pairs: tuple[tuple[int, int], ...]
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """The fields."""
-        pairs = list(map(list, self.pairs))
-        return {"sizes": list(self.sizes), "rate": as_text(self.rate), "pairs": pairs}
 
     @property
     def count(self) -> int:

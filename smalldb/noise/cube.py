@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from fractions import Fraction
 from math import sqrt
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -13,15 +13,15 @@ from smalldb.exact.bits import BitSource
 from smalldb.exact.coins import bernoulli_exp
 from smalldb.exact.integers import clipped, uniform_below, uniform_integers
 from smalldb.exact.levels import LogConcave, draw_level
-from smalldb.exact.numbers import as_text, float_above
-from smalldb.noise.noise_protocol import Loss, Weights, check_count, magnitudes, sum_of_squares
+from smalldb.exact.numbers import float_above
+from smalldb.noise.noise_protocol import Loss, Noise, Weights, check_count, magnitudes, sum_of_squares
 from smalldb.noise.tails import SLACK, log_odds, radius_quantile
 
 _LEVELS = 1 << 16  # of a cube that are added up one by one
 
 
 @dataclass(frozen=True, slots=True)
-class Cube:
+class Cube(Noise):
     """
     Noise V of `count` values with P(v) proportional to exp(-rate max |v|).
 
@@ -32,11 +32,6 @@ class Cube:
 
     count: int
     rate: Fraction
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """The number of values, and the rate."""
-        return {"count": self.count, "rate": as_text(self.rate)}
 
     # Proof: docs/proofs/answers.md, lemma 4.
     def draw(self, count: int, source: BitSource) -> Integers:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import comb, isqrt, pi, sqrt
 from operator import mul
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -18,8 +18,8 @@ from queries.domain import Integers
 from smalldb.exact.bits import BitSource
 from smalldb.exact.coins import bernoulli_exp
 from smalldb.exact.integers import clipped, whole_geometric
-from smalldb.exact.numbers import as_text, float_above
-from smalldb.noise.noise_protocol import Loss, Weights, magnitudes, sum_of_squares
+from smalldb.exact.numbers import float_above
+from smalldb.noise.noise_protocol import Loss, Noise, Weights, magnitudes, sum_of_squares
 from smalldb.noise.tails import SLACK, gaussian_quantile, log_odds
 
 BITS = 24  # of a weight
@@ -29,7 +29,7 @@ _NORMAL = 64  # squared scale from which a discrete Gaussian has it as its varia
 
 
 @dataclass(frozen=True, slots=True)
-class DiscreteGaussian:
+class DiscreteGaussian(Noise):
     """
     Independent discrete Gaussian noise: P(x) is proportional to exp(-x^2 / (2 scale)).
 
@@ -44,11 +44,6 @@ class DiscreteGaussian:
     name: ClassVar[str] = "discrete Gaussian"
 
     scale: Fraction
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """The squared scale."""
-        return {"scale": as_text(self.scale)}
 
     # Proof: docs/proofs/delta.md, lemma 1.
     def draw(self, count: int, source: BitSource) -> Integers:

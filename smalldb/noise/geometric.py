@@ -3,21 +3,21 @@
 from dataclasses import dataclass
 from fractions import Fraction
 from math import exp, expm1
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from queries.domain import Integers
 from smalldb.exact.bits import BitSource
 from smalldb.exact.enclosures import Log, Real
 from smalldb.exact.integers import clipped, whole_geometric
-from smalldb.exact.numbers import as_text, float_above
-from smalldb.noise.noise_protocol import Loss, Weights, magnitudes, sum_of_squares
+from smalldb.exact.numbers import float_above
+from smalldb.noise.noise_protocol import Loss, Noise, Weights, magnitudes, sum_of_squares
 from smalldb.noise.tails import noise_quantile
 
 _DIGITS = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Geometric:
+class Geometric(Noise):
     """
     Independent two-sided geometric noise: P(x) is proportional to exp(-rate |x|).
 
@@ -27,11 +27,6 @@ class Geometric:
     name: ClassVar[str] = "geometric"
 
     rate: Fraction
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """The rate."""
-        return {"rate": as_text(self.rate)}
 
     def draw(self, count: int, source: BitSource) -> Integers:
         """Draw independent values, exactly; int64, cut off at `CLIP`."""

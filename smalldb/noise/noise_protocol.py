@@ -1,16 +1,18 @@
 """What a noise distribution is, and what several of them have in common."""
 
+from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
 from fractions import Fraction
-from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
 from queries.arrays import Floats
 from queries.domain import Integers
 from smalldb.exact.bits import BitSource
-from smalldb.exact.numbers import float_above
+from smalldb.exact.numbers import as_text, float_above
 from smalldb.noise.tails import SLACK, log_concave_quantile
 
 Weights: TypeAlias = Sequence[float] | Floats | None
@@ -40,15 +42,25 @@ class Loss(NamedTuple):
         return cls(epsilon, epsilon**2 / 2)
 
 
-class Noise(Protocol):
-    """A distribution of whole numbers that are added to counts."""
+@dataclass(frozen=True, slots=True)
+class Noise(ABC):
+    """
+    A distribution of whole numbers that are added to counts.
+
+    Attributes
+    ----------
+    name
+        What records call it.
+    """
 
     name: ClassVar[str]
 
     @property
     def parameters(self) -> dict[str, Any]:
         """What `read` makes the value of: exact texts, integers and lists of these, as JSON holds them."""
+        return {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
 
+    @abstractmethod
     def draw(self, count: int, source: BitSource) -> Integers:
         """
         Draw `count` values, exactly: int64, cut off at `exact.integers.CLIP`.
@@ -59,12 +71,15 @@ class Noise(Protocol):
             A joint distribution has another number of values.
         """
 
+    @abstractmethod
     def variance(self, weights: Weights = None) -> float:
         """Return the variance of a linear combination of the values."""
 
+    @abstractmethod
     def quantile(self, weights: Weights, failure: Fraction) -> float:
         """Return what |linear combination| exceeds with probability at most `failure`; rounded up."""
 
+    @abstractmethod
     def loss(self, moved: Fraction | int) -> Loss:
         """Return the loss where the values move by `moved` between neighbours, in the distribution's norm."""
 
@@ -111,3 +126,10 @@ def check_count(there: int, count: int) -> None:
     """Refuse a number of values that a joint distribution does not have: ValueError."""
     if count != there:
         raise ValueError(f"this noise is of {there} values at once, not of {count}")
+
+
+def _plain(value: Any) -> Any:
+    """Return a parameter as JSON holds it."""
+    if isinstance(value, Fraction):
+        return as_text(value)
+    return list(map(_plain, value)) if isinstance(value, tuple) else value

@@ -13,7 +13,7 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import islice
 from math import comb, isqrt
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -22,8 +22,7 @@ from queries.domain import Integers
 from smalldb.exact.bits import BitSource
 from smalldb.exact.integers import clipped
 from smalldb.exact.normals import Normal, normals
-from smalldb.exact.numbers import as_text
-from smalldb.noise.noise_protocol import Loss, Weights, check_count, rounded_quantile
+from smalldb.noise.noise_protocol import Loss, Noise, Weights, check_count, rounded_quantile
 from smalldb.noise.tails import laplace_sum_quantile, moment_quantile
 
 _BITS = 64  # of each normal number that are looked at first
@@ -38,7 +37,7 @@ class Drawn(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class WishartDifference:
+class WishartDifference(Noise):
     """
     Entries of the difference of two matrices from a cone, rounded to nearest (`noise.wishart`).
 
@@ -61,16 +60,6 @@ class WishartDifference:
     x: Fraction
     y: Fraction
     pairs: tuple[tuple[int, int], ...]
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """The fields."""
-        return {
-            "attributes": self.attributes,
-            "x": as_text(self.x),
-            "y": as_text(self.y),
-            "pairs": list(map(list, self.pairs)),
-        }
 
     # Proof: docs/proofs/wishart.md, lemma 5.
     def draw(self, count: int, source: BitSource) -> Integers:

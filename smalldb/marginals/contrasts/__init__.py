@@ -5,7 +5,6 @@ from smalldb.marginals.contrasts.parity_means import Measured
 from smalldb.marginals.contrasts.parity_measurement import loss, measure
 from smalldb.marginals.contrasts.parity_plan import AnswersPlan, plan_answers, read_delta
 from smalldb.marginals.rows.nearest_rows import synthesise
-from smalldb.noise.tails import radius_quantile
 
 __all__ = [
     "AnswersPlan",
@@ -14,7 +13,6 @@ __all__ = [
     "measure",
     "parity_sums",
     "plan_answers",
-    "radius_quantile",
     "read_delta",
     "synthesise",
 ]

@@ -18,12 +18,12 @@ def parity_sums(plan: AnswersPlan, measured: Measured, beta: Number) -> Sums:
     """
     Return between which numbers the sum of each query lies, with probability 1 - beta over the noise.
 
-    Parts share the failure evenly. The noise of a cube or a safeguard lies within the exact quantile of
-    its radius, that of a Wishart difference within what its moments say of each entry, that of a Gaussian
-    within its tail, and of cells what adds up to a parity or a query within a Chernoff bound. So the true sum
-    of each parity lies that near to the released one, and between -n and n; one that was not measured,
-    between -n and n. A query lies between the sums of the ends. Under add-remove n is private: it lies near
-    to the released n.
+    Parts share the failure evenly. The noise of a cube lies within the exact quantile of its radius, that of
+    a safeguard within its own, that of a Wishart difference within what its moments say of each entry, that
+    of a Gaussian within its tail, and of cells what adds up to a parity or a query within a Chernoff bound.
+    So the true sum of each parity lies that near to the released one, and between -n and n; one that was not
+    measured, between -n and n. A query lies between the sums of the ends. Under add-remove n is private: it
+    lies near to the released n.
 
     Parameters
     ----------
