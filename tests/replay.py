@@ -37,7 +37,7 @@ from losses import SLACK, Change, Cone, Cube, Exponential, Gaussian, Geometric, 
 
 from smalldb.accounting.concentrated import rho_of
 from smalldb.exact.bits import SeededBits
-from smalldb.marginals.contrasts.distributions import LAWS
+from smalldb.marginals.contrasts.part_list import LAWS
 
 
 class Leak(AssertionError):

@@ -16,9 +16,9 @@ from queries import Conjunctions, Domain, Rows
 from smalldb.exact.bits import SeededBits
 from smalldb.marginals.contrasts import loss, measure, synthesise
 from smalldb.marginals.contrasts import parity_plan as shares
-from smalldb.marginals.contrasts.distributions import LAWS
 from smalldb.marginals.contrasts.parity_means import estimates
 from smalldb.marginals.contrasts.parity_plan import alternatives
+from smalldb.marginals.contrasts.part_list import LAWS
 from smalldb.marginals.contrasts.parts import Counted, each_margin, sets_of
 from smalldb.noise.distributions import Geometric
 from smalldb.noise.tails import radius_quantile

@@ -25,8 +25,8 @@ import smalldb
 from queries import Column, Domain, Rows
 from smalldb.exact.bits import SeededBits
 from smalldb.files.checkpoints import Checkpoint
-from smalldb.marginals.contrasts.distributions import LAWS
 from smalldb.marginals.contrasts.parity_plan import alternatives
+from smalldb.marginals.contrasts.part_list import LAWS
 from smalldb.releasing import lasting
 from smalldb.reporting.words import tell
 

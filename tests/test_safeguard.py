@@ -16,11 +16,11 @@ from queries import Conjunctions, Domain, Marginals, Rows
 from smalldb.exact.bits import SeededBits
 from smalldb.marginals.contrasts import loss, measure, plan_answers, synthesise
 from smalldb.marginals.contrasts import parity_measurement as measuring
-from smalldb.marginals.contrasts.distributions import Wishart
 from smalldb.marginals.contrasts.maximum_entropy import fit, guarded_fit, predicted
 from smalldb.marginals.contrasts.parity_bound import _parity_intervals
 from smalldb.marginals.contrasts.parity_means import Measured, estimates, pieces
 from smalldb.marginals.contrasts.parity_plan import alternatives
+from smalldb.marginals.contrasts.part_list import Wishart
 
 BOTH = pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
 

@@ -6,9 +6,9 @@ from queries import Rows, Workload
 from smalldb.auditing.databases import check_budget, databases, neighbours_of
 from smalldb.auditing.loss import Audit
 from smalldb.marginals.contrasts import AnswersPlan, loss
-from smalldb.marginals.contrasts.distributions import AUDITED
 from smalldb.marginals.contrasts.parity_measurement import counts
 from smalldb.marginals.contrasts.parity_plan import alternatives
+from smalldb.marginals.contrasts.part_list import AUDITED
 from smalldb.planning import Neighbours
 
 MOST_PAIRS = 20_000  # of neighbours, each less than a millisecond

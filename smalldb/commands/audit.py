@@ -12,7 +12,7 @@ from smalldb.commands.parsers import Commands
 from smalldb.exact.numbers import float_above
 from smalldb.files.checkpoints import check_running
 from smalldb.files.outputs import Outputs
-from smalldb.marginals.contrasts.distributions import AUDITED
+from smalldb.marginals.contrasts.part_list import AUDITED
 from smalldb.planning import Neighbours
 from smalldb.reporting.plots_audit import plot_audit
 from smalldb.reporting.plots_base import check_plotting

@@ -10,7 +10,7 @@ from queries import Workload
 from queries.arrays import Floats
 from queries.domain import MAX_TABLE_ATTRIBUTES, Integers
 from smalldb.exact.numbers import Number, between_0_and_1, positive, whole
-from smalldb.marginals.contrasts.distributions import LAWS, Cells, Safeguard
+from smalldb.marginals.contrasts.part_list import LAWS, Cells, Safeguard
 from smalldb.marginals.contrasts.parts import Part
 from smalldb.marginals.contrasts.priors import prior, read_deviation
 from smalldb.marginals.contrasts.setting import Setting

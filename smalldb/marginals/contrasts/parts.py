@@ -24,7 +24,7 @@ Predict: TypeAlias = Callable[[], Integers]
 class Part(Protocol):
     """Some counts that are released together, with noise of one law: a frozen value, public as a whole.
 
-    A new law is a class of this shape in a file of its own, and a line in `answers.laws`.
+    A new kind is a class of this shape in a file of its own, and a line in `part_list.py`.
 
     Attributes
     ----------
