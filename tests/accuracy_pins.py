@@ -35,13 +35,13 @@ from queries.spec import parse
 from smalldb.accounting.concentrated import rho_of
 from smalldb.exact.bits import SeededBits
 from smalldb.exact.integers import two_sided_geometric
-from smalldb.marginals import RoundsPlan, Universe, checked, release_rounds
+from smalldb.marginals import RoundsPlan, Universe, checked, release_tables
 from smalldb.marginals import plan_of_tables as plans
-from smalldb.marginals.contrasts import AnswersPlan, measure, synthesise
+from smalldb.marginals.contrasts import ParityPlan, measure, synthesise
 from smalldb.marginals.contrasts.parity_plan import alternatives
 from smalldb.marginals.estimate.column_estimates import on_simplex
 from smalldb.marginals.measuring import Law
-from smalldb.marginals.plan_of_tables import MEMORY
+from smalldb.marginals.strategies.budgets import MEMORY
 from smalldb.marginals.wide_parities import plan_parities, release_parities
 from smalldb.mechanisms import Neighbours
 from smalldb.releasing import baselines
@@ -185,9 +185,9 @@ def released(case, seed):
     plan, source = planned(case), SeededBits(seed)
     if isinstance(plan, RoundsPlan):
         private = checked(places, np.ones(len(places), dtype=np.int64), domain.sizes)
-        return release_rounds(plan, private, source, count=case.rows).places
+        return release_tables(plan, private, source, count=case.rows).places
     rows = Rows.from_places(domain, places)
-    if isinstance(plan, AnswersPlan):
+    if isinstance(plan, ParityPlan):
         return synthesise(plan, measure(plan, rows, source), case.rows or len(places))
     return release_parities(plan, rows, source, most=len(places), count=case.rows).places
 

@@ -92,19 +92,19 @@ LEVELS = [
 # Functions that are one step, and what it states.
 STEPS: list[tuple[str, str, Callable[[Any], Stated]]] = [
     (
-        "smalldb.marginals.releasing_tables",
+        "smalldb.marginals.strategies.adaptive",
         "measure",
         lambda a: Stated(a.cost, a.law.concentrated, (a.scope, np.shape(a.counts))),
     ),
     (
-        "smalldb.marginals.releasing_tables",
+        "smalldb.marginals.strategies.adaptive",
         "selected",
         lambda a: Stated(
             a.plan.selecting, a.plan.law.concentrated, (tuple(a.names), a.weight, a.payable.tobytes())
         ),
     ),
-    ("smalldb.marginals.releasing_tables", "ask", lambda a: Stated(a.cost, False, tuple(a.noise.items()))),
-    ("smalldb.marginals.releasing_tables", "measure_at_once", lambda a: Stated(a.cost, False, ())),
+    ("smalldb.marginals.strategies.adaptive", "ask", lambda a: Stated(a.cost, False, tuple(a.noise.items()))),
+    ("smalldb.marginals.strategies.adaptive", "measure_at_once", lambda a: Stated(a.cost, False, ())),
     (
         "smalldb.marginals.certificate",
         "certify",

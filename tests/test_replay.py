@@ -73,7 +73,7 @@ RULED = Domain(
 YES_NO = Domain(["a", "b", "c", "d", "e"])
 WIDE = Domain([f"a{i}" for i in range(7)])
 
-ROUNDS = {"mechanism": "rounds"}
+ROUNDS = {"mechanism": "marginals"}
 HASTY = {  # estimates that are worse and quick: what they are made from is the same
     "marginals.estimate.estimation.PREDICTING": 1 << 9,
     "marginals.estimate.estimation.LAST_SWEEPS": 8,
@@ -149,7 +149,7 @@ def with_laws(*laws):
 
 
 def answers(*laws, domain=YES_NO, queries="marginals:3", given=None, n=300):
-    asked = {"mechanism": "answers", "rows": 40} | (given or {})
+    asked = {"mechanism": "marginals", "strategy": "contrasts", "rows": 40} | (given or {})
     letters = "".join(LETTERS[f"{law.title()}.draw"] for law in laws)
     return Case(domain, queries, asked, lambda _: True, letters, changed=with_laws(*laws), n=n)
 
@@ -534,15 +534,15 @@ def contents(folder):
 
 
 COMMANDS = {
-    "rounds": (COLUMNS, ["--mechanism", "rounds"], NEVER_AT_ONCE),
+    "rounds": (COLUMNS, ["--mechanism", "marginals"], NEVER_AT_ONCE),
     "rounds, delta, target": (
         COLUMNS,
-        ["--mechanism", "rounds", "--delta", "1e-4", "--target", "c", "--epsilon", 8],
+        ["--mechanism", "marginals", "--delta", "1e-4", "--target", "c", "--epsilon", 8],
         NEVER_AT_ONCE,
     ),
-    "pairs": (COLUMNS, ["--mechanism", "rounds"], AT_ONCE),
-    "cells": (SMALL, ["--mechanism", "rounds"], {}),
-    "answers": (YES_NO, ["--mechanism", "answers", "--rows", 40], {}),
+    "pairs": (COLUMNS, ["--mechanism", "marginals"], AT_ONCE),
+    "cells": (SMALL, ["--mechanism", "marginals"], {}),
+    "answers": (YES_NO, ["--mechanism", "marginals", "--strategy", "contrasts", "--rows", 40], {}),
 }
 
 

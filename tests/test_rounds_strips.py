@@ -8,10 +8,10 @@ import pytest
 
 from smalldb.exact.bits import SeededBits
 from smalldb.kernels.pairing import count_pairs
-from smalldb.marginals import Universe, checked, plan_rounds
+from smalldb.marginals import Universe, checked, plan_tables
 from smalldb.marginals.adaptive import packed_pairs as strips_module
 from smalldb.marginals.adaptive.association_weights import reaching_weights
-from smalldb.marginals.adaptive.candidates import Candidates, candidates
+from smalldb.marginals.adaptive.candidate_tables import Candidates, candidates
 from smalldb.marginals.adaptive.packed_pairs import Strips, laid_out
 from smalldb.marginals.estimate.belief_propagation import beliefs, build
 from smalldb.marginals.estimate.estimation import Reader
@@ -204,7 +204,7 @@ def test_parts_expect_what_the_whole_model_does(seldom, monkeypatch):
     """Tables one after another: some join parts, some are of columns of one part; rules join, too."""
     monkeypatch.setattr("smalldb.marginals.estimate.refitting.SELDOM", seldom)
     monkeypatch.setattr(
-        "smalldb.marginals.plan_of_tables.measurable", lambda _: False
+        "smalldb.marginals.strategies.budgets.measurable", lambda _: False
     )  # else all pairs at once
     rng, columns = np.random.default_rng(5), 30
     allowed = np.ones((3, 3), dtype=bool)
@@ -216,7 +216,7 @@ def test_parts_expect_what_the_whole_model_does(seldom, monkeypatch):
     )
     places[9][(places[4] == 0) & (places[9] == 2)] = 1
     rows = checked(places.T, np.ones(3_000, dtype=np.int64), universe.sizes)
-    plan, bits = plan_rounds(universe, Fraction(200), None, False, 3_000), SeededBits(2)
+    plan, bits = plan_tables(universe, Fraction(200), None, False, 3_000), SeededBits(2)
     alone = [
         measure(rows.table((c,), (3,)), ((c, 0),), plan.law, cost, bits)
         for c, cost in enumerate(plan.columns)

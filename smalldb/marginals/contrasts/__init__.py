@@ -3,17 +3,17 @@
 from smalldb.marginals.contrasts.parity_bound import bound
 from smalldb.marginals.contrasts.parity_means import Measured
 from smalldb.marginals.contrasts.parity_measurement import loss, measure
-from smalldb.marginals.contrasts.parity_plan import AnswersPlan, plan_answers, read_delta
+from smalldb.marginals.contrasts.parity_plan import ParityPlan, plan_parities, read_delta
 from smalldb.marginals.rows.nearest_rows import synthesise
 from smalldb.noise.tails import radius_quantile
 
 __all__ = [
-    "AnswersPlan",
     "Measured",
+    "ParityPlan",
     "bound",
     "loss",
     "measure",
-    "plan_answers",
+    "plan_parities",
     "radius_quantile",
     "read_delta",
     "synthesise",

@@ -9,13 +9,13 @@ from queries.arrays import Floats
 from queries.domain import Bits
 from smalldb.exact.numbers import Number, between_0_and_1
 from smalldb.marginals.contrasts.parity_means import Measured, pieces, released_counts
-from smalldb.marginals.contrasts.parity_plan import AnswersPlan
+from smalldb.marginals.contrasts.parity_plan import ParityPlan
 
 _UNIT = 2.0**-52
 
 
 # Proof: docs/proofs/answers.md, lemma 7.
-def bound(plan: AnswersPlan, measured: Measured, bits: Bits, beta: Number) -> float:
+def bound(plan: ParityPlan, measured: Measured, bits: Bits, beta: Number) -> float:
     """
     Return an error that max_f |f(x) - f(y)| does not exceed with probability 1 - beta over the noise.
 
@@ -57,7 +57,7 @@ def bound(plan: AnswersPlan, measured: Measured, bits: Bits, beta: Number) -> fl
     return min(1.0, float(gap.max(initial=0.0)) * (1 + 8 * _UNIT))
 
 
-def _count_interval(plan: AnswersPlan, measured: Measured, failure: Fraction) -> tuple[int, int]:
+def _count_interval(plan: ParityPlan, measured: Measured, failure: Fraction) -> tuple[int, int]:
     """Return between which numbers n lies, with the probability that all else is stated with."""
     if plan.replaced:
         return plan.n, plan.n
@@ -69,7 +69,7 @@ def _count_interval(plan: AnswersPlan, measured: Measured, failure: Fraction) ->
 
 
 def _parity_intervals(
-    plan: AnswersPlan, measured: Measured, failure: Fraction, most: int
+    plan: ParityPlan, measured: Measured, failure: Fraction, most: int
 ) -> tuple[Floats, Floats]:
     """Return between which sums each parity of the spectrum lies."""
     low, high = (np.full(len(plan.spectrum.sets), side * most) for side in (-1.0, 1.0))

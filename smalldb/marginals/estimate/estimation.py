@@ -7,7 +7,7 @@ import numpy as np
 
 from queries.arrays import Floats
 from queries.domain import Integers
-from smalldb.marginals.adaptive.candidates import Candidates, candidates
+from smalldb.marginals.adaptive.candidate_tables import Candidates, candidates
 from smalldb.marginals.adaptive.packed_pairs import Strips, laid_out
 from smalldb.marginals.adaptive.stopping_rule import pooled
 from smalldb.marginals.estimate.column_estimates import pooled_total, read_column, reconciled
@@ -17,9 +17,9 @@ from smalldb.marginals.estimate.modelling import Fixed, Model, cells_of, fitted,
 from smalldb.marginals.estimate.proportional_fitting import CLOSE
 from smalldb.marginals.estimate.table_updates import groups_at, moved
 from smalldb.marginals.measuring import Measured
-from smalldb.marginals.plan_of_tables import RoundsPlan
 from smalldb.marginals.private_rows import PrivateRows
 from smalldb.marginals.rows.exchange_search import affordable, exchanged
+from smalldb.marginals.strategies.budgets import TableBudget
 
 PREDICTING = 1 << 15  # rows of a model from which predictions are made; their seeds are public numbers
 SAMPLE = 1 << 19  # rows of a model from which the last tables are read, at most
@@ -42,9 +42,11 @@ class Reader:
         The cells of the model of columns and rules alone.
     layout
         How the tables of the candidates are counted and scored.
+    joined
+        Whether columns and tables were measured at once: margins of the tables are those of `read`.
     """
 
-    plan: RoundsPlan
+    plan: TableBudget
     columns: tuple[Measured, ...]
     total: int
     read: tuple[Floats, ...]
@@ -55,10 +57,11 @@ class Reader:
     sizes: tuple[int, ...]
     least: int
     layout: Candidates | Strips
+    joined: bool
 
     # Proof: docs/proofs/rounds.md, lemma 7.
     @staticmethod
-    def of(plan: RoundsPlan, columns: tuple[Measured, ...]) -> "Reader":
+    def of(plan: TableBudget, columns: tuple[Measured, ...], *, joined: bool = False) -> "Reader":
         """Read the released columns."""
         total = plan.rows if plan.law.replaced else pooled_total(columns)
         read = tuple(
@@ -74,7 +77,9 @@ class Reader:
         sizes = tuple(cells(name, groupings) for name in names)
         least = cells_of([], groupings, fixed)
         layout = laid_out(chosen)
-        return Reader(plan, columns, total, read, groupings, fixed, chosen, names, sizes, least, layout)
+        return Reader(
+            plan, columns, total, read, groupings, fixed, chosen, names, sizes, least, layout, joined
+        )
 
     def again(self, more: Sequence[Measured]) -> "Reader":
         """Return what follows from every column measured once more, too; groups and total stay."""
@@ -104,7 +109,7 @@ class Reader:
         near
             Of the noise of the surest table: sweeps end when they change counts by less.
         """
-        told = [] if self.plan.pairs else tables  # margins of pairs at once are those of `read`
+        told = [] if self.joined else tables
         masses = reconciled(self.read, self.columns, self.groupings, told, self.total, among)
         fixed = [rule for rule in self.fixed if all(c in masses for c, _ in rule[0])]
         sweeps = LAST_SWEEPS if last else SWEEPS
