@@ -13,7 +13,7 @@ from queries.workload import MAX_MATRIX
 from smalldb.counting.cost import MEMORY, OPERATIONS, VISITS, Work, work
 from smalldb.counting.level_counts import count_candidates
 from smalldb.counting.scores import MAX_RANKS, Candidates, base_measure, rank_count
-from smalldb.counting.small import SmallDatabases, best_rows, largest_told
+from smalldb.counting.small import SmallDatabases, best_rows, largest_told, least_expected
 from smalldb.exact.bits import BitSource
 from smalldb.exact.integers import uniform_below
 from smalldb.exact.levels import draw_level
@@ -79,6 +79,11 @@ class ByCensus:
                 f"{MEMORY >> 30} GiB by dynamic programming"
             )
         return cls(small, needed)
+
+    @classmethod
+    def least_error(cls, request: Request) -> float:
+        """Return what the expected error is at least, whatever the rows."""
+        return least_expected(request, _base(request))
 
     @classmethod
     def remedy(cls, request: Request) -> str:

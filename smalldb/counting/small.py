@@ -6,6 +6,7 @@ from fractions import Fraction
 from typing import Any
 
 from smalldb import bounds
+from smalldb.bounds.integer_search import valley
 from smalldb.counting.scores import Candidates, count, rate_of, too_large
 from smalldb.exact.numbers import as_text
 from smalldb.exact.rounded_text import promised, rounded_up, sized
@@ -148,6 +149,17 @@ class SmallDatabases:
         workload, n, epsilon = self.request.workload, self.request.n, self.request.epsilon
         sizes = {"cells": workload.domain.size, "queries": workload.size, "n": n, "epsilon": epsilon}
         return formula(**{**sizes, **numbers})
+
+
+def least_expected(request: Request, base: Candidates) -> float:
+    """Return the bound on the mean error at the best number of rows, whether these can be drawn or not."""
+    if request.n is None:
+        return 0.0
+
+    def error(rows: int) -> float:
+        return SmallDatabases(request, rows, base).expected_error or 0.0
+
+    return error(valley(error, 1, None))
 
 
 def best_rows(request: Request, base: Candidates, possible: range | list[int]) -> int:

@@ -140,6 +140,11 @@ class ByMarginals:
         return _drowned(made) or made
 
     @classmethod
+    def least_error(cls, request: Request) -> float:
+        """Return what the expected error is at least: its plan is made at once, so it is asked first."""
+        return 0.0
+
+    @classmethod
     def remedy(cls, request: Request) -> str:
         """Its reasons say what could be done."""
         return ""

@@ -135,6 +135,10 @@ class Mechanism(Protocol):
         """Return the mechanism with the rows asked for, or with rows of its own choice; or why it cannot."""
 
     @classmethod
+    def least_error(cls, request: Request) -> float:
+        """Return what `Promise.expected_error` of a plan is at least, at little cost; 0: nothing is known."""
+
+    @classmethod
     def remedy(cls, request: Request) -> str:
         """Return what could be done where the rows asked for cannot: ``"; ..."``; empty: nothing to add."""
 

@@ -9,6 +9,7 @@ from queries import Column, Domain, QueryClass, Workload
 from smalldb import bounds
 from smalldb.counting.scores import base_measure
 from smalldb.exact.numbers import Number, between_0_and_1, positive, share, whole
+from smalldb.exact.rounded_text import rounded_down
 from smalldb.marginals.contrasts import read_delta
 from smalldb.marginals.mechanism import STRATEGIES
 from smalldb.mechanisms import Mechanism, Neighbours, Request, column_named, relation_of, workload_of
@@ -204,13 +205,28 @@ def _first(request: Request, mechanisms: tuple[type[Mechanism], ...]) -> Plan:
 
 def _least_error(request: Request, mechanisms: tuple[type[Mechanism], ...]) -> Plan:
     """Return the plan of least public expected error, with the next best beside it; ties to the first."""
-    found = [each.planned(request) for each in mechanisms]
-    reasons = tuple(dict.fromkeys(made for made in found if isinstance(made, str)))
-    plans = [Plan(request, made) for made in found if not isinstance(made, str)]
+    plans, reasons, least = list[Plan](), list[str](), inf
+    # to rehearse a census takes seconds: it is asked last, and only if it could win
+    floors = {each: each.least_error(request) for each in mechanisms}
+    for each in sorted(mechanisms, key=lambda each: (floors[each], mechanisms.index(each))):
+        if floors[each] > least:
+            reasons.append(f"by {each.name} no mean error below {rounded_down(floors[each], 2)} is provable")
+            continue
+        made = each.planned(request)
+        if isinstance(made, str):
+            reasons.append(made)
+        else:
+            plans.append(Plan(request, made))
+            least = min(least, inf if plans[-1].expected_error is None else plans[-1].expected_error)
     if not plans:
-        raise ValueError("; ".join(reasons))
-    # expected errors follow from public numbers: neighbours have the same plan
-    plans.sort(key=lambda made: inf if made.expected_error is None else made.expected_error)
+        raise ValueError("; ".join(dict.fromkeys(reasons)))
+
+    def rank(plan: Plan) -> tuple[float, int]:
+        # expected errors follow from public numbers: neighbours have the same plan
+        error = inf if plan.expected_error is None else plan.expected_error
+        return error, mechanisms.index(type(plan.chosen))
+
+    plans.sort(key=rank)
     if len(plans) == 1:
         return replace(plans[0], refused=tuple(dict.fromkeys(reasons)))
     return replace(plans[0], runner_up=plans[1])

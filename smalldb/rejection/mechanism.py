@@ -8,7 +8,7 @@ import numpy as np
 
 from queries import Rows
 from smalldb.counting.scores import Candidates, base_measure
-from smalldb.counting.small import SmallDatabases, best_rows, largest_told
+from smalldb.counting.small import SmallDatabases, best_rows, largest_told, least_expected
 from smalldb.exact.bits import BitSource
 from smalldb.mechanisms import UNPLANNED, Drawn, Guarantee, Request
 from smalldb.rejection import capability, head_and_tail
@@ -55,6 +55,11 @@ class ByRejection:
             refused = made.slow(most=False)
             refused = refused and f"{refused}; by name it is taken"
         return refused or made
+
+    @classmethod
+    def least_error(cls, request: Request) -> float:
+        """Return what the expected error is at least, whatever the rows."""
+        return least_expected(request, _base(request))
 
     @classmethod
     def remedy(cls, request: Request) -> str:
