@@ -19,8 +19,17 @@ from smalldb.marginals.contrasts import measure, plan_parities
 from smalldb.marginals.contrasts.parity_plan import alternatives
 from smalldb.marginals.contrasts.part_of_wishart import TILTS
 from smalldb.noise import wishart as wishart_module
-from smalldb.noise.tails import entry_quantile, laplace_sum_quantile, laplace_sum_tail
-from smalldb.noise.wishart import Drawn, degrees, even_moments, rates, rounded_entries, wishart_noise
+from smalldb.noise.tails import laplace_sum_quantile, laplace_sum_tail
+from smalldb.noise.wishart import (
+    Drawn,
+    WishartDifference,
+    degrees,
+    entry_quantile,
+    even_moments,
+    rates,
+    rounded_entries,
+    wishart_noise,
+)
 
 PAIRS3 = [(i, j) for i in range(3) for j in range(i, 3)]
 
@@ -140,6 +149,22 @@ def test_noise_has_its_law():
     assert (drawn[:, 3] == drawn[:, 5]).all()
     both = model[:, 1] * model[:, 4]
     assert stats.ks_2samp(drawn[:, 1] * drawn[:, 4], both).pvalue > 1e-3
+
+
+def test_linear_combinations_have_the_variance_and_the_quantiles_that_are_stated():
+    noise = WishartDifference(2, Fraction(1, 40), Fraction(1, 10), ((0, 0), (0, 1), (1, 2), (0, 2)))
+    entries = float_noise(100_000, 1 / 40, 1 / 10, np.random.default_rng(2))[:, [0, 1, 4, 2]]
+    for weights in (*np.eye(4), [1, 1, 1, 1], [0, 2, -1, 0.5], [0.5, 3, 0, -3]):
+        sums, stated = entries @ weights, noise.variance(weights)
+        squared = sums**2
+        assert abs(squared.mean() - stated) < 4.5 * squared.std() / 100_000**0.5 < 0.1 * stated
+        for failure in (Fraction(1, 10), Fraction(1, 1000)):
+            within = noise.quantile(weights, failure)
+            assert (abs(sums) > within).mean() <= failure * 1.3
+            assert (abs(sums) > within / 2).mean() > failure
+    # of the one that varies most: the first
+    assert noise.variance() == noise.variance([1, 0, 0, 0])
+    assert noise.quantile(None, failure) == noise.quantile([1, 0, 0, 0], failure)
 
 
 @pytest.mark.slow

@@ -6,9 +6,11 @@ where rho is the largest sum of Delta_j^2 / (2 sigma_j^2) (CKS, Theorem 14).
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from fractions import Fraction
-from math import comb, isqrt
+from math import comb, isqrt, sqrt
 from operator import mul
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -16,8 +18,63 @@ from queries.domain import Integers
 from smalldb.exact.bits import BitSource
 from smalldb.exact.coins import bernoulli_exp
 from smalldb.exact.integers import clipped, whole_geometric
+from smalldb.exact.numbers import as_text, float_above
+from smalldb.noise.noise_protocol import Loss, Weights, magnitudes, sum_of_squares
+from smalldb.noise.tails import SLACK, gaussian_quantile, log_odds
 
 BITS = 24  # of a weight
+
+
+_NORMAL = 64  # squared scale from which a discrete Gaussian has it as its variance, to the last digit
+
+
+@dataclass(frozen=True, slots=True)
+class DiscreteGaussian:
+    """
+    Independent discrete Gaussian noise: P(x) is proportional to exp(-x^2 / (2 scale)).
+
+    It speaks of the square of the L2 norm (Canonne, Kamath and Steinke 2020).
+
+    Attributes
+    ----------
+    scale
+        sigma^2: the variance is no larger, and hardly smaller from 1 on.
+    """
+
+    name: ClassVar[str] = "discrete Gaussian"
+
+    scale: Fraction
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The squared scale."""
+        return {"scale": as_text(self.scale)}
+
+    def draw(self, count: int, source: BitSource) -> Integers:
+        """Draw independent values."""
+        return gaussian_noise(self.scale, count, source)
+
+    def variance(self, weights: Weights = None) -> float:
+        """Return the variance of one value times the sum of squared weights."""
+        one = float(self.scale)
+        if self.scale < _NORMAL:
+            values = np.arange(-128, 129, dtype=np.float64) ** 2
+            odds = np.exp(-values / (2 * max(one, 1e-3)))
+            one = float(values @ odds / odds.sum())
+        return one * sum_of_squares(weights)
+
+    # Proof: docs/proofs/noise.md, lemma 2.
+    def quantile(self, weights: Weights, failure: Fraction) -> float:
+        """Return that of one value by its tail; of a combination by its being sub-Gaussian."""
+        sizes = [size for size in magnitudes(weights) if size]
+        if len(sizes) == 1:
+            return float_above(sizes[0] * gaussian_quantile(self.scale, failure))
+        squared = float(self.scale * sum(size**2 for size in sizes))
+        return sqrt(2 * squared * log_odds(failure / 2)) * SLACK
+
+    def loss(self, moved: Fraction | int) -> Loss:
+        """Return the loss of values that move by that much in all, squared."""
+        return Loss(None, Fraction(moved) / (2 * self.scale))
 
 
 # Proof: docs/proofs/delta.md, lemma 1.

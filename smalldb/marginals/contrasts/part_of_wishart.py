@@ -24,8 +24,8 @@ from smalldb.marginals.contrasts.parts import (
 from smalldb.marginals.contrasts.safeguard import Safeguard
 from smalldb.marginals.contrasts.setting import Setting
 from smalldb.marginals.contrasts.spectrum import Places
-from smalldb.noise.tails import entry_quantile, laplace_sum_quantile
-from smalldb.noise.wishart import degrees, even_moments, rates, wishart_noise
+from smalldb.noise.tails import laplace_sum_quantile
+from smalldb.noise.wishart import degrees, entry_quantile, even_moments, rates, wishart_noise
 
 TILTS = tuple(Fraction(part, 32) for part in range(1, 32))
 
