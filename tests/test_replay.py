@@ -354,6 +354,7 @@ def published(made):
         "rows": (made.places.shape, made.places.dtype.str, made.places.tobytes()),
         "table": made.data.to_csv(),
         "record": json.dumps(made.record),
+        "measurements": json.dumps(made.measurements.as_json()),
         "words": tell(made.record, made.plan),
         "repr": repr(made),
     }

@@ -11,7 +11,8 @@ from queries.domain import Integers
 from smalldb.exact.bits import BitSource
 from smalldb.exact.integers import CLIP, two_sided_geometric
 from smalldb.marginals.estimate.junction import Scope
-from smalldb.noise.gaussian import gaussian_noise
+from smalldb.noise.gaussian import DiscreteGaussian, gaussian_noise
+from smalldb.noise.geometric import Geometric
 from smalldb.selection import select
 
 LIMIT = CLIP // 2  # no count passes it
@@ -53,6 +54,11 @@ class Law:
         if self.concentrated:
             return spread
         return 2 * exp(-spread) / expm1(-spread) ** 2 if spread < 500 else 0.0
+
+    def distribution(self, cost: Fraction) -> Geometric | DiscreteGaussian:
+        """Return the noise of all cells of a table."""
+        spread = self.spread(cost)
+        return DiscreteGaussian(spread) if self.concentrated else Geometric(spread)
 
     def size(self, cost: Fraction) -> float:
         """Return the mean absolute noise of a cell."""

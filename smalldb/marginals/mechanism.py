@@ -269,7 +269,8 @@ class ByMarginals:
             bound = float_above(certificate.share(request.beta))
         elif followed.measures_all(workload):
             bound = made.bound(workload, request.n, finished, request.beta)
-        return Drawn(made.places, bound=bound, covers=self._covers(followed))
+        covers = self._covers(followed)
+        return Drawn(made.places, bound=bound, covers=covers, measurements=made.measurements)
 
     def _covers(self, strategy: Contrasts | TableStrategy) -> tuple[str, ...]:
         """Say which queries the bound is about, by the strategy that was followed."""

@@ -1,6 +1,7 @@
 """What a mechanism is to the rest of the house: what it is asked, what it tells, and what it draws."""
 
 from smalldb.mechanisms.journal import LOST, Journal
+from smalldb.mechanisms.measurement import Marginal, Measurement, Measurements, Parity
 from smalldb.mechanisms.protocol import Drawn, Guarantee, Lasting, Mechanism, Promise, Running
 from smalldb.mechanisms.relations import MAX_N, Neighbours, relation_of
 from smalldb.mechanisms.request import UNPLANNED, Request, column_named, workload_of
@@ -13,8 +14,12 @@ __all__ = [
     "Guarantee",
     "Journal",
     "Lasting",
+    "Marginal",
+    "Measurement",
+    "Measurements",
     "Mechanism",
     "Neighbours",
+    "Parity",
     "Promise",
     "Request",
     "Running",

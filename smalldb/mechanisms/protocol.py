@@ -10,6 +10,7 @@ from queries import Rows
 from queries.domain import Bits
 from smalldb.exact.bits import BitSource
 from smalldb.mechanisms.journal import Journal
+from smalldb.mechanisms.measurement import Measurement
 from smalldb.mechanisms.request import Request
 
 
@@ -45,6 +46,8 @@ class Drawn:
         made of released numbers alone.
     covers
         What that bound covers, in words; public. Empty: every query of the workload.
+    measurements
+        The numbers that were released on the way, in order; none of mechanisms that draw a table at once.
     confidential
         What the curator may look at and must not publish, by name.
     """
@@ -52,6 +55,7 @@ class Drawn:
     places: Bits
     bound: float | None = None
     covers: tuple[str, ...] = ()
+    measurements: tuple[Measurement, ...] = ()
     confidential: Mapping[str, Any] = field(default_factory=dict)
 
 

@@ -33,6 +33,7 @@ from smalldb.marginals.strategies.outcome import (
     History,
     Progress,
     TableStrategy,
+    published,
     released_table,
 )
 from smalldb.mechanisms import Journal
@@ -70,12 +71,14 @@ class Adaptive(RoundsBudget, TableStrategy):
         layout = reader.layout
         count = cache(lambda: counted(rows, layout.count, executor))  # not where all was released before
         learned, beside = at_first(reader), list[Measured]()
+        measurements = [published(self.law, column, None) for column in columns]
         budget = left = self.for_rounds
         heard, again = Heard(), tuple[Measured, ...]()
         first = deque(aimed(self, reader.candidates))
         while self.rounds and not heard.enough:
             room = Room(reader, learned.tables)
             expected = reader.moved(learned.predicted(), beside)
+            selecting = None
             if aiming := bool(first):
                 chosen, cost = first.popleft()
             else:
@@ -87,12 +90,14 @@ class Adaptive(RoundsBudget, TableStrategy):
                 if drawn is None:
                     break
                 chosen, cost = drawn, step.cost_of(prod(reader.candidates.shape(drawn)))
-                left -= step.selecting
+                selecting = step.selecting
+                left -= selecting
             shape = reader.candidates.shape(chosen)
             released = released_table(
                 self.law, journal, chosen, shape, cost, partial(_counts, layout, chosen, count)
             )
             left -= cost
+            measurements.append(published(self.law, released, reader.groupings, selecting))
             told = tells(released, layout.chosen(expected, chosen), self.law.concentrated)
             heard = heard.after(told) if told or not aiming else heard
             if room.lacking(chosen) is None:
@@ -105,10 +110,12 @@ class Adaptive(RoundsBudget, TableStrategy):
         if heard.enough and left >= LEAST * sum(self.columns):
             again = _columns(self, rows, journal, left / sum(self.columns))
             reader = reader.again(again)
+            measurements += [published(self.law, column, None) for column in again]
             spent += left
         model = learned.last(reader)
         history = History(columns, tuple(learned.tables), tuple(beside), again)
-        return Fitted(self, history, reader.total, model, partial(reader.rows, model, beside), spent)
+        made = partial(reader.rows, model, beside)
+        return Fitted(self, history, reader.total, model, made, spent, tuple(measurements))
 
 
 def _columns(

@@ -20,6 +20,7 @@ from smalldb.marginals.strategies.outcome import (
     History,
     Progress,
     TableStrategy,
+    published,
     released_table,
 )
 from smalldb.marginals.universe import Universe
@@ -113,4 +114,5 @@ class AllCells(TableBudget, TableStrategy):
         model = read_cells(self.universe, measured, float(self.law.spread(self.measuring)), total)
         if progress is not None:
             progress(PROGRESS, PROGRESS)
-        return Fitted(self, History((), (measured,)), total, model, model.rows, self.measuring)
+        history, told = History((), (measured,)), (published(self.law, measured, None),)
+        return Fitted(self, history, total, model, model.rows, self.measuring, told)

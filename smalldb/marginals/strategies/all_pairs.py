@@ -23,8 +23,9 @@ from smalldb.marginals.private_rows import PrivateRows, counted
 from smalldb.marginals.strategies.budgets import TableBudget
 from smalldb.marginals.strategies.outcome import PROGRESS, Fitted, History, Progress, TableStrategy
 from smalldb.marginals.universe import Universe, pairs_of
-from smalldb.mechanisms import Journal
+from smalldb.mechanisms import Journal, Marginal, Measurement
 from smalldb.noise import cone
+from smalldb.noise.cone import ConeDifference
 
 MOST_PLACES = 64  # of a column
 MOST_WIDE = 256  # numbers in a row of a frame: the noise takes some 12 times their square of normal numbers
@@ -139,7 +140,12 @@ class AllPairs(TableBudget, TableStrategy):
         if progress is not None:
             progress(PROGRESS, PROGRESS)
         history = History(reader.columns, tuple(tables), tuple(beside), at_once=at_once)
-        return Fitted(self, history, reader.total, model, partial(reader.rows, model, beside), cost)
+        sizes = universe.sizes
+        of = tuple(Marginal(c, tuple(tuple(range(sizes[one])) for one in c)) for c in at_once)
+        values.setflags(write=False)
+        noise = ConeDifference(sizes, self.rate, tuple(pairs_of(universe)))
+        told = (Measurement(of, values, noise, cost),)
+        return Fitted(self, history, reader.total, model, partial(reader.rows, model, beside), cost, told)
 
 
 def measurable(universe: Universe) -> bool:

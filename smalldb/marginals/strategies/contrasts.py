@@ -22,7 +22,7 @@ from smalldb.marginals.rows.nearest_rows import synthesise
 from smalldb.marginals.rows.query_search import search
 from smalldb.marginals.strategies.budgets import MAX_ENTRIES
 from smalldb.marginals.wide_parities import scattered, turned
-from smalldb.mechanisms import Journal, Running
+from smalldb.mechanisms import Journal, Measurement, Running
 
 MAX_SEARCHED = 10**8  # entries of a table that is made from a table of all cells: about 2 GB at work
 _QUIETLY = Running()
@@ -159,6 +159,11 @@ class Parities:
     measured: Measured
     total: int
     places: Integers
+
+    @property
+    def measurements(self) -> tuple[Measurement, ...]:
+        """What was released, as it is published."""
+        return ()
 
     def bound(self, workload: Workload, n: int | None, finished: Rows, beta: Fraction) -> float:
         """Return the bound on every query that follows from the noise alone, where all were measured."""

@@ -111,4 +111,5 @@ class DependenceTested(TableStrategy):
             found = self.adaptive.fit(rows, journal, progress, executor)
         counted_in = found.strategy.delta is None
         spent = found.spent + (self.asking if counted_in else 0)  # with a rho, asking is beside it
-        return replace(found, history=replace(found.history, dependence=answer), spent=spent)
+        history = replace(found.history, dependence=answer)
+        return replace(found, history=history, spent=spent)

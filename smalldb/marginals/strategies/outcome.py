@@ -1,6 +1,6 @@
 """What a release of tables gives, step by step: released integers, a model, rows."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -13,11 +13,12 @@ from queries import Rows, Workload
 from queries.domain import Integers
 from smalldb.exact.bits import BitSource
 from smalldb.exact.integers import uniform_permutation
+from smalldb.marginals.estimate.grouping import Grouping
 from smalldb.marginals.estimate.junction import Scope
 from smalldb.marginals.estimate.modelling import Model
 from smalldb.marginals.measuring import Law, Measured, measure
 from smalldb.marginals.private_rows import PrivateRows, checked
-from smalldb.mechanisms import Journal, Running
+from smalldb.mechanisms import Journal, Marginal, Measurement, Running
 
 PROGRESS = 1000
 
@@ -73,6 +74,8 @@ class Fitted:
         Makes so many rows from a seed: places, shape (C, count).
     spent
         The cost of what was drawn: an epsilon, or a rho; at most that of the strategy.
+    measurements
+        What was released, as it is published.
     """
 
     strategy: "TableStrategy"
@@ -81,6 +84,7 @@ class Fitted:
     model: Model
     rows: Callable[[int, int], Integers]
     spent: Fraction
+    measurements: tuple[Measurement, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -100,6 +104,7 @@ class Outcome:
     model: Model
     places: Integers
     spent: Fraction
+    measurements: tuple[Measurement, ...]
 
     def bound(self, workload: Workload, n: int | None, finished: Rows, beta: Fraction) -> float:
         """Return the bound on every query that follows from the noise alone, where all were measured."""
@@ -183,7 +188,33 @@ def release_tables(
     wanted = min(fitted.total, strategy.most_rows) if count is None else count
     made = fitted.rows(wanted, journal.step(lambda coins: coins.bits(64)))
     places = made[:, uniform_permutation(wanted, journal.finishing())].T
-    return Outcome(fitted.strategy, fitted.history, fitted.total, fitted.model, places, fitted.spent)
+    return Outcome(
+        strategy=fitted.strategy,
+        history=fitted.history,
+        total=fitted.total,
+        model=fitted.model,
+        places=places,
+        spent=fitted.spent,
+        measurements=fitted.measurements,
+    )
+
+
+def published(
+    law: Law,
+    table: Measured,
+    groupings: Sequence[Grouping] | None,
+    selecting: Fraction | None = None,
+) -> Measurement:
+    """Return what was released of a table as it is published; without groupings, at all categories."""
+    columns, groups = [], []
+    for (column, level), size in zip(table.scope, table.counts.shape, strict=True):
+        own = range(size) if groupings is None else groupings[column].of_places(level).tolist()
+        columns.append(column)
+        groups.append(tuple(own))
+    values = table.counts.ravel()
+    values.setflags(write=False)
+    of = (Marginal(tuple(columns), tuple(groups)),)
+    return Measurement(of, values, law.distribution(table.cost), table.cost, law.concentrated, selecting)
 
 
 def released_table(
