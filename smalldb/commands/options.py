@@ -102,6 +102,13 @@ def add_delta(command: Parser) -> None:
     )
 
 
+def add_verbose(command: Parser) -> None:
+    """Add what asks for more words."""
+    command.add_argument(
+        "--verbose", action="store_true", help="also the queries, why this mechanism, and the theorems"
+    )
+
+
 def add_size(command: Parser) -> None:
     """Add what says how many rows the small database has, and who is whose neighbour."""
     size = command.add_mutually_exclusive_group()

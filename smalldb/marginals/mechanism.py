@@ -1,6 +1,6 @@
 """Tables or contrasts measured with exact noise, an estimate from them, and rows near to it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Self, TypeAlias
@@ -9,7 +9,6 @@ from queries import Rows
 from queries.rows import MAX_TOTAL
 from smalldb.exact.bits import BitSource
 from smalldb.exact.numbers import as_text, float_above
-from smalldb.exact.rounded_text import promised
 from smalldb.marginals.certificate import beyond, certified
 from smalldb.marginals.estimate.modelling import cells_of_rules
 from smalldb.marginals.private_rows import MOST
@@ -21,7 +20,7 @@ from smalldb.marginals.strategies.contrasts import MAX_SEARCHED, Contrasts, plan
 from smalldb.marginals.strategies.dependence import DependenceTested
 from smalldb.marginals.strategies.outcome import TableStrategy
 from smalldb.marginals.universe import Universe
-from smalldb.mechanisms import Drawn, Guarantee, Journal, Neighbours, Request, Running
+from smalldb.mechanisms import Drawn, Facts, Guarantee, Journal, Neighbours, Request, Running
 
 MOST_CELLS = 1 << 21  # of the tables in which rules meet
 
@@ -212,40 +211,22 @@ class ByMarginals:
             "covers": covers,
         }
 
-    def told(self, stated: Mapping[str, Any]) -> list[str]:
-        """Tell what a record states of the error."""
-        if not stated["covers"]:
-            return ["no bound for what was not measured: the certificate is switched off"]
-        if stated["released"] is None:
-            return ["the release computes a bound, and its record states it"]
-        return [
-            f"at most {promised(stated['released'])} on {stated['covers'][0]}, "
-            f"with probability 1 - {stated['beta']}"
-        ]
-
     @property
     def cost(self) -> None:
         """It is not estimated."""
         return None
 
     @property
-    def summary(self) -> str:
-        """What it does, in some words."""
-        return f"marginals, by {self.strategy.name}, and a table"
-
-    @property
-    def explanation(self) -> str:
-        """What it does, for readers who do not know its name."""
-        return f"{self.strategy.described}; an estimate from them, and rows near to it"
-
-    @property
-    def foretold(self) -> list[str]:
-        """Its cost and the error to expect."""
-        return [
-            "cost:      seconds, up to minutes for some 100 columns",
-            f"           tables will be off by about {min(1.0, self.strategy.expected):.2g} on average "
-            "(total variation distance; an estimate, no bound)",
-        ]
+    def facts(self) -> Facts:
+        """What it will do, for people."""
+        return Facts(
+            f"{self.strategy.name} marginals"
+            if self.strategy.name == "adaptive"
+            else f"marginals of {self.strategy.name}",
+            self.strategy.described,
+            f"{self.strategy.described}; an estimate from them, and rows near to it",
+            "seconds, up to minutes for some 100 columns",
+        )
 
     def draw(self, table: Rows, source: BitSource, progress: bool) -> Drawn:
         """Measure, make rows, and bound or certify how far they are off."""

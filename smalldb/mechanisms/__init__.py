@@ -2,7 +2,7 @@
 
 from smalldb.mechanisms.journal import LOST, Journal
 from smalldb.mechanisms.measurement import Marginal, Measurement, Measurements, Parity
-from smalldb.mechanisms.protocol import Drawn, Guarantee, Lasting, Mechanism, Promise, Running
+from smalldb.mechanisms.protocol import Drawn, Facts, Guarantee, Lasting, Mechanism, Promise, Running
 from smalldb.mechanisms.relations import MAX_N, Neighbours, relation_of
 from smalldb.mechanisms.request import UNPLANNED, Request, column_named, workload_of
 
@@ -11,6 +11,7 @@ __all__ = [
     "MAX_N",
     "UNPLANNED",
     "Drawn",
+    "Facts",
     "Guarantee",
     "Journal",
     "Lasting",

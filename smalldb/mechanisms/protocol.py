@@ -33,6 +33,28 @@ class Guarantee:
     bounded_range: Fraction | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a mechanism will do, in words that `reporting` lays out; public.
+
+    Attributes
+    ----------
+    method
+        What it is called, and its most telling number: "adaptive marginals (at most 28 rounds)".
+    known
+        What will be known of the data, as a phrase.
+    described
+        What it does, for readers who do not know its name: a sentence without a full stop.
+    cost
+        The time and memory that it will take, as a phrase.
+    """
+
+    method: str
+    known: str
+    described: str
+    cost: str
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Drawn:
     """What a mechanism drew.
@@ -80,9 +102,6 @@ class Promise(Protocol):
 
     def recorded(self, drawn: Drawn | None) -> dict[str, Any] | None:
         """Return the entry `bounds` of the record, before a release (None) or of one; None: there is none."""
-
-    def told(self, bounds: Mapping[str, Any]) -> Sequence[str]:
-        """Tell that entry, for people: lines, the first behind the label ``error:``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,16 +190,8 @@ class Mechanism(Protocol):
         """What it will take, for machines; None: not known from public numbers."""
 
     @property
-    def summary(self) -> str:
-        """What it does, in some words that " of so many rows" can follow."""
-
-    @property
-    def explanation(self) -> str:
-        """What it does, for readers who do not know its name."""
-
-    @property
-    def foretold(self) -> Sequence[str]:
-        """Its cost and the error to expect, for people: lines, the first with the label ``cost:``."""
+    def facts(self) -> Facts:
+        """What it will do, for people."""
 
     def draw(self, table: Rows, source: BitSource, progress: bool) -> Drawn:
         """Draw a release: the one step that sees the data."""
