@@ -220,9 +220,7 @@ class ByMarginals:
     def facts(self) -> Facts:
         """What it will do, for people."""
         return Facts(
-            f"{self.strategy.name} marginals"
-            if self.strategy.name == "adaptive"
-            else f"marginals of {self.strategy.name}",
+            self.strategy.method,
             self.strategy.described,
             f"{self.strategy.described}; an estimate from them, and rows near to it",
             "seconds, up to minutes for some 100 columns",

@@ -27,7 +27,7 @@ def tell(record: Record, plan: Plan, *, verbose: bool = False) -> str:
     known = "n is private" if n is None else f"n = {n} is public"
     lines = [
         ("mechanism", f"{facts.method}, {rows}"),
-        ("measured", facts.known),
+        ("known", facts.known),
         ("guarantee", f"{privacy(plan)}, {record['neighbours']} neighbours, {known}"),
     ]
     if plan.rows_per_person > 1:
@@ -95,14 +95,12 @@ def foretold(plan: Plan) -> str:
     lines.insert(0, ("expected", f"a mean error of at most {promised(expected)}, which is proved"))
     if noise is not None:
         each, cells = rounded_up(noise["answers"]), rounded_up(noise["histogram"])
-        lines.append(
-            ("instead", f"with Laplace noise on each answer it would be {each}, on each cell at most {cells}")
-        )
+        lines.append(("instead", f"with Laplace noise on each answer {each}, on each cell at most {cells}"))
         if min(noise.values()) < expected:
-            lines.append(
-                ("", "so plain noise is expected to do better than is provable for a small database,")
-            )
-            lines.append(("", "if noisy answers or a noisy histogram will do in place of a table"))
+            lines += [
+                ("", "so plain noise is expected to do better than is provable for a small database,"),
+                ("", "if noisy answers or a noisy histogram will do in place of a table"),
+            ]
     return laid_out(lines)
 
 

@@ -48,6 +48,11 @@ class Adaptive(RoundsBudget, TableStrategy):
     name: ClassVar[str] = "adaptive"
 
     @property
+    def method(self) -> str:
+        """What it is called."""
+        return f"adaptive marginals (at most {self.rounds} rounds)" if self.rounds else "marginals of columns"
+
+    @property
     def described(self) -> str:
         """What is measured, in some words."""
         noise = "geometric noise" if self.delta is None else "Gaussian noise"

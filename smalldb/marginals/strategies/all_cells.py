@@ -41,6 +41,7 @@ class AllCells(TableBudget, TableStrategy):
     """
 
     name: ClassVar[str] = "cells"
+    method: ClassVar[str] = "marginals of all cells"
     described: ClassVar[str] = "the counts of all cells, with geometric noise"
 
     measuring: Fraction

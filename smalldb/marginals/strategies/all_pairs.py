@@ -44,6 +44,7 @@ class AllPairs(TableBudget, TableStrategy):
     """
 
     name: ClassVar[str] = "pairs"
+    method: ClassVar[str] = "marginals of all pairs of columns"
     described: ClassVar[str] = "all tables of one and two columns at once, with cone noise"
 
     measuring: Fraction

@@ -42,6 +42,7 @@ class Contrasts:
     """
 
     name: ClassVar[str] = "contrasts"
+    method: ClassVar[str] = "marginals of contrasts"
 
     parities: ParityPlan
     certifying: Fraction

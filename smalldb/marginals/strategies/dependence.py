@@ -74,6 +74,11 @@ class DependenceTested(TableStrategy):
         return self.adaptive.most_rows
 
     @property
+    def method(self) -> str:
+        """What it is called."""
+        return self.adaptive.method
+
+    @property
     def described(self) -> str:
         """What is measured, in some words."""
         return f"{self.adaptive.described}; or {self.at_once.described}, as a released number decides"
