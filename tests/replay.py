@@ -90,19 +90,23 @@ LEVELS = [
 # Functions that are one step, and what it states.
 STEPS: list[tuple[str, str, Callable[[Any], Stated]]] = [
     (
-        "smalldb.marginals.releasing_tables",
+        "smalldb.marginals.strategies.outcome",
         "measure",
         lambda a: Stated(a.cost, a.law.concentrated, (a.scope, np.shape(a.counts))),
     ),
     (
-        "smalldb.marginals.releasing_tables",
+        "smalldb.marginals.strategies.adaptive",
         "selected",
         lambda a: Stated(
             a.plan.selecting, a.plan.law.concentrated, (tuple(a.names), a.weight, a.payable.tobytes())
         ),
     ),
-    ("smalldb.marginals.releasing_tables", "ask", lambda a: Stated(a.cost, False, tuple(a.noise.items()))),
-    ("smalldb.marginals.releasing_tables", "measure_at_once", lambda a: Stated(a.cost, False, ())),
+    (
+        "smalldb.marginals.strategies.dependence",
+        "ask",
+        lambda a: Stated(a.cost, False, tuple(a.noise.items())),
+    ),
+    ("smalldb.marginals.strategies.all_pairs", "measure_at_once", lambda a: Stated(a.cost, False, ())),
     (
         "smalldb.marginals.certificate",
         "certify",
@@ -117,7 +121,7 @@ STEPS: list[tuple[str, str, Callable[[Any], Stated]]] = [
 # A step that draws among all candidates that can be paid for, and again where the model has no room for the
 # one that was drawn. Its outcome has the law of one draw among those that can come out, and is taken for that
 # (docs/proofs/rounds.md, lemma 5).
-REDRAWN = "releasing_tables.selected"
+REDRAWN = "adaptive.selected"
 
 
 def _possible(a: Any) -> list[int]:

@@ -30,7 +30,7 @@ def table(attributes, n, seed=1):
         (4, 8, {}, "census", "multisets"),
         (4, 8, {"candidates": "tuples"}, "census", "tuples"),
         (4, 8, {"mechanism": "rejection", "n": 400}, "rejection", "tuples"),
-        (4, 8, {"mechanism": "answers"}, "answers", None),
+        (4, 8, {"mechanism": "marginals", "strategy": "contrasts"}, "answers", None),
         (12, 20, {"n": 400}, "rejection", "tuples"),
         (12, 20, {}, "answers", None),  # not every kind of table would be quick
         (12, 20, {"mechanism": "rejection"}, "rejection", "tuples"),
@@ -233,7 +233,8 @@ def test_a_guess_beyond_all_tables_is_refused(n_max):
             rows=5,
             neighbours="add-remove",
             n_max=n_max,
-            mechanism="answers",
+            mechanism="marginals",
+            strategy="contrasts",
         )
 
 
@@ -246,7 +247,8 @@ def test_an_empty_table_has_answers_under_add_remove(attributes, epsilon):
         rows=5,
         neighbours="add-remove",
         n_max=1000,
-        mechanism="answers",
+        mechanism="marginals",
+        strategy="contrasts",
     )
     assert made.data.shape == (5, attributes)
     assert made.confidential.max_error == 0
@@ -258,7 +260,9 @@ def test_counts_of_any_size_are_answered(n, epsilon, error):
     universe = domain(3)
     counts = [n // 8 + place for place in range(8)]
     rows = Rows.from_counts(universe, universe.decode(universe.table()), counts)
-    made = smalldb.release(rows, Marginals(3), epsilon=epsilon, rows=1000, mechanism="answers")
+    made = smalldb.release(
+        rows, Marginals(3), epsilon=epsilon, rows=1000, mechanism="marginals", strategy="contrasts"
+    )
     assert made.data.shape == (1000, 3)
     assert made.confidential.max_error <= (
         0.01 if n * float(epsilon if epsilon == 1 else 1e-7) > 10**4 else 1

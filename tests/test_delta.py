@@ -18,7 +18,7 @@ from smalldb.accounting.concentrated import rho_of
 from smalldb.cli import main
 from smalldb.exact.bits import SeededBits
 from smalldb.exact.integers import CLIP
-from smalldb.marginals.contrasts import loss, measure, plan_answers, synthesise
+from smalldb.marginals.contrasts import loss, measure, plan_parities, synthesise
 from smalldb.marginals.contrasts.parity_bound import _parity_intervals
 from smalldb.marginals.contrasts.parity_means import Measured
 from smalldb.marginals.contrasts.parity_measurement import counts
@@ -71,12 +71,12 @@ def test_pure_alternatives_are_what_they_were_and_one_is_added_for_each_order(re
     orders = sorted({*added[-1].spectrum.orders.tolist()})
     assert [max(map(len, plan.parts[0].sets)) for plan in added] == orders
     assert {plan.delta for plan in added} == {Fraction(1, 10**9)}
-    assert plan_answers(workload, **numbers).delta is None
+    assert plan_parities(workload, **numbers).delta is None
 
 
 def test_a_pure_choice_draws_the_same_bits_and_says_that_it_is_pure():
     frame = latent(4, 200, 1)
-    given = {"epsilon": 1, "mechanism": "answers", "rows": 9, "rng": 3}
+    given = {"epsilon": 1, "mechanism": "marginals", "strategy": "contrasts", "rows": 9, "rng": 3}
     one, other = smalldb.release(frame, **given), smalldb.release(frame, **given, delta="1e-30")
     pd.testing.assert_frame_equal(one.data, other.data)
     assert one.record == other.record
@@ -184,7 +184,7 @@ def test_orders_that_need_less_noise_than_pure_ones_are_taken():
     numbers = {"n": len(frame), "epsilon": "0.1", "neighbours": "replace-one"}
     errors = []
     for delta in (None, "1e-5"):
-        plan = plan_answers(workload, **numbers, delta=delta)
+        plan = plan_parities(workload, **numbers, delta=delta)
         found = [
             max_error(plan, rows, synthesise(plan, measure(plan, rows, SeededBits(s)), 60_000))
             for s in (1, 2)
@@ -211,7 +211,8 @@ def test_the_record_says_epsilon_and_delta(relation):
         "conjunctions:2",
         epsilon=1,
         delta=delta,
-        mechanism="answers",
+        mechanism="marginals",
+        strategy="contrasts",
         rows=40,
         neighbours=relation,
         **public,
@@ -239,7 +240,8 @@ def record_of(delta, epsilon="1/2"):
         n=500,
         epsilon=epsilon,
         delta=delta,
-        mechanism="answers",
+        mechanism="marginals",
+        strategy="contrasts",
         rows=9,
     )
     return make_record(plan, private=True)
@@ -328,7 +330,18 @@ def folder(tmp_path, monkeypatch):
 
 
 def test_the_commands_take_a_delta(folder, capsys):
-    common = ["--epsilon", "1", "--delta", "0.01", "--mechanism", "answers", "--rows", "20"]
+    common = [
+        "--epsilon",
+        "1",
+        "--delta",
+        "0.01",
+        "--mechanism",
+        "marginals",
+        "--strategy",
+        "contrasts",
+        "--rows",
+        "20",
+    ]
     common += ["--queries", "conjunctions:2"]
     assert main(["generate", "data.csv", *common, "--record", "r.json", "--report", "r.html"]) == 0
     out, err = capsys.readouterr()

@@ -245,7 +245,14 @@ def test_a_reading_without_noise_is_the_histogram():
 def test_a_table_without_rows_is_read():
     """Under add-remove, and with noise that hides nothing: every posterior mean is 0."""
     frame = pd.DataFrame(np.zeros((0, 4), dtype=np.int64), columns=[*"abcd"])
-    given = {"epsilon": 32, "rows": 16, "neighbours": "add-remove", "n_max": 256_611, "mechanism": "answers"}
+    given = {
+        "epsilon": 32,
+        "rows": 16,
+        "neighbours": "add-remove",
+        "n_max": 256_611,
+        "mechanism": "marginals",
+        "strategy": "contrasts",
+    }
     made = smalldb.release(frame, Marginals(3), rng=1, **given)
     assert made.plan.chosen.answers.method == "cells"
     assert len(made.data.drop_duplicates()) == 16

@@ -70,7 +70,14 @@ def test_a_toy_goes_through_the_house(neighbours, monkeypatch):
     frame = pd.DataFrame(ABC.table().repeat(25, axis=0), columns=list("abc"))
     public = {"n_max": 200, "rows": 50} if neighbours == "add-remove" else {}
     made = smalldb.release(
-        frame, Conjunctions(2), epsilon=40, neighbours=neighbours, mechanism="answers", rng=1, **public
+        frame,
+        Conjunctions(2),
+        epsilon=40,
+        neighbours=neighbours,
+        mechanism="marginals",
+        strategy="contrasts",
+        rng=1,
+        **public,
     )
     assert made.plan.chosen.answers.method == "toy"
     assert made.data.shape == (public.get("rows", 200), 3)
@@ -83,12 +90,21 @@ def test_a_toy_goes_through_the_house(neighbours, monkeypatch):
 def test_a_toy_is_audited(neighbours, monkeypatch):
     monkeypatch.setattr(shares, "LAWS", (*LAWS, Toy))
     found = smalldb.audit(
-        ABC, "conjunctions:1", n=3, epsilon=1, mechanism="answers", method="toy", neighbours=neighbours
+        ABC,
+        "conjunctions:1",
+        n=3,
+        epsilon=1,
+        mechanism="marginals",
+        strategy="contrasts",
+        method="toy",
+        neighbours=neighbours,
     )
     assert found.loss == (1, 1)
     monkeypatch.setattr(Toy, "unaudited", "a toy has no loss")
     with pytest.raises(ValueError, match="a toy has no loss"):
-        smalldb.audit(ABC, "conjunctions:1", n=3, epsilon=1, mechanism="answers", method="toy")
+        smalldb.audit(
+            ABC, "conjunctions:1", n=3, epsilon=1, mechanism="marginals", strategy="contrasts", method="toy"
+        )
 
 
 def test_an_unknown_law_fails_everywhere():

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import pytest
 
 import smalldb.commands.generate
-import smalldb.marginals.contrasts.mechanism
+import smalldb.marginals.strategies.contrasts
 from smalldb.cli import main
 
 pytestmark = pytest.mark.slow
@@ -119,14 +119,14 @@ def run(tmp_path, monkeypatch, capsys):
 @pytest.fixture
 def measured(monkeypatch):
     """The integers that were released, run for run; what is forced takes their place."""
-    real, released, forced = smalldb.marginals.contrasts.mechanism.measure, [], []
+    real, released, forced = smalldb.marginals.strategies.contrasts.measure, [], []
 
     def measure(*arguments):
         made = forced[0] if forced else real(*arguments)
         released.append(made)
         return made
 
-    monkeypatch.setattr(smalldb.marginals.contrasts.mechanism, "measure", measure)
+    monkeypatch.setattr(smalldb.marginals.strategies.contrasts, "measure", measure)
     return released, forced
 
 

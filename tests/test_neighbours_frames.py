@@ -96,7 +96,7 @@ def test_neighbouring_frames_that_release_the_same_show_the_same(relation, mecha
 
         monkeypatch.setattr(smalldb.marginals.mechanism, name, same)
 
-    first("release_rounds")
+    first("release_tables")
     first("certified")
     alike = 0
     for number in range(3):

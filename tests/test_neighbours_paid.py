@@ -12,7 +12,7 @@ from hashlib import shake_256
 import pytest
 from test_neighbours import Shown, neighbour
 
-import smalldb.marginals.contrasts.mechanism
+import smalldb.marginals.strategies.contrasts
 from smalldb.cli import main
 
 pytestmark = pytest.mark.slow
@@ -54,7 +54,7 @@ def run(tmp_path, monkeypatch, capsys):
     """Run `generate` with the same entropy each time; returns what it shows and the integers it released."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "s.toml").write_text(SCHEMA)
-    measure, released = smalldb.marginals.contrasts.mechanism.measure, []
+    measure, released = smalldb.marginals.strategies.contrasts.measure, []
 
     def noted(*arguments):
         released.append(measure(*arguments))
@@ -70,7 +70,7 @@ def run(tmp_path, monkeypatch, capsys):
 
         with monkeypatch.context() as patched, warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always")
-            patched.setattr(smalldb.marginals.contrasts.mechanism, "measure", noted)
+            patched.setattr(smalldb.marginals.strategies.contrasts, "measure", noted)
             patched.setattr(os, "urandom", repeated)
             code = main(["generate", f"data.{form}", "--ledger", "l", "--budget", "3", *arguments])
         made = {}

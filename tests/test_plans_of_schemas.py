@@ -145,8 +145,8 @@ SETTINGS = [
     "--n 1000 --epsilon 1 --mechanism census",
     "--n 1000 --epsilon 1 --mechanism rejection",
     "--n 100000 --epsilon 1 --mechanism rejection --rows 40 --candidates multisets",
-    "--n 1000000000 --epsilon 1 --mechanism answers",
-    "--n 1000000 --epsilon 1 --mechanism rounds",
+    "--n 1000000000 --epsilon 1 --mechanism marginals --strategy contrasts",
+    "--n 1000000 --epsilon 1 --mechanism marginals",
 ]
 EVERY = [*product(SCHEMAS, WORKLOADS, SETTINGS)]
 HARD = [

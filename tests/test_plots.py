@@ -34,7 +34,19 @@ COMMANDS = {
         "--n",
         4,
     ),
-    "plan": ("plan", "--attributes", 3, "--n", 500, "--epsilon", 1, "--mechanism", "answers"),
+    "plan": (
+        "plan",
+        "--attributes",
+        3,
+        "--n",
+        500,
+        "--epsilon",
+        1,
+        "--mechanism",
+        "marginals",
+        "--strategy",
+        "contrasts",
+    ),
 }
 
 

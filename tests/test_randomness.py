@@ -83,7 +83,7 @@ DRAWS = {
             {"mechanism": "rejection"},
             {"mechanism": "rejection", "queries": "marginals:1"},
             {"mechanism": "rejection", "candidates": "multisets"},
-            {"mechanism": "answers"},
+            {"mechanism": "marginals", "strategy": "contrasts"},
         )
     },
     **{

@@ -457,7 +457,11 @@ BAD = [
     ({"rows": 10**6, "mechanism": "rejection"}, ValueError, "the largest that can be done by rejection is"),
     ({"rows": 10**9}, ValueError, "at most 50000000 rows of 2 attributes are made from answers"),
     ({"mechanism": "laplace"}, ValueError, "mechanism must be one of 'auto', 'census'"),
-    ({"mechanism": "answers", "candidates": "tuples"}, ValueError, "answers have no candidates"),
+    (
+        {"mechanism": "marginals", "strategy": "contrasts", "candidates": "tuples"},
+        ValueError,
+        "answers have no candidates",
+    ),
     ({"n_max": 5}, ValueError, "n_max is for add-remove"),
     ({"n_max": 0, "neighbours": "add-remove"}, ValueError, "n_max must be a whole number of at least 1"),
     ({"queries": Linear([[0, f"1/{2**61}", 0, 0]])}, ValueError, "2\\^62"),

@@ -12,7 +12,7 @@ from calling import called
 import smalldb
 from queries import Column, Domain, Marginals, Rows
 from smalldb.exact.bits import SeededBits
-from smalldb.marginals import Universe, checked, plan_rounds, release_rounds
+from smalldb.marginals import Universe, checked, plan_tables, release_tables
 from smalldb.marginals.adaptive.stopping_rule import QUIET
 from smalldb.marginals.adaptive.target_marginals import LEVEL, LOUD, LOUDEST, MOST, TIMES, aimed
 from smalldb.marginals.estimate.estimation import Reader
@@ -33,11 +33,11 @@ def rows_of(sizes, seed=0, depend=True):
 def released(sizes, target, *, places=None, tables=None, epsilon=Fraction(3), delta=None, replaced=True):
     tables = tuple(combinations(range(len(sizes)), 2)) if tables is None else tables
     universe = Universe(sizes, (True,) * len(sizes), tables, (1,) * len(tables), target=target)
-    plan = plan_rounds(universe, epsilon, delta, replaced, N)
+    plan = plan_tables(universe, epsilon, delta, replaced, N)
     assert plan.rounds
     places = rows_of(sizes) if places is None else places
     rows = checked(places, np.ones(len(places), dtype=np.int64), sizes)
-    return plan, release_rounds(plan, rows, SeededBits(1))
+    return plan, release_tables(plan, rows, SeededBits(1))
 
 
 @pytest.mark.parametrize("replaced", [True, False])
@@ -186,7 +186,7 @@ def test_a_named_target_is_told_better():
     for seed in range(4):
         rows = people(seed)
         for target, kept in found.items():
-            made = smalldb.release(rows, epsilon=1, mechanism="rounds", target=target, rng=seed)
+            made = smalldb.release(rows, epsilon=1, mechanism="marginals", target=target, rng=seed)
             told = distances(rows, made.rows, 2)
             here = np.array([1 in table for table in combinations(range(10), 2)])
             kept.append(told.tvd[here].mean())
@@ -197,7 +197,7 @@ def test_a_named_target_is_told_better():
 
 def test_plans_and_records_tell_the_target():
     rows = people(0)
-    made = smalldb.release(rows, epsilon=1, mechanism="rounds", target="rich", rng=1)
+    made = smalldb.release(rows, epsilon=1, mechanism="marginals", target="rich", rng=1)
     assert "tables of rich measured first" in made.plan.chosen.summary
     assert made.plan.request.target == 1
     with pytest.raises(ValueError, match=r"target: no column 'rihc'; did you mean 'rich'\?"):
@@ -208,11 +208,11 @@ def test_plans_and_records_tell_the_target():
         smalldb.plan(DOMAIN, n=MANY, epsilon=1, target=1)
     record = made.record
     assert record["target"] == "rich"
-    assert "target" not in smalldb.release(rows, epsilon=1, mechanism="rounds", rng=1).record
+    assert "target" not in smalldb.release(rows, epsilon=1, mechanism="marginals", rng=1).record
 
 
 def test_words_tell_of_a_target_only_where_its_tables_come_first():
-    given = {"n": MANY, "epsilon": 1, "mechanism": "rounds", "target": "rich"}
+    given = {"n": MANY, "epsilon": 1, "mechanism": "marginals", "target": "rich"}
     told = [smalldb.plan(DOMAIN, queries, **given).chosen.summary for queries in (Marginals(2), Marginals(1))]
     assert "rich measured first" in told[0] and "first" not in told[1]
 
@@ -256,7 +256,7 @@ def test_a_confidential_report_of_a_target_says_what_it_needs(tmp_path, capfd, m
 
 def test_a_target_moves_no_other_cost():
     plans = [
-        smalldb.plan(DOMAIN, n=MANY, epsilon=1, mechanism="rounds", target=target).chosen.steps
+        smalldb.plan(DOMAIN, n=MANY, epsilon=1, mechanism="marginals", target=target).chosen.steps
         for target in ("rich", None)
     ]
     for name in ("columns", "rounds", "selecting", "measuring", "certifying", "cost"):

@@ -8,10 +8,10 @@ import pytest
 
 from smalldb.accounting.concentrated import rho_of
 from smalldb.exact.bits import SeededBits
-from smalldb.marginals import Universe, checked, plan_rounds, release_rounds
+from smalldb.marginals import Universe, checked, plan_tables, release_tables
 from smalldb.marginals.adaptive.dependence_test import MOST, MOVED, answerable, ask, distance, mostly, tops
 from smalldb.marginals.measuring import LIMIT, PrivacyMeasure
-from smalldb.marginals.pairs_at_once import pairs_of, tables_of_pairs, variances
+from smalldb.marginals.strategies.all_pairs import pairs_of, tables_of_pairs, variances
 
 SIZES = (5, 8, 9, 3, 7, 4, 6, 10)
 N = 30_000
@@ -119,15 +119,15 @@ def test_a_sum_beyond_2_60_is_cut_before_noise_is_added():
 
 @pytest.mark.parametrize("replaced", [True, False])
 def test_the_answer_decides_between_pairs_at_once_and_rounds(replaced):
-    plan = plan_rounds(universe(), EPSILON, None, replaced, N)
+    plan = plan_tables(universe(), EPSILON, None, replaced, N)
     at_once = plan.at_once
     assert at_once is not None and plan.rounds and not plan.pairs and at_once.pairs and not at_once.rounds
     assert plan.cost <= plan.budget and at_once.cost == plan.budget == EPSILON
     assert plan.asking == at_once.asking > 0
-    told = release_rounds(plan, rows_of(tied(2.0)), SeededBits(0))
+    told = release_tables(plan, rows_of(tied(2.0)), SeededBits(0))
     assert {part.cost for part in told.history.tables} == {0}  # paid for all at once
     assert told.spent == at_once.cost - at_once.certifying
-    silent = release_rounds(plan, rows_of(tied(0.0)), SeededBits(0))
+    silent = release_tables(plan, rows_of(tied(0.0)), SeededBits(0))
     assert all(part.cost > 0 for part in silent.history.tables)
     assert silent.spent <= plan.cost - plan.certifying
     assert silent.history.dependence < told.history.dependence
@@ -138,24 +138,24 @@ def test_the_answer_decides_between_pairs_at_once_and_rounds(replaced):
 @pytest.mark.parametrize("replaced", [True, False])
 def test_with_a_delta_the_question_is_pure_and_rounds_have_what_it_leaves(replaced):
     delta = Fraction(1, 10**9)
-    plan = plan_rounds(universe(), EPSILON, delta, replaced, N)
+    plan = plan_tables(universe(), EPSILON, delta, replaced, N)
     at_once = plan.at_once
     assert plan.delta == delta and plan.law.concentrated and at_once.delta is None
     assert plan.asking == at_once.asking > 0
     assert plan.cost <= plan.budget == rho_of(EPSILON - plan.asking, delta) < rho_of(EPSILON, delta)
     assert at_once.cost == EPSILON
-    told = release_rounds(plan, rows_of(tied(2.0)), SeededBits(0))
+    told = release_tables(plan, rows_of(tied(2.0)), SeededBits(0))
     assert told.plan is at_once and told.spent == at_once.asking + at_once.pairs
-    silent = release_rounds(plan, rows_of(tied(0.0)), SeededBits(0))
+    silent = release_tables(plan, rows_of(tied(0.0)), SeededBits(0))
     assert silent.plan is plan and silent.spent <= plan.cost - plan.certifying
     # the number gets the geometric noise of an epsilon, not that of a rho
-    same = plan_rounds(universe(), EPSILON, None, replaced, N)
+    same = plan_tables(universe(), EPSILON, None, replaced, N)
     assert (
         silent.history.dependence
-        == release_rounds(same, rows_of(tied(0.0)), SeededBits(0)).history.dependence
+        == release_tables(same, rows_of(tied(0.0)), SeededBits(0)).history.dependence
     )
 
 
 def test_nothing_is_asked_where_the_answer_would_be_noise():
     for delta in (None, Fraction(1, 10**9)):
-        assert plan_rounds(universe(), Fraction(1, 50), delta, True, N).at_once is None
+        assert plan_tables(universe(), Fraction(1, 50), delta, True, N).at_once is None

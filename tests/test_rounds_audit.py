@@ -8,7 +8,7 @@ import pytest
 
 from queries import Column, Domain, Marginals, Predicates, Rows
 from smalldb.exact.bits import SeededBits
-from smalldb.marginals import Universe, plan_rounds, release_rounds
+from smalldb.marginals import Universe, plan_tables, release_tables
 from smalldb.marginals import certificate as certificate_module
 from smalldb.marginals import plan_of_tables as plan_module
 from smalldb.marginals import releasing_tables as rounds_module
@@ -63,7 +63,7 @@ def test_measuring_loses_its_share_and_no_more(replaced, cells, monkeypatch):
     """With noise of rate r, log ratios are at most r times the distance of the counts, reached at z = x."""
     if not cells:
         monkeypatch.setattr(plan_module, "MOST_CELLS", 0)
-    plan = plan_rounds(UNIVERSE, EPSILON, None, replaced, 100)
+    plan = plan_tables(UNIVERSE, EPSILON, None, replaced, 100)
     tables = databases(replaced)
     pairs = neighbours(tables, replaced)
     measured = [((0, 1, 2), plan.cells)] if cells else [((c,), cost) for c, cost in enumerate(plan.columns)]
@@ -81,10 +81,10 @@ def test_measuring_loses_its_share_and_no_more(replaced, cells, monkeypatch):
 def test_each_round_loses_its_share_and_no_more(replaced, monkeypatch):
     """Selection and measurement together, given what was released before, over all outcomes."""
     monkeypatch.setattr(plan_module, "MOST_CELLS", 0)
-    plan = plan_rounds(UNIVERSE, EPSILON * 4, None, replaced, 100)
+    plan = plan_tables(UNIVERSE, EPSILON * 4, None, replaced, 100)
     tables = databases(replaced)
     pairs = neighbours(tables, replaced)
-    made = release_rounds(plan, rows_of(tables[-1] * 50), SeededBits(1), count=10)
+    made = release_tables(plan, rows_of(tables[-1] * 50), SeededBits(1), count=10)
     assert made.history.tables and not made.history.beside
     reader = Reader.of(plan, made.history.columns)
     monkeypatch.setattr(rounds_module, "selected", lambda _, room, names, *given: (room, names, *given))

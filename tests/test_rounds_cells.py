@@ -6,7 +6,7 @@ from itertools import combinations
 import numpy as np
 
 from smalldb.exact.bits import SeededBits
-from smalldb.marginals import Universe, checked, plan_rounds, release_rounds
+from smalldb.marginals import Universe, checked, plan_tables, release_tables
 from smalldb.marginals.estimate.cell_estimates import moved_to_sums, read_cells
 from smalldb.marginals.estimate.column_estimates import on_simplex
 from smalldb.marginals.measuring import PrivacyMeasure
@@ -134,11 +134,11 @@ def test_the_number_of_rows_is_read_where_rows_can_be():
     allowed = np.zeros((40, 40), dtype=bool)
     allowed[0] = True
     universe = Universe((40, 40), (False, False), ((0, 1),), (1,), (((0, 1), allowed),))
-    plan = plan_rounds(universe, Fraction(1, 2), None, False, 2000)
+    plan = plan_tables(universe, Fraction(1, 2), None, False, 2000)
     assert plan.cells
     places = np.stack([np.zeros(2000, dtype=np.int64), np.arange(2000) % 40], axis=1)
     rows = checked(places, np.ones(2000, dtype=np.int64), universe.sizes)
-    totals = [release_rounds(plan, rows, SeededBits(seed), count=1).total for seed in range(8)]
+    totals = [release_tables(plan, rows, SeededBits(seed), count=1).total for seed in range(8)]
     # the noise of 40 cells has a standard deviation of 19; of all 1,600 it would be 119
     assert np.std(totals) < 50
     assert max(abs(total - 2000) for total in totals) < 80

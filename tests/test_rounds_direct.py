@@ -93,7 +93,7 @@ def test_nothing_is_spent_on_a_certificate_where_all_cells_are_measured(relation
 def test_the_smaller_margin_is_taken_from_public_numbers():
     """A share of few places is a sum of many cells' noise: there a certificate says more."""
     domain = Domain([Column("a", 90), Column("b", 90), "c", "d"])
-    steps = smalldb.plan(domain, "marginals:1", n=10**7, epsilon=1, mechanism="rounds").chosen.steps
+    steps = smalldb.plan(domain, "marginals:1", n=10**7, epsilon=1, mechanism="marginals").chosen.steps
     workload, beta = Marginals(1).workload(domain), Fraction(1, 20)
     law = PrivacyMeasure(False, True)
     least = beyond(workload, law, Fraction(1, 40), beta) / workload.denominator

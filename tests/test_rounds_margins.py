@@ -12,7 +12,7 @@ from queries import Column, Domain, Linear, Marginals, Rows
 from smalldb.exact.bits import SeededBits
 from smalldb.exact.numbers import float_above
 from smalldb.marginals import Universe, certificate, measuring
-from smalldb.marginals.adaptive.candidates import candidates
+from smalldb.marginals.adaptive.candidate_tables import candidates
 from smalldb.marginals.certificate import Certificate, beyond, certify, expected, missed
 from smalldb.marginals.estimate.grouping import halved
 from smalldb.marginals.measuring import PrivacyMeasure, choose
@@ -152,7 +152,7 @@ def test_weights_that_would_pass_64_bits_are_refused():
 
     def asked(denominator, **public):
         queries = Linear([[0, Fraction(1, denominator), 1, 0, 0, 0]]).workload(DOMAIN)
-        return smalldb.plan(DOMAIN, queries, epsilon=1, mechanism="rounds", **public)
+        return smalldb.plan(DOMAIN, queries, epsilon=1, mechanism="marginals", **public)
 
     asked((1 << 20) - 1, neighbours="add-remove", n_max=1000)
     asked(1 << 20, n=1000)
@@ -164,7 +164,7 @@ def test_weights_that_would_pass_64_bits_are_refused():
 
 def test_rows_that_would_pass_64_bits_are_refused_before_anything_is_paid():
     weights = Linear([[0, Fraction(1, 1 << 42), 1, 1, 0, 0]]).workload(DOMAIN)
-    given = {"n": 9, "epsilon": 1, "mechanism": "rounds"}
+    given = {"n": 9, "epsilon": 1, "mechanism": "marginals"}
     assert smalldb.plan(DOMAIN, weights, rows=(1 << 20) - 1, **given).rows == (1 << 20) - 1
     with pytest.raises(ValueError, match=r"rounds would reach 2\^62: rows x the common denominator"):
         smalldb.plan(DOMAIN, weights, rows=1 << 20, **given)

@@ -17,7 +17,7 @@ from smalldb.marginals.estimate.grouping import halved
 from smalldb.marginals.estimate.junction import cells, junction_tree
 from smalldb.marginals.estimate.log_linear import Factor, fit
 from smalldb.marginals.estimate.table_updates import moved
-from smalldb.marginals.measuring import Measurement
+from smalldb.marginals.measuring import Measured
 from smalldb.marginals.rows.exchange_search import exchanged
 from smalldb.marginals.rows.model_rows import model_rows
 from smalldb.noise.distributions import Geometric
@@ -342,7 +342,7 @@ def test_a_table_beside_the_model_is_believed_by_its_noise():
     seen = np.array([[3400, 600], [2600, 3400]])
     scope = ((0, 1), (1, 1))
     sharp, dull = (
-        moved(expected, [Measurement(scope, seen, Fraction(1), Geometric(Fraction(1)), variance)], groups)
+        moved(expected, [Measured(scope, seen, Fraction(1), Geometric(Fraction(1)), variance)], groups)
         for variance in (1.0, 1e9)
     )
     assert np.abs(sharp[:, :2].sum(axis=1) - seen[:, 0]).max() < 30

@@ -10,11 +10,12 @@ import smalldb
 from queries import Column, Domain, Rows
 from smalldb.exact.bits import SeededBits
 from smalldb.exact.integers import CLIP
-from smalldb.marginals import Universe, checked, plan_rounds, release_rounds
+from smalldb.marginals import Universe, checked, plan_tables, release_tables
 from smalldb.marginals import plan_of_tables as planning
 from smalldb.marginals.estimate.grouping import halved
 from smalldb.marginals.measuring import LIMIT
-from smalldb.marginals.pairs_at_once import (
+from smalldb.marginals.private_rows import PrivateRows, counted
+from smalldb.marginals.strategies.all_pairs import (
     MOST_PLACES,
     counts_of,
     dependence,
@@ -26,7 +27,6 @@ from smalldb.marginals.pairs_at_once import (
     tables_at_once,
     variances,
 )
-from smalldb.marginals.private_rows import PrivateRows, counted
 from smalldb.noise import cone
 
 SIZES = (5, 8, 9, 3, 7, 4, 6, 10)  # more cells than are measured at once
@@ -177,17 +177,17 @@ def test_what_can_be_measured_at_once():
 @pytest.mark.parametrize("replaced", [True, False])
 def test_costs_add_up_to_epsilon_and_a_small_one_goes_in_rounds(replaced):
     for epsilon in (Fraction(7), Fraction(20, 3)):
-        plan = plan_rounds(universe(SIZES), epsilon, None, replaced, N)
+        plan = plan_tables(universe(SIZES), epsilon, None, replaced, N)
         assert plan.pairs > 0 and plan.rounds == 0 and plan.columns == ()
         assert plan.cost == plan.budget == epsilon
-        assert plan_rounds(universe(SIZES), epsilon, Fraction(1, 10**9), replaced, N).cost <= epsilon
+        assert plan_tables(universe(SIZES), epsilon, Fraction(1, 10**9), replaced, N).cost <= epsilon
     for epsilon, n in (
         (Fraction(1, 10), N),
         (Fraction(1, 100), N),
         (Fraction(1, 10), 1000),
         (Fraction(10), 20),
     ):
-        plan = plan_rounds(universe(SIZES), epsilon, None, replaced, n)
+        plan = plan_tables(universe(SIZES), epsilon, None, replaced, n)
         assert plan.pairs == 0 and plan.rounds > 0
 
 
@@ -196,15 +196,15 @@ def test_costs_add_up_to_epsilon_and_a_small_one_goes_in_rounds(replaced):
 def test_tables_are_nearer_than_in_rounds_or_of_independent_columns(replaced, monkeypatch):
     places, all_pairs = dependent(SIZES), universe(SIZES)
     rows = checked(places, np.ones(N, dtype=np.int64), SIZES)
-    plan = plan_rounds(all_pairs, Fraction(8), None, replaced, N)
+    plan = plan_tables(all_pairs, Fraction(8), None, replaced, N)
     assert plan.pairs
     monkeypatch.setattr(planning, "measurable", lambda _: False)
-    others = plan_rounds(all_pairs, Fraction(8), None, replaced, N)
+    others = plan_tables(all_pairs, Fraction(8), None, replaced, N)
     assert others.rounds
-    made = release_rounds(plan, rows, SeededBits(1), count=N)
+    made = release_tables(plan, rows, SeededBits(1), count=N)
     assert made.spent == plan.cost - plan.certifying
     at_once = distance(places, made.places, SIZES)
-    in_rounds = distance(places, release_rounds(others, rows, SeededBits(1), count=N).places, SIZES)
+    in_rounds = distance(places, release_tables(others, rows, SeededBits(1), count=N).places, SIZES)
     rng = np.random.default_rng(0)
     independent = np.stack([rng.permutation(column) for column in places.T], axis=1)
     assert at_once < 0.8 * in_rounds < 0.8 * distance(places, independent, SIZES)
@@ -215,7 +215,7 @@ def test_a_release_states_what_was_measured_and_keeps_the_rules():
     domain = Domain([Column(f"c{i}", list("abcdefgh")) for i in range(7)], ["`c0=a` | `c1=b` | `c1=c`"])
     places = dependent((8,) * 7)
     places[(places[:, 0] != 0) & (places[:, 1] != 2), 1] = 1
-    given = {"epsilon": 20, "mechanism": "rounds", "rng": 1}
+    given = {"epsilon": 20, "mechanism": "marginals", "rng": 1}
     found = smalldb.release(Rows.from_places(domain, places), "marginals:2", **given)
     assert "all tables of one and two columns at once, with cone noise" in found.plan.chosen.summary
     assert domain.contains(found.places).all()

@@ -13,7 +13,7 @@ from smalldb.exact.bits import SeededBits
 from smalldb.kernels.turning import turn
 from smalldb.marginals import wide_parities as parities
 from smalldb.marginals.contrasts import Measured
-from smalldb.marginals.mechanism import ByRounds
+from smalldb.marginals.mechanism import ByMarginals
 from smalldb.marginals.wide_parities import Parities, plan_parities, release_parities, scattered
 from smalldb.releasing.evaluation import evaluate
 
@@ -112,7 +112,7 @@ def test_a_wide_yes_no_table_is_released_without_copies(relation, delta):
     made = smalldb.release(
         Rows.from_places(domain, real), epsilon=10, delta=delta, neighbours=relation, rng=3, **public
     )
-    assert made.record["mechanism"] == "rounds"
+    assert made.record["mechanism"] == "marginals"
     assert isinstance(made.plan.chosen.steps, Parities)
     assert pairs_apart(real, made.places) < 0.004  # by columns alone .08, by rounds .017
     rows = Rows.from_places(domain, made.places)
@@ -126,7 +126,7 @@ def test_what_is_released_follows_from_the_seed_and_the_rows():
     domain, real = domain_of(22), latent(22, 500, 2)
     rows = Rows.from_places(domain, real)
     one, same, other = (
-        smalldb.release(rows, epsilon=2, mechanism="rounds", rng=seed).places for seed in (1, 1, 2)
+        smalldb.release(rows, epsilon=2, mechanism="marginals", rng=seed).places for seed in (1, 1, 2)
     )
     assert (one == same).all()
     assert (one != other).any()
@@ -167,7 +167,7 @@ def test_fifty_columns():
 @pytest.mark.parametrize("text", ["marginals:2", "marginals:3"])
 def test_a_certificate_is_paid_only_where_something_is_not_measured(text, certificate):
     given = {"epsilon": Fraction(1), "delta": None, "neighbours": "replace-one", "certificate": certificate}
-    workload = smalldb.plan(domain_of(21), text, n=10_000, epsilon=1, mechanism="rounds").workload
+    workload = smalldb.plan(domain_of(21), text, n=10_000, epsilon=1, mechanism="marginals").workload
     plan = plan_parities(workload, n=10_000, **given)
     assert plan.answers.epsilon + plan.certifying == 1
     assert plan.certifying in (0, certificate)
@@ -190,12 +190,12 @@ def test_rules_and_very_many_columns_take_rounds():
     many = domain_of(260)
     for domain in (ruled, many):
         plan = smalldb.plan(domain, "marginals:1", n=1_000, epsilon=1)
-        assert isinstance(plan.chosen, ByRounds) and not isinstance(plan.chosen.steps, Parities)
+        assert isinstance(plan.chosen, ByMarginals) and not isinstance(plan.chosen.steps, Parities)
 
 
 def test_answers_beyond_a_table_say_what_to_name_instead():
     with pytest.raises(ValueError, match=r"answers need a table of all cells, .*: name rounds"):
-        smalldb.plan(domain_of(21), n=100, epsilon=1, mechanism="answers")
+        smalldb.plan(domain_of(21), n=100, epsilon=1, mechanism="marginals", strategy="contrasts")
 
 
 def test_predicates_of_many_columns_are_moved_to():

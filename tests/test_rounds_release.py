@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from smalldb.exact.bits import SeededBits
-from smalldb.marginals import Universe, checked, plan_rounds, release_rounds
-from smalldb.marginals.adaptive.candidates import candidates
+from smalldb.marginals import Universe, checked, plan_tables, release_tables
+from smalldb.marginals.adaptive.candidate_tables import candidates
 from smalldb.marginals.adaptive.model_capacity import Room, as_fine
 from smalldb.marginals.estimate.estimation import Reader
 from smalldb.marginals.estimate.grouping import halved
@@ -162,9 +162,9 @@ def distance(x, y, sizes):
 @pytest.mark.parametrize("delta", [None, Fraction(1, 10**9)])
 def test_costs_add_up_to_the_budget(replaced, delta):
     places, sizes = latent()
-    plan = plan_rounds(wide(sizes), Fraction(3, 2), delta, replaced, 3_000)
+    plan = plan_tables(wide(sizes), Fraction(3, 2), delta, replaced, 3_000)
     assert plan.cost == plan.budget
-    outcome = release_rounds(plan, checked(places, np.ones(3_000, dtype=np.int64), sizes), SeededBits(1))
+    outcome = release_tables(plan, checked(places, np.ones(3_000, dtype=np.int64), sizes), SeededBits(1))
     assert outcome.spent <= plan.budget
     tables = (*outcome.history.tables, *outcome.history.beside)
     paid = sum(part.cost for part in (*outcome.history.columns, *tables, *outcome.history.again))
@@ -179,10 +179,10 @@ def test_costs_add_up_to_the_budget(replaced, delta):
 @pytest.mark.slow
 def test_a_seed_replays_and_another_does_not():
     places, sizes = latent()
-    plan = plan_rounds(wide(sizes), Fraction(1), None, False, 3_000)
+    plan = plan_tables(wide(sizes), Fraction(1), None, False, 3_000)
     ones = np.ones(3_000, dtype=np.int64)
     first, again, other = (
-        release_rounds(plan, checked(places, ones, sizes), SeededBits(seed)) for seed in (4, 4, 5)
+        release_tables(plan, checked(places, ones, sizes), SeededBits(seed)) for seed in (4, 4, 5)
     )
     assert (first.places == again.places).all()
     assert first.places.shape != other.places.shape or (first.places != other.places).any()
@@ -192,9 +192,9 @@ def test_a_seed_replays_and_another_does_not():
 def test_rows_with_counts_are_the_rows_themselves():
     places, sizes = latent()
     distinct, counts = np.unique(places, axis=0, return_counts=True)
-    plan = plan_rounds(wide(sizes), Fraction(1), None, True, 3_000)
-    one = release_rounds(plan, checked(places, np.ones(3_000, dtype=np.int64), sizes), SeededBits(4))
-    other = release_rounds(plan, checked(distinct, counts.astype(np.int64), sizes), SeededBits(4))
+    plan = plan_tables(wide(sizes), Fraction(1), None, True, 3_000)
+    one = release_tables(plan, checked(places, np.ones(3_000, dtype=np.int64), sizes), SeededBits(4))
+    other = release_tables(plan, checked(distinct, counts.astype(np.int64), sizes), SeededBits(4))
     assert (one.places == other.places).all()
 
 
@@ -208,22 +208,22 @@ def test_no_row_breaks_a_rule(epsilon, small):
     for columns, allowed in rules:
         allowed[(0,) * len(columns)] = True
         places = places[allowed[tuple(places[:, c] for c in columns)]]
-    plan = plan_rounds(wide(sizes, rules), epsilon, None, False, 1_000)
+    plan = plan_tables(wide(sizes, rules), epsilon, None, False, 1_000)
     ones = np.ones(len(places), dtype=np.int64)
-    outcome = release_rounds(plan, checked(places, ones, sizes), SeededBits(1), count=2_000)
+    outcome = release_tables(plan, checked(places, ones, sizes), SeededBits(1), count=2_000)
     assert len(outcome.places) == 2_000
     for columns, allowed in rules:
         assert allowed[tuple(outcome.places[:, c] for c in columns)].all()
 
 
 def test_a_small_universe_is_measured_cell_by_cell_where_that_is_better():
-    assert plan_rounds(tiny(), Fraction(1), None, True, 50_000).cells > 0
-    assert plan_rounds(wide((6, 12, 3, 40, 2)), Fraction(1), None, True, 3_000).cells == 0
+    assert plan_tables(tiny(), Fraction(1), None, True, 50_000).cells > 0
+    assert plan_tables(wide((6, 12, 3, 40, 2)), Fraction(1), None, True, 3_000).cells == 0
     cells = np.random.default_rng(1).integers(0, 2_000, 30)
-    plan = plan_rounds(tiny(), Fraction(1), Fraction(1, 10**6), True, int(cells.sum()))
+    plan = plan_tables(tiny(), Fraction(1), Fraction(1, 10**6), True, int(cells.sum()))
     assert plan.delta is None
     assert plan.cost == plan.budget == 1
-    outcome = release_rounds(plan, rows_of(cells), SeededBits(3))
+    outcome = release_tables(plan, rows_of(cells), SeededBits(3))
     found = np.bincount(outcome.places @ [15, 5, 1], minlength=30)
     assert np.abs(found - cells).max() < 40
     assert found.sum() == cells.sum()
@@ -231,7 +231,7 @@ def test_a_small_universe_is_measured_cell_by_cell_where_that_is_better():
 
 def test_no_certificate_no_cost():
     _, sizes = latent()
-    plan = plan_rounds(wide(sizes), Fraction(1), None, True, 3_000, certificate=Fraction(0))
+    plan = plan_tables(wide(sizes), Fraction(1), None, True, 3_000, certificate=Fraction(0))
     assert plan.certifying == 0
     assert plan.cost == 1
 
@@ -268,7 +268,7 @@ def test_room_does_not_depend_on_what_was_looked_at():
     places, sizes = latent()
     tables = tuple(combinations(range(5), 3))
     universe = Universe(sizes, (False,) * 5, tables, (1,) * len(tables))
-    plan = plan_rounds(universe, Fraction(1), None, True, 3_000, memory=300)
+    plan = plan_tables(universe, Fraction(1), None, True, 3_000, memory=300)
     rows = checked(places, np.ones(3_000, dtype=np.int64), sizes)
     columns = tuple(
         measure(rows.table((c,), (k,)), ((c, 0),), plan.law, Fraction(1, 10), SeededBits(c))
@@ -302,9 +302,9 @@ def test_counts_cost_no_work(monkeypatch):
     universe = wide(sizes)
     work, plans = [], []
     for times in (10, 100_000):
-        plan = plan_rounds(universe, Fraction(10, times), None, True, 1_000 * times)
+        plan = plan_tables(universe, Fraction(10, times), None, True, 1_000 * times)
         counts = np.full(1_000, times, dtype=np.int64)
-        made = release_rounds(plan, checked(places, counts, universe.sizes), SeededBits(1), count=500)
+        made = release_tables(plan, checked(places, counts, universe.sizes), SeededBits(1), count=500)
         plans.append((plan.rounds, plan.cells > 0))
         real = [size for size in looked if size == 1_000]
         work.append((len(real), sum(real)))
@@ -320,7 +320,7 @@ def test_few_and_many_columns(columns):
     sizes = (3,) * columns
     z = np.random.default_rng(1).integers(0, 3, (1_000, columns))
     z[:, 1::2] = z[:, ::2][:, : columns // 2]
-    plan = plan_rounds(wide(sizes), Fraction(4), None, True, 1_000)
-    made = release_rounds(plan, checked(z, np.ones(1_000, dtype=np.int64), sizes), SeededBits(1))
+    plan = plan_tables(wide(sizes), Fraction(4), None, True, 1_000)
+    made = release_tables(plan, checked(z, np.ones(1_000, dtype=np.int64), sizes), SeededBits(1))
     assert made.places.shape == (1_000, columns)
     assert made.spent <= plan.cost - plan.certifying

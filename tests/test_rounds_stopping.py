@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from smalldb.exact.bits import SeededBits
-from smalldb.marginals import Universe, checked, plan_rounds, release_rounds
+from smalldb.marginals import Universe, checked, plan_tables, release_tables
 from smalldb.marginals.adaptive.stopping_rule import MOST_RAISED, QUIET, RAISED, Heard, pooled, tells
 from smalldb.marginals.measuring import PrivacyMeasure, measure
 
@@ -61,8 +61,8 @@ def test_raised_rounds_stay_within_the_budget():
     tables = tuple(combinations(range(8), 2))
     universe = Universe(SIZES, (False,) * 8, tables, (1,) * len(tables))
     for delta in (None, Fraction(1, 10**6)):
-        plan = plan_rounds(universe, Fraction(1, 2), delta, True, N)
-        made = release_rounds(plan, checked(places, np.ones(N, dtype=np.int64), SIZES), SeededBits(1))
+        plan = plan_tables(universe, Fraction(1, 2), delta, True, N)
+        made = release_tables(plan, checked(places, np.ones(N, dtype=np.int64), SIZES), SeededBits(1))
         history = made.history
         parts = (*history.columns, *history.tables, *history.beside, *history.again)
         raised = [part.cost / plan.cost_of(part.counts.size) for part in (*history.tables, *history.beside)]
@@ -88,10 +88,10 @@ def test_columns_get_what_is_left_where_nothing_depends_on_anything(epsilon, del
     places = np.stack([rng.choice(k, size=N, p=rng.dirichlet(np.ones(k))) for k in SIZES], axis=1)
     tables = tuple(combinations(range(8), 2))
     universe = Universe(SIZES, (False,) * 8, tables, (1,) * len(tables))
-    plan = plan_rounds(universe, epsilon, delta, True, N)
+    plan = plan_tables(universe, epsilon, delta, True, N)
     assert plan.rounds
     rows = checked(places, np.ones(N, dtype=np.int64), SIZES)
-    made = release_rounds(plan, rows, SeededBits(3))
+    made = release_tables(plan, rows, SeededBits(3))
     history = made.history
     assert QUIET <= len(history.tables) <= 2 * QUIET
     assert [table.scope for table in history.again] == [table.scope for table in history.columns]
@@ -105,6 +105,6 @@ def test_rounds_go_on_where_columns_depend_on_each_other():
     places = np.stack([z] * 8, axis=1)
     tables = tuple(combinations(range(8), 2))
     universe = Universe(SIZES, (False,) * 8, tables, (1,) * len(tables))
-    plan = plan_rounds(universe, Fraction(1), None, True, N)
-    made = release_rounds(plan, checked(places, np.ones(N, dtype=np.int64), SIZES), SeededBits(3))
+    plan = plan_tables(universe, Fraction(1), None, True, N)
+    made = release_tables(plan, checked(places, np.ones(N, dtype=np.int64), SIZES), SeededBits(3))
     assert plan.rounds and not made.history.again

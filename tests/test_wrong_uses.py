@@ -132,7 +132,7 @@ COMMANDS = [  # the command, the cause, what to do
     ("generate people.csv --epsilon 1 --schema good.toml --spelling 0/1", "--spelling", "the schema says it"),
     ("generate people.csv --epsilon 1 --schema good.toml --counts age", "column 'age'", "cannot hold counts"),
     (
-        "generate people.csv --epsilon 1 --schema good.toml --mechanism answers",
+        "generate people.csv --epsilon 1 --schema good.toml --mechanism marginals --strategy contrasts",
         "column 'age' has 3",
         "rounds take",
     ),

@@ -5,7 +5,7 @@ from fractions import Fraction
 from queries import Rows, Workload
 from smalldb.auditing.databases import check_budget, databases, neighbours_of
 from smalldb.auditing.loss import Audit
-from smalldb.marginals.contrasts import AnswersPlan, loss
+from smalldb.marginals.contrasts import ParityPlan, loss
 from smalldb.marginals.contrasts.parity_measurement import counts
 from smalldb.marginals.contrasts.parity_plan import alternatives
 from smalldb.marginals.contrasts.part_list import AUDITED
@@ -26,7 +26,7 @@ def audit_answers(
     Parameters
     ----------
     method
-        "cube" or "cells", as `AnswersPlan.method`; None: what a release would measure.
+        "cube" or "cells", as `ParityPlan.method`; None: what a release would measure.
 
     Raises
     ------
@@ -53,7 +53,7 @@ def audit_answers(
 
 def _plan(
     workload: Workload, epsilon: Fraction, n: int, relation: Neighbours, method: str | None
-) -> AnswersPlan:
+) -> ParityPlan:
     plans = alternatives(workload, n=n, epsilon=epsilon, neighbours=relation.value)
     if method is not None:
         plans = [plan for plan in plans if plan.method == method]

@@ -15,6 +15,7 @@ from smalldb.commands.options import (
     add_delta,
     add_size,
     add_table,
+    add_verbose,
     integer,
     keep_inputs,
     put,
@@ -58,6 +59,7 @@ def add(commands: Commands) -> None:
     )
     add_delta(command)
     add_size(command)
+    add_verbose(command)
     add_beta(command)
     command.add_argument(
         "-o",
@@ -219,7 +221,7 @@ def run_generate(arguments: argparse.Namespace) -> None:
     if arguments.json:
         print(as_json(made.record))
     if not arguments.quiet:
-        print(tell(made.record, made.plan), file=sys.stderr)
+        print(tell(made.record, made.plan, verbose=arguments.verbose), file=sys.stderr)
     if not made.record["private"]:
         print("NOT PRIVATE: the randomness came from a seed; for experiments only", file=sys.stderr)
 

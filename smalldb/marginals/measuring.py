@@ -79,7 +79,7 @@ class PrivacyMeasure:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Measurement:
+class Measured:
     """
     A table that was released: counts with noise.
 
@@ -107,7 +107,7 @@ class Measurement:
 # Proof: docs/proofs/draw.md, lemma 7; docs/proofs/rounds.md, lemma 2.
 def measure(
     counts: Integers, scope: Scope, law: PrivacyMeasure, cost: Fraction, source: BitSource
-) -> Measurement:
+) -> Measured:
     """
     Release the counts of a table: pure `cost`-differential privacy, or `cost`-zCDP.
 
@@ -118,10 +118,10 @@ def measure(
     return released(np.clip(counts + drawn, -LIMIT, LIMIT), scope, law, cost)
 
 
-def released(counts: Integers, scope: Scope, law: PrivacyMeasure, cost: Fraction) -> Measurement:
+def released(counts: Integers, scope: Scope, law: PrivacyMeasure, cost: Fraction) -> Measured:
     """Return the measurement that released these counts at that cost."""
     noise = law.noise(cost)
-    return Measurement(scope, counts, cost, noise, noise.variance())
+    return Measured(scope, counts, cost, noise, noise.variance())
 
 
 # Proof: docs/proofs/rounds.md, lemma 4.

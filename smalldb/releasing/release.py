@@ -316,7 +316,8 @@ def carried_out(
             synthetic = synthetic[[schema.names[i] for i in np.argsort(schema.chosen(list(like.columns)))]]
     confidential = Confidential(drawn.confidential, plan.workload, rows, Rows.from_bits(universe, places))
     record = make_record(plan, private=journal.source.private, drawn=drawn)
-    return Release(as_given(synthetic, data), record, plan, places, schema, confidential)
+    table = as_given(synthetic, data)
+    return Release(table, record, plan, places, schema, confidential, drawn.measurements)
 
 
 def check_size(table: Rows, relation: Neighbours) -> None:

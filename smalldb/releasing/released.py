@@ -1,6 +1,6 @@
 """A release: the synthetic table with its public record, and what is for the curator alone."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, final
@@ -10,6 +10,7 @@ import pandas as pd
 from queries import Rows, Workload
 from queries.domain import Bits
 from smalldb.counting import Census
+from smalldb.mechanisms import Measurement, Measurements
 from smalldb.planning import Plan
 from smalldb.releasing.evaluation import evaluate
 from smalldb.releasing.record import Record
@@ -78,9 +79,12 @@ class Release:
         The rows of `data` as places of the universe's columns, shape (m, C).
     schema
         What `data` was written by; None: the places are their own labels.
+    measurements
+        The numbers with noise that were released on the way, in order: of all that is published, they say
+        most of the data. Empty for mechanisms that draw a table at once. May be published.
     """
 
-    __slots__ = ("__confidential", "data", "places", "plan", "record", "schema")
+    __slots__ = ("__confidential", "data", "measurements", "places", "plan", "record", "schema")
 
     def __init__(
         self,
@@ -90,12 +94,14 @@ class Release:
         places: Bits,
         schema: Schema | None = None,
         confidential: Confidential | None = None,
+        measurements: Sequence[Measurement] = (),
     ) -> None:
         self.data = data
         self.record = record
         self.plan = plan
         self.places = places
         self.schema = schema
+        self.measurements = Measurements(plan.workload.domain, measurements)
         self.__confidential = confidential
 
     def __repr__(self) -> str:
@@ -109,7 +115,8 @@ class Release:
 
     def __reduce__(self) -> tuple[type["Release"], tuple[Any, ...]]:
         # what is private does not travel
-        return Release, (self.data, self.record, self.plan, self.places, self.schema)
+        public = (self.data, self.record, self.plan, self.places, self.schema)
+        return Release, (*public, None, tuple(self.measurements))
 
     def __getstate__(self) -> None:
         return None

@@ -21,7 +21,7 @@ import pandas as pd
 from beside import MOST, distances
 
 from smalldb.exact.bits import SeededBits
-from smalldb.marginals import Universe, checked, plan_rounds, release_rounds
+from smalldb.marginals import Universe, checked, plan_tables, release_tables
 from smalldb.marginals.estimate.column_estimates import on_simplex
 from smalldb.noise.distributions import Geometric
 
@@ -40,9 +40,9 @@ def universe_of(sizes, ordered, target=None):
 
 def ours(places, universe, epsilon, delta, replaced, seed, times=1):
     """The release; each row stands there so many times, and as many rows are made as there are lines."""
-    plan = plan_rounds(universe, epsilon, delta, replaced, len(places) * times)
+    plan = plan_tables(universe, epsilon, delta, replaced, len(places) * times)
     rows = checked(places, np.full(len(places), times, dtype=np.int64), universe.sizes)
-    return release_rounds(plan, rows, SeededBits(seed), count=len(places)).places, plan.expected
+    return release_tables(plan, rows, SeededBits(seed), count=len(places)).places, plan.expected
 
 
 def independent(places, universe, epsilon, replaced, seed):

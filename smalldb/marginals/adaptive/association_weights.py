@@ -6,14 +6,14 @@ import numpy as np
 
 from queries.arrays import Floats
 from queries.domain import Integers
-from smalldb.marginals.adaptive.candidates import MOST_WEIGHT, Candidates
+from smalldb.marginals.adaptive.candidate_tables import MOST_WEIGHT, Candidates
 from smalldb.marginals.adaptive.packed_pairs import Strips
-from smalldb.marginals.measuring import Measurement
+from smalldb.marginals.measuring import Measured
 
 
 # Proof: docs/proofs/rounds.md, lemma 3.
 def reaching_weights(
-    layout: Candidates | Strips, predicted: Sequence[Floats], measured: Sequence[Measurement]
+    layout: Candidates | Strips, predicted: Sequence[Floats], measured: Sequence[Measured]
 ) -> tuple[int, ...]:
     """
     Return the weights of all candidate tables, from what was released: integers from 1 to `MOST_WEIGHT`.

@@ -10,8 +10,8 @@ from queries.domain import Integers
 from smalldb.exact.bits import BitSource
 from smalldb.marginals.estimate.estimation import Reader
 from smalldb.marginals.estimate.junction import Scope
-from smalldb.marginals.measuring import Measurement, choose
-from smalldb.marginals.plan_of_tables import RoundsPlan
+from smalldb.marginals.measuring import Measured, choose
+from smalldb.marginals.strategies.budgets import RoundsBudget
 
 
 class Room:
@@ -22,7 +22,7 @@ class Room:
     within its memory. That follows from released numbers alone, whichever candidates are looked at.
     """
 
-    def __init__(self, reader: Reader, tables: list[Measurement]) -> None:
+    def __init__(self, reader: Reader, tables: list[Measured]) -> None:
         self._reader, self.tables = reader, tables
         self._known: dict[Scope, bool] = {}
 
@@ -40,7 +40,7 @@ class Room:
 
 # Proof: docs/proofs/rounds.md, lemma 5.
 def selected(
-    plan: RoundsPlan,
+    plan: RoundsBudget,
     room: Room,
     names: Sequence[Scope],
     weight: int,

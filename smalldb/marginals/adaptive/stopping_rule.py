@@ -7,7 +7,7 @@ from math import sqrt
 import numpy as np
 
 from queries.arrays import Floats
-from smalldb.marginals.measuring import Measurement
+from smalldb.marginals.measuring import Measured
 
 QUIET = 4  # tables one after another that tell nothing, at least, when rounds end
 TIMES = 3  # as many of them as tables that told something, at least
@@ -51,7 +51,7 @@ class Heard:
         return self.quiet >= max(QUIET, TIMES * self.told)
 
 
-def tells(table: Measurement, expected: Floats, concentrated: bool) -> bool:
+def tells(table: Measured, expected: Floats, concentrated: bool) -> bool:
     """
     Whether a released table is farther from what was expected than noise alone would be.
 
@@ -69,7 +69,7 @@ def tells(table: Measurement, expected: Floats, concentrated: bool) -> bool:
     return squares - expected.size > _DEVIATIONS * sqrt(_SPREAD[concentrated] * expected.size)
 
 
-def pooled(one: Measurement, other: Measurement) -> tuple[Floats, float]:
+def pooled(one: Measured, other: Measured) -> tuple[Floats, float]:
     """Return what two measurements of a table tell together: counts, and the variance of their noise."""
     first, second = max(one.variance, _LEAST), max(other.variance, _LEAST)
     share = second / (first + second)

@@ -9,7 +9,7 @@ import numpy as np
 from queries.arrays import Floats
 from queries.domain import Integers
 from smalldb.marginals.contrasts.parity_means import Estimates, Measured, estimates, masks, released_total
-from smalldb.marginals.contrasts.parity_plan import AnswersPlan
+from smalldb.marginals.contrasts.parity_plan import ParityPlan
 from smalldb.marginals.contrasts.priors import prior
 from smalldb.marginals.contrasts.spectrum import Places, mask
 from smalldb.marginals.estimate.newton import Point, newton
@@ -40,7 +40,7 @@ class Fitted(NamedTuple):
 
 
 # Proof: docs/proofs/safeguard.md, lemma 5.
-def guarded_fit(plan: AnswersPlan, measured: Measured) -> Fitted:
+def guarded_fit(plan: ParityPlan, measured: Measured) -> Fitted:
     """Fit to what was measured; what a safeguard measured counts only if all else predicts it badly."""
     fitted = fit(plan, estimates(plan, measured, plan.unguarded))
     if plan.safeguard is None:
@@ -52,7 +52,7 @@ def guarded_fit(plan: AnswersPlan, measured: Measured) -> Fitted:
     return fit(plan, everything, np.where(surprising, SURPRISING, sizes_of(plan, everything)))
 
 
-def predicted(plan: AnswersPlan, measured: Measured, sets: tuple[Places, ...]) -> Integers:
+def predicted(plan: ParityPlan, measured: Measured, sets: tuple[Places, ...]) -> Integers:
     """Predict the counts of some sets from all parts but a safeguard, rounded: int64, a set each."""
     fitted, total = fit(plan, estimates(plan, measured, plan.unguarded)), released_total(plan, measured)
     d = len(plan.workload.domain.attributes)
@@ -61,7 +61,7 @@ def predicted(plan: AnswersPlan, measured: Measured, sets: tuple[Places, ...]) -
     return counts
 
 
-def sizes_of(plan: AnswersPlan, found: Estimates) -> Floats:
+def sizes_of(plan: ParityPlan, found: Estimates) -> Floats:
     """
     Return how large coefficients seem to be, as standard deviations, shape (K,).
 
@@ -88,7 +88,7 @@ def sizes_of(plan: AnswersPlan, found: Estimates) -> Floats:
     return sizes
 
 
-def fit(plan: AnswersPlan, found: Estimates, sizes: Floats | None = None) -> Fitted:
+def fit(plan: ParityPlan, found: Estimates, sizes: Floats | None = None) -> Fitted:
     """
     Fit a distribution over all 2^d cells (0 on those that cannot exist), up to 20 attributes.
 

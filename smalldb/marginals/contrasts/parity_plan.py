@@ -20,10 +20,16 @@ MAX_ATTRIBUTES = 256
 MOST_ROWS = 1 << 60  # so that a sum with noise fits 64 bits
 LEAST_EPSILON, MOST_EPSILON = Fraction(1, 1 << 40), 1 << 20
 LEAST_DELTA = Fraction(1, 10**300)
+_DESCRIBED = {
+    "wishart": "parities of one and two columns with Wishart noise",
+    "cells": "the counts of all cells with geometric noise",
+    "gaussian": "parities with Gaussian noise",
+    "safeguard": "the parity of three columns that was predicted worst",
+}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class AnswersPlan:
+class ParityPlan:
     """What a release of answers will measure; a function of public numbers alone.
 
     Attributes
@@ -62,6 +68,12 @@ class AnswersPlan:
         return self.parts[0].law if len(laws) == 1 else "both"
 
     @property
+    def described(self) -> str:
+        """What is measured, in some words."""
+        laws = dict.fromkeys(part.law for part in self.parts)
+        return ", ".join(_DESCRIBED.get(law, f"parities with {law} noise") for law in laws)
+
+    @property
     def safeguard(self) -> Safeguard | None:
         """The part that is measured last and chosen by what was released before, if there is one."""
         last = self.parts[-1]
@@ -86,7 +98,7 @@ class AnswersPlan:
         taken for all J of them, and the largest of 2 J normal numbers for the mean of the largest error.
         """
         orders = np.arange(1, self.spectrum.orders[-1] + 1)
-        left = 1 / (self._precision(orders, read=True) + prior(orders) ** -2)
+        left = 1 / (self.precision(orders, read=True) + prior(orders) ** -2)
         worst = self.spectrum.kinds.worst(np.concatenate([[0.0], left]))
         return min(1.0, sqrt(2 * log(2 * self.workload.size) * worst))
 
@@ -98,10 +110,10 @@ class AnswersPlan:
     @property
     def deviations(self) -> Floats:
         """The public noise of the mean of each parity of the spectrum, shape (K,); infinite: not measured."""
-        precision = self._precision(self.spectrum.orders, read=False)
+        precision = self.precision(self.spectrum.orders, read=False)
         return np.where(precision > 0, 1 / np.sqrt(np.where(precision > 0, precision, 1.0)), inf)
 
-    def _precision(self, orders: Integers, *, read: bool) -> Floats:
+    def precision(self, orders: Integers, *, read: bool) -> Floats:
         """Return 1 / variance of the means of parities: as released, or as it is expected to be read."""
         domain, cells = self.workload.domain, self.cells
         d = len(domain.attributes)
@@ -128,9 +140,9 @@ class AnswersPlan:
         return part.rate(self.setting)
 
 
-def plan_answers(
+def plan_parities(
     workload: Workload, *, n: int, epsilon: Number, neighbours: str, delta: Number | None = None
-) -> AnswersPlan:
+) -> ParityPlan:
     """
     Decide what to measure, by the least expected error.
 
@@ -168,8 +180,8 @@ def alternatives(
     neighbours: str,
     delta: Number | None = None,
     series: Spectrum | None = None,
-) -> list[AnswersPlan]:
-    """Return the plans that `plan_answers` chooses from; the same arguments and errors.
+) -> list[ParityPlan]:
+    """Return the plans that `plan_parities` chooses from; the same arguments and errors.
 
     `series` is the spectrum of the workload, where it is known.
     """
@@ -198,6 +210,6 @@ def alternatives(
         raise ValueError("epsilon is too small for so many attributes: use more epsilon or fewer attributes")
     deltas = [None if all(part.pure for part in parts) else allowed for parts in designs]
     return [
-        AnswersPlan(workload, n, exact, neighbours, parts, series, delta)
+        ParityPlan(workload, n, exact, neighbours, parts, series, delta)
         for parts, delta in zip(designs, deltas, strict=True)
     ]

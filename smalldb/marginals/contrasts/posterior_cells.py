@@ -18,7 +18,7 @@ from smalldb.marginals.contrasts.parity_means import (
     released_counts,
     released_total,
 )
-from smalldb.marginals.contrasts.parity_plan import AnswersPlan
+from smalldb.marginals.contrasts.parity_plan import ParityPlan
 from smalldb.marginals.contrasts.spectrum import transformed
 from smalldb.marginals.estimate.newton import Point, newton
 
@@ -34,7 +34,7 @@ _TRIED = (
 _HIDDEN = 0.9  # of what counts tell of the coefficients, what noise can hide
 
 
-def read(plan: AnswersPlan, measured: Measured) -> Floats:
+def read(plan: ParityPlan, measured: Measured) -> Floats:
     """
     Return a distribution over all 2^d cells, from a plan that measured cells, alone or beside low orders.
 
@@ -151,7 +151,7 @@ class Model:
         return products
 
 
-def _beside(plan: AnswersPlan, measured: Measured, total: int) -> tuple[Integers, Floats, Floats]:
+def _beside(plan: ParityPlan, measured: Measured, total: int) -> tuple[Integers, Floats, Floats]:
     """Return the sets that were measured beside the cells, the empty one among them, as in `Model`."""
     found = estimates(plan, measured, plan.parts[:-1])
     known = np.isfinite(found.deviations)

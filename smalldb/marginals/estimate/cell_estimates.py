@@ -13,7 +13,7 @@ from smalldb.marginals.estimate.column_estimates import read_column
 from smalldb.marginals.estimate.grouping import halved
 from smalldb.marginals.estimate.log_linear import Factor, fit
 from smalldb.marginals.estimate.modelling import Model, fitted
-from smalldb.marginals.measuring import Measurement
+from smalldb.marginals.measuring import Measured
 from smalldb.marginals.universe import Universe
 
 MOST_CELLS = 1 << 20
@@ -25,7 +25,7 @@ _TOLD = 0.02  # of the noise, what a prior is taken to miss at least
 
 
 # Proof: docs/proofs/rounds.md, lemma 9.
-def read_cells(universe: Universe, measured: Measurement, rate: float, total: int) -> Model:
+def read_cells(universe: Universe, measured: Measured, rate: float, total: int) -> Model:
     """
     Return a distribution over all cells, from the released counts of all of them.
 
@@ -56,7 +56,7 @@ def read_cells(universe: Universe, measured: Measurement, rate: float, total: in
     lifted = [_lifted(mass, total) for mass in read]
     groupings = [halved(mass, True, levels=0) for mass in lifted]
     pairs = [
-        Measurement(
+        Measured(
             tuple((c, groupings[c].finest) for c in pair),
             _margin(seen, pair),
             measured.cost,

@@ -7,7 +7,7 @@ import numpy as np
 from queries.arrays import Floats
 from queries.domain import Integers
 from smalldb.marginals.estimate.grouping import Grouping
-from smalldb.marginals.measuring import Measurement
+from smalldb.marginals.measuring import Measured
 
 WIDTHS = (0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)  # of the kernel that smooths
 MOST_ROWS = 1 << 40  # that a total is read as: no table has more, where their number is private
@@ -19,7 +19,7 @@ _PASSES = 4
 _PRICE = 8.0  # variances that such a place costs, for having been picked
 
 
-def pooled_total(columns: Sequence[Measurement]) -> int:
+def pooled_total(columns: Sequence[Measured]) -> int:
     """Return the number of rows that all measured columns together tell: from 1 to `MOST_ROWS`."""
     precisions = [1 / max(1e-9, part.variance * part.counts.size) for part in columns]
     weighted = sum(p * part.counts.sum(dtype=float) for p, part in zip(precisions, columns, strict=True))
@@ -81,9 +81,9 @@ def on_simplex(values: Floats, total: float) -> Floats:
 
 def reconciled(
     read: Sequence[Floats],
-    columns: Sequence[Measurement],
+    columns: Sequence[Measured],
     groupings: Sequence[Grouping],
-    tables: Sequence[Measurement],
+    tables: Sequence[Measured],
     total: int,
     among: Iterable[int] | None = None,
 ) -> dict[int, Floats]:
@@ -98,7 +98,7 @@ def reconciled(
     among
         The columns that are wanted; None: all.
     """
-    found, having = {}, dict[int, list[Measurement]]()
+    found, having = {}, dict[int, list[Measured]]()
     for table in tables:
         for c, _ in table.scope:
             having.setdefault(c, []).append(table)

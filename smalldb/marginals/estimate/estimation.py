@@ -7,7 +7,7 @@ import numpy as np
 
 from queries.arrays import Floats
 from queries.domain import Integers
-from smalldb.marginals.adaptive.candidates import Candidates, candidates
+from smalldb.marginals.adaptive.candidate_tables import Candidates, candidates
 from smalldb.marginals.adaptive.packed_pairs import Strips, laid_out
 from smalldb.marginals.adaptive.stopping_rule import pooled
 from smalldb.marginals.estimate.column_estimates import pooled_total, read_column, reconciled
@@ -16,10 +16,10 @@ from smalldb.marginals.estimate.junction import Scope, cells
 from smalldb.marginals.estimate.modelling import Fixed, Model, cells_of, fitted, zeros_of
 from smalldb.marginals.estimate.proportional_fitting import CLOSE
 from smalldb.marginals.estimate.table_updates import groups_at, moved
-from smalldb.marginals.measuring import Measurement
-from smalldb.marginals.plan_of_tables import RoundsPlan
+from smalldb.marginals.measuring import Measured
 from smalldb.marginals.private_rows import PrivateRows
 from smalldb.marginals.rows.exchange_search import affordable, exchanged
+from smalldb.marginals.strategies.budgets import TableBudget
 
 PREDICTING = 1 << 15  # rows of a model from which predictions are made; their seeds are public numbers
 SAMPLE = 1 << 19  # rows of a model from which the last tables are read, at most
@@ -42,10 +42,12 @@ class Reader:
         The cells of the model of columns and rules alone.
     layout
         How the tables of the candidates are counted and scored.
+    joined
+        Whether columns and tables were measured at once: margins of the tables are those of `read`.
     """
 
-    plan: RoundsPlan
-    columns: tuple[Measurement, ...]
+    plan: TableBudget
+    columns: tuple[Measured, ...]
     total: int
     read: tuple[Floats, ...]
     groupings: tuple[Grouping, ...]
@@ -55,10 +57,11 @@ class Reader:
     sizes: tuple[int, ...]
     least: int
     layout: Candidates | Strips
+    joined: bool
 
     # Proof: docs/proofs/rounds.md, lemma 7.
     @staticmethod
-    def of(plan: RoundsPlan, columns: tuple[Measurement, ...]) -> "Reader":
+    def of(plan: TableBudget, columns: tuple[Measured, ...], *, joined: bool = False) -> "Reader":
         """Read the released columns."""
         total = plan.rows if plan.law.replaced else pooled_total(columns)
         read = tuple(
@@ -74,9 +77,11 @@ class Reader:
         sizes = tuple(cells(name, groupings) for name in names)
         least = cells_of([], groupings, fixed)
         layout = laid_out(chosen)
-        return Reader(plan, columns, total, read, groupings, fixed, chosen, names, sizes, least, layout)
+        return Reader(
+            plan, columns, total, read, groupings, fixed, chosen, names, sizes, least, layout, joined
+        )
 
-    def again(self, more: Sequence[Measurement]) -> "Reader":
+    def again(self, more: Sequence[Measured]) -> "Reader":
         """Return what follows from every column measured once more, too; groups and total stay."""
         both = [pooled(one, other) for one, other in zip(self.columns, more, strict=True)]
         read = tuple(
@@ -88,7 +93,7 @@ class Reader:
 
     def fit(
         self,
-        tables: list[Measurement],
+        tables: list[Measured],
         start: tuple[Floats, ...],
         last: bool = False,
         among: Sequence[int] | None = None,
@@ -104,7 +109,7 @@ class Reader:
         near
             Of the noise of the surest table: sweeps end when they change counts by less.
         """
-        told = [] if self.plan.pairs else tables  # margins of pairs at once are those of `read`
+        told = [] if self.joined else tables
         masses = reconciled(self.read, self.columns, self.groupings, told, self.total, among)
         fixed = [rule for rule in self.fixed if all(c in masses for c, _ in rule[0])]
         sweeps = LAST_SWEEPS if last else SWEEPS
@@ -120,7 +125,7 @@ class Reader:
         return [table.astype(np.float64) * share for table in self.layout.count(rows)]
 
     # Proof: docs/proofs/rounds.md, lemma 3.
-    def moved(self, predicted: list[Floats], beside: list[Measurement]) -> list[Floats]:
+    def moved(self, predicted: list[Floats], beside: list[Measured]) -> list[Floats]:
         """Return the same, moved towards the tables that the model has no room for."""
         if not beside:
             return predicted
@@ -136,7 +141,7 @@ class Reader:
         return found
 
     # Proof: docs/proofs/rounds.md, lemma 9.
-    def rows(self, model: Model, beside: list[Measurement], count: int, seed: int) -> Integers:
+    def rows(self, model: Model, beside: list[Measured], count: int, seed: int) -> Integers:
         """Return rows of the model, moved to the tables of two columns that it expects or has no room for."""
         universe, tables = self.plan.universe, self.candidates.tables
         found = model.rows(count, seed)
@@ -159,15 +164,15 @@ class Reader:
         fixed = frozenset(c for columns, _ in universe.rules for c in columns)
         return exchanged(found, universe.sizes, targets, fixed, sweeps, seed)
 
-    def fits(self, tables: list[Measurement], scope: Scope) -> bool:
+    def fits(self, tables: list[Measured], scope: Scope) -> bool:
         """Whether the model stays within its memory with one more table."""
         scopes = [*(t.scope for t in tables), scope]
         return cells_of(scopes, self.groupings, self.fixed) <= self.plan.memory + self.least
 
 
-def by_pair(tables: Sequence[Measurement]) -> dict[tuple[int, int], list[Measurement]]:
+def by_pair(tables: Sequence[Measured]) -> dict[tuple[int, int], list[Measured]]:
     """Return measured tables of two columns by these, in the order of measuring."""
-    found: dict[tuple[int, int], list[Measurement]] = {}
+    found: dict[tuple[int, int], list[Measured]] = {}
     for table in tables:
         (a, _), (b, _) = table.scope
         found.setdefault((a, b), []).append(table)

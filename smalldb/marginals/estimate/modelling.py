@@ -15,7 +15,7 @@ from smalldb.marginals.estimate.grouping import Grouping, halved
 from smalldb.marginals.estimate.junction import Scope, cells, junction_tree
 from smalldb.marginals.estimate.log_linear import Factor, fit
 from smalldb.marginals.estimate.proportional_fitting import CLOSE
-from smalldb.marginals.measuring import Measurement
+from smalldb.marginals.measuring import Measured
 from smalldb.marginals.rows.model_rows import model_rows
 from smalldb.marginals.universe import Universe
 
@@ -83,7 +83,7 @@ def scopes_of(
 def fitted(
     groupings: Sequence[Grouping],
     columns: Mapping[int, Floats],
-    tables: Sequence[Measurement],
+    tables: Sequence[Measured],
     fixed: Sequence[Fixed],
     total: int,
     start: Sequence[Floats],
@@ -123,7 +123,7 @@ def fitted(
 
 # Proof: docs/proofs/rounds.md, lemma 7.
 def factor_of(
-    table: Measurement, columns: Mapping[int, Floats], groupings: Sequence[Grouping], total: int, alike: bool
+    table: Measured, columns: Mapping[int, Floats], groupings: Sequence[Grouping], total: int, alike: bool
 ) -> Factor:
     """
     Return the factor of a measured table: its counts with the margins of columns, and the ridge.

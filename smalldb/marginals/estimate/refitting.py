@@ -13,7 +13,7 @@ from smalldb.marginals.estimate.estimation import Reader
 from smalldb.marginals.estimate.joint import joint
 from smalldb.marginals.estimate.junction import Scope
 from smalldb.marginals.estimate.modelling import Model
-from smalldb.marginals.measuring import Measurement
+from smalldb.marginals.measuring import Measured
 
 SELDOM = 64  # tables for each one that waits before a model is fitted to it
 NEAR = 0.05  # of the noise of a table: when models between rounds are near enough
@@ -24,13 +24,13 @@ class Learned(Protocol):
     """What the tables that were measured so far have taught."""
 
     @property
-    def tables(self) -> list[Measurement]:
+    def tables(self) -> list[Measured]:
         """The tables that the model has, in the order of measuring."""
 
     def predicted(self) -> list[Floats]:
         """Return what the model expects of every candidate table, as the reader lays them out."""
 
-    def after(self, table: Measurement) -> "Learned":
+    def after(self, table: Measured) -> "Learned":
         """Return the same after one more table."""
 
     def last(self, reader: Reader) -> Model:
@@ -47,7 +47,7 @@ def at_first(reader: Reader) -> Learned:
 class Whole:
     """One model of all columns: each table refits all of it, and predictions are read from its rows."""
 
-    def __init__(self, reader: Reader, tables: list[Measurement], model: Model) -> None:
+    def __init__(self, reader: Reader, tables: list[Measured], model: Model) -> None:
         self._reader, self.tables, self._model = reader, tables, model
         self._predicted: list[Floats] | None = None
 
@@ -57,7 +57,7 @@ class Whole:
             self._predicted = self._reader.predicted(self._model, len(self.tables))
         return self._predicted
 
-    def after(self, table: Measurement) -> "Whole":
+    def after(self, table: Measured) -> "Whole":
         """Return the same after one more table."""
         tables = [*self.tables, table]
         return Whole(self._reader, tables, self._reader.fit(tables, self._model.coefficients))
@@ -113,7 +113,7 @@ class Parted:
 
     reader: Reader
     strips: Strips
-    tables: list[Measurement]
+    tables: list[Measured]
     fitted: int
     parts: Mapping[int, Part]
 
@@ -139,7 +139,7 @@ class Parted:
         found = [self.reader.total * flat for flat in self.strips.laid(matrix)]
         return self.reader.moved(found, self.tables[self.fitted :])
 
-    def after(self, table: Measurement) -> "Parted":
+    def after(self, table: Measured) -> "Parted":
         """Return the same after one more table: once some wait, the parts that they connect become one."""
         grown = replace(self, tables=[*self.tables, table])
         waiting = grown.tables[self.fitted :]

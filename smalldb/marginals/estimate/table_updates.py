@@ -8,12 +8,12 @@ from queries.arrays import Floats
 from queries.domain import Integers
 from smalldb.marginals.estimate.column_estimates import signal
 from smalldb.marginals.estimate.grouping import Grouping
-from smalldb.marginals.measuring import Measurement
+from smalldb.marginals.measuring import Measured
 
 
 # Proof: docs/proofs/rounds.md, lemma 7.
 def moved(
-    expected: Floats, tables: Sequence[Measurement], groups: Sequence[tuple[Integers, Integers]]
+    expected: Floats, tables: Sequence[Measured], groups: Sequence[tuple[Integers, Integers]]
 ) -> Floats:
     """
     Move a table towards what was released of it, measurement by measurement.
@@ -66,7 +66,7 @@ def _ratio(wanted: Floats, there: Floats) -> Floats:
     return np.divide(wanted, there, out=np.ones_like(wanted), where=there > 1e-200)
 
 
-def groups_at(groupings: Sequence[Grouping], table: Measurement) -> tuple[Integers, Integers]:
+def groups_at(groupings: Sequence[Grouping], table: Measured) -> tuple[Integers, Integers]:
     """Return the groups of all places of the two columns of a released table."""
     (a, level), (b, other) = table.scope
     return groupings[a].of_places(level), groupings[b].of_places(other)
