@@ -216,7 +216,7 @@ def test_the_record_says_epsilon_and_delta(relation):
         neighbours=relation,
         **public,
     )
-    assert made.plan.chosen.answers.method == "gaussian"
+    assert made.plan.chosen.strategy.parities.method == "gaussian"
     assert made.plan.delta == Fraction(delta)
     assert made.record["delta"] == delta
     assert made.record["privacy"] == {"epsilon": "1", "delta": delta, "bounded_range": None}
@@ -284,9 +284,9 @@ def test_a_ledger_takes_no_delta(tmp_path):
         ({"delta": 0}, "delta must lie strictly between 0 and 1"),
         ({"delta": 1}, "delta must lie strictly between 0 and 1"),
         ({"delta": "1e-301"}, "delta must be at least 1e-300"),
-        ({"delta": "1e-9", "mechanism": "census"}, "delta is for answers"),
-        ({"delta": "1e-9", "mechanism": "rejection"}, "delta is for answers"),
-        ({"delta": "1e-9", "candidates": "tuples"}, "delta is for answers"),
+        ({"delta": "1e-9", "mechanism": "census"}, "delta is for marginals"),
+        ({"delta": "1e-9", "mechanism": "rejection"}, "delta is for marginals"),
+        ({"delta": "1e-9", "candidates": "tuples"}, "delta is for marginals"),
     ],
 )
 def test_a_delta_without_meaning_is_refused(given, said):
@@ -345,10 +345,11 @@ def test_the_commands_take_a_delta(folder, capsys):
     assert main(["generate", "data.csv", *common, "--record", "r.json", "--report", "r.html"]) == 0
     out, err = capsys.readouterr()
     assert out.count("\n") == 21
-    assert "mechanism: Gaussian noise on answers, and the nearest table" in err
+    assert "mechanism: marginals, by contrasts, and a table of 20 rows" in err
     assert "guarantee: (1, 0.01)-differential privacy, replace-one neighbours" in err
     assert "a delta of 1/n" in err
     assert json.loads((folder / "r.json").read_text())["delta"] == "0.01"
+    assert "parities with gaussian noise" in (folder / "r.html").read_text()
     assert "it is not the probability that the factor fails" in (folder / "r.html").read_text()
     assert main(["plan", "--attributes", "6", "--n", "500", "--json", *common]) == 0
     said = json.loads(capsys.readouterr().out)
@@ -358,7 +359,7 @@ def test_the_commands_take_a_delta(folder, capsys):
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        (["--mechanism", "census"], "smalldb: delta is for answers"),
+        (["--mechanism", "census"], "smalldb: delta is for marginals"),
         (["--ledger", "l", "--budget", "3"], "smalldb: --ledger counts pure privacy: leave out --delta"),
     ],
 )
