@@ -349,7 +349,7 @@ def test_the_commands_take_a_delta(folder, capsys):
     assert "guarantee: (1, 0.01)-differential privacy, replace-one neighbours" in err
     assert "a delta of 1/n" in err
     assert json.loads((folder / "r.json").read_text())["delta"] == "0.01"
-    assert "parities with gaussian noise" in (folder / "r.html").read_text()
+    assert "parities with Gaussian noise" in (folder / "r.html").read_text()
     assert "it is not the probability that the factor fails" in (folder / "r.html").read_text()
     assert main(["plan", "--attributes", "6", "--n", "500", "--json", *common]) == 0
     said = json.loads(capsys.readouterr().out)

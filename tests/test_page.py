@@ -204,7 +204,7 @@ def test_nothing_that_is_said_holds_an_unfilled_brace(capsys, tmp_path, monkeypa
     Path("data.csv").write_text("a,b\n0,1\n1,1\n")
     for command in (
         "generate data.csv --epsilon 1 --rows 2 --seed 1",
-        "generate data.csv --epsilon 1 --delta 1/10 --mechanism marginals --strategy contrasts --neighbours add-remove --rows 2",
+        "generate data.csv --epsilon 1 --delta 1/10 --strategy contrasts --neighbours add-remove --rows 2",
         "generate data.csv --epsilon 1 --budget 1",
         "plan --n 100 --attributes 3 --epsilon 1",
         "account --epsilon 1 --releases 3",

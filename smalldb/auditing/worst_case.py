@@ -91,7 +91,8 @@ def audit(
         raise ValueError("mechanism 'answers' is called 'contrasts' now: write mechanism contrasts")
     if mechanism not in ("census", "select", "contrasts") and not callable(mechanism):
         raise ValueError(
-            f"mechanism must be 'census', 'contrasts', 'select' or a function of a database, not {mechanism!r}"
+            "mechanism must be 'census', 'contrasts', 'select' or a function of a database, "
+            f"not {mechanism!r}"
         )
     relation = relation_of(neighbours)
     n = whole(n, "n")

@@ -136,11 +136,11 @@ def release(
         in the encyclopaedia's account (the default of rejection); the rows of the table then come in the
         order that was drawn. Marginals have none.
     certificate
-        The share of the privacy budget that marginals spend on a bound for every query, measured or not: from 0,
-        for none, to below 1. None: a twentieth.
+        The share of the privacy budget that marginals spend on a bound for every query, measured or not: from
+        0, for none, to below 1. None: a twentieth.
     target
         The column that classifiers of the synthetic table will predict: adaptive marginals measure its
-        tables with each other column of the workload first, others take no notice. None: no column comes first.
+        tables with each other column of the workload first, others take no notice. None: no column is first.
     beta
         Failure probability of the bounds in the record.
     rng
@@ -150,8 +150,8 @@ def release(
     progress
         Show a bar on stderr.
     executor
-        Of marginals: any `concurrent.futures.Executor`, to count tables in pieces of the data: the same integers
-        (`docs/scale.md`); by default threads. Its workers see the data.
+        Of marginals: any `concurrent.futures.Executor`, to count tables in pieces of the data: the same
+        integers (`docs/scale.md`); by default threads. Its workers see the data.
     checkpoint
         A private folder of this release alone, in which each step is kept that was drawn. Killed and started
         again with the same data and arguments, the release goes on, nothing is drawn or paid twice, and the
