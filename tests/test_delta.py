@@ -370,3 +370,32 @@ def test_the_command_refuses_a_delta_in_one_line(folder, capsys, more, said):
     assert err.startswith(said)
     assert err.count("\n") == 1
     assert sorted(path.name for path in folder.iterdir()) == ["data.csv"]
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "bounds"),
+    [
+        ("answers", {"beta": "0.05", "released": 0.1}),
+        ("rounds", {"beta": "0.05", "released": 0.1, "covers": ["every query of conjunctions:2"]}),
+    ],
+)
+def test_records_of_former_names_are_still_read(tmp_path, mechanism, bounds):
+    """Version 0.2 had two mechanisms of what are strategies now: its records say so, without a strategy."""
+    frame = latent(4, 60, 1)
+    plan = smalldb.plan(Domain(frame.columns), "conjunctions:2", n=60, epsilon="1/2", strategy="contrasts")
+    new = make_record(plan, private=True)
+    check_record(new)
+    assert (new["mechanism"], new["strategy"]) == ("marginals", "contrasts")
+    old = {key: value for key, value in new.items() if key != "strategy"}
+    with pytest.raises(jsonschema.ValidationError):
+        check_record(old)  # of marginals the strategy is stated
+    old |= {"mechanism": mechanism, "bounds": bounds}
+    check_record(old)
+    assert compose_records([old, new], delta=0).epsilon == 1
+    assert Ledger(tmp_path / "l", budget=2).spend(old).spent == Fraction(1, 2)
+    (tmp_path / "r.json").write_text(json.dumps(old))
+    for name in ("data.csv", "made.csv"):
+        frame.to_csv(tmp_path / name, index=False)
+    files = [str(tmp_path / name) for name in ("data.csv", "made.csv", "r.json")]
+    assert main(["evaluate", *files[:2], "--record", files[2]]) == 0
+    assert main(["account", "--records", files[2], files[2], "--delta", "0"]) == 0

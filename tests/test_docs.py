@@ -253,7 +253,7 @@ def test_the_page_on_the_mechanisms_is_computed():
     for share, row in zip(names["law"].probabilities, ("0.2", "0.3", "0.4"), strict=False):
         assert table_rows(text)[row][2] == f"{share:.3f}"
     assert f"The mean error of this draw is {names['law'].mean():.3f}" in text
-    (part,) = names["plan"].chosen.answers.parts
+    (part,) = names["plan"].chosen.strategy.parities.parts
     assert f"standard deviation of {part.deviations[1]:.1f} people" in text
     assert names["synthetic"].shape == (10, 3)
 
