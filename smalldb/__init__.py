@@ -56,7 +56,7 @@ else:
         "auditing": ("Audit", "audit"),
         "counting": ("Census", "Law", "census"),
         "releasing.evaluation": ("Evaluation", "evaluate"),
-        "releasing.ledger": ("Ledger",),
+        "releasing.budget_ledger": ("Ledger",),
         "planning": ("Neighbours", "Plan", "plan"),
         "exact.bits": ("BitSource",),
         "releasing.release": ("generate", "release"),

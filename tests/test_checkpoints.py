@@ -320,7 +320,7 @@ def test_the_commands(tmp_path, monkeypatch, capfd):
     assert sorted(os.listdir("audits")) == ["add-remove", "replace-one"]
     for refused in (
         ("--n", "1000000"),
-        ("--mechanism", "marginals", "--strategy", "contrasts"),
+        ("--mechanism", "contrasts"),
         ("--neighbours", "none"),
     ):
         assert main([*arguments, *refused, "--checkpoint", "unmade/audits"]) == 2

@@ -217,7 +217,7 @@ def test_the_record_says_epsilon_and_delta(relation):
         neighbours=relation,
         **public,
     )
-    assert made.plan.chosen.answers.method == "gaussian"
+    assert made.plan.chosen.strategy.parities.method == "gaussian"
     assert made.plan.delta == Fraction(delta)
     assert made.record["delta"] == delta
     assert made.record["privacy"] == {"epsilon": "1", "delta": delta, "bounded_range": None}
@@ -285,9 +285,9 @@ def test_a_ledger_takes_no_delta(tmp_path):
         ({"delta": 0}, "delta must lie strictly between 0 and 1"),
         ({"delta": 1}, "delta must lie strictly between 0 and 1"),
         ({"delta": "1e-301"}, "delta must be at least 1e-300"),
-        ({"delta": "1e-9", "mechanism": "census"}, "delta is for answers"),
-        ({"delta": "1e-9", "mechanism": "rejection"}, "delta is for answers"),
-        ({"delta": "1e-9", "candidates": "tuples"}, "delta is for answers"),
+        ({"delta": "1e-9", "mechanism": "census"}, "delta is for marginals"),
+        ({"delta": "1e-9", "mechanism": "rejection"}, "delta is for marginals"),
+        ({"delta": "1e-9", "candidates": "tuples"}, "delta is for marginals"),
     ],
 )
 def test_a_delta_without_meaning_is_refused(given, said):
@@ -346,10 +346,11 @@ def test_the_commands_take_a_delta(folder, capsys):
     assert main(["generate", "data.csv", *common, "--record", "r.json", "--report", "r.html"]) == 0
     out, err = capsys.readouterr()
     assert out.count("\n") == 21
-    assert "mechanism: Gaussian noise on answers, and the nearest table" in err
+    assert "mechanism: marginals, by contrasts, and a table of 20 rows" in err
     assert "guarantee: (1, 0.01)-differential privacy, replace-one neighbours" in err
     assert "a delta of 1/n" in err
     assert json.loads((folder / "r.json").read_text())["delta"] == "0.01"
+    assert "parities with Gaussian noise" in (folder / "r.html").read_text()
     assert "it is not the probability that the factor fails" in (folder / "r.html").read_text()
     assert main(["plan", "--attributes", "6", "--n", "500", "--json", *common]) == 0
     said = json.loads(capsys.readouterr().out)
@@ -359,7 +360,7 @@ def test_the_commands_take_a_delta(folder, capsys):
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        (["--mechanism", "census"], "smalldb: delta is for answers"),
+        (["--mechanism", "census"], "smalldb: delta is for marginals"),
         (["--ledger", "l", "--budget", "3"], "smalldb: --ledger counts pure privacy: leave out --delta"),
     ],
 )
@@ -370,3 +371,32 @@ def test_the_command_refuses_a_delta_in_one_line(folder, capsys, more, said):
     assert err.startswith(said)
     assert err.count("\n") == 1
     assert sorted(path.name for path in folder.iterdir()) == ["data.csv"]
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "bounds"),
+    [
+        ("answers", {"beta": "0.05", "released": 0.1}),
+        ("rounds", {"beta": "0.05", "released": 0.1, "covers": ["every query of conjunctions:2"]}),
+    ],
+)
+def test_records_of_former_names_are_still_read(tmp_path, mechanism, bounds):
+    """Version 0.2 had two mechanisms of what are strategies now: its records say so, without a strategy."""
+    frame = latent(4, 60, 1)
+    plan = smalldb.plan(Domain(frame.columns), "conjunctions:2", n=60, epsilon="1/2", strategy="contrasts")
+    new = make_record(plan, private=True)
+    check_record(new)
+    assert (new["mechanism"], new["strategy"]) == ("marginals", "contrasts")
+    old = {key: value for key, value in new.items() if key != "strategy"}
+    with pytest.raises(jsonschema.ValidationError):
+        check_record(old)  # of marginals the strategy is stated
+    old |= {"mechanism": mechanism, "bounds": bounds}
+    check_record(old)
+    assert compose_records([old, new], delta=0).epsilon == 1
+    assert Ledger(tmp_path / "l", budget=2).spend(old).spent == Fraction(1, 2)
+    (tmp_path / "r.json").write_text(json.dumps(old))
+    for name in ("data.csv", "made.csv"):
+        frame.to_csv(tmp_path / name, index=False)
+    files = [str(tmp_path / name) for name in ("data.csv", "made.csv", "r.json")]
+    assert main(["evaluate", *files[:2], "--record", files[2]]) == 0
+    assert main(["account", "--records", files[2], files[2], "--delta", "0"]) == 0

@@ -254,7 +254,7 @@ def test_a_table_without_rows_is_read():
         "strategy": "contrasts",
     }
     made = smalldb.release(frame, Marginals(3), rng=1, **given)
-    assert made.plan.chosen.answers.method == "cells"
+    assert made.plan.chosen.strategy.parities.method == "cells"
     assert len(made.data.drop_duplicates()) == 16
 
 

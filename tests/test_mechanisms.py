@@ -8,6 +8,7 @@ from typing import ClassVar, get_args, get_type_hints
 import numpy as np
 import pandas as pd
 import pytest
+from calling import FOR_FLAGS, way
 from records import check_record
 
 import smalldb
@@ -123,24 +124,24 @@ def test_a_toy_says_what_it_cannot_do():
         smalldb.plan(Domain(["a"]), n=3, epsilon=1, rows=6, mechanism="toy")
     with pytest.raises(ValueError, match="toy have no candidates"):
         smalldb.plan(Domain(["a"]), n=3, epsilon=1, rows=2, mechanism="toy", candidates="tuples")
-    with pytest.raises(ValueError, match="delta is for answers and rounds and toy"):
+    with pytest.raises(ValueError, match="delta is for marginals and toy"):
         smalldb.plan(Domain(["a"]), n=3, epsilon=1, rows=2, mechanism="census", delta="1e-6")
     assert smalldb.plan(Domain(["a"]), n=3, epsilon=1, rows=2).mechanism == "census"
-    assert smalldb.plan(Domain(["a"]), n=3, epsilon=1).mechanism == "answers"
+    assert smalldb.plan(Domain(["a"]), n=3, epsilon=1).mechanism == "marginals"
 
 
 def test_an_unknown_mechanism_or_relation_is_refused():
-    with pytest.raises(ValueError, match="mechanism must be one of 'auto', 'census', 'rejection', 'answers'"):
+    with pytest.raises(ValueError, match="one of 'auto', 'census', 'rejection', 'marginals', not 'toy'"):
         smalldb.plan(Domain(["a"]), n=3, epsilon=1, rows=2, mechanism="toy")
     with pytest.raises(AssertionError):
         smalldb.releasing.release.check_size(Rows.from_frame(Domain(["a", "b"]), FRAME), "swap")
 
 
-@pytest.mark.parametrize("mechanism", ["census", "rejection", "answers"])
+@pytest.mark.parametrize("mechanism", ["census", "rejection", *FOR_FLAGS])
 @pytest.mark.parametrize("neighbours", [relation.value for relation in Neighbours])
 def test_a_plan_is_carried_out(mechanism, neighbours):
     public = {"n": 3} if neighbours == "replace-one" else {"n_max": 3}
-    settings = {"epsilon": 1, "rows": 4, "mechanism": mechanism, "neighbours": neighbours}
+    settings = {"epsilon": 1, "rows": 4, "neighbours": neighbours} | way(mechanism)
     plan = smalldb.plan(Domain(["a", "b"]), Conjunctions(2), **settings, **public)
     made = smalldb.release(plan, FRAME, rng=5)
     public.pop("n", None)

@@ -10,6 +10,7 @@ import warnings
 from hashlib import shake_256
 
 import pytest
+from calling import way_options
 from test_neighbours import Shown, neighbour
 
 import smalldb.marginals.strategies.contrasts
@@ -28,7 +29,7 @@ TABLES = {  # what makes a field, which options tell how it is read, and where i
     "counts": (("age", "job"), (("3", "55"), ("none", "y")), ["--schema", "s.toml", "--counts", "n"], "csv"),
 }
 OUTPUTS = ("out.csv", "out.jsonl", "out.json", "out.html", "l")
-WALKS = {"census": 12, "answers": 1, "rejection": 1}  # of each kind of table and relation
+WALKS = {"census": 12, "contrasts": 1, "rejection": 1}  # of each kind of table and relation
 STEPS = 5  # neighbours in a walk
 
 
@@ -103,7 +104,7 @@ def walk(kind, relation, mechanism, number):
     tables = [rows]
     for _ in range(STEPS):
         tables.append(neighbour(tables[-1], cells, relation, chance))
-    arguments = [*options, "--mechanism", mechanism, "--neighbours", relation, "--queries", "marginals:2"]
+    arguments = [*options, *way_options(mechanism), "--neighbours", relation, "--queries", "marginals:2"]
     arguments += ["--epsilon", chance.choice(["1/100", "1/20", "1/3"]), "--rows", str(chance.randint(1, 2))]
     arguments += ["--record", "out.json", "--report", "out.html"]
     arguments += chance.choice([[], ["-o", "out.csv"], ["-o", "out.jsonl"]])

@@ -9,6 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
+from calling import FOR_FLAGS, way
 from rejecting import distance, instance
 
 import smalldb
@@ -171,12 +172,12 @@ CONSTANTS = [
 
 
 @pytest.mark.parametrize("constant", CONSTANTS, ids=lambda query: query.label)
-@pytest.mark.parametrize("mechanism", ["census", "rejection", "answers", "rounds"])
+@pytest.mark.parametrize("mechanism", ["census", "rejection", *FOR_FLAGS])
 def test_a_constant_query_in_a_workload_made_by_hand_does_no_harm(constant, mechanism):
     both, some = domain(2), (Query("a", (0,), (0, 1)), Query("ab", (0, 1), (0, 0, 0, 1)))
     frame = pd.DataFrame({"a0": [0, 1, 1, 0] * 5, "a1": [0, 0, 1, 1] * 5})
     for others in ((), some) if mechanism in ("census", "rejection") else (some,):
-        keywords = {"epsilon": 1, "rows": 4, "mechanism": mechanism, "rng": 3}
+        keywords = {"epsilon": 1, "rows": 4, "rng": 3} | way(mechanism)
         drawn = [
             smalldb.release(frame, Workload(both, "by hand", 1, queries), **keywords).data
             for queries in (others, (constant, *others))

@@ -89,7 +89,7 @@ def compose(
         If False, all was fixed in advance.
     bounded_range
         Whether each release is epsilon-bounded-range, not only epsilon-DP: what its record says. One draw of
-        the exponential mechanism is; answers, noisy-max and permute-and-flip are not.
+        the exponential mechanism is; marginals, noisy-max and permute-and-flip are not.
 
     Returns
     -------

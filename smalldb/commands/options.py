@@ -156,7 +156,7 @@ def add_size(command: Parser) -> None:
     command.add_argument(
         "--strategy",
         metavar="NAME",
-        help=f"what marginals measure: {', '.join(STRATEGIES)} (default: what is expected to err least)",
+        help=f"what marginals measure: {', '.join(STRATEGIES)} (default: the one of smallest expected error)",
     )
 
 

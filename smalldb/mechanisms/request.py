@@ -41,7 +41,7 @@ class Request:
     target
         The number of the column that classifiers of the synthetic table will predict; None: of none.
     strategy
-        What `marginals` measure, by its name; None: what is expected to err least.
+        What `marginals` measure, by its name; None: that of smallest expected error.
     """
 
     workload: Workload

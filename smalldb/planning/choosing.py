@@ -6,6 +6,7 @@ from math import inf
 from typing import Required, TypedDict
 
 from queries import Column, Domain, QueryClass, Workload
+from queries.expressions import suggestion
 from smalldb import bounds
 from smalldb.counting.scores import base_measure
 from smalldb.exact.numbers import Number, between_0_and_1, positive, share, whole
@@ -75,8 +76,8 @@ def plan(
         Exact numbers: an int, Fraction, Decimal, text such as "1/2", or a float, which is read
         through its shortest decimal text.
     delta
-        Exact, between 0 and 1: allows answers and rounds to take Gaussian noise, if its expected error is
-        the smallest. The guarantee is then (epsilon, delta), see `Plan.delta`. None: everything is pure.
+        Exact, between 0 and 1: allows marginals to take Gaussian noise, if its expected error is the
+        smallest. The guarantee is then (epsilon, delta), see `Plan.delta`. None: everything is pure.
     alpha, rows
         The size of the synthetic table: `rows`, or ``ceil(ln max(2, |Q|) / alpha^2)``. Neither: the
         mechanism and rows of least public expected error; under add-remove marginals, with `n_max`.
@@ -88,7 +89,7 @@ def plan(
         if it fits, else by rejection, else marginals of that size; without, the one of least expected error.
     strategy
         What marginals measure: "cells", "contrasts", "pairs" or "adaptive"; by default what is expected to
-        err least.
+        have the smallest error.
     candidates
         The base measure: "multisets" (the default of a census) or "tuples" (ordered rows, the default of
         rejection). Marginals have none.
@@ -178,7 +179,9 @@ def _taking(mechanism: str, strategy: str | None, candidates: str | None) -> tup
     left = named(mechanism)
     if strategy is not None:
         if strategy not in STRATEGIES:
-            raise ValueError(f"strategy must be one of {', '.join(map(repr, STRATEGIES))}, not {strategy!r}")
+            near = suggestion(strategy, STRATEGIES) if isinstance(strategy, str) else ""
+            known = ", ".join(map(repr, STRATEGIES))
+            raise ValueError(f"strategy must be one of {known}, not {strategy!r}{near}")
         left = tuple(each for each in left if each.name == "marginals")
         if not left:
             raise ValueError(f"a strategy is for marginals: {mechanism} has none; leave it out")

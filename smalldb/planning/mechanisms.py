@@ -1,5 +1,6 @@
 """The mechanisms that there are; where several can do what is asked, the first in this list comes first."""
 
+from queries.expressions import suggestion
 from smalldb.counting.mechanism import ByCensus
 from smalldb.marginals.mechanism import ByMarginals
 from smalldb.mechanisms import Mechanism
@@ -23,5 +24,6 @@ def named(name: str) -> tuple[type[Mechanism], ...]:
     if name in FORMER:
         raise ValueError(f"mechanism {name!r} is a strategy of 'marginals' now: {FORMER[name]}")
     if name not in names():
-        raise ValueError(f"mechanism must be one of {', '.join(map(repr, names()))}, not {name!r}")
+        near = suggestion(name, names()) if isinstance(name, str) else ""
+        raise ValueError(f"mechanism must be one of {', '.join(map(repr, names()))}, not {name!r}{near}")
     return tuple(mechanism for mechanism in MECHANISMS if name in ("auto", mechanism.name))

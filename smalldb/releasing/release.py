@@ -88,7 +88,7 @@ def release(
 
     SmallDB is the exponential mechanism over all databases of a small public size, with utility
     -max_f |f(x) - f(y)| (Blum, Ligett, Roth 2008; Algorithm 4 of Ligett's lecture), drawn exactly. Larger
-    tables are made from noisy answers, or from noisy tables of columns.
+    tables are made from noisy marginals: tables of columns, or contrasts of yes/no columns.
 
     Parameters
     ----------
@@ -103,11 +103,11 @@ def release(
         The privacy parameter, exact: an int, Fraction, Decimal, text such as "1/2", or a float,
         which is read through its shortest decimal text.
     delta
-        Exact, between 0 and 1: answers and rounds may get Gaussian noise, and the guarantee may be
-        (epsilon, delta): the record says it. None: pure epsilon-differential privacy.
+        Exact, between 0 and 1: marginals may get Gaussian noise, and the guarantee may be (epsilon, delta):
+        the record says it. None: pure epsilon-differential privacy.
     alpha, rows
         The size of the synthetic table: `rows`, or ``ceil(ln max(2, |Q|) / alpha^2)``. Neither: the
-        mechanism and rows of least public expected error; under add-remove rounds, with `n_max`.
+        mechanism and rows of least public expected error; under add-remove marginals, with `n_max`.
     domain
         The public universe; by default every column is a yes/no attribute and every cell can exist.
     schema
@@ -118,27 +118,29 @@ def release(
     middle
         With a schema: whether each bin is its middle instead, and the rows stay in the mechanism's order.
     neighbours
-        "replace-one": n is public. "add-remove": n is private; SmallDB needs `rows` or `alpha`, answers need
-        these and `n_max`, rounds need `n_max`.
+        "replace-one": n is public. "add-remove": n is private; SmallDB needs `rows` or `alpha`, marginals
+        need `n_max`.
     n_max
         Under add-remove, about how many rows there are at most, from public knowledge; only choices
         depend on it, and a larger table is not refused.
     mechanism
         "census" or "rejection": SmallDB, drawn exactly from counted candidates or by rejection.
-        "answers": the exponential mechanism over answers, or Gaussian noise, and the nearest table to those.
-        "rounds": tables of columns selected, measured and modelled; rows are drawn from the model.
-        "auto": with the size given, SmallDB if it can be done, else answers or rounds; without, what `plan`
-        expects to err least.
+        "marginals": tables of columns or contrasts, measured with exact noise; rows near to an estimate.
+        "auto": with the size given, SmallDB if it can be done, else marginals; without, what `plan` expects
+        to have the smallest error.
+    strategy
+        What marginals measure: "cells", "contrasts", "pairs" or "adaptive"; by default what `plan` expects to
+        have the smallest error.
     candidates
         The base measure: "multisets" (Algorithm 4, the default of a census), or "tuples": ordered rows, as
         in the encyclopaedia's account (the default of rejection); the rows of the table then come in the
-        order that was drawn. Answers and rounds have none.
+        order that was drawn. Marginals have none.
     certificate
-        The share of the privacy budget that rounds spend on a bound for every query, measured or not: from 0,
-        for none, to below 1. None: a twentieth.
+        The share of the privacy budget that marginals spend on a bound for every query, measured or not: from
+        0, for none, to below 1. None: a twentieth.
     target
-        The column that classifiers of the synthetic table will predict: rounds measure its tables with each
-        other column of the workload first, and other mechanisms take no notice. None: no column comes first.
+        The column that classifiers of the synthetic table will predict: adaptive marginals measure its
+        tables with each other column of the workload first, others take no notice. None: no column is first.
     beta
         Failure probability of the bounds in the record.
     rng
@@ -148,8 +150,8 @@ def release(
     progress
         Show a bar on stderr.
     executor
-        Of rounds: any `concurrent.futures.Executor`, to count tables in pieces of the data: the same integers
-        (`docs/scale.md`); by default threads. Its workers see the data.
+        Of marginals: any `concurrent.futures.Executor`, to count tables in pieces of the data: the same
+        integers (`docs/scale.md`); by default threads. Its workers see the data.
     checkpoint
         A private folder of this release alone, in which each step is kept that was drawn. Killed and started
         again with the same data and arguments, the release goes on, nothing is drawn or paid twice, and the

@@ -10,7 +10,7 @@ the columns that are `ordered`); or a CSV (.gz) of 0 and 1, with ":16" behind it
 
 Printed: each measure of `tests/measures.py`, mean and standard error over the releases, and the CPU seconds
 of a release. With ``--beside FILE`` also by how many standard errors of the difference each is above FILE's.
-Simple ways are pure: see `accuracy_pins.simply`. Where a mechanism cannot make the release, it says why.
+Simple ways are pure: see `accuracy_pins.simply`. Where a strategy cannot make the release, it says why.
 """
 
 import argparse

@@ -187,22 +187,22 @@ def alternatives(
     """
     domain = workload.domain
     if domain.unlike_binary is not None:
-        raise ValueError(f"answers need {domain.unlike_binary} (rounds take any)")
+        raise ValueError(f"contrasts need {domain.unlike_binary}: use strategy cells, pairs or adaptive")
     d = len(domain.attributes)
     if d > MAX_ATTRIBUTES:
-        raise ValueError(f"answers are released for at most {MAX_ATTRIBUTES} attributes, not {d}: drop some")
+        raise ValueError(f"contrasts are measured of at most {MAX_ATTRIBUTES} attributes, not {d}: drop some")
     if domain.valid is not None and d > MAX_TABLE_ATTRIBUTES:
         raise ValueError(
-            f"answers over more than {MAX_TABLE_ATTRIBUTES} attributes are released where all rows can "
+            f"contrasts of more than {MAX_TABLE_ATTRIBUTES} attributes are measured where all rows can "
             "exist: leave out valid, or drop attributes"
         )
     if neighbours not in ("replace-one", "add-remove"):
         raise ValueError("neighbours must be 'replace-one' or 'add-remove'")
     n, exact, allowed = whole(n, "n"), positive(epsilon, "epsilon"), read_delta(delta)
     if not LEAST_EPSILON <= exact <= MOST_EPSILON:
-        raise ValueError("answers are released for an epsilon of 2^-40 to 2^20")
+        raise ValueError("contrasts are measured with an epsilon of 2^-40 to 2^20")
     if n > MOST_ROWS:
-        raise ValueError("answers are released for at most 2^60 rows")
+        raise ValueError("contrasts are measured of at most 2^60 rows")
     series, replaced = series or spectrum(workload), neighbours == "replace-one"
     setting = Setting(workload, n, exact, replaced, series, allowed)
     designs = [parts for law in LAWS for parts in law.designs(setting)]

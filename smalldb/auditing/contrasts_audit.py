@@ -1,4 +1,4 @@
-"""The audit of released answers: integers with noise whose law is known in closed form."""
+"""The audit of measured contrasts: integers with noise whose law is known in closed form."""
 
 from fractions import Fraction
 
@@ -14,11 +14,11 @@ from smalldb.planning import Neighbours
 MOST_PAIRS = 20_000  # of neighbours, each less than a millisecond
 
 
-def audit_answers(
+def audit_contrasts(
     workload: Workload, epsilon: Fraction, n: int, relation: Neighbours, method: str | None
 ) -> Audit:
     """
-    Return the worst loss of the integers that a release of answers measures, exactly.
+    Return the worst loss of the integers that marginals measure by strategy contrasts, exactly.
 
     The log-probability of z is -rate |z - counts| plus what no database changes, in the norm of each part. So
     the loss of a pair is the distance of its counts, at z = counts of the first; and the other way round.
@@ -59,7 +59,7 @@ def _plan(
         plans = [plan for plan in plans if plan.method == method]
     if not plans:
         names = " or ".join(map(repr, AUDITED))
-        raise ValueError(f"method must be {names} for an audit of these answers")
+        raise ValueError(f"method must be {names} for an audit of these contrasts")
     plan = min(plans, key=lambda plan: plan.expected_error)
     for part in plan.parts:
         if part.unaudited is not None:
