@@ -6,12 +6,21 @@ import numpy as np
 import numpy.typing as npt
 
 from queries.arrays import Booleans
+from queries.encoding import DataError
 from queries.expressions import parse, shorten
 from queries.rules import Truth
 
 MOST = 3  # rules that are told
 
 Valid = str | Sequence[str] | Sequence[int] | None
+
+
+class RuledOut(DataError):
+    """Rows that cannot exist; with the numbers of the rules that they break, from 1."""
+
+    def __init__(self, message: str, numbers: Collection[int] = ()) -> None:
+        super().__init__(message)
+        self.numbers = frozenset(numbers)
 
 
 def rule_texts(valid: Valid) -> list[str]:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from queries.arrays import Integers, Words
-from queries.broken import broken, told
+from queries.broken import RuledOut, broken, told
 from queries.columns import Bits
 from queries.domain import DataError, Domain
 from queries.packing import Places, merge, pack, pack_places, unpack, unpack_places, width
@@ -98,9 +98,8 @@ class Rows:
         if places.dtype.kind == "i" and (places < 0).any():
             raise DataError(told(None, []))
         if not (kept := domain.contains(places)).all():
-            raise DataError(
-                told(domain.valid, broken(domain.valid, domain.find, domain.sizes, places[~kept]))
-            )
+            numbers = broken(domain.valid, domain.find, domain.sizes, places[~kept])
+            raise RuledOut(told(domain.valid, numbers), numbers)
         return cls._made(domain, *merge(pack_places(places, domain.sizes), counts))
 
     def plus(self, other: "Rows") -> "Rows":

@@ -1,5 +1,15 @@
-"""``python -m smalldb``."""
+"""``python -m smalldb``, and the console script."""
 
-from smalldb.cli import run
+from smalldb import signals
 
-run()
+
+def run() -> None:
+    """Run the command line; signals are taken care of while it is imported, too."""
+    signals.take()
+    from smalldb.cli import run as run_command
+
+    run_command()
+
+
+if __name__ == "__main__":
+    run()

@@ -1,8 +1,7 @@
-"""The command line: the parser of all commands, exit codes and signals."""
+"""The command line: the parser of all commands, and exit codes."""
 
 import io
 import os
-import signal
 import sys
 import warnings
 from collections.abc import Sequence
@@ -12,6 +11,7 @@ from importlib import import_module
 from traceback import walk_tb
 from typing import TYPE_CHECKING, NoReturn
 
+from smalldb import signals
 from smalldb.commands import FAILED, HELP, REFUSED
 from smalldb.files import unfinished
 from smalldb.reporting.escaping import visible
@@ -20,12 +20,7 @@ from smalldb.version import __version__
 if TYPE_CHECKING:
     from smalldb.commands.parsers import Parser
 
-DONE, SIGNALLED = 0, 128  # exit codes: the second is added to the number of the signal
-ENDINGS = {
-    "SIGINT": "interrupted",
-    "SIGTERM": "terminated",
-    "SIGHUP": "hung up",
-}  # SIGHUP: not on every system
+DONE = 0  # an exit code
 LIGHT = ("-h", "--help", "-V", "--version")  # options that need no command
 FILES = ("DATA", "FILE")  # what help calls files, beside all that has a dot: OUT.csv
 WELCOME = """\
@@ -160,22 +155,5 @@ def run() -> NoReturn:
     if isinstance(sys.stdout, io.TextIOWrapper):  # what others read is UTF-8, whatever the locale
         sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
     warnings.formatwarning = lambda message, *_, **__: visible(f"smalldb: {message}") + "\n"
-    for name in ENDINGS:
-        number = getattr(signal, name, None)
-        # what the caller has ignored (nohup, a shell without job control) stays ignored
-        if number is not None and signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
-            signal.signal(number, stop)
+    signals.take()
     sys.exit(main())
-
-
-def stop(number: int, *_: object) -> None:
-    """Leave at a signal with nothing behind, at once: an exception can drown in compiled code."""
-    if unfinished.placing:
-        unfinished.late = number
-        return
-    unfinished.abandon()
-    ending = ENDINGS[signal.Signals(number).name]
-    said = visible(f"smalldb: {ending}; unfinished files were removed{unfinished.consequence()}")
-    with suppress(OSError):  # a terminal that hung up takes no line
-        os.write(2, f"{said}\n".encode())
-    os._exit(SIGNALLED + number)

@@ -36,11 +36,10 @@ import pandas as pd
 
 from queries import Column, DataError, Domain, Predicates, spec
 from smalldb.accounting import compose_records
-from smalldb.commands.account import read_record
-from smalldb.commands.evaluate import _bound, _stated
 from smalldb.files.checkpoints import MARK, Checkpoint
 from smalldb.planning import workload_of
 from smalldb.releasing.budget_ledger import Ledger, OutOfBudget
+from smalldb.releasing.record import read_record, stated_bound, stated_queries
 from smalldb.schema import parse_schema, read_schema
 from smalldb.schema.codebook import read_codebook
 from smalldb.schema.tables import read_columns, read_csv, read_domain, read_table
@@ -279,9 +278,8 @@ def fuzz_record(raw):
 
     def work(path):
         record = read_record(path)
-        for text in _stated(record):
-            tried(text, lambda text: workload_of(text, ABC))
-        assert isinstance(_bound(record), float | None)
+        tried(stated_queries(record), lambda text: workload_of(text, ABC))
+        assert isinstance(stated_bound(record), float | None)
         assert compose_records([record, record], delta="0").epsilon >= 0
 
     return on_file(work, raw, data=False)

@@ -21,7 +21,7 @@ GENERATE = ["generate", "data.csv", "--epsilon", "1", "--rows", "2"]
 OUTPUTS = ["-o", "out.csv", "--record", "out.json"]
 SIGNALLED = """
 import os, pathlib, signal, sys
-import smalldb.commands.generate as generate
+import smalldb.releasing.pipeline as pipeline
 from smalldb.cli import run
 signal.signal(signal.SIGINT, signal.default_int_handler)
 plain = {where}
@@ -55,14 +55,14 @@ SIGNALS = [("SIGINT", 130, "interrupted"), ("SIGTERM", 143, "terminated"), ("SIG
 @pytest.mark.parametrize(("name", "code", "said"), SIGNALS)
 def test_a_signal_leaves_nothing_behind(place, name, code, said):
     told = f"smalldb: {said}; unfinished files were removed\n"
-    assert signalled(name, "generate.carried_out") == (code, told)
+    assert signalled(name, "pipeline.carried_out") == (code, told)
     assert os.listdir(place) == ["data.csv"]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "code", "said"), SIGNALS)
 def test_a_signal_after_the_payment_names_the_way_to_go_on(place, name, code, said):
-    found, told = signalled(name, "generate.carried_out", "--quiet", "--ledger", "l", "--budget", "1")
+    found, told = signalled(name, "pipeline.carried_out", "--quiet", "--ledger", "l", "--budget", "1")
     (folder,) = place.glob(".l.*.unfinished")
     goes_on = f"the ledger is paid: the same command goes on from {folder}, and pays no second time"
     assert (found, told) == (code, f"smalldb: {said}; unfinished files were removed; {goes_on}\n")
@@ -83,7 +83,7 @@ def test_a_signal_between_two_files_waits_for_both(place, name, code):
 @pytest.mark.parametrize("name", ["SIGHUP", "SIGINT", "SIGTERM"])
 def test_what_the_caller_ignores_stays_ignored(place, name):
     """As by nohup; the signal of Ctrl-C is what a shell without job control has ignored."""
-    code = SIGNALLED.format(name=name, where="generate.carried_out").replace(
+    code = SIGNALLED.format(name=name, where="pipeline.carried_out").replace(
         "signal.signal(signal.SIGINT, signal.default_int_handler)",
         f"signal.signal(signal.{name}, signal.SIG_IGN)",
     )
@@ -98,7 +98,7 @@ def test_too_little_memory_is_one_line_that_tells_no_size(place, monkeypatch, ca
         raise MemoryError("Unable to allocate 987654 bytes")
 
     with monkeypatch.context() as patched:
-        patched.setattr("smalldb.commands.generate.carried_out", short)
+        patched.setattr("smalldb.releasing.pipeline.carried_out", short)
         assert main([*GENERATE, *OUTPUTS, *ledger, "--quiet"]) == 3
     error = capsys.readouterr().err
     assert error.startswith("smalldb: the memory of this machine does not suffice")

@@ -87,7 +87,7 @@ def test_parquet_keeps_the_dtypes(folder, capfd):
 
 
 def test_parquet_is_refused_where_nothing_can_write_it(folder, capfd, monkeypatch):
-    monkeypatch.setattr("smalldb.commands.input_files.find_spec", lambda name: None)
+    monkeypatch.setattr("smalldb.schema.table_writers.find_spec", lambda name: None)
     code, _, err = called(
         capfd, "generate", "people.csv", "--schema", "people.toml", *EPSILON, "-o", "out.parquet"
     )

@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from dying import Killed, stop_after
 
 import smalldb
 from smalldb.cli import main
 from smalldb.files import outputs
-from smalldb.files.checkpoints import Checkpoint
 from smalldb.releasing.budget_ledger import Ledger, OutOfBudget
-from smalldb.releasing.lasting import begun_beside
+from smalldb.releasing.transaction import begun_beside
 
 FRAME = pd.DataFrame(np.random.default_rng(1).integers(0, 2, (60, 3)), columns=list("abc"))
 MECHANISMS = {
@@ -28,10 +28,6 @@ columns.b.kind = "bool"
 columns.c = { kind = "cuts", cuts = "learn", bins = 3, range = [0, 9], share = 0.2 }
 """
 CALLS = ("fsync", "ftruncate", "write", "replace", "rename", "unlink", "rmdir", "mkdir", "link", "chmod")
-
-
-class Killed(BaseException):
-    pass
 
 
 class Deadly:
@@ -111,17 +107,11 @@ def test_a_release_that_goes_on_is_the_one_that_was_not_killed(tmp_path, monkeyp
     whole = smalldb.release(FRAME, rng=7, **given)
     kept = smalldb.release(FRAME, rng=7, checkpoint=tmp_path / "whole", **given)
     assert (kept.places == whole.places).all() and kept.record == whole.record
-    parts, save = len(list((tmp_path / "whole").glob("*.shard"))), Checkpoint.save
+    parts = len(list((tmp_path / "whole").glob("*.shard")))
     for stop in range(parts):
-
-        def dying(self, place, result, stop=stop):
-            save(self, place, result)
-            if place == stop:
-                raise Killed
-
         for rng, folder in ((7, tmp_path / f"seed{stop}"), (None, tmp_path / f"private{stop}")):
             with monkeypatch.context() as patched, pytest.raises(Killed):
-                patched.setattr(Checkpoint, "save", dying)
+                stop_after(patched, stop + 1)
                 smalldb.release(FRAME, rng=rng, checkpoint=folder, **given)
             before = {path: path.read_bytes() for path in folder.glob("*.shard")}
             assert len(before) == stop + 1
@@ -163,19 +153,10 @@ def test_other_data_are_refused(tmp_path, name):
     assert first[1][0] != second[1][0] and first[1][1] != second[1][1]  # salts, and so digests
 
 
-def dies_at(monkeypatch, place):
-    def dying(self, at, result, save=Checkpoint.save):
-        save(self, at, result)
-        if at == place:
-            raise Killed
-
-    monkeypatch.setattr(Checkpoint, "save", dying)
-
-
 def test_beside_a_ledger_other_data_are_refused_with_what_to_do(place, monkeypatch, capsys):
     given = command("census", 1, "--ledger", "l", "--budget", "3")
     with monkeypatch.context() as patched, pytest.raises(Killed):
-        dies_at(patched, 3)
+        stop_after(patched, 4)
         main(given)
     (folder,) = begun_beside("l")
     data = Path("data.csv").read_text()
@@ -194,7 +175,7 @@ def test_in_python_a_ledger_is_enough(tmp_path, monkeypatch):
         ledger = Ledger(tmp_path / name, 1)
         for at in (0, 1, 2, 3):
             with monkeypatch.context() as patched, pytest.raises(Killed):
-                dies_at(patched, at)
+                stop_after(patched, at + 1)
                 smalldb.release(FRAME, epsilon=1, ledger=ledger, **given)
             assert len(begun_beside(ledger.path)) == (at > 1)
         smalldb.release(FRAME, epsilon=1, ledger=ledger, **given)
@@ -207,7 +188,7 @@ def test_in_python_a_ledger_is_enough(tmp_path, monkeypatch):
 def test_releases_at_once_have_folders_of_their_own(tmp_path, monkeypatch):
     """Whoever finds a folder in use takes the next; one that was killed is gone on with first."""
     ledger, given = Ledger(tmp_path / "l", 3), {"epsilon": 1, "rows": 2}
-    begun, drawn_by = [], smalldb.releasing.release.drawn_by
+    begun, drawn_by = [], smalldb.releasing.pipeline.drawn_by
 
     def drawing(*arguments):
         if len(begun) < 2:
@@ -215,7 +196,7 @@ def test_releases_at_once_have_folders_of_their_own(tmp_path, monkeypatch):
             smalldb.release(FRAME, ledger=ledger, **given)
         return drawn_by(*arguments)
 
-    monkeypatch.setattr("smalldb.releasing.release.drawn_by", drawing)
+    monkeypatch.setattr("smalldb.releasing.pipeline.drawn_by", drawing)
     smalldb.release(FRAME, ledger=ledger, **given)
     assert ledger.read().left == 0 and sorted(os.listdir(tmp_path)) == ["l"]
 
@@ -224,7 +205,7 @@ def test_what_a_killed_removal_left_is_removed(tmp_path, monkeypatch):
     ledger, given = Ledger(tmp_path / "l", 3), {"epsilon": 1, "rows": 2}
     with monkeypatch.context() as patched:
         patched.setattr("shutil.rmtree", lambda *_, **__: None)
-        patched.setattr("smalldb.releasing.lasting.rmtree", lambda *_, **__: None)
+        patched.setattr("smalldb.releasing.transaction.rmtree", lambda *_, **__: None)
         smalldb.release(FRAME, ledger=ledger, **given)
     assert len(os.listdir(tmp_path)) == 2
     smalldb.release(FRAME, ledger=ledger, epsilon=2, rows=2)
@@ -235,7 +216,7 @@ def test_a_ledger_with_a_long_name_has_a_folder_beside_it(tmp_path, monkeypatch)
     for name in ("x" * 255, "\u00e9" * 127):
         ledger = Ledger(tmp_path / name, 1)
         with monkeypatch.context() as patched, pytest.raises(Killed):
-            dies_at(patched, 3)
+            stop_after(patched, 4)
             smalldb.release(FRAME, epsilon=1, rows=2, ledger=ledger)
         assert len(begun_beside(ledger.path)) == 1
         smalldb.release(FRAME, epsilon=1, rows=2, ledger=ledger)

@@ -65,13 +65,13 @@ def test_importing_loads_no_package_of_others():
     assert fresh(code) == ""
 
 
-@pytest.mark.parametrize("name", ["smalldb.commands.plan", "queries", "numpy", "pandas"])
+@pytest.mark.parametrize("name", ["smalldb.cli", "smalldb.commands.plan", "queries", "numpy", "pandas"])
 def test_an_interrupt_at_an_import_leaves_one_line(tmp_path, name):
     (tmp_path / "interrupted.py").write_text(
         "import os, runpy, signal, sys\n"
         "class Finder:\n"
         "    def find_spec(self, name, *_):\n"
-        f"        if name == {name!r} and 'smalldb.cli' in sys.modules:\n"
+        f"        if name == {name!r} and ('smalldb.cli' in sys.modules or name == 'smalldb.cli'):\n"
         "            os.kill(os.getpid(), signal.SIGINT)\n"
         "sys.meta_path.insert(0, Finder())\n"
         "sys.argv = ['smalldb', 'plan']\n"

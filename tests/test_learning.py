@@ -17,8 +17,7 @@ from queries import DataError
 from smalldb.exact.bits import SeededBits
 from smalldb.mechanisms import Neighbours
 from smalldb.releasing import learned_categories as learning
-from smalldb.releasing import memory
-from smalldb.releasing import release as release_module
+from smalldb.releasing import memory, pipeline
 from smalldb.releasing.budget_ledger import Ledger
 from smalldb.releasing.evaluation import evaluate
 from smalldb.releasing.learned_categories import frequent, quantiles, threshold
@@ -204,6 +203,14 @@ def test_one_frequent_value_is_enough():
     assert set(made.data["town"]) == {"Leeds"}
 
 
+def gathered(schema, frame):
+    """The texts of the columns that learn."""
+    texts = {}
+    for _ in learning.gather(schema, texts, schema.outline.pieces(frame)):
+        pass
+    return texts
+
+
 def test_places_are_left_out_until_the_release_can_be_made(monkeypatch):
     """Of 60 towns a rule or the queries may bear only few: the most frequent stay."""
     frame = pd.DataFrame({"town": [f"t{i}" for i in range(60) for _ in range(9000 - 100 * i)]})
@@ -219,7 +226,7 @@ def test_places_are_left_out_until_the_release_can_be_made(monkeypatch):
 
     made, planned = learning.learn(
         schema,
-        schema.outline.pieces(frame),
+        gathered(schema, frame),
         costs,
         neighbours=Neighbours.ADD_REMOVE,
         source=SeededBits(1),
@@ -247,7 +254,7 @@ def test_cuts_are_left_out_only_where_no_category_is_left():
 
     learning.learn(
         schema,
-        schema.outline.pieces(FRAME.drop(columns="flag")),
+        gathered(schema, FRAME.drop(columns="flag")),
         costs,
         neighbours=Neighbours.ADD_REMOVE,
         source=SeededBits(1),
@@ -306,7 +313,7 @@ def test_a_release_that_learns_is_bound_to_its_data_before_it_is_paid(tmp_path, 
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(release_module, "carried_out", killed)
+        patch.setattr(pipeline, "carried_out", killed)
         with pytest.raises(KeyboardInterrupt):
             smalldb.release(frame, schema=PAY + FLAG, epsilon=1, ledger=ledger)
     with pytest.raises(ValueError, match="is of another run"):
@@ -426,8 +433,8 @@ def test_texts_are_looked_at_once_however_often_they_occur(monkeypatch):
 
     monkeypatch.setattr(learning, "_can_stand", spy)
     schema = OpenSchema(TOWN + 'ignore = "*"')
-    counts = learning._counted(schema, schema.outline.pieces(FRAME))
+    counts = gathered(schema, FRAME)
     assert counts == {"town": Counter(FRAME["town"])}
     assert sorted(seen) == sorted(FRAME["town"].unique())
     unused = FRAME.astype({"town": pd.CategoricalDtype([*FRAME["town"].unique(), "Bath"])})
-    assert learning._counted(schema, schema.outline.pieces(unused)) == counts
+    assert gathered(schema, unused) == counts

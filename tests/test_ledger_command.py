@@ -8,9 +8,9 @@ import sys
 import pytest
 from calling import way_options
 
-import smalldb.commands.generate
 from smalldb.accounting import compose_records
 from smalldb.cli import main
+from smalldb.releasing import pipeline
 from smalldb.releasing.budget_ledger import Ledger
 
 SMALL = "a,b\n0,0\n0,1\n1,1\n1,1\n"
@@ -70,7 +70,7 @@ def test_what_was_spent_stays_spent_when_the_release_fails(generate, folder, mon
         raise OSError(5, "Input/output error")
 
     with monkeypatch.context() as patched:
-        patched.setattr(smalldb.commands.generate, "carried_out", broken)
+        patched.setattr(pipeline, "carried_out", broken)
         code, out, err = generate("--budget", "1", "-o", "out.csv")
     assert (code, out, len(err.splitlines())) == (2, "", 2)
     assert err.startswith("ledger:    0.4 of 1 spent")

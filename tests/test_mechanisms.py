@@ -134,7 +134,7 @@ def test_an_unknown_mechanism_or_relation_is_refused():
     with pytest.raises(ValueError, match="one of 'auto', 'census', 'rejection', 'marginals', not 'toy'"):
         smalldb.plan(Domain(["a"]), n=3, epsilon=1, rows=2, mechanism="toy")
     with pytest.raises(AssertionError):
-        smalldb.releasing.release.check_size(Rows.from_frame(Domain(["a", "b"]), FRAME), "swap")
+        smalldb.releasing.pipeline.check_size(Rows.from_frame(Domain(["a", "b"]), FRAME), "swap")
 
 
 @pytest.mark.parametrize("mechanism", ["census", "rejection", *FOR_FLAGS])

@@ -12,10 +12,10 @@ from typing import NamedTuple
 import pytest
 from calling import way_options
 
-import smalldb.commands.generate
 import smalldb.marginals.strategies.contrasts
 from smalldb.cli import main
 from smalldb.exact.bits import SeededBits
+from smalldb.releasing import pipeline
 
 pytestmark = pytest.mark.slow
 
@@ -195,14 +195,14 @@ def test_contrasts_show_nothing_but_what_follows_from_the_released_integers(
     ],
 )
 def test_a_record_that_says_more_is_noticed(run, measured, monkeypatch, spoilt):
-    real = smalldb.commands.generate.carried_out
+    real = pipeline.carried_out
 
     def telling(*arguments, **keywords):
         made = real(*arguments, **keywords)
         spoilt(made)
         return made
 
-    monkeypatch.setattr(smalldb.commands.generate, "carried_out", telling)
+    monkeypatch.setattr(pipeline, "carried_out", telling)
     with pytest.raises(AssertionError):
         for number in range(3):
             compared(run, measured[0], *walk("census", "add-remove", number))

@@ -18,19 +18,19 @@ from zlib import crc32
 import numpy as np
 import pytest
 from calling import called
+from dying import Killed, stop_after
 from losses import Change
 from replay import Player, Recording
 
 import smalldb
 from queries import Column, Domain, Rows
 from smalldb.exact.bits import SeededBits
-from smalldb.files.checkpoints import Checkpoint
 from smalldb.marginals.contrasts.parity_plan import alternatives
 from smalldb.marginals.contrasts.part_list import LAWS
 from smalldb.marginals.strategies.adaptive import Adaptive
 from smalldb.marginals.strategies.contrasts import Contrasts
 from smalldb.marginals.strategies.dependence import DependenceTested
-from smalldb.releasing import lasting
+from smalldb.releasing import transaction
 from smalldb.reporting.words import tell
 
 RELATIONS = pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
@@ -478,7 +478,7 @@ def test_a_release_that_goes_on_with_other_data_tells_nothing_of_them(name, patc
 
     But for the salted digest of the data, by which other data are refused: here it is set aside.
     """
-    monkeypatch.setattr(lasting, "_salted", lambda table, salt: ["", ""])
+    monkeypatch.setattr(transaction, "_salted", lambda table, salt: ["", ""])
     case = CASES[name]
     patched(case)
     rng = np.random.default_rng(5)
@@ -497,22 +497,6 @@ def test_a_release_that_goes_on_with_other_data_tells_nothing_of_them(name, patc
             assert released(plan, 0, other, checkpoint=folder) == recording.published
         assert len(killed.steps) + len(going_on.steps) == len(recording.steps)
         assert contents(folder) == contents(whole)
-
-
-class Killed(Exception):
-    pass
-
-
-def stop_after(patch, parts):
-    """Have a release die as soon as so many parts are saved."""
-    save = Checkpoint.save
-
-    def dying(self, place, result):
-        save(self, place, result)
-        if place + 1 == parts:
-            raise Killed
-
-    patch.setattr(Checkpoint, "save", dying)
 
 
 def contents(folder):

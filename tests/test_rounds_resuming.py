@@ -12,6 +12,7 @@ from multiprocessing import get_context
 import numpy as np
 import pandas as pd
 import pytest
+from dying import Killed, stop_after
 
 import smalldb
 from queries import Column, Domain, Rows
@@ -41,22 +42,6 @@ def rows_of(domain, n=800, seed=1):
     noise = [rng.integers(0, max(2, size // 2), n) for size in domain.sizes]
     places = [(hidden + x) % size for x, size in zip(noise, domain.sizes, strict=True)]
     return Rows.from_places(domain, np.stack(places, axis=1))
-
-
-class Killed(Exception):
-    pass
-
-
-def stop_after(monkeypatch, parts):
-    """Have the release die as soon as so many parts are saved."""
-    save = Checkpoint.save
-
-    def dying(self, place, result):
-        save(self, place, result)
-        if place + 1 == parts:
-            raise Killed
-
-    monkeypatch.setattr(Checkpoint, "save", dying)
 
 
 @pytest.mark.slow

@@ -1,8 +1,6 @@
 """`account`: the total privacy loss of several releases from one table."""
 
 import argparse
-import json
-from pathlib import Path
 from typing import Any
 
 from smalldb.accounting import Composition, compose, compose_records, per_release
@@ -12,7 +10,7 @@ from smalldb.commands.options import add_formats, whole_number
 from smalldb.commands.parsers import Commands
 from smalldb.exact.numbers import as_fraction
 from smalldb.files.outputs import Outputs
-from smalldb.releasing.record import LARGE, WARNING, record_schema
+from smalldb.releasing.record import LARGE, WARNING, read_record
 from smalldb.reporting.plots_account import plot_composition
 from smalldb.reporting.plots_base import check_plotting
 from smalldb.reporting.words import as_csv, as_json, brief, rounded_down, rounded_up
@@ -104,20 +102,6 @@ def run_account(arguments: argparse.Namespace) -> None:
         print(as_csv(made.table.to_dict("records")))
         return
     print(as_json(account_json(made)) if arguments.json else account_text(made))
-
-
-def read_record(path: str) -> dict[str, Any]:
-    """Read a public record."""
-    try:
-        record = json.loads(Path(path).read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path!r} is not a record: expected JSON") from error
-    if not isinstance(record, dict):
-        raise ValueError(f"{path!r} is not a record: expected an object")
-    lacking = [key for key in record_schema()["required"] if key not in record]
-    if lacking:
-        raise ValueError(f"{path!r} is not a record of smalldb: it lacks {', '.join(lacking[:3])}")
-    return record
 
 
 def account_json(made: Composition) -> dict[str, Any]:

@@ -62,7 +62,7 @@ def run_census(arguments: argparse.Namespace) -> None:
     source = source_of(arguments)
     domain = source.domain
     choices = {name: getattr(arguments, name) for name in ("rows", "candidates", "beta")}
-    choices["queries"] = source.stated if arguments.queries is None else arguments.queries
+    choices["queries"] = source.queries if arguments.queries is None else arguments.queries
     with Outputs(targets, confidential=targets) as outputs:
         choices |= {"epsilon": 1, "mechanism": "census"}  # each epsilon is put in its place below
         plan(domain, **choices, n=1)

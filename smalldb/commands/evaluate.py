@@ -2,27 +2,25 @@
 
 import argparse
 import sys
-from collections.abc import Mapping
-from fractions import Fraction
-from typing import Any
+from dataclasses import replace
 
 from smalldb.commands import HELP
-from smalldb.commands.account import read_record
 from smalldb.commands.options import add_formats, add_separator, split_names
 from smalldb.commands.parsers import Commands
-from smalldb.exact.numbers import as_fraction, positive, whole
+from smalldb.exact.numbers import positive
 from smalldb.files.inputs import rereadable
 from smalldb.files.outputs import Outputs
 from smalldb.mechanisms import Neighbours, column_named, relation_of
 from smalldb.planning import workload_of
 from smalldb.releasing.classifying import check_classifying
 from smalldb.releasing.evaluation import evaluate
+from smalldb.releasing.record import read_record, stated_bound, stated_epsilon, stated_queries
+from smalldb.releasing.table_source import file_source
 from smalldb.reporting.evaluated import evaluation_account, evaluation_json
 from smalldb.reporting.plots import plot_evaluation
 from smalldb.reporting.plots_base import check_plotting
 from smalldb.reporting.words import CONFIDENTIAL, as_json, brief
 from smalldb.schema import read_schema
-from smalldb.schema.tables import read_csv, read_domain, read_table
 
 
 def add(commands: Commands) -> None:
@@ -70,33 +68,31 @@ def run_evaluate(arguments: argparse.Namespace) -> None:
     schema = None if arguments.schema is None else read_schema(arguments.schema)
     if arguments.counts is not None and schema is None:
         raise ValueError("--counts needs --schema")
-    arguments.real, arguments.synthetic = map(rereadable, (arguments.real, arguments.synthetic))
     columns = None if arguments.columns is None else split_names(arguments.columns)
-    stated = [arguments.queries, *_stated(record), None if schema is None else schema.queries]
-    queries = next((text for text in stated if text is not None), None)
-    epsilon, relation = _simple(arguments.epsilon, record)
+    stated = stated_queries(record or {})
+    named = [arguments.queries, stated, None if schema is None else schema.queries]
+    queries = next((text for text in named if text is not None), None)
+    epsilon, relation = stated_epsilon(record or {}), Neighbours.REPLACE_ONE
+    if record is not None and epsilon is not None:
+        relation = relation_of(record["neighbours"])
+    if arguments.epsilon is not None:
+        epsilon = positive(arguments.epsilon, "epsilon")
     if arguments.target is not None:
         check_classifying()
-    sign = arguments.separator
     plots = [] if arguments.plot is None else [arguments.plot]
     with Outputs(plots, confidential=plots) as outputs:
-        domain = read_domain(arguments.real, columns, separator=sign) if schema is None else schema.domain
-        workload = workload_of(queries, domain)
+        source = file_source(
+            arguments.real, schema, columns=columns, counts=arguments.counts, separator=arguments.separator
+        )
+        workload = workload_of(queries, source.domain)
         if arguments.target is not None:
-            column_named(domain, arguments.target)
-        if schema is None:
-            paths = arguments.real, arguments.synthetic
-            real, synthetic = (read_csv(path, domain, sign) for path in paths)
-        else:
-            bar = sys.stderr.isatty()
-            real = read_table(arguments.real, schema, arguments.counts, bar, separator=sign)
-            synthetic = read_table(arguments.synthetic, schema, separator=sign)
+            column_named(source.domain, arguments.target)
+        real = source.read(sys.stderr.isatty())
+        synthetic = replace(source, table=rereadable(arguments.synthetic), counts=None).read()
         made = evaluate(real, synthetic, workload)
         if form is not None:
             outputs.write(arguments.plot, plot_evaluation(real, synthetic, form))
-    bound = None
-    if record is not None and workload.text in _stated(record):
-        bound = _bound(record)
+    bound = stated_bound(record) if record is not None and workload.text == stated else None
     long = made.by_column(epsilon=epsilon, neighbours=relation, target=arguments.target)
     if arguments.json:
         print(as_json(evaluation_json(made, bound, long)))
@@ -105,33 +101,3 @@ def run_evaluate(arguments: argparse.Namespace) -> None:
         print(long.to_csv(index=False), end="")
     else:
         print(evaluation_account(made, bound, long, None if epsilon is None else brief(epsilon)))
-
-
-def _simple(given: str | None, record: Mapping[str, Any] | None) -> tuple[Fraction | None, Neighbours]:
-    """Return the epsilon of the simple ways and their relation: as given, or as the record says."""
-    privacy = None if record is None else record.get("privacy")
-    relation = Neighbours.REPLACE_ONE
-    if record is None or not isinstance(privacy, dict):
-        return None if given is None else positive(given, "epsilon"), relation
-    relation = relation_of(record.get("neighbours", relation))
-    if given is not None:
-        return positive(given, "epsilon"), relation
-    # each row gets its part of what a person has
-    rows = whole(privacy.get("rows_per_person", 1), "privacy.rows_per_person")
-    return positive(
-        as_fraction(privacy.get("epsilon"), "privacy.epsilon"), "privacy.epsilon"
-    ) / rows, relation
-
-
-def _stated(record: Mapping[str, Any] | None) -> list[str | None]:
-    """Return the queries that a record states, if it does."""
-    queries = {} if record is None else record.get("queries")
-    return [queries.get("text")] if isinstance(queries, dict) else []
-
-
-def _bound(record: Mapping[str, Any]) -> float | None:
-    """Return the error that a record promises, if it does."""
-    bounds = record.get("bounds")
-    found = bounds.get("released", bounds.get("sharp")) if isinstance(bounds, dict) else None
-    # of whole numbers no other is a promise, and no float may hold it
-    return float(found) if isinstance(found, float) or found in (0, 1) else None

@@ -1,13 +1,19 @@
 """`ledger`: what was spent of the privacy budget of a data set."""
 
 import argparse
+from collections.abc import Sequence
+from pathlib import Path
 
 from smalldb.commands import HELP
 from smalldb.commands.account import account_json, account_text
 from smalldb.commands.parsers import Commands
-from smalldb.exact.numbers import as_text
+from smalldb.exact.numbers import as_fraction, as_text
 from smalldb.releasing.budget_ledger import Account, Ledger
+from smalldb.releasing.transaction import unfinished_releases
+from smalldb.reporting.escaping import visible
 from smalldb.reporting.words import as_json, brief
+
+Unfinished = Sequence[tuple[int, Path]]
 
 
 def add(commands: Commands) -> None:
@@ -15,7 +21,8 @@ def add(commands: Commands) -> None:
     command = commands.add_parser(
         "ledger",
         help=HELP["ledger"],
-        description="Check the ledger of a data set and show what its releases spent. "
+        description="Check the ledger of a data set and show what its releases spent, and which of them are "
+        "paid and not finished. "
         "It is written by: smalldb generate --ledger FILE --budget E.",
         epilog="example: smalldb ledger people.ledger",
     )
@@ -32,25 +39,27 @@ def add(commands: Commands) -> None:
 def run_ledger(arguments: argparse.Namespace) -> None:
     """Show what was spent."""
     account = Ledger(arguments.ledger).read()
+    unfinished = unfinished_releases(arguments.ledger, account)
     if arguments.json:
-        print(as_json(ledger_json(account, arguments.delta)))
+        print(as_json(ledger_json(account, unfinished, arguments.delta)))
     else:
-        print(ledger_text(account, arguments.delta))
+        print(ledger_text(account, unfinished, arguments.delta))
 
 
-def ledger_json(account: Account, delta: str | None) -> dict[str, object]:
-    """Return all that a ledger says."""
+def ledger_json(account: Account, unfinished: Unfinished, delta: str | None) -> dict[str, object]:
+    """Return all that a ledger says, and which of its releases are not finished."""
     together = None if delta is None else account_json(account.composed(delta))
     return {
         **{name: as_text(getattr(account, name)) for name in ("budget", "spent", "left")},
         "releases": account.records,
         "torn": account.torn,
+        "unfinished": [{"release": number, "folder": str(folder)} for number, folder in unfinished],
         "composed": together,
     }
 
 
-def ledger_text(account: Account, delta: str | None) -> str:
-    """Tell what a ledger says, for people."""
+def ledger_text(account: Account, unfinished: Unfinished, delta: str | None) -> str:
+    """Tell what a ledger says, for people, and how its unfinished releases go on."""
     relations = {record["neighbours"] for record in account.records}
     made = len(account.records)
     lines = [
@@ -60,6 +69,12 @@ def ledger_text(account: Account, delta: str | None) -> str:
     ]
     if account.torn:
         lines.append("unfinished: the last line, of a run that ended before it spent and released nothing")
+    for number, folder in unfinished:
+        epsilon = brief(as_fraction(account.records[number - 1]["privacy"]["epsilon"], "epsilon"))
+        lines += [
+            f"unfinished: release {number}, of epsilon {epsilon}, in {visible(str(folder))}:",
+            "            the smalldb generate --ledger ... that began it goes on, and pays no second time",
+        ]
     if delta is not None:
         lines += ["", account_text(account.composed(delta))]
     return "\n".join(lines)

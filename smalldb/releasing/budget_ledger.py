@@ -141,6 +141,13 @@ class Ledger:
         if wanted is not None and wanted != found:
             raise ValueError(f"budget: that of {self._path} is {as_text(found)}, for good")
 
+    @classmethod
+    def within(cls, path: str, budget: Number | None, record: Mapping[str, Any]) -> "Ledger":
+        """Open a ledger for a release, or make one whose budget allows it; errors as `Account.after`, too."""
+        if budget is not None and not os.path.exists(path):
+            Account(positive(budget, "budget")).after(record)
+        return cls(path, budget)
+
     def __repr__(self) -> str:
         return f"Ledger({self._path!r})"
 

@@ -12,12 +12,12 @@ add-remove r = epsilon and p = delta. Replacing a row is two such steps: r = eps
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from itertools import accumulate, pairwise
 from math import ceil, floor
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -40,6 +40,8 @@ from smalldb.schema.pieces import Piece
 from smalldb.selection import select
 
 F = TypeVar("F")
+Texts: TypeAlias = dict[str, Counter[str]]
+"""By column that learns, its texts and how often each occurs. Private."""
 
 _ORDERS: Mapping[str, Callable[[str], Any]] = {"values": str, "cuts": Decimal}
 
@@ -83,7 +85,7 @@ def shared(
 # Proof: docs/proofs/learned.md, lemma 5.
 def learn(
     schema: OpenSchema,
-    pieces: Iterable[Piece],
+    texts: Texts,
     costs: Sequence[Learned],
     *,
     neighbours: Neighbours,
@@ -98,8 +100,8 @@ def learn(
 
     Parameters
     ----------
-    pieces
-        Of the schema's columns, in its order.
+    texts
+        Of the columns that learn: see `gather`.
     costs
         What each column spends, in the order of `schema.asked`: see `shared`.
     source
@@ -111,14 +113,9 @@ def learn(
     Returns
     -------
     The schema with the places learned, and what `fits` has made of it.
-
-    Raises
-    ------
-    DataError
-        A field that is no single value.
     """
     journal = source if isinstance(source, Journal) else Journal(source)
-    places = journal.step(lambda coins: _places(schema, pieces, costs, neighbours, coins))
+    places = journal.step(lambda coins: _places(schema, texts, costs, neighbours, coins))
     while True:
         try:
             made = schema.learned(
@@ -145,16 +142,15 @@ def _fewer(schema: OpenSchema, places: Mapping[str, list[str]]) -> dict[str, lis
 
 def _places(
     schema: OpenSchema,
-    pieces: Iterable[Piece],
+    texts: Texts,
     costs: Sequence[Learned],
     neighbours: Neighbours,
     source: BitSource,
 ) -> dict[str, list[str]]:
     """Draw the places of each column that learns: one release."""
-    counts = _counted(schema, pieces)
     places: dict[str, list[str]] = {}
     for asked, cost in zip(schema.asked, costs, strict=True):
-        occur = counts[asked.column]
+        occur = texts.get(asked.column, Counter())
         if asked.what == "cuts":
             kind = bins_of(asked, schema.outline)
             places[asked.column] = quantiles(occur, kind, asked.bins, cost.epsilon, source)
@@ -230,24 +226,32 @@ def threshold(rate: Fraction, chance: Fraction) -> int:
     return most + 1
 
 
-def _counted(schema: OpenSchema, pieces: Iterable[Piece]) -> dict[str, Counter[str]]:
-    """Count the texts of the columns that learn, without gaps and without what cannot be a category."""
-    counts: dict[str, Counter[str]] = {asked.column: Counter() for asked in schema.asked}
+def gather(schema: OpenSchema, texts: Texts, pieces: Iterator[Piece]) -> Iterator[Piece]:
+    """Hand on the pieces of a table, and count in `texts` what the columns that learn hold on the way.
+
+    Gaps are left out, and what cannot be a category.
+
+    Raises
+    ------
+    DataError
+        A field that is no single value.
+    """
     for fields, times in pieces:
         for asked in schema.asked:
+            counts = texts.setdefault(asked.column, Counter())
             c = schema.names.index(asked.column)
             column = schema.outline.columns[c]
             found = spelled(fields[c], column.numbers.decimal)
             if found is None:
                 raise DataError(f"column {asked.column!r} holds what is no single value")
-            codes, texts = found
+            codes, spellings = found
             gaps = {"", *column.gaps}
-            each = np.zeros(len(texts), dtype=np.int64)
+            each = np.zeros(len(spellings), dtype=np.int64)
             np.add.at(each, codes, 1 if times is None else np.asarray(times, dtype=np.int64))
-            for text, number in zip(texts, each.tolist(), strict=True):
+            for text, number in zip(spellings, each.tolist(), strict=True):
                 if number and not {text, without_zeros(text)} & gaps and _can_stand(text, asked):
-                    counts[asked.column][text] += number
-    return counts
+                    counts[text] += number
+        yield fields, times
 
 
 def _can_stand(text: str, asked: Asked) -> bool:

@@ -1,11 +1,14 @@
 """The public record of a release: what was done, what is guaranteed, what is provable."""
 
 import json
+from collections.abc import Mapping
+from fractions import Fraction
 from functools import lru_cache
 from importlib.resources import files
+from pathlib import Path
 from typing import Any, NotRequired, TypedDict
 
-from smalldb.exact.numbers import as_text
+from smalldb.exact.numbers import as_fraction, as_text, positive, whole
 from smalldb.mechanisms import Drawn, Neighbours
 from smalldb.planning import Plan
 from smalldb.version import __version__
@@ -168,3 +171,41 @@ def record_schema() -> dict[str, Any]:
     text = files("smalldb.releasing").joinpath("record.schema.json").read_text(encoding="utf-8")
     schema: dict[str, Any] = json.loads(text)
     return schema
+
+
+def read_record(path: str) -> dict[str, Any]:
+    """Read the public record in a file; ValueError: it is none."""
+    try:
+        record = json.loads(Path(path).read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path!r} is not a record: expected JSON") from error
+    if not isinstance(record, dict):
+        raise ValueError(f"{path!r} is not a record: expected an object")
+    lacking = [key for key in record_schema()["required"] if key not in record]
+    if lacking:
+        raise ValueError(f"{path!r} is not a record of smalldb: it lacks {', '.join(lacking[:3])}")
+    return record
+
+
+def stated_queries(record: Mapping[str, Any]) -> str | None:
+    """Return the queries that a record states, if it does."""
+    queries = record.get("queries")
+    return queries.get("text") if isinstance(queries, dict) else None
+
+
+def stated_bound(record: Mapping[str, Any]) -> float | None:
+    """Return the error that a record promises, if it does."""
+    bounds = record.get("bounds")
+    found = bounds.get("released", bounds.get("sharp")) if isinstance(bounds, dict) else None
+    # of whole numbers no other is a promise, and no float may hold it
+    return float(found) if isinstance(found, float) or found in (0, 1) else None
+
+
+def stated_epsilon(record: Mapping[str, Any]) -> Fraction | None:
+    """Return the epsilon of each row by a record, if it states one: its part of what a person has."""
+    privacy = record.get("privacy")
+    if not isinstance(privacy, dict):
+        return None
+    rows = whole(privacy.get("rows_per_person", 1), "privacy.rows_per_person")
+    epsilon = as_fraction(privacy.get("epsilon"), "privacy.epsilon")
+    return positive(epsilon, "privacy.epsilon") / rows

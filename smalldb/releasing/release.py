@@ -1,34 +1,22 @@
 """The data's whole way: from a table to a synthetic table and its record."""
 
 from concurrent.futures import Executor
-from dataclasses import replace
-from typing import Any, TypeAlias, Unpack, assert_never, overload
+from typing import Any, TypeAlias, Unpack, overload
 
-import numpy as np
-import pandas as pd
-
-from queries import DataError, Domain, QueryClass, Rows, Workload
+from queries import Domain, QueryClass, Workload
 from queries.expressions import suggestion
-from queries.frames import as_frame, as_given, universe_of
 from smalldb.exact.bits import BitSource, bit_source
-from smalldb.exact.integers import uniform_permutation
 from smalldb.files.checkpoints import Folder
-from smalldb.mechanisms import MAX_N, Journal, Neighbours, Running, relation_of
-from smalldb.planning import Plan, Settings, plan
+from smalldb.planning import Plan, Settings
 from smalldb.releasing.budget_ledger import Ledger
-from smalldb.releasing.lasting import Going, drawn_by, running_of
-from smalldb.releasing.learned_categories import learn, shared
-from smalldb.releasing.memory import check_memory
-from smalldb.releasing.record import make_record
-from smalldb.releasing.released import Confidential, Release
-from smalldb.schema import Schema
+from smalldb.releasing.pipeline import carry_out
+from smalldb.releasing.released import Release
+from smalldb.releasing.table_source import table_source
 from smalldb.schema.learned import OpenSchema
-from smalldb.schema.schema_argument import SchemaLike, counted, open_or_none
+from smalldb.schema.schema_argument import SchemaLike, open_or_none
 
 Table: TypeAlias = Any
-"""A table of pandas, Polars or Arrow, or `queries.Rows`."""
-
-EMPTY = "the table has no rows: nothing to release (under add-remove it may be empty)"
+"""A table of pandas, Polars or Arrow, `queries.Rows`, or beside a schema the path of a file."""
 
 
 @overload
@@ -93,9 +81,10 @@ def release(
     Parameters
     ----------
     data
-        The table, of pandas or of a library whose tables have ``to_pandas()`` (Polars, Arrow); or already
-        counted rows. Its columns hold what `schema` says: numbers, categories, dates, yes/no, gaps. With
-        `domain` they hold labels, and with neither bool or 0/1 integers, without gaps.
+        The table, of pandas or of a library whose tables have ``to_pandas()`` (Polars, Arrow); already
+        counted rows; or, with `schema`, the path of a CSV, JSON lines or Parquet file. Its columns hold what
+        `schema` says: numbers, categories, dates, yes/no, gaps. With `domain` they hold labels, and with
+        neither bool or 0/1 integers, without gaps.
     queries
         What the synthetic table shall answer well: a query class such as ``Marginals(2)``, its text
         ("marginals:2"), or a workload; by default the schema's, or all cells of 1- and 2-way tables.
@@ -182,33 +171,23 @@ def release(
     >>> made.data.shape, list(made.data.dtypes.astype(str)), made.record["private"]
     ((3, 2), ['int64', 'bool'], False)
     """
-    source = bit_source(rng, seed)
-    how = {"progress": progress, "executor": executor, "checkpoint": checkpoint, "ledger": ledger}
+    how: dict[str, Any] = {"middle": middle, "bits": bit_source(rng, seed), "progress": progress}
+    how |= {"executor": executor, "checkpoint": checkpoint, "ledger": ledger}
     if not isinstance(data, Plan):
         _check(settings)
-    wished = open_or_none(schema, domain)
-    if isinstance(wished, OpenSchema):
-        if isinstance(data, Plan):
-            raise TypeError(
-                "a plan cannot know places that are learned: release(data, schema=..., epsilon=...)"
-            )
-        return _learning(data, queries, wished, middle, source, how, settings)
-    known = wished
+    known = open_or_none(schema, domain)
     if middle and known is None:
         raise ValueError("middle is for tables with a schema: without one, a bin is its label")
-    if isinstance(data, Plan):
-        if domain is not None or settings:
-            raise TypeError("a plan has its domain and settings: release(plan, data, seed=..., progress=...)")
-        return _carry_out(data, queries, known, middle, source, how)
-    table = _table(data)
-    universe = universe_of(table, domain) if known is None else known.domain
-    public = settings.get("neighbours", Neighbours.REPLACE_ONE) == Neighbours.REPLACE_ONE
-    n = (table.n if isinstance(table, Rows) else len(table)) if public else None
-    if n == 0:
-        raise ValueError(EMPTY)
-    if queries is None and known is not None:
-        queries = known.queries
-    return _carry_out(plan(universe, queries, n=n, **settings), data, known, middle, source, how)
+    if not isinstance(data, Plan):
+        return carry_out(table_source(data, domain, known), queries, settings, **how)
+    if isinstance(known, OpenSchema):
+        raise TypeError("a plan cannot know places that are learned: release(data, schema=..., epsilon=...)")
+    if domain is not None or settings:
+        raise TypeError("a plan has its domain and settings: release(plan, data, seed=..., progress=...)")
+    universe = data.workload.domain
+    if known is not None and known.domain != universe:
+        raise ValueError("the plan was made for another schema")
+    return carry_out(table_source(queries, universe if known is None else None, known), ready=data, **how)
 
 
 def _check(settings: dict[str, Any]) -> None:
@@ -219,128 +198,6 @@ def _check(settings: dict[str, Any]) -> None:
             raise TypeError(f"unknown argument {name!r}{suggestion(name, known)}")
     if "epsilon" not in settings:
         raise TypeError("epsilon is missing: give the privacy parameter as an argument, such as epsilon=1")
-
-
-def _learning(
-    data: object,
-    queries: Any,
-    schema: OpenSchema,
-    middle: bool,
-    source: BitSource,
-    how: dict[str, Any],
-    settings: dict[str, Any],
-) -> Release:
-    """Learn the places that the schema asks for, then release with what is left of the privacy."""
-    if isinstance(data, Rows):
-        raise TypeError("places are learned from a table: give the table, not its counted rows")
-    table, relation = as_frame(data), relation_of(settings.get("neighbours", Neighbours.REPLACE_ONE))
-    n = len(table) if relation is Neighbours.REPLACE_ONE else None
-    outline = schema.outline
-    rows = outline.encode(table)
-    check_size(rows, relation)  # what would be refused after learning is refused before
-    queries = outline.queries if queries is None else queries
-    costs, left = shared(schema, settings)
-    if how["ledger"] is not None and left["delta"] is not None:
-        raise ValueError("a ledger counts pure privacy: leave out delta")
-    settings = settings | left
-
-    def fits(found: Schema) -> Plan:
-        made = plan(found.domain, queries, n=n, **settings)
-        check_memory(made)
-        return made
-
-    # what can be refused without the data is refused here, and all of it is paid before anything is learned
-    foreseen = replace(fits(outline), learned=costs)
-    going, running = _going(foreseen, source, how, schema.text)
-    with going.opened(source) as journal:
-        going.bind(journal, rows)
-        going.pay(journal)
-        made, planned = learn(
-            schema, outline.pieces(table), costs, neighbours=relation, source=journal, fits=fits
-        )
-        planned = replace(planned, learned=costs)
-        rows = counted(table, None, made)
-        going.bind(journal, rows)
-        return carried_out(planned, data, rows, made, middle, journal, running)
-
-
-def _going(plan: Plan, source: BitSource, how: dict[str, Any], asked: str = "") -> tuple[Going, Running]:
-    """Say how a release is paid and how it runs; nothing of it depends on the data."""
-    running = running_of(plan, how["progress"], how["executor"])
-    ledger, checkpoint = how["ledger"], how["checkpoint"]
-    going = Going(plan, private=source.private, ledger=ledger, checkpoint=checkpoint, asked=asked)
-    return going, running
-
-
-def _table(data: object) -> pd.DataFrame | Rows:
-    return data if isinstance(data, Rows) else as_frame(data)
-
-
-def _carry_out(
-    plan: Plan, data: object, schema: Schema | None, middle: bool, source: BitSource, how: dict[str, Any]
-) -> Release:
-    """Release by a plan: the plan was made from public numbers, and here the data come in."""
-    check_memory(plan)
-    going, running = _going(plan, source, how)
-    universe, table = plan.workload.domain, _table(data)
-    if schema is not None and schema.domain != universe:
-        raise ValueError("the plan was made for another schema")
-    rows = counted(table, universe if schema is None else None, schema)
-    check_size(rows, plan.neighbours)
-    if plan.n not in (None, rows.n):
-        raise ValueError("the plan was made for another n")
-    with going.opened(source) as journal:
-        going.bind(journal, rows)
-        going.pay(journal)
-        return carried_out(plan, data, rows, schema, middle, journal, running)
-
-
-def carried_out(
-    plan: Plan,
-    data: object,
-    rows: Rows,
-    schema: Schema | None,
-    middle: bool,
-    journal: Journal,
-    running: Running,
-) -> Release:
-    """Release by a plan that is paid and fits the rows; `data` is the table that the released one is like."""
-    drawn = drawn_by(plan, rows, journal, running)
-    universe, places, finishing = plan.workload.domain, drawn.places, journal.finishing()
-    if schema is not None and not middle:
-        places = places[uniform_permutation(len(places), finishing)]
-    like = None if isinstance(data, Rows) else as_frame(data)
-    if schema is None:
-        synthetic = universe.decode(places, like=like)
-    else:
-        synthetic = schema.decode(places, middle=middle, rng=finishing)
-        if like is not None:
-            synthetic = synthetic[[schema.names[i] for i in np.argsort(schema.chosen(list(like.columns)))]]
-    confidential = Confidential(drawn.confidential, plan.workload, rows, Rows.from_bits(universe, places))
-    record = make_record(plan, private=journal.source.private, drawn=drawn)
-    table = as_given(synthetic, data)
-    return Release(table, record, plan, places, schema, confidential, drawn.measurements)
-
-
-def check_size(table: Rows, relation: Neighbours) -> None:
-    """Refuse a table without rows where n is public, and one larger than plans are made for where it is not.
-
-    Raises
-    ------
-    ValueError
-        No rows under replace-one.
-    queries.DataError
-        More than 2^40 rows under add-remove.
-    """
-    match relation:
-        case Neighbours.REPLACE_ONE:
-            if table.n == 0:
-                raise ValueError(EMPTY)
-        case Neighbours.ADD_REMOVE:
-            if table.n > MAX_N:
-                raise DataError("the table has more than 2^40 rows")
-        case _:
-            assert_never(relation)
 
 
 def generate(

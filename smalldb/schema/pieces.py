@@ -10,7 +10,7 @@ import pandas as pd
 
 from queries import DataError, Domain, Rows
 from queries.arrays import Integers
-from queries.broken import broken, told
+from queries.broken import RuledOut, told
 from queries.packing import Places, merge, pack_places, unpack_places
 from queries.rows import MAX_TOTAL
 
@@ -41,15 +41,14 @@ def tally(domain: Domain, pieces: Iterable[tuple[Places, Sequence[int] | Integer
             raise DataError("counts add up to 2^62 or more")
         try:
             runs.append(Rows.from_places(domain, places, np.asarray(counts, dtype=np.int64)))
-        except DataError:
-            lost = places[~domain.contains(places)]
-            outside = (outside or set()) | {*broken(domain.valid, domain.find, domain.sizes, lost)}
+        except RuledOut as error:
+            outside = (outside or set()) | error.numbers
             continue
         # a run is merged with those that are no longer, so each row is moved a few times, not once a piece
         while len(runs) > 1 and len(runs[-2].counts) <= 2 * len(runs[-1].counts):
             runs.append(runs.pop().plus(runs.pop()))
     if outside is not None:
-        raise DataError(told(domain.valid, outside) + step)
+        raise RuledOut(told(domain.valid, outside) + step, outside)
     while len(runs) > 1:
         runs.append(runs.pop().plus(runs.pop()))
     return runs[0]

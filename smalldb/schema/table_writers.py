@@ -2,8 +2,10 @@
 
 import csv
 import json
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib.util import find_spec
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -20,6 +22,22 @@ FORMATS = tuple(dict.fromkeys(SUFFIXES.values()))
 _RUN = re.compile(r"[=+\-@\t\r]")  # what a spreadsheet takes for the beginning of a formula
 _NUMBER = re.compile(r"[+-]?[0-9][0-9.,]*(?:[eE][+-]?[0-9]+)?")
 NAMED = f".{', .'.join(FORMATS[:-1])} or .{FORMATS[-1]}"
+
+
+def form_of(path: str | None) -> str:
+    """Return the format that the name of an output asks for; CSV for none.
+
+    Raises
+    ------
+    ValueError
+        Another suffix, or Parquet without pyarrow.
+    """
+    suffix = "" if path is None else os.path.splitext(path)[1].lower()
+    if suffix not in SUFFIXES:
+        raise ValueError(f"a table is written as {NAMED}, not {path!r}")
+    if SUFFIXES[suffix] == "parquet" and find_spec("pyarrow") is None:
+        raise ValueError("Parquet files need pyarrow: pip install 'smalldb-dp[parquet]'")
+    return SUFFIXES[suffix]
 
 
 def written(

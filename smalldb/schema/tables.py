@@ -115,6 +115,7 @@ def read_table(
     counts: str | None = None,
     progress: bool = False,
     separator: str | None = None,
+    watch: Callable[[Iterator[Piece]], Iterator[Piece]] = iter,
 ) -> Rows:
     """Count the rows of a CSV, JSON lines (``.jsonl``) or Parquet file (``.parquet``, by pyarrow), in pieces.
 
@@ -133,6 +134,8 @@ def read_table(
         Show a bar over the bytes of a CSV file on stderr.
     separator
         Of fields of CSV, as `read_domain`; None: as the schema says.
+    watch
+        Is given the pieces on their way to be counted, and hands them on.
 
     Raises
     ------
@@ -145,7 +148,7 @@ def read_table(
         that are not UTF-8.
     """
     with unchanged(path):
-        return schema.count(table_pieces(path, schema, counts, progress, separator), counts)
+        return schema.count(watch(table_pieces(path, schema, counts, progress, separator)), counts)
 
 
 def table_pieces(

@@ -29,8 +29,8 @@ FORGET = "go on with what it was begun with, or remove it: what it paid stays pa
 
 
 @final
-class Going:
-    """How a release is paid, and the private folder from which it goes on after it was killed.
+class Transaction:
+    """A release that is paid once, and goes on after it was killed from a private folder.
 
     The folder holds, step by step: a salted digest of the data, a random ticket, that the ticket is paid, and
     what was drawn. The ticket is saved before it is paid, and the ledger takes it once: so a kill at any
@@ -42,28 +42,18 @@ class Going:
     plan
         Of the release.
     private
-        Whether the source is; one that is not pays from no ledger.
+        Whether the random bits are.
     checkpoint
         The folder; None: with a ledger one beside it, for as long as it is `opened`, and else none.
     ledger
         The budget of the data; None: nothing is paid.
     asked
         A schema that learns places, as a text: the plan does not know all of it.
-
-    Raises
-    ------
-    TypeError, ValueError
-        No path; a ledger, and a source that is not private.
     """
 
     def __init__(
         self, plan: Plan, *, private: bool, checkpoint: Folder | None, ledger: Ledger | None, asked: str = ""
     ) -> None:
-        check_running(None, checkpoint)
-        if ledger is not None and not private:
-            raise ValueError(
-                "a ledger is for private releases: what a seed makes is not private at any epsilon"
-            )
         self._ledger, self._record = ledger, make_record(plan, private=private)
         self._run = _run_of(plan, self._record, asked)
         self._own = checkpoint is None and ledger is not None
@@ -210,6 +200,25 @@ def running_of(plan: Plan, progress: bool, executor: Executor | None) -> Running
 def begun_beside(ledger: str, kind: str = BEGUN) -> list[Path]:
     """Return the folders beside a ledger that keep releases which are not finished."""
     return all_beside(ledger, rf"[0-9a-f]{{16}}-[0-9]+\.{kind}")
+
+
+def unfinished_releases(path: str, account: Account) -> list[tuple[int, Path]]:
+    """Return the releases that a ledger was paid for and that are not finished: numbers from 1, and folders.
+
+    Of what the folders hold, the ticket alone is read, which the ledger has, too.
+    """
+    folders = {_ticket_in(folder): folder for folder in begun_beside(path)}
+    numbered = enumerate(account.tickets, start=1)
+    return [(number, folders[ticket]) for number, ticket in numbered if ticket and ticket in folders]
+
+
+def _ticket_in(folder: Path) -> str:
+    """Read the ticket of a release; empty: it has none, or none that can be read."""
+    with suppress(OSError, ValueError):
+        _, run, _ = (folder / "000001.shard").read_bytes().split(b"\n", 2)
+        kept: Checkpoint[Any] = Checkpoint(folder, run.decode())
+        return str(kept.load(1)[1])
+    return ""
 
 
 def _run_of(plan: Plan, record: Record, learning: str) -> str:

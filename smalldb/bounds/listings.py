@@ -1,0 +1,139 @@
+"""What all theorems promise for public numbers, and what an error needs by each: rows of two tables."""
+
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+from queries import Domain, spec
+from smalldb.bounds.arguments import Infeasible
+from smalldb.bounds.inverse import sharp_data, sharp_epsilon, sharp_queries
+from smalldb.bounds.laplace_noise import laplace_answers, laplace_histogram
+from smalldb.bounds.lecture import (
+    proposition_4_4,
+    proposition_4_4_data,
+    proposition_4_4_rows,
+    theorem_4_5,
+    theorem_4_5_data,
+    theorem_4_5_epsilon,
+    theorem_4_5_rows,
+)
+from smalldb.bounds.neighbourhood import sharp_neighbourhood
+from smalldb.bounds.optimum import rows_for
+from smalldb.bounds.promises import best_rows, expected, sharp
+from smalldb.bounds.vc_dimension import vc_rows
+
+MANY = 10**18  # queries: as far as `sharp_queries` looks
+SHARP_DATA, SHARP_EPSILON = "n, by the sharp bound", "epsilon, by the sharp bound"
+SHARP_QUERIES = "queries at most, by the sharp bound"
+SHARP = SHARP_DATA, SHARP_EPSILON, SHARP_QUERIES
+FOR_TWO = "as for two queries: false for one"
+
+
+def vapnik(queries: str | None, domain: Domain) -> list[int] | None:
+    """Return what is known of the VC dimension, or None where the class has none."""
+    chosen = spec.default(domain) if queries is None else spec.parse(queries)
+    try:
+        found = chosen.vc_dimension(domain)
+    except ValueError:
+        return None
+    return [found.low, found.high]
+
+
+def promises(given: dict[str, Any], rows: int | None, candidates: str) -> list[dict[str, Any]]:
+    """Return the errors that are promised, and for how many rows; a note where that needs one."""
+    printed = as_printed(given)
+    theorem, own = theorem_4_5(**printed), theorem_4_5_rows(**printed)
+    base: dict[str, Any] = {"candidates": candidates}
+    found: list[tuple[str, float, int | None]] = [("Theorem 4.5 (4.2), as printed", theorem, own)]
+    if 0 < theorem < 1:  # alpha must be below 1/2 to say anything
+        half = proposition_4_4(alpha=Fraction(theorem) / 2, **printed)
+        found.append(("Proposition 4.4 as printed, alpha half of that", half, None))
+    found += [
+        ("Proposition 4.4 as printed, at its best alpha", proposition_4_4(**printed), None),
+        ("sharp, Hoeffding, at the theorem's rows", _sharp(given, own, "hoeffding", base), own),
+    ]
+    for method, name in (("hoeffding", "sharp, Hoeffding, best rows"), ("least", "sharp, best rows")):
+        best = best_rows(**given, **base, method=method)
+        found.append((name, _sharp(given, best, method, base), best))
+    chosen = best if rows is None else rows
+    if rows is not None:
+        found.append(("sharp, at these rows", _sharp(given, rows, "least", base), rows))
+    if candidates == "multisets":
+        found.append(
+            ("  with the neighbourhood of the best", sharp_neighbourhood(**given, rows=chosen), chosen)
+        )
+    found.append(
+        ("Proposition 4.4 for whole rows", proposition_4_4_rows(**given, rows=chosen, **base), chosen)
+    )
+    no_beta = {name: value for name, value in given.items() if name != "beta"}
+    found.append(("bound on the mean error", expected(**no_beta, rows=chosen, **base), chosen))
+    noise = {name: value for name, value in no_beta.items() if name != "cells"}
+    found.append(("Laplace noise on each answer instead: mean", laplace_answers(**noise), None))
+    found.append(
+        ("Laplace noise on each cell instead: bound on the mean", laplace_histogram(**no_beta), None)
+    )
+    return [{"name": name, "error": error, "rows": m, "note": _note(name, given)} for name, error, m in found]
+
+
+def as_printed(given: dict[str, Any]) -> dict[str, Any]:
+    """Return the numbers for the lecture's bounds: for one query, where they are false, those for two."""
+    return given | {"queries": 2} if given["queries"] == 1 else given
+
+
+def needs(
+    given: dict[str, Any], error: Fraction, candidates: str, vc: list[int] | None, rows: int | None = None
+) -> list[dict[str, Any]]:
+    """
+    Return what an error needs, each with the other numbers as given; a note where that needs one.
+
+    The sharp bound is taken at `rows`, by default at its best ones. A value is None where nothing will do.
+    """
+    rest = {name: value for name, value in given.items() if name not in ("n", "epsilon", "queries")}
+    base: dict[str, Any] = {"error": error, "candidates": candidates, "rows": rows}
+    n, epsilon, queries = given["n"], given["epsilon"], given["queries"]
+    two = as_printed(given)["queries"]
+    found: dict[str, Any] = {
+        "n, by Theorem 4.5 (4.3)": theorem_4_5_data(error=error, queries=two, epsilon=epsilon, **rest),
+        SHARP_DATA: _possible(sharp_data, queries=queries, epsilon=epsilon, **rest, **base),
+        "epsilon, by Theorem 4.5": theorem_4_5_epsilon(error=error, n=n, queries=two, **rest),
+        SHARP_EPSILON: _possible(sharp_epsilon, n=n, queries=queries, **rest, **base),
+        SHARP_QUERIES: sharp_queries(n=n, epsilon=epsilon, **rest, **base),
+        "n, by Proposition 4.4 as printed, alpha half of it": proposition_4_4_data(
+            error=error, alpha=error / 2, queries=two, epsilon=epsilon, **rest
+        ),
+        "rows for OPT, lecture": rows_for(alpha=error, queries=queries),
+        "rows for OPT, Hoeffding": rows_for(alpha=error, queries=queries, method="hoeffding"),
+    }
+    if vc is not None and vc[1]:
+        for method in ("encyclopaedia", "standard", "sauer"):
+            cells = given["cells"] if method == "sauer" else None
+            name = f"rows for a deviation of half that by VC dimension {vc[1]}, {method}"
+            found[name] = vc_rows(dimension=vc[1], alpha=error / 2, method=method, cells=cells)
+    notes = {name: None if rows is None else f"with {whole(rows)} rows" for name in SHARP}
+    return [
+        {"name": name, "value": value, "note": notes.get(name) or _note(name, given)}
+        for name, value in found.items()
+    ]
+
+
+def _possible(calculated: Callable[..., Any], **given: Any) -> Any:
+    """Return what a calculator says, or None where nothing will do."""
+    try:
+        return calculated(**given)
+    except Infeasible:
+        return None
+
+
+def _sharp(given: dict[str, Any], rows: int, method: str, base: dict[str, Any]) -> float:
+    return sharp(**given, rows=rows, method=method, **base)
+
+
+def whole(rows: int) -> str:
+    """Write a number of rows: in digits, as far as people read them."""
+    return str(rows) if rows < MANY else f"{Decimal(rows):.2e}"
+
+
+def _note(name: str, given: dict[str, Any]) -> str | None:
+    printed = "Theorem 4.5" in name or "as printed" in name
+    return FOR_TWO if printed and given["queries"] == 1 else None

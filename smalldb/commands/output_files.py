@@ -1,0 +1,103 @@
+"""The files that `generate` writes: rehearsed before anything is paid, and moved to their places together."""
+
+import argparse
+import json
+import sys
+from typing import Any
+
+import numpy as np
+
+from queries import Rows
+from smalldb.commands.options import keep_inputs, put
+from smalldb.files.outputs import Outputs
+from smalldb.planning import Plan
+from smalldb.releasing.budget_ledger import Account
+from smalldb.releasing.evaluation import evaluate
+from smalldb.releasing.pipeline import Destination
+from smalldb.releasing.released import Release
+from smalldb.releasing.table_source import Source
+from smalldb.reporting.page import About, Comparison, page
+from smalldb.reporting.words import brief
+from smalldb.schema.rehearsing import rehearse
+from smalldb.schema.table_writers import form_of, written
+
+
+class Files(Destination):
+    """The table, its record, its page and the schema that was learned, as the options of `generate` say.
+
+    Raises
+    ------
+    ValueError
+        A format that cannot be written, or an output in the place of an input.
+    """
+
+    def __init__(self, arguments: argparse.Namespace) -> None:
+        self._arguments, self._form = arguments, form_of(arguments.output)
+        # the table last: whoever finds it finds its record
+        named = (arguments.record, arguments.schema_out, arguments.report, arguments.output)
+        self._paths = [path for path in named if path is not None]
+        keep_inputs([arguments.data, arguments.schema, arguments.ledger], self._paths)
+        self._account: Account | None = None
+
+    def __enter__(self) -> "Files":
+        report = [self._arguments.report] if self._arguments.confidential else []
+        self._outputs = Outputs(self._paths, confidential=report)
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._outputs.__exit__(*error)
+
+    def rehearse(self, source: Source) -> None:
+        """Write and read what a release can hold; errors as `smalldb.schema.rehearsing.rehearse`."""
+        self._source = source
+        if source.schema is not None:
+            self._row_bytes = rehearse(source.schema, self._form, source.separator)
+        else:
+            none = np.zeros((1, len(source.domain.sizes)), dtype=np.uint8)
+            self._row_bytes = len(written(source.domain.decode(none).astype(bool), self._form))
+
+    def reserve(self, plan: Plan) -> None:
+        """Take about the room on the disk that the outputs need."""
+        table = self._row_bytes * plan.foreseen_rows
+        sizes = {"record": 1 << 14, "schema_out": 1 << 14, "report": 1 << 18, "output": table}
+        for name, size in sizes.items():
+            if getattr(self._arguments, name) is not None:
+                self._outputs.reserve(getattr(self._arguments, name), size)
+
+    def paid(self, account: Account, before: bool) -> None:
+        """Tell what is spent: it stays so if the release fails."""
+        self._account = account
+        spent, budget, number = brief(account.spent), brief(account.budget), len(account.records)
+        which = "this release was paid before" if before else f"with this release, number {number}"
+        lines = [f"ledger:    {spent} of {budget} spent, {which}"]
+        if account.torn:
+            lines.append("           (an unfinished line of a run that released nothing was removed)")
+        if not self._arguments.quiet:
+            print("\n".join(lines), file=sys.stderr)
+
+    def write(self, made: Release, rows: Rows) -> None:
+        """Write the outputs beside their places; CSV has the separator that was stated for reading."""
+        arguments, source, data = self._arguments, self._source, made.data
+        if source.schema is None:
+            data = data.astype(bool if arguments.spelling == "true/false" else int)
+        content = written(
+            data, self._form, made.schema, separator=source.separator, guard=arguments.spreadsheet_safe
+        )
+        if arguments.schema_out is not None and source.learns is not None and made.schema is not None:
+            self._outputs.write(arguments.schema_out, source.learns.written(made.schema))
+        if arguments.record is not None:
+            record = json.dumps(made.record, indent=2, ensure_ascii=False)
+            self._outputs.write(arguments.record, record + "\n")
+        if arguments.report is not None:
+            about = About(arguments.title, arguments.publisher, arguments.table, self._account)
+            shown = self._compared(made, rows) if arguments.confidential else None
+            self._outputs.write(arguments.report, page(made, made.schema, shown, about))
+        if arguments.output is None:
+            self._outputs.then(lambda: put(content))
+        else:
+            self._outputs.write(arguments.output, content)
+
+    def _compared(self, made: Release, rows: Rows) -> Comparison:
+        # an empty table is a neighbour of one that can be compared: neither may be refused
+        found = evaluate(rows, made.rows, made.plan.workload) if rows.n else None
+        return Comparison(rows, found, self._arguments.target)

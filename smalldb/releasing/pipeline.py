@@ -1,0 +1,206 @@
+"""A release from its source to its end: the order of its steps stands in `carry_out`, and nowhere else."""
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
+from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
+from typing import Any, assert_never
+
+from pandas import DataFrame
+
+from queries import DataError, Domain, QueryClass, Rows, Workload
+from queries.frames import as_given
+from smalldb.exact.bits import BitSource
+from smalldb.exact.integers import uniform_permutation
+from smalldb.files.checkpoints import Folder, check_running
+from smalldb.mechanisms import MAX_N, Journal, Neighbours, Running, relation_of
+from smalldb.planning import Plan, plan
+from smalldb.releasing.budget_ledger import Account, Ledger
+from smalldb.releasing.learned_categories import Texts, gather, learn, shared
+from smalldb.releasing.memory import check_memory
+from smalldb.releasing.record import Record, make_record
+from smalldb.releasing.released import Confidential, Release
+from smalldb.releasing.table_source import Source
+from smalldb.releasing.transaction import Transaction, begun_beside, drawn_by, running_of
+from smalldb.schema.learned import Learned
+
+EMPTY = "the table has no rows: nothing to release (under add-remove it may be empty)"
+
+
+class Destination:
+    """Where a release goes, for as long as it is entered; this one: to the caller, who needs no file."""
+
+    def __enter__(self) -> "Destination":
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        """Bring what was written to its place, or remove it after an error."""
+
+    def rehearse(self, source: Source) -> None:
+        """Prove that whatever a release of a source can hold can be written; nothing depends on the data."""
+
+    def reserve(self, plan: Plan) -> None:
+        """Take the room that the release will need."""
+
+    def paid(self, account: Account, before: bool) -> None:
+        """Take note of the account after the payment, and whether an earlier run had paid."""
+
+    def write(self, made: Release, rows: Rows) -> None:
+        """Write the release of these rows; what follows is its end."""
+
+
+def carry_out(
+    source: Source,
+    queries: QueryClass | Workload | str | None = None,
+    settings: Mapping[str, Any] | None = None,
+    *,
+    ready: Plan | None = None,
+    middle: bool = False,
+    bits: BitSource,
+    progress: bool = False,
+    executor: Executor | None = None,
+    checkpoint: Folder | None = None,
+    ledger: Ledger | Callable[[Record], Ledger] | None = None,
+    destination: Destination | None = None,
+) -> Release:
+    """Release a synthetic table of a source: check, read, bind, make room, pay, draw, write, forget.
+
+    Parameters
+    ----------
+    queries, settings
+        As `smalldb.plan`; places that are to be learned take their shares of epsilon and delta.
+    ready
+        A plan that was made before for this universe, in place of both.
+    ledger
+        The budget; or what opens it for the record of the release that is foreseen, or refuses.
+    destination
+        Where the release goes; None: to the caller.
+    middle, bits, progress, executor, checkpoint
+        As `smalldb.release`.
+
+    Raises
+    ------
+    ValueError, TypeError, OSError
+        What cannot be done: decided from public values alone, before anything is paid.
+    queries.DataError
+        The table is not of the declared universe: before anything is paid.
+    """
+    goal, settings = destination or Destination(), settings or {}
+    costs: tuple[Learned, ...] = ()
+    learns, texts = source.learns, Texts()
+    if learns is not None:
+        costs, left = shared(learns, settings)
+        settings = {**settings, **left}
+        if ledger is not None and left["delta"] is not None:
+            raise ValueError("a ledger counts pure privacy: leave out delta")
+    queries = source.queries if queries is None else queries
+
+    def planned(domain: Domain, n: int | None, queries: QueryClass | Workload | str | None) -> Plan:
+        made = ready or replace(plan(domain, queries, n=n, **settings), learned=costs)
+        if made.n != n:
+            raise ValueError("the plan was made for another n")
+        check_memory(made)
+        return made
+
+    relation = ready.neighbours if ready else relation_of(settings.get("neighbours", Neighbours.REPLACE_ONE))
+    public = relation is Neighbours.REPLACE_ONE
+    # the transaction ends last: from what it keeps the release can go on until all of it is in its place
+    with ExitStack() as kept, goal:
+        # Whatever can be refused without the data is refused before they are read: it shows nothing of them,
+        # and costs nothing. Where n is public, and not known before a file is read, 1 stands for it.
+        check_running(executor, checkpoint)
+        if public and source.n == 0:
+            raise ValueError(EMPTY)
+        standing = ready.n if ready else source.n or 1
+        foreseen = planned(source.domain, standing if public else None, queries)
+        goal.rehearse(source)
+        if ledger is not None:
+            if not bits.private:
+                raise ValueError(
+                    "a ledger is for private releases: what a seed makes is not private at any epsilon"
+                )
+            record = make_record(foreseen, private=True)
+            ledger = ledger if isinstance(ledger, Ledger) else ledger(record)
+            if checkpoint is None and not begun_beside(ledger.path):  # else it may be paid already
+                ledger.read().after(record)
+
+        # What the data can be refused for is refused before the payment, too: who reads them all knows that
+        # each row can be decoded. Places are learned from texts that are counted on this same way.
+        rows = source.read(progress, iter if learns is None else partial(gather, learns, texts))
+        check_size(rows, relation)
+        if public and foreseen.n != rows.n:
+            foreseen = planned(source.domain, rows.n, foreseen.workload)
+        goal.reserve(foreseen)
+        running = running_of(foreseen, progress, executor)
+
+        # The release is bound to its data before it is paid, and paid before the first draw: a run that was
+        # killed goes on with the same data alone, and with the one payment.
+        transaction = Transaction(
+            foreseen,
+            private=bits.private,
+            checkpoint=checkpoint,
+            ledger=ledger,
+            asked="" if learns is None else learns.text,
+        )
+        journal = kept.enter_context(transaction.opened(bits))
+        transaction.bind(journal, rows)
+        if (paid := transaction.pay(journal)) is not None:
+            goal.paid(*paid)
+        if learns is not None:
+            schema, foreseen = learn(
+                learns,
+                texts,
+                costs,
+                neighbours=relation,
+                source=journal,
+                fits=lambda found: planned(found.domain, foreseen.n, queries),
+            )
+            texts.clear()
+            source = source.learned(schema)
+            rows = source.read(progress)
+            transaction.bind(journal, rows)
+
+        # From here on nothing is refused for the data: what was paid is released.
+        made = carried_out(foreseen, source, rows, middle, journal, running)
+        goal.write(made, rows)
+    return made
+
+
+def carried_out(
+    plan: Plan, source: Source, rows: Rows, middle: bool, journal: Journal, running: Running
+) -> Release:
+    """Release by a plan that is paid and fits the rows; the synthetic table is like that of the source."""
+    drawn = drawn_by(plan, rows, journal, running)
+    schema, domain, places, finishing = source.schema, source.domain, drawn.places, journal.finishing()
+    if schema is not None:
+        if not middle:
+            places = places[uniform_permutation(len(places), finishing)]
+        synthetic = schema.decode(places, middle=middle, rng=finishing)[[*source.names]]
+    else:
+        synthetic = domain.decode(places, like=source.table if isinstance(source.table, DataFrame) else None)
+    confidential = Confidential(drawn.confidential, plan.workload, rows, Rows.from_bits(domain, places))
+    record = make_record(plan, private=journal.source.private, drawn=drawn)
+    table = as_given(synthetic, source.given)
+    return Release(table, record, plan, places, schema, confidential, drawn.measurements)
+
+
+def check_size(table: Rows, relation: Neighbours) -> None:
+    """Refuse a table without rows where n is public, and one larger than plans are made for where it is not.
+
+    Raises
+    ------
+    ValueError
+        No rows under replace-one.
+    queries.DataError
+        More than 2^40 rows under add-remove.
+    """
+    match relation:
+        case Neighbours.REPLACE_ONE:
+            if table.n == 0:
+                raise ValueError(EMPTY)
+        case Neighbours.ADD_REMOVE:
+            if table.n > MAX_N:
+                raise DataError("the table has more than 2^40 rows")
+        case _:
+            assert_never(relation)

@@ -1,0 +1,164 @@
+"""The data of a release before they are read: known by their columns alone, and read once or twice."""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, final
+
+import pandas as pd
+
+from queries import Domain, Rows
+from queries.frames import as_frame, rows_of, universe_of
+from smalldb.files.inputs import rereadable
+from smalldb.schema import Schema
+from smalldb.schema.learned import OpenSchema
+from smalldb.schema.pieces import Piece
+from smalldb.schema.records import agreed
+from smalldb.schema.tables import chosen, is_json_lines, read_columns, read_csv, read_domain, read_table
+
+
+@final
+@dataclass(frozen=True, slots=True, repr=False)
+class Source:
+    """A table of yes/no columns, or of any columns that a schema describes.
+
+    Attributes
+    ----------
+    table
+        The path of a file, a table of pandas, or counted rows.
+    domain
+        The universe of its rows.
+    schema
+        What its columns hold; None: places of the domain.
+    names
+        The schema's columns in the order of the table; of JSON lines in the schema's.
+    learns
+        What is to be learned from the data; `schema` and `domain` hold stand-ins until `learned`.
+    given
+        The table of any library that was given: the synthetic one is of the same library.
+    counts
+        Of a file: the column that says how often each row occurs; None: once.
+    separator
+        Of fields of a CSV file; None: the schema's, or what the file states, or commas.
+    """
+
+    table: str | pd.DataFrame | Rows
+    domain: Domain
+    schema: Schema | None = None
+    names: tuple[str, ...] = ()
+    learns: OpenSchema | None = None
+    given: Any = None
+    counts: str | None = None
+    separator: str | None = None
+
+    @property
+    def n(self) -> int | None:
+        """The number of rows, where it is known before they are read."""
+        if isinstance(self.table, str):
+            return None
+        return self.table.n if isinstance(self.table, Rows) else len(self.table)
+
+    @property
+    def queries(self) -> str | None:
+        """The queries that the schema states, if it does."""
+        return None if self.schema is None else self.schema.queries
+
+    def learned(self, schema: Schema) -> "Source":
+        """Return the source with the places that were learned."""
+        return replace(self, domain=schema.domain, schema=schema, learns=None)
+
+    def read(
+        self, progress: bool = False, watch: Callable[[Iterator[Piece]], Iterator[Piece]] = iter
+    ) -> Rows:
+        """Count its rows; with a schema, `watch` is given the pieces on their way, and hands them on.
+
+        Errors as `smalldb.schema.tables.read_csv` and `read_table`, or `Schema.encode`.
+        """
+        if isinstance(self.table, str):
+            if self.schema is None:
+                return read_csv(self.table, self.domain, self.separator)
+            return read_table(self.table, self.schema, self.counts, progress, self.separator, watch)
+        if self.schema is None or isinstance(self.table, Rows):
+            return rows_of(self.table, self.domain)
+        return self.schema.count(watch(self.schema.pieces(self.table)))
+
+
+def table_source(
+    data: object, domain: Domain | None = None, schema: Schema | OpenSchema | None = None
+) -> Source:
+    """Find out what a table of any library holds, or counted rows; with a schema also the path of a file.
+
+    Raises
+    ------
+    ValueError, TypeError
+        Other columns than the schema's, rows of another domain, or no table.
+    """
+    if isinstance(data, str | os.PathLike) and schema is not None:
+        return file_source(os.fspath(data), schema)
+    table = data if isinstance(data, Rows) else as_frame(data)
+    if schema is None:
+        return Source(table, universe_of(table, domain), given=data)
+    known, learns = _known(schema)
+    if not isinstance(table, Rows):
+        names = _in_order(known, known.chosen([*table.columns]))
+        return Source(table, known.domain, known, names, learns, data)
+    if learns is not None:
+        raise TypeError("places are learned from a table: give the table, not its counted rows")
+    return Source(table, universe_of(table, known.domain), known, known.names)
+
+
+def file_source(
+    path: str,
+    schema: Schema | OpenSchema | None = None,
+    *,
+    columns: Sequence[str] | None = None,
+    valid: str | None = None,
+    counts: str | None = None,
+    separator: str | None = None,
+) -> Source:
+    """Find out what a file holds, from the names of its columns alone; "-" is standard input.
+
+    Parameters
+    ----------
+    path
+        The file; a pipe is copied, such that it can be read again.
+    schema
+        What its columns hold; None: yes or no.
+    columns, valid
+        Without a schema: which columns to take, and which of their rows can exist.
+    counts
+        With a schema: the column that says how often each row occurs.
+    separator
+        Of fields of CSV.
+
+    Raises
+    ------
+    OSError
+        The file cannot be read.
+    ValueError
+        Other columns than are expected.
+    """
+    path = rereadable(path)
+    if schema is None:
+        sign = agreed(separator, None)
+        return Source(path, read_domain(path, columns, valid, sign), separator=sign)
+    known, learns = _known(schema)
+    sign = agreed(separator, known.separator)
+    names = [*known.names, *([] if counts is None else [counts])]
+    if is_json_lines(path):  # each row must have these names: nothing is looked at
+        with open(path, "rb"):
+            pass  # the usual error where it cannot be read
+    else:
+        names = list(read_columns(path, separator=sign, known=[*names, *known.ignored]))
+    order = _in_order(known, chosen(path, names, known, counts))
+    return Source(path, known.domain, known, order, learns, counts=counts, separator=sign)
+
+
+def _known(schema: Schema | OpenSchema) -> tuple[Schema, OpenSchema | None]:
+    """Return what is known of a schema, and the schema itself where it is to learn the rest."""
+    return (schema.outline, schema) if isinstance(schema, OpenSchema) else (schema, None)
+
+
+def _in_order(schema: Schema, places: list[int]) -> tuple[str, ...]:
+    """Return the columns of a schema in the order in which they stand in a table."""
+    return tuple(name for _, name in sorted(zip(places, schema.names, strict=False)))

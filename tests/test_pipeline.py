@@ -1,0 +1,176 @@
+"""The order in which a release is carried out, whatever its source: see `smalldb.releasing.pipeline`."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from dying import Killed, stop_after
+
+import smalldb
+from queries import Domain, Rows
+from queries.broken import RuledOut
+from smalldb.cli import main
+from smalldb.exact.bits import SystemBits
+from smalldb.releasing import pipeline
+from smalldb.releasing.budget_ledger import Ledger
+from smalldb.releasing.pipeline import Destination, carry_out
+from smalldb.releasing.table_source import Source, file_source, table_source
+from smalldb.releasing.transaction import begun_beside
+from smalldb.schema import pieces, tables
+from smalldb.schema.learned import OpenSchema
+
+FRAME = pd.DataFrame(
+    {"flag": np.arange(60) % 2, "pay": np.arange(60) * 7 % 50, "left": "out"}, columns=["pay", "left", "flag"]
+)
+SCHEMA = (
+    'ignore = ["left"]\ncolumns.flag.kind = "bool"\n'
+    'columns.pay = { kind = "cuts", cuts = "learn", bins = 3, range = [0, 50], share = 0.2 }\n'
+)
+
+
+class Watching(Destination):
+    """Notes each step, and what the ledger and the folders beside it say then."""
+
+    def __init__(self, ledger):
+        self.ledger, self.steps = ledger, []
+
+    def note(self, step):
+        self.steps.append((step, len(self.ledger.read().records), len(begun_beside(self.ledger.path))))
+
+    def noting(self, step, real):
+        def noted(*given, **more):
+            self.note(step)
+            return real(*given, **more)
+
+        return noted
+
+    def __enter__(self):
+        self.note("open")
+        return self
+
+    def __exit__(self, *error):
+        self.note("place")
+
+    def rehearse(self, source):
+        self.note("rehearse")
+
+    def reserve(self, plan):
+        self.note(f"reserve for {plan.foreseen_rows}")
+
+    def paid(self, account, before):
+        self.note("paid")
+
+    def write(self, made, rows):
+        self.note("write")
+
+
+@pytest.mark.parametrize("kind", ["path", "frame", "rows"])
+def test_the_steps_have_one_order(tmp_path, monkeypatch, kind):
+    """What is public, the data, the payment, the draw, the outputs; and only then the folder is forgotten."""
+    schema, flags = OpenSchema(SCHEMA), FRAME[["flag"]]
+    FRAME.to_csv(tmp_path / "data.csv", index=False)
+    source = {
+        "path": lambda: file_source(str(tmp_path / "data.csv"), schema),
+        "frame": lambda: table_source(FRAME, schema=schema),
+        "rows": lambda: table_source(Rows.from_frame(Domain(["flag"]), flags)),
+    }[kind]()
+    watching = Watching(Ledger(tmp_path / "l", 1))
+    for place, name in ((Source, "read"), (pipeline, "learn"), (pipeline, "drawn_by")):
+        monkeypatch.setattr(place, name, watching.noting(name, getattr(place, name)))
+    made = carry_out(
+        source, None, {"epsilon": 1}, bits=SystemBits(), ledger=watching.ledger, destination=watching
+    )
+    learning = [("learn", 1, 1), ("read", 1, 1)] if kind != "rows" else []
+    assert watching.steps == [
+        ("open", 0, 0),
+        ("rehearse", 0, 0),
+        ("read", 0, 0),
+        ("reserve for 60", 0, 0),
+        ("paid", 1, 1),
+        *learning,
+        ("drawn_by", 1, 1),
+        ("write", 1, 1),
+        ("place", 1, 1),
+    ]
+    assert begun_beside(watching.ledger.path) == []
+    assert list(made.data.columns) == (["pay", "flag"] if learning else ["flag"])
+
+
+def test_a_file_is_released_like_the_table_in_it(tmp_path):
+    FRAME.to_csv(tmp_path / "data.csv", index=False)
+    given = {"schema": SCHEMA, "epsilon": 1, "seed": 3}
+    made, other = (smalldb.release(data, **given) for data in (tmp_path / "data.csv", FRAME))
+    assert made.record == other.record and made.data.equals(other.data)
+    closed = SCHEMA.replace('cuts = "learn", bins = 3', "cuts = [10, 20]").replace(", share = 0.2", "")
+    given = {"schema": closed, "epsilon": 1, "seed": 3}
+    made, other = (smalldb.release(data, **given) for data in (str(tmp_path / "data.csv"), FRAME))
+    assert made.record == other.record and made.data.equals(other.data)
+
+
+def test_a_command_that_learns_reads_its_file_twice(tmp_path, monkeypatch):
+    FRAME.to_csv(tmp_path / "data.csv", index=False)
+    (tmp_path / "schema.toml").write_text(SCHEMA)
+    monkeypatch.chdir(tmp_path)
+    reads, real = [], tables.open_text
+
+    def counted(path):
+        reads.append(path)
+        return real(path)
+
+    monkeypatch.setattr(tables, "open_text", counted)
+    given = ["generate", "data.csv", "--schema", "schema.toml", "--epsilon", "1"]
+    assert main([*given, "-o", "out.csv", "--quiet"]) == 0
+    assert reads.count("data.csv") == 1 + 2  # the names of the columns, and all rows twice
+
+
+def test_what_a_ledger_cannot_pay_is_refused_before_the_data_are_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(Source, "read", lambda *_: pytest.fail("read"))
+    with pytest.raises(ValueError, match="of the budget of 1 is left"):
+        smalldb.release(FRAME[["flag"]], epsilon=2, ledger=Ledger(tmp_path / "l", 1))
+
+
+def test_the_ledger_tells_which_paid_releases_go_on(tmp_path, monkeypatch, capsys):
+    """By their folders and what the ledger says of them: nothing of the data."""
+    ledger, frame = Ledger(tmp_path / "people", 9), FRAME[["flag"]]
+    smalldb.release(frame, epsilon=1, ledger=ledger)
+    for parts, epsilon in ((2, "5"), (3, "1/2")):  # killed before its payment is saved, and behind it
+        with monkeypatch.context() as patched, pytest.raises(Killed):
+            if parts == 2:
+                patched.setattr(Ledger, "spend", lambda *_: (_ for _ in ()).throw(Killed()))
+            stop_after(patched, parts + (parts == 2))
+            smalldb.release(frame, epsilon=epsilon, ledger=ledger)
+    (paid,) = (path for path in begun_beside(ledger.path) if (path / "000002.shard").exists())
+    assert len(begun_beside(ledger.path)) == 2
+    assert main(["ledger", ledger.path]) == 0
+    told = capsys.readouterr().out.splitlines()
+    assert told[3:] == [
+        f"unfinished: release 2, of epsilon 0.5, in {paid}:",
+        "            the smalldb generate --ledger ... that began it goes on, and pays no second time",
+    ]
+    assert main(["ledger", ledger.path, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["unfinished"] == [{"release": 2, "folder": str(paid)}]
+    smalldb.release(frame, epsilon="1/2", ledger=ledger)
+    assert main(["ledger", ledger.path]) == 0
+    assert "unfinished" not in capsys.readouterr().out
+
+
+def test_broken_rules_are_found_once_and_told_together(monkeypatch):
+    domain = Domain(["a", "b", "c"], ["~(a & b)", "a | b | c", "~(b & c)"])
+    with pytest.raises(RuledOut) as raised:
+        Rows.from_places(domain, np.array([[1, 1, 1], [0, 1, 0]], dtype=np.uint8))
+    assert raised.value.numbers == {1, 3}
+    monkeypatch.setattr(Domain, "contains", counting := Counting(Domain.contains))
+    bad = [np.array([row], dtype=np.uint8) for row in ([1, 1, 0], [0, 0, 0], [1, 0, 0], [1, 1, 0])]
+    with pytest.raises(RuledOut, match=r"rows break rule 1 \('~\(a & b\)'\) and rule 2") as raised:
+        pieces.tally(domain, ((places, [1]) for places in bad))
+    assert raised.value.numbers == {1, 2} and counting.times == len(bad) + 1  # an empty table comes first
+
+
+class Counting:
+    def __init__(self, real):
+        self.real, self.times = real, 0
+
+    def __get__(self, domain, _):
+        self.times += 1
+        return self.real.__get__(domain)
