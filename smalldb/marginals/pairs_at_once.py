@@ -10,6 +10,7 @@ import numpy as np
 from queries.arrays import Floats
 from queries.domain import Integers
 from smalldb.exact.bits import BitSource
+from smalldb.marginals.estimate.column_estimates import without_margins
 from smalldb.marginals.estimate.grouping import Grouping
 from smalldb.marginals.measuring import LIMIT, Measured
 from smalldb.marginals.private_rows import PrivateRows
@@ -137,9 +138,7 @@ def read_pairs(
     _, noise = variances(universe, cost, replaced)
     for a, b in pairs_of(universe):
         independent = np.outer(columns[a], columns[b]) / total
-        apart = tables[a, b] - independent
-        apart += apart.mean() - apart.mean(axis=0) - apart.mean(axis=1, keepdims=True)
-        ranked = np.rint(independent + apart).astype(np.int64)
+        ranked = np.rint(independent + without_margins(tables[a, b] - independent)).astype(np.int64)
         ranked = ranked[np.ix_(groupings[a].order, groupings[b].order)]
         scope = ((a, groupings[a].finest), (b, groupings[b].finest))
         found.append(Measured(scope, ranked, Fraction(0), noise[a, b]))

@@ -197,7 +197,7 @@ def _in_cells(plan: RoundsPlan, rows: PrivateRows, journal: Journal, progress: P
     measured = _measured(plan, journal, scope, sizes, plan.cells, lambda: rows.table(everything, sizes))
     seen = measured.counts[plan.universe.possible()]
     total = plan.rows if plan.law.replaced else bounded_total(seen.sum(dtype=float))
-    model = read_cells(plan.universe, measured, float(plan.law.spread(plan.cells)), total)
+    model = read_cells(plan.universe, measured, float(plan.law.spread(plan.cells)), total, plan.law.replaced)
     if progress is not None:
         progress(PROGRESS, PROGRESS)
     return Found(History((), (measured,)), total, model, model.rows, plan.cells)
