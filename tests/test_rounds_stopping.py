@@ -8,7 +8,8 @@ import pytest
 
 from smalldb.exact.bits import SeededBits
 from smalldb.marginals import Universe, checked, plan_tables, release_tables
-from smalldb.marginals.adaptive.stopping_rule import MOST_RAISED, QUIET, RAISED, Heard, pooled, tells
+from smalldb.marginals.adaptive.stopping_rule import MOST_RAISED, QUIET, RAISED, Heard, tells
+from smalldb.marginals.estimate.column_estimates import pooled
 from smalldb.marginals.measuring import PrivacyMeasure, measure
 
 N = 4_000
@@ -75,7 +76,7 @@ def test_raised_rounds_stay_within_the_budget():
 def test_two_measurements_are_weighted_by_precision():
     law = PrivacyMeasure(concentrated=False, replaced=False)
     one, other = (measure(np.arange(5), ((0, 0),), law, Fraction(c), SeededBits(c)) for c in (1, 2))
-    counts, variance = pooled(one, other)
+    counts, variance = pooled([one.counts, other.counts], [[one.variance], [other.variance]])
     precisions = 1 / one.variance, 1 / other.variance
     assert variance == pytest.approx(1 / sum(precisions))
     mean = (precisions[0] * one.counts + precisions[1] * other.counts) / sum(precisions)

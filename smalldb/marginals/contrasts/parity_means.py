@@ -1,6 +1,5 @@
 """Released integers, and the means of parities that they tell; post-processing."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 
@@ -11,6 +10,7 @@ from queries.domain import Integers
 from smalldb.marginals.contrasts.parity_plan import ParityPlan
 from smalldb.marginals.contrasts.parts import Part
 from smalldb.marginals.contrasts.spectrum import codes_of
+from smalldb.marginals.estimate.column_estimates import pooled
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,17 +62,8 @@ def estimates(plan: ParityPlan, measured: Measured, parts: tuple[Part, ...] | No
             chi[members] = np.clip(sums / total, -1.0, 1.0)
             deviations[members] = [part.deviations[len(chosen)] / total for chosen in sets]
             some.append(Estimates(chi, deviations))
-    return combined(some)
-
-
-def combined(some: Sequence[Estimates]) -> Estimates:
-    """Average independent estimates, weighted by their precision."""
-    weights = np.array([np.maximum(found.deviations, 1e-100) ** -2.0 for found in some])
-    precision = weights.sum(axis=0)
-    known = precision > 0
-    divisor = np.where(known, precision, 1.0)
-    chi = (weights * np.array([found.chi for found in some])).sum(axis=0) / divisor
-    return Estimates(chi, np.where(known, 1 / np.sqrt(divisor), inf))
+    chi, variances = pooled([one.chi for one in some], [one.deviations**2 for one in some])
+    return Estimates(chi, np.sqrt(variances))
 
 
 def released_total(plan: ParityPlan, measured: Measured) -> int:

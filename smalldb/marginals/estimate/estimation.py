@@ -9,8 +9,7 @@ from queries.arrays import Floats
 from queries.domain import Integers
 from smalldb.marginals.adaptive.candidate_tables import Candidates, candidates
 from smalldb.marginals.adaptive.packed_pairs import Strips, laid_out
-from smalldb.marginals.adaptive.stopping_rule import pooled
-from smalldb.marginals.estimate.column_estimates import pooled_total, read_column, reconciled
+from smalldb.marginals.estimate.column_estimates import pooled, pooled_total, read_column, reconciled
 from smalldb.marginals.estimate.grouping import Grouping, halved
 from smalldb.marginals.estimate.junction import Scope, cells
 from smalldb.marginals.estimate.modelling import Fixed, Model, cells_of, fitted, zeros_of
@@ -83,12 +82,17 @@ class Reader:
 
     def again(self, more: Sequence[Measured]) -> "Reader":
         """Return what follows from every column measured once more, too; groups and total stay."""
-        both = [pooled(one, other) for one, other in zip(self.columns, more, strict=True)]
+        both = [
+            pooled([one.counts, other.counts], [[one.variance], [other.variance]])
+            for one, other in zip(self.columns, more, strict=True)
+        ]
         read = tuple(
-            read_column(counts, variance, self.total, ordered)
+            read_column(counts, variance.item(), self.total, ordered)
             for (counts, variance), ordered in zip(both, self.plan.universe.ordered, strict=True)
         )
-        columns = tuple(replace(one, variance=v) for one, (_, v) in zip(self.columns, both, strict=True))
+        columns = tuple(
+            replace(one, variance=v.item()) for one, (_, v) in zip(self.columns, both, strict=True)
+        )
         return replace(self, read=read, columns=columns)
 
     def fit(
@@ -115,7 +119,7 @@ class Reader:
         sweeps = LAST_SWEEPS if last else SWEEPS
         noise = min((table.variance for table in tables), default=0.0) ** 0.5
         close = max(CLOSE, near * noise / self.total)
-        return fitted(self.groupings, masses, tables, fixed, self.total, start, sweeps, 0, close=close)
+        return fitted(self.groupings, masses, tables, fixed, self.total, start, sweeps, close)
 
     # Proof: docs/proofs/rounds.md, lemma 3.
     def predicted(self, model: Model, number: int) -> list[Floats]:

@@ -5,10 +5,9 @@ import numpy as np
 from queries.domain import Bits
 from queries.rows import pack
 from smalldb.exact.numbers import whole
-from smalldb.marginals.contrasts.maximum_entropy import guarded_fit
+from smalldb.marginals.contrasts.maximum_entropy import guarded_fit, read
 from smalldb.marginals.contrasts.parity_means import Measured, masks
 from smalldb.marginals.contrasts.parity_plan import ParityPlan
-from smalldb.marginals.contrasts.posterior_cells import read
 from smalldb.marginals.rows.query_search import search
 from smalldb.marginals.rows.rounding import rounded
 

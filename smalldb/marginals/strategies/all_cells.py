@@ -119,7 +119,7 @@ class AllCells(TableBudget, TableStrategy):
         )
         seen = measured.counts[self.universe.possible()]
         total = self.rows if self.law.replaced else bounded_total(seen.sum(dtype=float))
-        model = read_cells(self.universe, measured, float(self.noise.rate), total)
+        model = read_cells(self.universe, measured, float(self.noise.rate), total, self.law.replaced)
         if progress is not None:
             progress(PROGRESS, PROGRESS)
         history, told = History((), (measured,)), (published(self.law, measured, None),)

@@ -14,6 +14,7 @@ from queries import Rows, Workload
 from queries.arrays import Floats
 from queries.domain import Integers
 from smalldb.exact.bits import BitSource
+from smalldb.marginals.estimate.column_estimates import without_margins
 from smalldb.marginals.estimate.estimation import Reader
 from smalldb.marginals.estimate.grouping import Grouping
 from smalldb.marginals.expected_error import all_pairs
@@ -259,9 +260,7 @@ def read_pairs(
     _, spread = variances(universe, cost, replaced)
     for a, b in pairs_of(universe):
         independent = np.outer(columns[a], columns[b]) / total
-        apart = tables[a, b] - independent
-        apart += apart.mean() - apart.mean(axis=0) - apart.mean(axis=1, keepdims=True)
-        ranked = np.rint(independent + apart).astype(np.int64)
+        ranked = np.rint(independent + without_margins(tables[a, b] - independent)).astype(np.int64)
         ranked = ranked[np.ix_(groupings[a].order, groupings[b].order)]
         scope = ((a, groupings[a].finest), (b, groupings[b].finest))
         found.append(Measured(scope, ranked, Fraction(0), noise, spread[a, b]))
