@@ -132,6 +132,8 @@ PUBLIC = "--n 5000 --epsilon 1"
         (f"plan --schema {SURVEY} {PUBLIC}", "pandas"),  # a schema names dtypes of pandas
         (f"bounds --attributes 6 {PUBLIC}", ""),
         (f"schema init {TITANIC} -o draft.toml", ""),
+        # numba asks for the version of scipy
+        (f"generate {TITANIC} --columns female,child,survived --epsilon 1 --rows 4 --quiet", "scipy numba"),
         ("audit --attributes 2 --n 2 --rows 2 --epsilon 1", ""),
     ],
 )

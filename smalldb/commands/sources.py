@@ -11,6 +11,7 @@ from typing import final
 import numpy as np
 
 from queries import Domain, Rows
+from queries.domain import Bits
 from smalldb.commands.options import add_separator, split_names
 from smalldb.commands.parsers import Parser
 from smalldb.files.inputs import rereadable
@@ -31,7 +32,7 @@ from smalldb.schema.tables import (
     read_table,
     table_pieces,
 )
-from smalldb.schema.writing import NAMED, SUFFIXES, written
+from smalldb.schema.writing import NAMED, SUFFIXES, Spelled, spelled_out, written
 
 
 @final
@@ -95,17 +96,27 @@ class Source:
         if self.schema is not None:
             return rehearse(self.schema, form, self.separator)
         none = np.zeros((1, len(self.domain.sizes)), dtype=np.uint8)
-        return len(written(self.domain.decode(none).astype(bool), form))
+        if form == "parquet":
+            return len(written(self.domain.decode(none).astype(bool), form))
+        return len(spelled_out(self._flags(none, "true/false"), form))
 
     def content(self, made: Release, form: str, spelling: str, guard: bool = False) -> bytes:
         """Write released rows as a file of the table's own columns, in their order.
 
         CSV has the separator that was stated for reading, and with `guard` no text that a spreadsheet runs.
         """
-        data = made.data.astype(int if spelling == "0/1" else bool) if self.schema is None else made.data
         if self.schema is not None:
-            data = data[list(self.columns)]
-        return written(data, form, self.schema, separator=self.separator, guard=guard)
+            data = made.data[list(self.columns)]
+            return written(data, form, self.schema, separator=self.separator, guard=guard)
+        if form == "parquet":
+            return written(made.data.astype(int if spelling == "0/1" else bool), form)
+        return spelled_out(self._flags(made.places, spelling), form, separator=self.separator, guard=guard)
+
+    def _flags(self, bits: Bits, spelling: str) -> Iterator[Spelled]:
+        """Yield yes/no columns as they are written, without pandas."""
+        fields = ("0", "1") if spelling == "0/1" else ("false", "true")
+        for name, column in zip(self.domain.names, bits.T, strict=True):
+            yield Spelled(name, column, fields)
 
 
 def add_schema(command: Parser) -> None:

@@ -1,15 +1,17 @@
 """The data's whole way: from a table to a synthetic table and its record."""
 
+from __future__ import annotations
+
 from concurrent.futures import Executor
 from dataclasses import replace
 from typing import Any, TypeAlias, Unpack, assert_never, overload
 
 import numpy as np
-import pandas as pd
 
 from queries import DataError, Domain, QueryClass, Rows, Workload
 from queries.expressions import suggestion
 from queries.frames import as_frame, as_given, universe_of
+from queries.late import pd
 from smalldb.exact.bits import BitSource, bit_source
 from smalldb.exact.integers import uniform_permutation
 from smalldb.files.checkpoints import Folder
@@ -308,15 +310,17 @@ def carried_out(
     if schema is not None and not middle:
         places = places[uniform_permutation(len(places), finishing)]
     like = None if isinstance(data, Rows) else as_frame(data)
-    if schema is None:
-        synthetic = universe.decode(places, like=like)
-    else:
+    synthetic: pd.DataFrame | None = None  # of rows without a schema: the release makes it when it is asked
+    if schema is not None:
         synthetic = schema.decode(places, middle=middle, rng=finishing)
         if like is not None:
             synthetic = synthetic[[schema.names[i] for i in np.argsort(schema.chosen(list(like.columns)))]]
+    elif like is not None:
+        synthetic = universe.decode(places, like=like)
+    given = None if synthetic is None else as_given(synthetic, data)
     confidential = Confidential(drawn.confidential, plan.workload, rows, Rows.from_bits(universe, places))
     record = make_record(plan, private=journal.source.private, drawn=drawn)
-    return Release(as_given(synthetic, data), record, plan, places, schema, confidential)
+    return Release(given, record, plan, places, schema, confidential)
 
 
 def check_size(table: Rows, relation: Neighbours) -> None:
