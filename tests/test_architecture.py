@@ -12,12 +12,16 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
+BY_NAME = {"import_module", "__import__", "exec_module", "resolve_name", "run_module"}
 ROOMS = re.findall(r"^\| `(\w+)` \|", (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8"), re.M)
 
 
 @cache
 def imports(text):
-    """The modules that a source text imports anywhere, each with the name that it takes from it, or None."""
+    """The modules that a source text imports anywhere, each with the name that it takes from it, or None.
+
+    What is imported by its name as a text counts, too: as all of smalldb where the text is not known.
+    """
     found = []
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import):
@@ -25,7 +29,19 @@ def imports(text):
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, "relative import"
             found += [(node.module, alias.name) for alias in node.names]
+        elif isinstance(node, ast.Call) and called(node) in BY_NAME:
+            match node.args[0]:
+                case ast.Constant(str(name)) | ast.JoinedStr([ast.Constant(str(name)), *_]):
+                    package, _, own = name.rstrip(".").rpartition(".")
+                    found.append((package, own) if package else (own, None))
+                case _:
+                    found.append(("smalldb", None))
     return found
+
+
+def called(node):
+    """The name of a function where it is called, without its module."""
+    return getattr(node.func, "attr", getattr(node.func, "id", None))
 
 
 def packages(path):
@@ -105,12 +121,26 @@ def test_a_circle_is_seen():
         ("counting.census", "from smalldb.planning.choosing import plan", ["planning.choosing"]),
         ("counting.census", "from smalldb import planning, kernels", ["planning"]),
         ("bounds", "from smalldb.anything import x", ["anything"]),
+        ("bounds", "import_module('smalldb.reporting.notebook').drawn()", ["reporting.notebook"]),
+        ("bounds", "importlib.import_module(f'smalldb.commands.{name}')", ["commands"]),
+        ("bounds", "__import__(name)", ["smalldb"]),
+        ("bounds", "import_module('numpy')", []),
         ("bounds", "import os.path\nfrom smalldb.exact import enclosures", []),
         ("counting", "from smalldb.counting import census, law\nfrom smalldb.kernels.dynamic import f", []),
     ],
 )
 def test_every_way_up_is_seen(own, text, found):
     assert list(ways_up(own, text)) == found
+
+
+def test_only_the_parser_imports_modules_by_their_names():
+    calls = {
+        name_of(path): called(node)
+        for path in MODULES
+        for node in ast.walk(ast.parse(source(path)))
+        if isinstance(node, ast.Call) and called(node) in BY_NAME
+    }
+    assert calls == {"cli": "import_module"}
 
 
 def test_queries_imports_nothing_of_smalldb():

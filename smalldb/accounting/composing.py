@@ -1,5 +1,7 @@
 """What many releases from one table lose together, and what each may lose for a given total."""
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -8,8 +10,7 @@ from itertools import islice
 from math import nextafter
 from typing import Any
 
-import pandas as pd
-
+from queries.late import pd
 from smalldb.accounting.checks import (
     MOST_LISTED,
     MOST_RELEASES,

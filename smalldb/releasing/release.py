@@ -1,5 +1,7 @@
 """The data's whole way: from a table to a synthetic table and its record."""
 
+from __future__ import annotations
+
 from concurrent.futures import Executor
 from typing import Any, TypeAlias, Unpack, overload
 
