@@ -1,5 +1,7 @@
 """What was released of the data, step by step: numbers with noise, which anybody may compute with."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -7,10 +9,10 @@ from math import prod, sqrt
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from queries import Domain
 from queries.domain import Integers
+from queries.late import pd
 from smalldb.exact.numbers import as_text
 from smalldb.noise.noise_protocol import Noise
 
