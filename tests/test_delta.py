@@ -346,7 +346,7 @@ def test_the_commands_take_a_delta(folder, capsys):
     assert main(["generate", "data.csv", *common, "--record", "r.json", "--report", "r.html"]) == 0
     out, err = capsys.readouterr()
     assert out.count("\n") == 21
-    assert "mechanism: marginals, by contrasts, and a table of 20 rows" in err
+    assert "mechanism: marginals of contrasts, 20 rows" in err
     assert "guarantee: (1, 0.01)-differential privacy, replace-one neighbours" in err
     assert "a delta of 1/n" in err
     assert json.loads((folder / "r.json").read_text())["delta"] == "0.01"

@@ -8,8 +8,12 @@ import numpy as np
 import pytest
 
 import smalldb
-from queries import Column, Domain, Rows
-from smalldb.mechanisms import Marginal
+from queries import Column, Domain, Marginals, Rows
+from smalldb.accounting.concentrated import rho_of
+from smalldb.exact.bits import SeededBits
+from smalldb.marginals.contrasts.parity_plan import alternatives
+from smalldb.marginals.strategies.contrasts import Contrasts
+from smalldb.mechanisms import Journal, Marginal
 from smalldb.noise.distributions import read
 
 DOMAIN = Domain([Column("a", 3), Column("b", 7), "c", Column("d", 40)])
@@ -21,20 +25,23 @@ STRATEGIES = {
     "pairs": (DOMAIN, "pairs", "20"),
     "adaptive": (DOMAIN, "adaptive", "20"),
     "contrasts": (YES_NO, "contrasts", "1"),
+    "ruled": (Domain(["p", "q", "r", "s"], "~(p & q)"), "contrasts", "1"),
 }
+QUERIES = {"contrasts": "marginals:3", "ruled": "marginals:4"}
 
 
 def rows_of(domain):
     rng = np.random.default_rng(1)
     hidden = rng.random(N)
     places = [np.minimum((hidden + 0.3 * rng.random(N)) * size, size - 1) for size in domain.sizes]
-    return Rows.from_places(domain, np.stack(places, axis=1).astype(np.int64))
+    places = np.stack(places, axis=1).astype(np.int64)
+    return Rows.from_places(domain, places[domain.contains(places)] if domain.valid else places)
 
 
 def released(name, relation, **more):
     domain, strategy, epsilon = STRATEGIES[name]
     given = {"epsilon": epsilon, "strategy": strategy, "rng": 1} | RELATIONS[relation] | more
-    return smalldb.release(rows_of(domain), "marginals:2", **given), rows_of(domain)
+    return smalldb.release(rows_of(domain), QUERIES.get(name, "marginals:2"), **given), rows_of(domain)
 
 
 def true_values(part, places, relation):
@@ -77,6 +84,25 @@ def test_costs_add_up_to_what_the_strategy_may_spend(relation, delta):
     for each in made.measurements:
         loss = each.noise.loss(2 if relation == "replace-one" else 1)
         assert (loss.rho if each.concentrated else loss.epsilon) == each.cost
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_gaussian_contrasts_have_a_noise_for_each_order_and_are_paid_once(relation):
+    rows, delta = rows_of(YES_NO), Fraction(1, 1000)
+    given = {"n": rows.n, "epsilon": Fraction(1), "neighbours": relation, "delta": delta}
+    plans = alternatives(Marginals(3).workload(YES_NO), **given)
+    (plan,) = [one for one in plans if one.delta is not None and one.spectrum.orders[-1] == 3][-1:]
+    made = Contrasts(plan, Fraction(0)).release(rows, Journal(SeededBits(1)), None)
+    places = np.repeat(rows.places(), rows.counts, axis=0)
+    assert [each.cost for each in made.measurements] == [rho_of(1, delta)] + [0] * (
+        len(made.measurements) - 1
+    )
+    orders = [{len(part.columns) for part in each.of} for each in made.measurements]
+    assert orders == [{order} for order in range(relation == "replace-one", 4)]
+    for each in made.measurements:
+        assert each.concentrated
+        gaps = [values - true_values(part, places, relation) for part, values in each.tables()]
+        assert np.abs(gaps).max() <= each.noise.quantile(None, Fraction(1, 10**8))
 
 
 @pytest.mark.parametrize("name", STRATEGIES)

@@ -14,7 +14,7 @@ from records import check_record
 import smalldb
 from queries import Conjunctions, Domain, Rows
 from smalldb.commands.plan import plan_account, plan_json
-from smalldb.mechanisms import Drawn, Guarantee, Neighbours, Request
+from smalldb.mechanisms import Drawn, Facts, Guarantee, Neighbours, Request
 from smalldb.planning import Settings, mechanisms
 from smalldb.releasing import record
 from smalldb.releasing.record import record_schema
@@ -42,15 +42,17 @@ class Toy:
     proved: ClassVar[bool] = False
     theorems: ClassVar[dict] = {}
     cost: ClassVar[None] = None
-    summary: ClassVar[str] = "a toy"
-    explanation: ClassVar[str] = "A toy that sees nothing"
-    foretold: ClassVar[tuple] = ("cost:      nothing",)
+    facts: ClassVar[Facts] = Facts("a toy", "nothing", "A toy that sees nothing", "nothing")
 
     @classmethod
     def planned(cls, request):
         if not request.named:
             return "toys are asked for by name"
         return f"a toy has at most {MOST} rows" if (request.rows or 1) > MOST else cls(request)
+
+    @classmethod
+    def least_error(cls, request):
+        return 0.0
 
     @classmethod
     def remedy(cls, request):
@@ -72,9 +74,6 @@ class Toy:
         if drawn is None:
             return {"beta": "0.05", "released": None}
         return {"beta": "0.05", "released": drawn.bound, "covers": list(drawn.covers)}
-
-    def told(self, stated):
-        return [f"toys err by {stated['released']}", "at most"]
 
     def draw(self, table, source, progress):
         rows = self.rows or 1 + source.bits(1)
@@ -102,8 +101,8 @@ def test_a_toy_goes_through_the_house(neighbours, rows):
     assert made.confidential.parts == {"n": 3}
     assert (made.confidential.census, made.confidential.trials) == (None, None)
     told = tell(made.record, made.plan).splitlines()
-    assert told[0].startswith(f"mechanism: a toy of {made.record['rows']} rows over 4 cells")
-    assert told[-2:] == ["error:     toys err by 1.0", "           at most"]
+    assert told[:2] == [f"mechanism: a toy, {made.record['rows']} rows", "known:     nothing"]
+    assert told[-1].startswith("error:     at most 1 (vacuous) on every query that toys like, with")
     assert plan_account(made.plan).endswith("cost:      nothing")
     assert plan_json(made.plan)["rows"] == rows
     json.dumps(plan_json(made.plan))

@@ -115,7 +115,7 @@ COMMANDS = [  # the command, the cause, what to do
         "leave it out",
     ),
     ("generate data.csv --epsilon 1 --row 3", "unrecognized arguments: --row 3", "did you mean '--rows'?"),
-    ("generate data.csv --epsilon 1 --verbose", "unrecognized arguments: --verbose (", "generate --help"),
+    ("generate data.csv --epsilon 1 --loud", "unrecognized arguments: --loud (", "generate --help"),
     ("genrate data.csv", "invalid choice: 'genrate'", "did you mean 'generate'?"),
     ("generate none.csv --epsilon 1", "none.csv", "no such file"),
     ("generate empty.csv --epsilon 1", "empty.csv is empty", "a first line with column names"),

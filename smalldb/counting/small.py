@@ -99,7 +99,7 @@ class SmallDatabases:
     @property
     def known(self) -> str:
         """What is drawn, and from how many."""
-        return f"one table, drawn exactly from all {sized(self.count)} {self.base}"
+        return f"one table, drawn exactly from all {sized(self.count)} {self.base} of {self.rows} rows"
 
     @property
     def too_large(self) -> str | None:

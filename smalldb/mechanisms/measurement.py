@@ -22,6 +22,8 @@ class Marginal:
     """
     The counts of rows in each cell of a table of some columns, whose categories stand in groups.
 
+    Where the domain's rules leave no row in a cell, its count may be 0 without noise.
+
     Attributes
     ----------
     columns
@@ -81,7 +83,7 @@ class Measurement:
     noise
         What was added to the true numbers.
     cost
-        What was paid, an epsilon or a rho.
+        What was paid, an epsilon or a rho; 0: it was paid with the one before.
     concentrated
         Whether costs are a rho (zero-concentrated differential privacy); else they are an epsilon.
     selecting
@@ -97,6 +99,7 @@ class Measurement:
     selecting: Fraction | None = None
 
     def __post_init__(self) -> None:
+        self.values.setflags(write=False)
         if sum(part.size for part in self.of) != len(self.values):
             raise ValueError("a measurement needs one value for each number that was measured")
 

@@ -68,17 +68,17 @@ class Drawn:
         made of released numbers alone.
     covers
         What that bound covers, in words; public. Empty: every query of the workload.
-    measurements
-        The numbers that were released on the way, in order; none of mechanisms that draw a table at once.
     confidential
         What the curator may look at and must not publish, by name.
+    measurements
+        The numbers that were released on the way, in order; none of mechanisms that draw a table at once.
     """
 
     places: Bits
     bound: float | None = None
     covers: tuple[str, ...] = ()
-    measurements: tuple[Measurement, ...] = ()
     confidential: Mapping[str, Any] = field(default_factory=dict)
+    measurements: tuple[Measurement, ...] = ()
 
 
 class Promise(Protocol):

@@ -168,6 +168,7 @@ def release(
 
     Examples
     --------
+    >>> import pandas as pd
     >>> frame = pd.DataFrame({"a": [0, 0, 1, 1], "b": [True, False, True, True]})
     >>> made = release(frame, "conjunctions:2", epsilon=1, rows=3, rng=7)
     >>> made.data.shape, list(made.data.dtypes.astype(str)), made.record["private"]
@@ -218,6 +219,7 @@ def generate(
 
     Takes the arguments of `release`.
 
+    >>> import pandas as pd
     >>> frame = pd.DataFrame({"a": [0, 0, 1, 1], "b": [0, 1, 1, 1]})
     >>> generate(frame, epsilon=1, rows=3).columns.tolist()
     ['a', 'b']

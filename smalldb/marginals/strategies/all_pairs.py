@@ -144,7 +144,6 @@ class AllPairs(TableBudget, TableStrategy):
         history = History(reader.columns, tuple(tables), tuple(beside), at_once=at_once)
         sizes = universe.sizes
         of = tuple(Marginal(c, tuple(tuple(range(sizes[one])) for one in c)) for c in at_once)
-        values.setflags(write=False)
         told = (Measurement(of, values, self.noise, cost),)
         return Fitted(self, history, reader.total, model, partial(reader.rows, model, beside), cost, told)
 

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import groupby
 from math import pi, sqrt
 from typing import ClassVar
 
@@ -9,9 +10,10 @@ import numpy as np
 
 from queries import Rows, Workload
 from queries.domain import Bits, Integers
+from smalldb.accounting.concentrated import rho_of
 from smalldb.exact.integers import uniform_permutation
 from smalldb.marginals.contrasts.parity_bound import parity_sums
-from smalldb.marginals.contrasts.parity_means import Measured, estimates, released_total
+from smalldb.marginals.contrasts.parity_means import Measured, estimates, pieces, released_total
 from smalldb.marginals.contrasts.parity_measurement import measure
 from smalldb.marginals.contrasts.parity_plan import ParityPlan, alternatives
 from smalldb.marginals.contrasts.priors import prior
@@ -23,7 +25,8 @@ from smalldb.marginals.rows.nearest_rows import synthesise
 from smalldb.marginals.rows.query_search import search
 from smalldb.marginals.strategies.budgets import MAX_ENTRIES
 from smalldb.marginals.wide_parities import scattered, turned
-from smalldb.mechanisms import Journal, Measurement, Running
+from smalldb.mechanisms import Journal, Marginal, Measurement, Parity, Running
+from smalldb.noise.distributions import Noise
 
 MAX_SEARCHED = 10**8  # entries of a table that is made from a table of all cells: about 2 GB at work
 _QUIETLY = Running()
@@ -165,11 +168,40 @@ class Parities:
     @property
     def measurements(self) -> tuple[Measurement, ...]:
         """What was released, as it is published."""
-        return ()
+        plan, found = self.strategy.parities, list[Measurement]()
+        for part, values in zip(plan.parts, pieces(plan, self.measured.values), strict=True):
+            noises, cost = part.noise(plan.setting), plan.epsilon * part.share
+            if part is plan.cells:
+                found.append(_whole(plan, values, noises[0], cost))
+            elif part is plan.safeguard:
+                chosen, value = values.tolist()
+                of = (Parity(part.sets[chosen]),)
+                found.append(Measurement(of, np.array([value]), noises[0], cost / 2, selecting=cost / 2))
+            else:
+                if not part.pure and plan.delta is not None:
+                    cost = rho_of(plan.epsilon, plan.delta)
+                # a noise for all of them, or one for those of each order, which stand together
+                groups = (
+                    [list(some) for _, some in groupby(part.sets, len)] if len(noises) > 1 else [[*part.sets]]
+                )
+                ends = np.cumsum([len(some) for some in groups])[:-1]
+                for some, own, noise in zip(groups, np.split(values, ends), noises, strict=True):
+                    found.append(Measurement(tuple(map(Parity, some)), own, noise, cost, not part.pure))
+                    cost = Fraction(0)
+        return tuple(found)
 
     def bound(self, workload: Workload, n: int | None, finished: Rows, beta: Fraction) -> float:
         """Return the bound on every query that follows from the noise alone, where all were measured."""
         return bound(workload, finished, parity_sums(self.strategy.parities, self.measured, beta))
+
+
+def _whole(plan: ParityPlan, values: Integers, noise: Noise, cost: Fraction) -> Measurement:
+    """Return what was released of all cells: of those that cannot exist nothing was, and they are 0."""
+    domain = plan.workload.domain
+    counts = np.zeros(1 << len(domain.sizes), dtype=np.int64)
+    counts[domain.cells()] = values
+    columns = tuple(range(len(domain.sizes)))
+    return Measurement((Marginal(columns, ((0, 1),) * len(columns)),), counts, noise, cost)
 
 
 # Proof: docs/proofs/rounds.md, lemma 10.

@@ -212,7 +212,6 @@ def published(
         columns.append(column)
         groups.append(tuple(own))
     values = table.counts.ravel()
-    values.setflags(write=False)
     of = (Marginal(tuple(columns), tuple(groups)),)
     return Measurement(of, values, table.noise, table.cost, law.concentrated, selecting)
 
