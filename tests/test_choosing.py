@@ -81,7 +81,7 @@ def test_what_cannot_be_measured_is_left_to_a_census():
 
 
 @pytest.mark.slow
-def test_answers_are_given_as_many_rows_as_the_data_within_reason():
+def test_marginals_are_given_as_many_rows_as_the_data_within_reason():
     assert smalldb.plan(domain(8), Conjunctions(2), n=100_000, epsilon=1).rows == 100_000
     assert smalldb.plan(domain(8), Conjunctions(2), n=10**12, epsilon=1).rows == 10**8 // 8
 

@@ -210,7 +210,7 @@ BAD = [
     (["binary.csv"], "is not a table with names"),
     (["bare_data.csv"], "must hold column names, not data"),
     (["data.csv", "--candidates", "tuple"], "invalid choice: 'tuple'; did you mean 'tuples'?"),
-    (["data.csv", "--mechanism", "answer"], "invalid choice: 'answer'; did you mean 'answers'?"),
+    (["data.csv", "--mechanism", "marginal"], "not 'marginal'; did you mean 'marginals'?"),
     (["data.csv", "-o", "out.json"], f"written as {NAMED}, not 'out.json'"),
     (["data.csv", "--confidential"], "--confidential needs --report"),
     (["data.csv", "--report", "page.txt"], "its name must end in .html, not 'page.txt'"),

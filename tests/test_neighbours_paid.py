@@ -8,6 +8,7 @@ import os
 import random
 import warnings
 from hashlib import shake_256
+from importlib import import_module
 
 import pytest
 from calling import way_options
@@ -54,6 +55,7 @@ def content(rows, names, form, chance):
 def run(tmp_path, monkeypatch, capsys):
     """Run `generate` with the same entropy each time; returns what it shows and the integers it released."""
     monkeypatch.chdir(tmp_path)
+    import_module("multiprocessing.process")  # draws from the system's entropy when it is first imported
     (tmp_path / "s.toml").write_text(SCHEMA)
     measure, released = smalldb.marginals.strategies.contrasts.measure, []
 

@@ -54,17 +54,19 @@ def test_plan(capfd):
 
 
 @pytest.mark.slow
-def test_a_plan_of_answers_says_why_and_what_it_expects(capfd):
+def test_a_plan_of_marginals_says_why_and_what_it_expects(capfd):
     given = ("plan", "--attributes", 8, "--n", 5000, "--epsilon", 1, "--queries", "conjunctions:2")
     code, out, _ = called(capfd, *given)
     plan = smalldb.plan(Domain([f"x{i + 1}" for i in range(8)]), "conjunctions:2", n=5000, epsilon=1)
     assert code == 0
-    assert plan.mechanism == "answers"
-    assert "the exponential mechanism over answers, and the nearest table of 5000 rows" in out
+    assert plan.mechanism == "marginals"
+    assert f"marginals, by {plan.strategy}, and a table of 5000 rows" in " ".join(out.split())
     assert f"({plan.why})" in out
-    assert f"will be about {plan.expected_error:.2g} (an estimate, no bound)" in out
+    assert f"smallest expected error: {plan.expected_error:.2g} with 5000 rows" in out
+    told = f"tables will be off by about {plan.chosen.strategy.expected:.2g} on average (total variation"
+    assert told in " ".join(out.split())
     said = json.loads(called(capfd, *given, "--json")[1])
-    assert (said["mechanism"], said["candidate_count"], said["cost"]) == ("answers", None, None)
+    assert (said["mechanism"], said["candidate_count"], said["cost"]) == ("marginals", None, None)
     assert (said["bounds"]["released"], said["why"]) == (None, plan.why)
 
 

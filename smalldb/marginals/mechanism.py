@@ -60,6 +60,10 @@ class ByMarginals:
         if n is None or asked is None:
             return "marginals under add-remove need n_max, a public guess of the rows"
         most = max(1, MAX_ENTRIES // columns)
+        if request.n is not None and request.rows is None and n > most:
+            # more rows than a table can hold would show the estimate no better
+            asked = max(1, MAX_SEARCHED // columns)
+            request = replace(request, rows=asked)
         if asked > most:
             give = "give rows" if request.rows is None else "give fewer"
             return f"at most {most} rows of {columns} columns are made by marginals: {give}"
