@@ -81,7 +81,7 @@ class DependenceTested(TableStrategy):
     @property
     def described(self) -> str:
         """What is measured, in some words."""
-        return f"{self.adaptive.described}; or {self.at_once.described}, as a released number decides"
+        return f"{self.adaptive.described}; or all pairs of columns at once, if most depend"
 
     @property
     def public(self) -> tuple[object, ...]:
