@@ -13,7 +13,8 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 BY_NAME = {"import_module", "__import__", "exec_module", "resolve_name", "run_module"}
-ROOMS = re.findall(r"^\| `(\w+)` \|", (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8"), re.M)
+PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+ROOMS = re.findall(r"^\| `(\w+)` \|", PAGE[: PAGE.index("## Two wings")], re.M)
 
 
 @cache
@@ -107,6 +108,35 @@ def test_imports_form_no_circle():
 def test_a_circle_is_seen():
     with pytest.raises(CycleError):
         tuple(TopologicalSorter({"a": {"b"}, "b": {"a"}}).static_order())
+
+
+LABORATORY = {"bounds", "accounting", "selection", "rejection", "auditing"}
+TAKEN = {"bounds", "accounting", "selection", "rejection.mechanism"}  # by the product, of the laboratory
+SHOWING = {"commands", "reporting", "showing"}  # these have a part of each wing
+
+
+def taken_of_the_laboratory(text):
+    """What a source text imports of the laboratory beyond what the product may: modules inside smalldb."""
+    found = {module for module in imported(text) if room(module) in LABORATORY}
+    return {module for module in found if room(module) not in TAKEN and module not in TAKEN}
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_the_product_takes_of_the_laboratory_what_the_page_says(path):
+    own = room(name_of(path))
+    if own not in LABORATORY | SHOWING:
+        assert not taken_of_the_laboratory(source(path))
+        assert own == "planning" or "rejection" not in {room(m) for m in imported(source(path))}
+
+
+def test_the_page_names_what_is_taken_of_the_laboratory():
+    wings = PAGE[PAGE.index("## Two wings") : PAGE.index("## A mechanism")]
+    assert set(re.findall(r"^\| `([\w.]+)` \|", wings, re.M)) == TAKEN
+
+
+def test_what_is_taken_beside_is_seen():
+    assert taken_of_the_laboratory("from smalldb.auditing import audit") == {"auditing"}
+    assert not taken_of_the_laboratory("from smalldb import bounds")
 
 
 @pytest.mark.parametrize(
