@@ -11,7 +11,7 @@ from math import nextafter
 from typing import Any
 
 from queries.late import pd
-from smalldb.accounting.checks import (
+from smalldb.accounting.checked_arguments import (
     MOST_LISTED,
     MOST_RELEASES,
     checked_delta,
