@@ -11,7 +11,9 @@ from smalldb.exact.bits import SeededBits
 from smalldb.marginals import Universe, checked, plan_tables, release_tables
 from smalldb.marginals.adaptive.dependence_test import MOST, MOVED, answerable, ask, distance, mostly, tops
 from smalldb.marginals.measuring import LIMIT, PrivacyMeasure
+from smalldb.marginals.strategies.adaptive import Adaptive
 from smalldb.marginals.strategies.all_pairs import pairs_of, tables_of_pairs, variances
+from smalldb.marginals.strategies.dependence import DependenceTested
 
 SIZES = (5, 8, 9, 3, 7, 4, 6, 10)
 N = 30_000
@@ -120,34 +122,34 @@ def test_a_sum_beyond_2_60_is_cut_before_noise_is_added():
 @pytest.mark.parametrize("replaced", [True, False])
 def test_the_answer_decides_between_pairs_at_once_and_rounds(replaced):
     plan = plan_tables(universe(), EPSILON, None, replaced, N)
-    at_once = plan.at_once
-    assert at_once is not None and plan.rounds and not plan.pairs and at_once.pairs and not at_once.rounds
-    assert plan.cost <= plan.budget and at_once.cost == plan.budget == EPSILON
-    assert plan.asking == at_once.asking > 0
+    assert isinstance(plan, DependenceTested) and plan.asking > 0
+    adaptive, at_once = plan.adaptive, plan.at_once
+    assert adaptive.rounds and plan.epsilon == EPSILON
+    assert adaptive.cost <= adaptive.budget == EPSILON - plan.asking == at_once.cost == at_once.budget
     told = release_tables(plan, rows_of(tied(2.0)), SeededBits(0))
     assert {part.cost for part in told.history.tables} == {0}  # paid for all at once
-    assert told.spent == at_once.cost - at_once.certifying
+    assert {part.cost for part in told.history.columns} == {0}
+    assert told.spent == plan.asking + at_once.cost - at_once.certifying
     silent = release_tables(plan, rows_of(tied(0.0)), SeededBits(0))
     assert all(part.cost > 0 for part in silent.history.tables)
-    assert silent.spent <= plan.cost - plan.certifying
+    assert silent.spent <= plan.asking + adaptive.cost - adaptive.certifying
     assert silent.history.dependence < told.history.dependence
-    assert [part.cost for part in silent.history.columns] == list(plan.columns)
-    assert at_once.columns == () and {part.cost for part in told.history.columns} == {0}
+    assert [part.cost for part in silent.history.columns] == list(adaptive.columns)
 
 
 @pytest.mark.parametrize("replaced", [True, False])
 def test_with_a_delta_the_question_is_pure_and_rounds_have_what_it_leaves(replaced):
     delta = Fraction(1, 10**9)
     plan = plan_tables(universe(), EPSILON, delta, replaced, N)
-    at_once = plan.at_once
+    adaptive, at_once = plan.adaptive, plan.at_once
     assert plan.delta == delta and plan.law.concentrated and at_once.delta is None
-    assert plan.asking == at_once.asking > 0
-    assert plan.cost <= plan.budget == rho_of(EPSILON - plan.asking, delta) < rho_of(EPSILON, delta)
-    assert at_once.cost == EPSILON
+    assert plan.asking > 0
+    assert adaptive.cost <= adaptive.budget == rho_of(EPSILON - plan.asking, delta) < rho_of(EPSILON, delta)
+    assert at_once.cost == EPSILON - plan.asking
     told = release_tables(plan, rows_of(tied(2.0)), SeededBits(0))
-    assert told.plan is at_once and told.spent == at_once.asking + at_once.pairs
+    assert told.strategy is at_once and told.spent == plan.asking + at_once.measuring
     silent = release_tables(plan, rows_of(tied(0.0)), SeededBits(0))
-    assert silent.plan is plan and silent.spent <= plan.cost - plan.certifying
+    assert silent.strategy is adaptive and silent.spent <= adaptive.cost - adaptive.certifying
     # the number gets the geometric noise of an epsilon, not that of a rho
     same = plan_tables(universe(), EPSILON, None, replaced, N)
     assert (
@@ -158,4 +160,4 @@ def test_with_a_delta_the_question_is_pure_and_rounds_have_what_it_leaves(replac
 
 def test_nothing_is_asked_where_the_answer_would_be_noise():
     for delta in (None, Fraction(1, 10**9)):
-        assert plan_tables(universe(), Fraction(1, 50), delta, True, N).at_once is None
+        assert isinstance(plan_tables(universe(), Fraction(1, 50), delta, True, N), Adaptive)

@@ -10,13 +10,12 @@ from queries import Column, Domain, Marginals, Predicates, Rows
 from smalldb.exact.bits import SeededBits
 from smalldb.marginals import Universe, plan_tables, release_tables
 from smalldb.marginals import certificate as certificate_module
-from smalldb.marginals import plan_of_tables as plan_module
-from smalldb.marginals import releasing_tables as rounds_module
 from smalldb.marginals.adaptive.model_capacity import Room
 from smalldb.marginals.certificate import certify
 from smalldb.marginals.estimate.estimation import Reader
 from smalldb.marginals.measuring import PrivacyMeasure
 from smalldb.marginals.private_rows import PrivateRows
+from smalldb.marginals.strategies import adaptive as rounds_module
 
 SIZES = (2, 3, 5)
 CELLS = np.array(list(product(*map(range, SIZES))))
@@ -59,14 +58,12 @@ def log_law(scores, rate):
 @pytest.mark.slow
 @pytest.mark.parametrize("replaced", [True, False])
 @pytest.mark.parametrize("cells", [True, False])
-def test_measuring_loses_its_share_and_no_more(replaced, cells, monkeypatch):
+def test_measuring_loses_its_share_and_no_more(replaced, cells):
     """With noise of rate r, log ratios are at most r times the distance of the counts, reached at z = x."""
-    if not cells:
-        monkeypatch.setattr(plan_module, "MOST_CELLS", 0)
-    plan = plan_tables(UNIVERSE, EPSILON, None, replaced, 100)
+    plan = plan_tables(UNIVERSE, EPSILON, None, replaced, 100, strategy="cells" if cells else "adaptive")
     tables = databases(replaced)
     pairs = neighbours(tables, replaced)
-    measured = [((0, 1, 2), plan.cells)] if cells else [((c,), cost) for c, cost in enumerate(plan.columns)]
+    measured = [((0, 1, 2), plan.measuring)] if cells else [((c,), p) for c, p in enumerate(plan.columns)]
     loss = np.zeros(len(pairs[0]), dtype=object)
     for columns, cost in measured:
         counts = tabulated(tables, columns)
@@ -80,8 +77,7 @@ def test_measuring_loses_its_share_and_no_more(replaced, cells, monkeypatch):
 @pytest.mark.parametrize("replaced", [True, False])
 def test_each_round_loses_its_share_and_no_more(replaced, monkeypatch):
     """Selection and measurement together, given what was released before, over all outcomes."""
-    monkeypatch.setattr(plan_module, "MOST_CELLS", 0)
-    plan = plan_tables(UNIVERSE, EPSILON * 4, None, replaced, 100)
+    plan = plan_tables(UNIVERSE, EPSILON * 4, None, replaced, 100, strategy="adaptive")
     tables = databases(replaced)
     pairs = neighbours(tables, replaced)
     made = release_tables(plan, rows_of(tables[-1] * 50), SeededBits(1), count=10)

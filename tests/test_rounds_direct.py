@@ -84,8 +84,8 @@ def test_nothing_is_spent_on_a_certificate_where_all_cells_are_measured(relation
     given = {"n_max": 3_000} if relation == "add-remove" else {}
     for seed in range(4):
         made = smalldb.release(real, "marginals:2", epsilon=1, neighbours=relation, rng=seed, **given)
-        steps = made.plan.chosen.steps
-        assert (steps.certifying, steps.cells) == (0, 1)
+        strategy = made.plan.chosen.strategy
+        assert (strategy.name, strategy.certifying, strategy.measuring) == ("cells", 0, 1)
         assert made.confidential.max_error <= made.record["bounds"]["released"] < 0.2
         assert made.record["bounds"]["covers"] == ["every query of marginals:2"]
 
@@ -93,13 +93,13 @@ def test_nothing_is_spent_on_a_certificate_where_all_cells_are_measured(relation
 def test_the_smaller_margin_is_taken_from_public_numbers():
     """A share of few places is a sum of many cells' noise: there a certificate says more."""
     domain = Domain([Column("a", 90), Column("b", 90), "c", "d"])
-    steps = smalldb.plan(domain, "marginals:1", n=10**7, epsilon=1, mechanism="marginals").chosen.steps
+    chosen = smalldb.plan(domain, "marginals:1", n=10**7, epsilon=1, strategy="cells").chosen
     workload, beta = Marginals(1).workload(domain), Fraction(1, 20)
     law = PrivacyMeasure(False, True)
     least = beyond(workload, law, Fraction(1, 40), beta) / workload.denominator
     direct = max(margins(workload, law.noise(Fraction(1)), beta))
     assert direct > least
-    assert not steps.cells or steps.certifying
+    assert chosen.strategy.certifying
 
 
 def test_a_certificate_at_the_same_epsilon_is_wider_on_a_small_universe():
@@ -220,7 +220,7 @@ def test_nothing_is_spent_on_a_certificate_where_all_pairs_are_measured(relation
     real = Rows.from_places(Domain(columns), np.minimum(places, [5, 7, 4, 8, 6]))
     given = {"n_max": 20_000} if relation == "add-remove" else {}
     made = smalldb.release(real, "marginals:2", epsilon=2, neighbours=relation, rng=1, **given)
-    steps = made.plan.chosen.steps
-    assert (steps.certifying, steps.pairs) == (0, 2)
+    strategy = made.plan.chosen.strategy
+    assert (strategy.name, strategy.certifying, strategy.measuring) == ("pairs", 0, 2)
     assert made.record["bounds"]["covers"] == ["every query of marginals:2"]
     assert made.confidential.max_error <= made.record["bounds"]["released"] < 0.03

@@ -11,7 +11,6 @@ from queries import Column, Domain, Rows
 from smalldb.exact.bits import SeededBits
 from smalldb.exact.integers import CLIP
 from smalldb.marginals import Universe, checked, plan_tables, release_tables
-from smalldb.marginals import plan_of_tables as planning
 from smalldb.marginals.estimate.grouping import halved
 from smalldb.marginals.measuring import LIMIT
 from smalldb.marginals.private_rows import PrivateRows, counted
@@ -178,7 +177,7 @@ def test_what_can_be_measured_at_once():
 def test_costs_add_up_to_epsilon_and_a_small_one_goes_in_rounds(replaced):
     for epsilon in (Fraction(7), Fraction(20, 3)):
         plan = plan_tables(universe(SIZES), epsilon, None, replaced, N)
-        assert plan.pairs > 0 and plan.rounds == 0 and plan.columns == ()
+        assert plan.name == "pairs" and plan.measuring > 0
         assert plan.cost == plan.budget == epsilon
         assert plan_tables(universe(SIZES), epsilon, Fraction(1, 10**9), replaced, N).cost <= epsilon
     for epsilon, n in (
@@ -188,18 +187,17 @@ def test_costs_add_up_to_epsilon_and_a_small_one_goes_in_rounds(replaced):
         (Fraction(10), 20),
     ):
         plan = plan_tables(universe(SIZES), epsilon, None, replaced, n)
-        assert plan.pairs == 0 and plan.rounds > 0
+        assert plan.name == "adaptive"
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("replaced", [True, False])
-def test_tables_are_nearer_than_in_rounds_or_of_independent_columns(replaced, monkeypatch):
+def test_tables_are_nearer_than_in_rounds_or_of_independent_columns(replaced):
     places, all_pairs = dependent(SIZES), universe(SIZES)
     rows = checked(places, np.ones(N, dtype=np.int64), SIZES)
     plan = plan_tables(all_pairs, Fraction(8), None, replaced, N)
-    assert plan.pairs
-    monkeypatch.setattr(planning, "measurable", lambda _: False)
-    others = plan_tables(all_pairs, Fraction(8), None, replaced, N)
+    assert plan.name == "pairs"
+    others = plan_tables(all_pairs, Fraction(8), None, replaced, N, strategy="adaptive")
     assert others.rounds
     made = release_tables(plan, rows, SeededBits(1), count=N)
     assert made.spent == plan.cost - plan.certifying
@@ -217,6 +215,6 @@ def test_a_release_states_what_was_measured_and_keeps_the_rules():
     places[(places[:, 0] != 0) & (places[:, 1] != 2), 1] = 1
     given = {"epsilon": 20, "mechanism": "marginals", "rng": 1}
     found = smalldb.release(Rows.from_places(domain, places), "marginals:2", **given)
-    assert "all tables of one and two columns at once, with cone noise" in found.plan.chosen.summary
+    assert "all tables of one and two columns at once, with cone noise" in found.plan.chosen.facts.known
     assert domain.contains(found.places).all()
     assert distance(places, found.places, (8,) * 7) < 2 * found.plan.chosen.promise.expected_error

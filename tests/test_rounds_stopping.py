@@ -89,7 +89,7 @@ def test_columns_get_what_is_left_where_nothing_depends_on_anything(epsilon, del
     places = np.stack([rng.choice(k, size=N, p=rng.dirichlet(np.ones(k))) for k in SIZES], axis=1)
     tables = tuple(combinations(range(8), 2))
     universe = Universe(SIZES, (False,) * 8, tables, (1,) * len(tables))
-    plan = plan_tables(universe, epsilon, delta, True, N)
+    plan = plan_tables(universe, epsilon, delta, True, N, strategy="adaptive")
     assert plan.rounds
     rows = checked(places, np.ones(N, dtype=np.int64), SIZES)
     made = release_tables(plan, rows, SeededBits(3))
@@ -106,6 +106,6 @@ def test_rounds_go_on_where_columns_depend_on_each_other():
     places = np.stack([z] * 8, axis=1)
     tables = tuple(combinations(range(8), 2))
     universe = Universe(SIZES, (False,) * 8, tables, (1,) * len(tables))
-    plan = plan_tables(universe, Fraction(1), None, True, N)
+    plan = plan_tables(universe, Fraction(1), None, True, N, strategy="adaptive")
     made = release_tables(plan, checked(places, np.ones(N, dtype=np.int64), SIZES), SeededBits(3))
     assert plan.rounds and not made.history.again

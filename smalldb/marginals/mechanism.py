@@ -72,6 +72,8 @@ class ByMarginals:
             request.strategy,
         )
         found = [way(request, n) for way, names in ways.items() if wished is None or wished in names]
+        if wished is None and workload.domain.unlike_binary is not None:
+            del found[0]  # that contrasts are for yes/no columns is of no use to others
         plans = [made for made in found if not isinstance(made, str)]
         if not plans:
             return "; ".join(dict.fromkeys(made for made in found if isinstance(made, str)))
