@@ -17,6 +17,7 @@ from smalldb.planning import Plan
 from smalldb.releasing.record import Record
 from smalldb.reporting.escaping import visible
 
+USEFUL = 1 / 2  # a provable error above which a table is of little use
 CONFIDENTIAL = "CONFIDENTIAL: computed from the data, not for publication"
 
 
@@ -41,6 +42,10 @@ def tell(record: Record, plan: Plan, *, verbose: bool = False) -> str:
     if n is not None and plan.delta is not None and plan.delta * n >= 1:
         lines.append(("", "(a delta of 1/n would allow publishing somebody's row: choose one far below)"))
     lines.append(("error", error_told(bounds, visible(record["queries"]["text"]))))
+    if bounds is not None and bounds.get("sharp", 0) > USEFUL:
+        lines.append(
+            ("", "(of little use: more data, a larger epsilon, fewer attributes or queries improve it)")
+        )
     if verbose:
         lines += _more(record, plan)
     return laid_out(lines)
