@@ -198,7 +198,7 @@ BAD = [
     (["data.csv", "-o", ""], "an output needs a file name"),
     (["data.csv", "--rows", "1_0"], "whole number of at least 1"),
     (["data.csv", "--row", "2"], "unrecognized arguments: --row 2; did you mean '--rows'?"),
-    (["data.csv", "--verbose"], "unrecognized arguments: --loud (see smalldb generate --help)"),
+    (["data.csv", "--loud"], "unrecognized arguments: --loud (see smalldb generate --help)"),
     (["semicolons.csv"], "1 field separated by commas, and 2 by semicolons: take separator ';'"),
     (["index.csv"], "an index? choose the columns"),
     (["text.csv"], "column 'a' is not spelled 0/1 or true/false"),
