@@ -1,18 +1,20 @@
 """The public universe: the product of columns, and which of its rows can exist."""
 
+from __future__ import annotations
+
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import prod
 
 import numpy as np
-import pandas as pd
 
 from queries.arrays import Booleans, Integers
 from queries.broken import broken, told
 from queries.columns import Bits, Column
 from queries.encoding import DataError, check_columns, read_column, write_column
 from queries.expressions import count_told, joined, parse, shorten, too_many
+from queries.late import pd
 from queries.names import find, nearest, owners, repeated
 from queries.packing import Places, places_dtype
 from queries.rules import Parts, Rule, Truth, closure, compiled, count, listed, projected, read_codes

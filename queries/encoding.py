@@ -1,22 +1,19 @@
 """A column of a data frame as places, and back."""
 
+from __future__ import annotations
+
 from fractions import Fraction
 from math import ceil
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from queries.columns import Bits, Column
 from queries.expressions import suggestion
+from queries.late import pd
 
 _OTHERS = " (others: schema=..., or domain=Domain([Column(name, places), ...]))"
-_NULLABLE = (
-    *(pd.BooleanDtype, pd.Int8Dtype, pd.Int16Dtype, pd.Int32Dtype, pd.Int64Dtype),
-    *(pd.UInt8Dtype, pd.UInt16Dtype, pd.UInt32Dtype, pd.UInt64Dtype),
-)
-_NULLABLE_FLOATS = (pd.Float32Dtype, pd.Float64Dtype)
 
 
 class DataError(ValueError):
@@ -62,8 +59,8 @@ def read_column(series: pd.Series, column: Column) -> npt.NDArray[np.integer]:
         return _zero_one(series, column.name)
     dtype, name = series.dtype, column.name
     plain = dtype.kind if isinstance(dtype, np.dtype) else ""
-    whole = plain in ("b", "i", "u") or isinstance(dtype, _NULLABLE)
-    number = whole or plain == "f" or isinstance(dtype, _NULLABLE_FLOATS)
+    whole = plain in ("b", "i", "u") or _is_nullable(dtype)
+    number = whole or plain == "f" or isinstance(dtype, pd.Float32Dtype | pd.Float64Dtype)
     text = plain == "O" or isinstance(dtype, pd.StringDtype | pd.CategoricalDtype)
     expected = {
         "labels": ("the labels of its places", text or whole),
@@ -159,6 +156,13 @@ def _bins(values: npt.NDArray[Any], column: Column) -> npt.NDArray[np.integer]:
     return reached + np.searchsorted(np.array(inside, dtype=values.dtype), values, side="right")
 
 
+def _is_nullable(dtype: object) -> bool:
+    """Tell whether a dtype is one of pandas' own for truth and whole numbers."""
+    whole = (pd.Int8Dtype, pd.Int16Dtype, pd.Int32Dtype, pd.Int64Dtype)
+    positive = (pd.UInt8Dtype, pd.UInt16Dtype, pd.UInt32Dtype, pd.UInt64Dtype)
+    return isinstance(dtype, (pd.BooleanDtype, *whole, *positive))
+
+
 def _plain(series: pd.Series) -> npt.NDArray[np.integer]:
     dtype = series.dtype
     plain: npt.NDArray[np.integer] = series.to_numpy(dtype if isinstance(dtype, np.dtype) else dtype.type)  # type: ignore[arg-type]
@@ -169,7 +173,7 @@ def _zero_one(column: pd.Series, name: str) -> Bits:
     dtype = column.dtype
     plain = isinstance(dtype, np.dtype) and dtype.kind in "biu"
     # a list of what is allowed: categories, for one, hold the values that occur
-    if not plain and not isinstance(dtype, _NULLABLE):
+    if not plain and not _is_nullable(dtype):
         kind = dtype if isinstance(dtype, np.dtype) else type(dtype).__name__  # whose text may hold values
         raise TypeError(f"column {name!r} has dtype {kind}: expected bool or 0/1 integers{_OTHERS}")
     if column.isna().any():

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import lru_cache
 from itertools import accumulate
 
 import numpy as np
@@ -116,6 +117,11 @@ def parse(text: str) -> Expression:
         raise TypeError(f"a predicate must be text, not {type(text).__name__}")
     if len(text) > MAX_LENGTH:
         raise ValueError(f"a predicate may have at most {MAX_LENGTH} characters")
+    return _parsed(text)
+
+
+@lru_cache(maxsize=MAX_RULES)
+def _parsed(text: str) -> Expression:
     steps: list[tuple[str, str]] = []
     waiting: list[str] = []
     want_operand, at, end = True, 0, len(text.rstrip())

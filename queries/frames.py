@@ -1,13 +1,15 @@
 """Tables of pandas and its kin, and the universe and rows that they stand for."""
 
+from __future__ import annotations
+
 from contextlib import suppress
 from os import PathLike
 from typing import Any, cast
 
 import numpy as np
-import pandas as pd
 
 from queries.domain import Domain
+from queries.late import pd
 from queries.rows import Rows
 
 
@@ -98,7 +100,7 @@ def as_given(frame: pd.DataFrame, like: object) -> Any:
     return made.set_axis([labels.get(name, name) for name in made.columns], axis=1)
 
 
-def _lends(wanted: Any, column: "pd.Series[Any]") -> bool:
+def _lends(wanted: Any, column: pd.Series[Any]) -> bool:
     """Tell whether a type of Arrow suits a column: a type of texts suits texts alone."""
     from pyarrow import types
 

@@ -85,6 +85,6 @@ def _of_places(text: str, expression: Expression, names: dict[str, Truth], domai
             f"predicate {shorten(text)!r} looks at {len(columns)} columns, which have {prod(sizes)} cells "
             "together, more than 2^20"
         )
-    held = truth_of(expression, names, columns, sizes).reshape(-1)
+    held = truth_of(expression, names, columns).reshape(-1)
     weights = tuple(held.astype(int).tolist())
     return Query(text.strip(), columns, weights, sizes=None if domain.binary else sizes)

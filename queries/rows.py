@@ -1,17 +1,19 @@
 """The one form in which data travels: distinct packed rows with integer counts."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from queries.arrays import Integers, Words
 from queries.broken import RuledOut, broken, told
 from queries.columns import Bits
 from queries.domain import DataError, Domain
+from queries.late import pd
 from queries.packing import Places, merge, pack, pack_places, unpack, unpack_places, width
 
 MAX_TOTAL = 1 << 62  # counts and their sums are int64
@@ -43,12 +45,12 @@ class Rows:
     _checked: bool = False
 
     @classmethod
-    def from_frame(cls, domain: Domain, frame: pd.DataFrame) -> "Rows":
+    def from_frame(cls, domain: Domain, frame: pd.DataFrame) -> Rows:
         """Count the rows of a table (its columns: those of the domain, see `Domain.encode`)."""
         return cls.from_chunks(domain, [frame])
 
     @classmethod
-    def from_chunks(cls, domain: Domain, frames: Iterable[pd.DataFrame]) -> "Rows":
+    def from_chunks(cls, domain: Domain, frames: Iterable[pd.DataFrame]) -> Rows:
         """Count the rows of a table that comes in pieces; memory grows with the distinct rows only."""
         words, counts = np.zeros((0, width(domain.sizes)), dtype=np.uint64), np.zeros(0, dtype=np.int64)
         for frame in frames:
@@ -59,7 +61,7 @@ class Rows:
         return cls._made(domain, words, counts)
 
     @classmethod
-    def from_counts(cls, domain: Domain, frame: pd.DataFrame, counts: Iterable[int]) -> "Rows":
+    def from_counts(cls, domain: Domain, frame: pd.DataFrame, counts: Iterable[int]) -> Rows:
         """Take a table that is already aggregated: each row of `frame` occurs `counts` times.
 
         Raises
@@ -82,7 +84,7 @@ class Rows:
     @classmethod
     def from_places(
         cls, domain: Domain, places: npt.NDArray[np.integer], counts: Integers | None = None
-    ) -> "Rows":
+    ) -> Rows:
         """Count rows of places, shape (r, C) integers; each occurs once, or `counts` times, int64 (r,).
 
         Raises
@@ -102,7 +104,7 @@ class Rows:
             raise RuledOut(told(domain.valid, numbers), numbers)
         return cls._made(domain, *merge(pack_places(places, domain.sizes), counts))
 
-    def plus(self, other: "Rows") -> "Rows":
+    def plus(self, other: Rows) -> Rows:
         """Add the rows of another table over the same domain: two sorted runs are merged."""
         if other.domain != self.domain:
             raise ValueError("the rows are over different domains")
@@ -112,19 +114,19 @@ class Rows:
         return self._made(self.domain, words, counts)
 
     @classmethod
-    def from_bits(cls, domain: Domain, bits: Bits) -> "Rows":
+    def from_bits(cls, domain: Domain, bits: Bits) -> Rows:
         """Count rows of a domain of yes/no columns, 0/1, shape (r, d), uint8: `from_places`."""
         return cls.from_places(domain, bits)
 
     @classmethod
-    def _made(cls, domain: Domain, words: Words, counts: Integers) -> "Rows":
+    def _made(cls, domain: Domain, words: Words, counts: Integers) -> Rows:
         if len(counts) and counts.min() <= 0:
             words, counts = words[counts > 0], counts[counts > 0]
         words.setflags(write=False)
         counts.setflags(write=False)
         return cls(domain, words, counts, True)
 
-    def checked(self) -> "Rows":
+    def checked(self) -> Rows:
         """Return these rows, made sound where they were put together by hand: equal rows are added up.
 
         Raises

@@ -70,26 +70,23 @@ def compiled(
                 f"valid: rule {shorten(expression.text)!r} looks at {len(columns)} columns, which have "
                 f"{cells} cells together: a rule may look at up to 2^20; split it into rules of fewer columns"
             )
-        shape = tuple(sizes[c] for c in columns)
         total += 0 if columns in found else cells
         if total > MAX_RULES_CELLS:
             raise ValueError("valid: the tables of the rules pass 2^24 cells: use rules of fewer columns")
-        allowed = truth_of(expression, names, columns, shape)
+        allowed = truth_of(expression, names, columns)
         found[columns] = found[columns] & allowed if columns in found else allowed
     return tuple(Rule(columns, allowed) for columns, allowed in found.items())
 
 
-def truth_of(
-    expression: Expression, names: dict[str, Truth], columns: tuple[int, ...], shape: tuple[int, ...]
-) -> Booleans:
-    """Return where a predicate holds over the cells of the columns, as an array of that shape."""
+def truth_of(expression: Expression, names: dict[str, Truth], columns: tuple[int, ...]) -> Booleans:
+    """Return where a predicate holds over the cells of its columns, shaped by their sizes."""
 
     def along(name: str) -> Booleans:
         column, truth = names[name]
         axis = columns.index(column)
-        return truth.reshape([-1 if i == axis else 1 for i in range(len(shape))])
+        return truth.reshape([-1 if i == axis else 1 for i in range(len(columns))])
 
-    return np.ascontiguousarray(np.broadcast_to(expression.evaluate(along), shape))
+    return np.ascontiguousarray(expression.evaluate(along))
 
 
 Factor = tuple[tuple[int, ...], npt.NDArray[Any]]  # columns, and a table over them
@@ -356,10 +353,12 @@ def _eliminated(
         for _, _, parts in groups:
             members = tuple(sorted({i for columns, _ in parts for i in columns}))
             tables = [_over(table, columns, members) for columns, table in parts]
-            product = np.broadcast_to(reduce(np.multiply, tables), [sizes[i] for i in members])
+            product = reduce(np.multiply, tables)
             axis = members.index(c)
-            summed = product.any(axis) if product.dtype == bool else product.sum(axis)
-            put((tuple(i for i in members if i != c), np.asarray(summed)))
+            if product.dtype != bool:
+                put((members[:axis] + members[axis + 1 :], np.asarray(product.sum(axis))))
+            elif not (left := np.asarray(product.any(axis))).all():  # what rules out nothing is dropped
+                put((members[:axis] + members[axis + 1 :], left))
     return buckets[-1]
 
 

@@ -1,16 +1,20 @@
 """Synthetic tables under pure differential privacy: the SmallDB mechanism, sampled with exact integers."""
 
+from functools import partial
 from importlib import import_module
 from importlib.machinery import PathFinder
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
+import smalldb.showing as _showing
 from smalldb.version import __version__
 
 _queries = find_spec("queries")
 if _queries and not PathFinder.find_spec("queries.workload", _queries.submodule_search_locations or []):
     # another package of this import name exists
     raise ImportError(f"smalldb needs its own package 'queries', but {_queries.origin} shadows it")
+
+_showing.renderers.append(partial(import_module, "smalldb.reporting.notebook"))
 
 __all__ = [
     "Audit",

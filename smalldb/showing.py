@@ -1,23 +1,23 @@
-"""How values show themselves: what writes and draws them stands above, and is imported when asked for."""
+"""How values show themselves: what draws and writes them stands above, and the package names it to them."""
 
-from importlib import import_module
+from collections.abc import Callable
 from typing import Any
+
+renderers: list[Callable[[], Any]] = []  # one, which imports and returns `smalldb.reporting.notebook`
 
 
 def in_notebook(value: object) -> str:
     """Return a short table of a value, as HTML for a notebook; nothing confidential is in it."""
-    written: str = import_module("smalldb.reporting.notebook").in_notebook(value)
+    written: str = renderers[0]().in_notebook(value)
     return written
 
 
 def drawn(value: object, **choices: Any) -> Any:
     """Return a `smalldb.reporting.notebook.Picture` of a value."""
-    return import_module("smalldb.reporting.notebook").drawn(value, **choices)
+    return renderers[0]().drawn(value, **choices)
 
 
 def reported(release: object, **choices: Any) -> str:
     """Return the page about a release, by `smalldb.reporting.page.page`."""
-    reporting = import_module("smalldb.reporting.page")
-    schema = choices.pop("schema", None)
-    written: str = reporting.page(release, schema, about=reporting.About(**choices))
+    written: str = renderers[0]().reported(release, **choices)
     return written

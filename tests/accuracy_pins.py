@@ -18,7 +18,7 @@ import multiprocessing
 import re
 import sys
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, partial
 from itertools import combinations
@@ -32,18 +32,18 @@ from measures import Burt, figures
 from queries import Column, Domain, Rows
 from queries.domain import MAX_TABLE_ATTRIBUTES
 from queries.spec import parse
-from smalldb.accounting.concentrated import rho_of
 from smalldb.exact.bits import SeededBits
-from smalldb.exact.integers import two_sided_geometric
-from smalldb.marginals import RoundsPlan, Universe, checked, release_rounds
-from smalldb.marginals import plan_of_tables as plans
-from smalldb.marginals.contrasts import AnswersPlan, measure, synthesise
+from smalldb.marginals import Universe
 from smalldb.marginals.contrasts.parity_plan import alternatives
 from smalldb.marginals.estimate.column_estimates import on_simplex
-from smalldb.marginals.measuring import Law
-from smalldb.marginals.plan_of_tables import MEMORY
-from smalldb.marginals.wide_parities import plan_parities, release_parities
-from smalldb.mechanisms import Neighbours
+from smalldb.marginals.measuring import PrivacyMeasure
+from smalldb.marginals.strategies.adaptive import Adaptive
+from smalldb.marginals.strategies.all_cells import AllCells
+from smalldb.marginals.strategies.all_pairs import AllPairs
+from smalldb.marginals.strategies.budgets import MEMORY
+from smalldb.marginals.strategies.contrasts import Contrasts, plan_contrasts
+from smalldb.mechanisms import Journal, Neighbours, Running
+from smalldb.noise.distributions import Geometric
 from smalldb.releasing import baselines
 
 HOME = Path(__file__).with_suffix(".json")
@@ -154,12 +154,12 @@ def planned(case):
         workload = parse("marginals:3" if more == "threes" else "marginals:2").workload(domain)
         given = {"n": n, "epsilon": case.epsilon, "neighbours": "replace-one", "delta": delta}
         if len(domain.names) > MAX_TABLE_ATTRIBUTES:
-            return plan_parities(workload, certificate=Fraction(0), **given)
+            return plan_contrasts(workload, certificate=Fraction(0), **given)
         found = [
             one for one in alternatives(workload, **given) if (one.cells is not None) == (strategy == "cells")
         ]
         found = [one for one in found if strategy == "cells" or (one.delta is not None) == case.delta]
-        return min(found, key=lambda one: one.expected_error)
+        return Contrasts(min(found, key=lambda one: one.expected_error), Fraction(0))
     pairs = tuple(combinations(range(len(domain.sizes)), 2))
     universe = Universe(
         domain.sizes,
@@ -168,28 +168,20 @@ def planned(case):
         (1,) * len(pairs),
         target=0 if more == "target" else None,
     )
-    pure = Law(concentrated=False, replaced=True)
-    if strategy == "cells":
-        return plans._alone(universe, pure, case.epsilon, n, MEMORY, Fraction(0), 0.0, cells=case.epsilon)
-    if strategy == "pairs":
-        return plans._pairs_at_once(universe, pure, case.epsilon, n, MEMORY, Fraction(0))
-    assert strategy == "adaptive"
-    law = replace(pure, concentrated=case.delta)
-    budget = rho_of(case.epsilon, DELTA) if case.delta else case.epsilon
-    return plans._in_rounds(universe, law, case.epsilon, delta, budget, n, MEMORY, Fraction(0))
+    if strategy != "adaptive":
+        way = {"cells": AllCells, "pairs": AllPairs}[strategy]
+        return way.planned(universe, case.epsilon, True, n, MEMORY, Fraction(0))
+    law = PrivacyMeasure(concentrated=case.delta, replaced=True)
+    return Adaptive.shared(universe, law, case.epsilon, delta, n, MEMORY, Fraction(0))
 
 
 def released(case, seed):
     """Return the synthetic rows of a seeded release as places."""
     domain, places = table(case.table)
-    plan, source = planned(case), SeededBits(seed)
-    if isinstance(plan, RoundsPlan):
-        private = checked(places, np.ones(len(places), dtype=np.int64), domain.sizes)
-        return release_rounds(plan, private, source, count=case.rows).places
-    rows = Rows.from_places(domain, places)
-    if isinstance(plan, AnswersPlan):
-        return synthesise(plan, measure(plan, rows, source), case.rows or len(places))
-    return release_parities(plan, rows, source, most=len(places), count=case.rows).places
+    plan = planned(case)
+    return plan.release(
+        Rows.from_places(domain, places), Journal(SeededBits(seed)), case.rows, Running()
+    ).places
 
 
 @cache
@@ -229,7 +221,7 @@ def simply(domain, places, epsilon, replaced=True):
         columns = [np.zeros(size) for size in domain.sizes]
         for a, b in pairs:
             counts = exact.table(a, b) * n
-            noise = two_sided_geometric(rate, counts.size, source).reshape(counts.shape)
+            noise = Geometric(rate).draw(counts.size, source).reshape(counts.shape)
             tables[a, b] = on_simplex((counts + noise).ravel(), n).reshape(counts.shape) / n
             columns[a] += tables[a, b].sum(axis=1) / (width - 1)
             columns[b] += tables[a, b].sum(axis=0) / (width - 1)

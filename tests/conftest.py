@@ -1,18 +1,12 @@
 """Shared fixtures."""
 
 import json
-import os
 import subprocess
 from functools import cache
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
-
-if "NUMBA_BOUNDSCHECK" in os.environ:
-    # numba's cache does not know checked code from plain code; it is told so before it is imported
-    shared = os.environ.get("NUMBA_CACHE_DIR", Path(__file__).parent / "__pycache__")
-    os.environ["NUMBA_CACHE_DIR"] = str(Path(shared, "boundscheck"))
 
 settings.register_profile("all", deadline=None)
 settings.register_profile("quick", deadline=None, max_examples=25)

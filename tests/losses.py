@@ -124,10 +124,6 @@ class Wishart(Proved):
 
     pairs: tuple[tuple[int, int], ...]
 
-    @property
-    def size(self):
-        return len(self.pairs)
-
     def row(self, places):
         signs = [1, *(1 - 2 * place for place in places)]
         return [signs[a] * signs[b] for a, b in self.pairs]
@@ -139,10 +135,6 @@ class Cone(Proved):
 
     sizes: tuple[int, ...]
     pairs: tuple[tuple[int, int], ...]
-
-    @property
-    def size(self):
-        return sum(self.sizes) + sum(self.sizes[a] * self.sizes[b] for a, b in self.pairs)
 
     def row(self, places):
         marks = [

@@ -25,7 +25,7 @@ BASES: dict[str, dict[str, Any]] = {
     "rejection tuples": {**SMALL, "mechanism": "rejection"},
     "rejection multisets": {**SMALL, "mechanism": "rejection", "candidates": "multisets"},
 }
-ANSWERS: dict[str, tuple[int, int, dict[str, Any]]] = {
+CONTRASTS: dict[str, tuple[int, int, dict[str, Any]]] = {
     "cube": (3, 400, {"queries": "marginals:1", "epsilon": 1}),
     "wishart": (9, 2000, {"queries": "conjunctions:2", "epsilon": "1/2"}),
     "wishart, wide": (22, 900, {"queries": "conjunctions:2", "epsilon": 1}),
@@ -50,11 +50,10 @@ def cases() -> Iterator[tuple[str, pd.DataFrame, dict[str, Any]]]:
     for relation in ("replace-one", "add-remove"):
         for name, arguments in BASES.items():
             yield f"{name}, {relation}", table(4, 60), {**arguments, "neighbours": relation}
-        for name, (attributes, rows, arguments) in ANSWERS.items():
+        for name, (attributes, rows, arguments) in CONTRASTS.items():
             public = {"rows": rows, "n_max": rows} if relation == "add-remove" else {}
-            mechanism = "answers" if attributes <= 20 else "rounds"  # of a wide table all parities at once
-            chosen = {**arguments, **public, "mechanism": mechanism, "neighbours": relation}
-            yield f"answers, {name}, {relation}", table(attributes, rows), chosen
+            chosen = {**arguments, **public, "strategy": "contrasts", "neighbours": relation}
+            yield f"contrasts, {name}, {relation}", table(attributes, rows), chosen
     yield "rejection tuples, wide", table(12, 200), {"epsilon": "1/2", "rows": 12, "mechanism": "rejection"}
     yield "auto", table(4, 500), {"epsilon": 1}
 

@@ -11,7 +11,7 @@ from queries import Domain, Rows
 from queries.spec import parse
 from smalldb.exact.bits import SeededBits
 from smalldb.exact.levels import exp_enclosure
-from smalldb.kernels import ktree
+from smalldb.kernels.trials import SURVIVED
 from smalldb.rejection import relaxation, sampler
 from smalldb.rejection.lanes import Lane
 from smalldb.rejection.sampler import tuple_sampler
@@ -94,7 +94,7 @@ def survivors(lane):
     """Yield the layer of each trial that survives, until words run out or all were made."""
     while True:
         lane.go_on(len(lane.order))
-        if lane.status != ktree.SURVIVED:
+        if lane.status != SURVIVED:
             return
         yield int(lane.layers[lane.place])
         lane.turn += 1

@@ -9,8 +9,8 @@ integers; whatever follows is a function of these and of public numbers. Replay 
 - *Leaks*. On any table, related to the first or not, the same released integers lead to the same steps, at
   the same costs, and everything public is the same, bit by bit.
 
-Every draw is replaced at the doors where private values meet randomness. `NOISE`, `NUMBERS`, `SELECTIONS`,
-`LEVELS` and `STEPS` below are all that is known of the code. Noise becomes `Noise`, which can do nothing but
+Every draw is replaced at the doors where private values meet randomness. `NOISE`, `SELECTIONS`, `LEVELS`
+and `STEPS` below are all that is known of the code. Noise becomes `Noise`, which can do nothing but
 wait for the private value that it is added to. The first run, the recording, releases the sum; each other run
 releases what the recording did. Noise comes from a source of its own, so that the source of a release has the
 same bits in all runs wherever a seed or an order is drawn.
@@ -37,7 +37,7 @@ from losses import SLACK, Change, Cone, Cube, Exponential, Gaussian, Geometric, 
 
 from smalldb.accounting.concentrated import rho_of
 from smalldb.exact.bits import SeededBits
-from smalldb.marginals.contrasts.distributions import LAWS
+from smalldb.marginals.contrasts.part_list import LAWS
 
 
 class Leak(AssertionError):
@@ -63,22 +63,20 @@ def _of_part(a: Any) -> Stated:
 
 # Functions that return noise, which is then added to private values; and the law of what is released.
 NOISE: list[tuple[str, str, Callable[[Any], Law]]] = [
-    ("smalldb.marginals.measuring", "two_sided_geometric", lambda a: Geometric(a.rate)),
-    ("smalldb.marginals.measuring", "gaussian_noise", lambda a: Gaussian(a.variance)),
-    ("smalldb.noise.cone", "cone_noise", lambda a: Cone(a.rate, tuple(a.sizes), tuple(a.pairs))),
-    ("smalldb.marginals.contrasts.part_of_cells", "two_sided_geometric", lambda a: Geometric(a.rate)),
-    ("smalldb.marginals.contrasts.part_of_cube", "cube_noise", lambda a: Cube(a.rate)),
-    ("smalldb.marginals.contrasts.part_of_gaussian", "gaussian_noise", lambda a: Gaussian(a.variance)),
-    ("smalldb.marginals.contrasts.safeguard", "two_sided_geometric", lambda a: Geometric(a.rate)),
+    ("smalldb.noise.geometric:Geometric", "draw", lambda a: Geometric(a.self.rate)),
+    ("smalldb.noise.gaussian:DiscreteGaussian", "draw", lambda a: Gaussian(a.self.scale)),
+    ("smalldb.noise.cube:Cube", "draw", lambda a: Cube(a.self.rate)),
     (
-        "smalldb.marginals.contrasts.part_of_wishart",
-        "wishart_noise",
-        lambda a: Wishart(a.x + a.y, tuple(a.pairs)),
+        "smalldb.noise.wishart:WishartDifference",
+        "draw",
+        lambda a: Wishart(a.self.x + a.self.y, a.self.pairs),
+    ),
+    (
+        "smalldb.noise.cone:ConeDifference",
+        "draw",
+        lambda a: Cone(a.self.rate, a.self.sizes, a.self.pairs),
     ),
 ]
-
-# Functions that call one of these for a single number, and return an int.
-NUMBERS = [("smalldb.marginals.measuring:Law", "single")]
 
 # Functions that draw a candidate by its score, with an epsilon and a sensitivity.
 SELECTIONS = [("smalldb.marginals.certificate", "select"), ("smalldb.marginals.measuring", "select")]
@@ -92,19 +90,23 @@ LEVELS = [
 # Functions that are one step, and what it states.
 STEPS: list[tuple[str, str, Callable[[Any], Stated]]] = [
     (
-        "smalldb.marginals.releasing_tables",
+        "smalldb.marginals.strategies.outcome",
         "measure",
         lambda a: Stated(a.cost, a.law.concentrated, (a.scope, np.shape(a.counts))),
     ),
     (
-        "smalldb.marginals.releasing_tables",
+        "smalldb.marginals.strategies.adaptive",
         "selected",
         lambda a: Stated(
             a.plan.selecting, a.plan.law.concentrated, (tuple(a.names), a.weight, a.payable.tobytes())
         ),
     ),
-    ("smalldb.marginals.releasing_tables", "ask", lambda a: Stated(a.cost, False, tuple(a.noise.items()))),
-    ("smalldb.marginals.releasing_tables", "measure_at_once", lambda a: Stated(a.cost, False, ())),
+    (
+        "smalldb.marginals.strategies.dependence",
+        "ask",
+        lambda a: Stated(a.cost, False, tuple(a.noise.items())),
+    ),
+    ("smalldb.marginals.strategies.all_pairs", "measure_at_once", lambda a: Stated(a.cost, False, ())),
     (
         "smalldb.marginals.certificate",
         "certify",
@@ -119,7 +121,7 @@ STEPS: list[tuple[str, str, Callable[[Any], Stated]]] = [
 # A step that draws among all candidates that can be paid for, and again where the model has no room for the
 # one that was drawn. Its outcome has the law of one draw among those that can come out, and is taken for that
 # (docs/proofs/rounds.md, lemma 5).
-REDRAWN = "releasing_tables.selected"
+REDRAWN = "adaptive.selected"
 
 
 def _possible(a: Any) -> list[int]:
@@ -181,9 +183,6 @@ class Noise:
         pieces = [piece for part in args[0] for piece in part._pieces]
         return Noise(self._add, pieces, (sum(len(values) for _, values in pieces),))
 
-    def __radd__(self, exact):
-        return int(self._released(np.array([exact], dtype=object))[0])
-
     def _released(self, exact):
         found, rest = [], [int(value) for value in exact.ravel()]
         for law, values in self._pieces:
@@ -229,13 +228,11 @@ class Player:
         self._script, self._source = script, SeededBits(seed)
         self._step: Step | None = None  # that is going on, and its arguments
         self._arguments: Any = None
-        self._single: Any = None  # inside a function of `NUMBERS`: the noise that it asked for
 
     @contextmanager
     def hooked(self):
         """Replace the doors."""
         doors = [(where, name, self._noise, law) for where, name, law in NOISE]
-        doors += [(where, name, self._number, None) for where, name in NUMBERS]
         doors += [(where, name, self._select, None) for where, name in SELECTIONS]
         doors += [(where, name, getattr(self, f"_{name}"), None) for where, name in LEVELS]
         doors += [
@@ -288,17 +285,8 @@ class Player:
         if self._script is None:
             values = call(source=self._source)
         else:  # there is none: what is released is known
-            values = np.zeros(arguments.count if "count" in vars(arguments) else law.size, dtype=np.int64)
-        if self._single is not None:
-            self._single.append((law, values.tolist()))
-            return values
+            values = np.zeros(arguments.count, dtype=np.int64)
         return Noise(self._added, [(law, values.tolist())], values.shape)
-
-    def _number(self, call, arguments, _):
-        self._single = []
-        call()
-        pieces, self._single = self._single, None
-        return Noise(self._added, pieces, (1,))
 
     def _added(self, law, exact, noise):
         return self._draw(law, exact, lambda: [a + b for a, b in zip(exact, noise, strict=True)])

@@ -14,7 +14,7 @@ from math import sqrt
 import accuracy_pins
 import numpy as np
 import pytest
-from accuracy_pins import BASELINES, EVERY_PAIR, FIRST, HOME, MEASURES, cases, measured
+from accuracy_pins import BASELINES, FIRST, HOME, MEASURES, cases, measured
 
 from smalldb.releasing.baselines import CELLS, INDEPENDENT
 
@@ -36,8 +36,6 @@ BEHIND = {
     ("autoworkers: adaptive, epsilon 1", CELLS),
     ("autoworkers: adaptive, epsilon 1, delta 1e-9", CELLS),
     ("yes/no: adaptive, epsilon 1", CELLS),
-    ("columns: cells, epsilon 1", INDEPENDENT),
-    ("columns: cells, epsilon 1", EVERY_PAIR),
     ("wide: adaptive, epsilon 1", INDEPENDENT),
 }
 

@@ -12,11 +12,10 @@ from smalldb.exact.bits import ScriptedBits, SeededBits
 from smalldb.exact.coins import Uniform
 from smalldb.exact.normals import Normal
 from smalldb.marginals.contrasts import part_of_cells as cells
-from smalldb.marginals.contrasts import part_of_cube as cube_law
-from smalldb.marginals.contrasts import part_of_gaussian as gaussian
-from smalldb.marginals.contrasts import part_of_wishart as wishart
 from smalldb.marginals.contrasts.parity_plan import alternatives
 from smalldb.noise import cube
+from smalldb.noise import gaussian as gaussian_noise
+from smalldb.noise import wishart as wishart_noise
 from smalldb.noise.wishart import Drawn, _enclosed, degrees, rates
 
 ABC = Domain(["a", "b", "c"])
@@ -138,9 +137,10 @@ def test_what_may_fail_adds_up_to_the_failure(monkeypatch, relation):
     asked = {
         "cells": [each_asked(monkeypatch, cells, "noise_quantile")],
         "wishart": [
-            each_asked(monkeypatch, wishart, name) for name in ("entry_quantile", "laplace_sum_quantile")
+            each_asked(monkeypatch, wishart_noise, name)
+            for name in ("entry_quantile", "laplace_sum_quantile")
         ],
-        "gaussian": [each_asked(monkeypatch, gaussian, "gaussian_quantile")],
+        "gaussian": [each_asked(monkeypatch, gaussian_noise, "gaussian_quantile")],
     }
     for plan in plans(relation, "1e-6"):
         for part in plan.parts:
@@ -162,7 +162,7 @@ def test_what_may_fail_adds_up_to_the_failure(monkeypatch, relation):
 def test_the_diagonal_is_bounded_by_at_least_its_shape(monkeypatch, d):
     """A difference of gammas of shape k / 2 spreads no further than k / 2 Laplace numbers, rounded up."""
     counts = []
-    monkeypatch.setattr(wishart, "laplace_sum_quantile", lambda count, *_: counts.append(count) or 1)
+    monkeypatch.setattr(wishart_noise, "laplace_sum_quantile", lambda count, *_: counts.append(count) or 1)
     workload = Conjunctions(2).workload(Domain([f"x{i}" for i in range(d)]))
     for plan in alternatives(workload, n=50, epsilon=1, neighbours="add-remove"):
         if plan.parts[0].law == "wishart":
@@ -174,11 +174,11 @@ def test_the_diagonal_is_bounded_by_at_least_its_shape(monkeypatch, d):
 def test_a_part_is_drawn_at_its_own_rate(monkeypatch):
     spent = []
 
-    def noise(attributes, x, y, pairs, source):
-        spent.append(x + y)
-        return np.zeros(len(pairs), dtype=np.int64)
+    def noise(distribution, count, source):
+        spent.append(distribution.x + distribution.y)
+        return np.zeros(count, dtype=np.int64)
 
-    monkeypatch.setattr(wishart, "wishart_noise", noise)
+    monkeypatch.setattr(wishart_noise.WishartDifference, "draw", noise)
     some = [plan for plan in plans("replace-one") if plan.parts[0].law == "wishart"]
     for plan in some:
         part = plan.parts[0]
@@ -193,11 +193,11 @@ def test_the_rates_of_cubes_add_up_to_epsilon(monkeypatch, relation):
     """Counts of all orders move by at most 1 together, so what the orders spend is added up."""
     spent = []
 
-    def noise(count, rate, source):
-        spent.append(rate)
+    def noise(distribution, count, source):
+        spent.append(distribution.rate)
         return np.zeros(count, dtype=np.int64)
 
-    monkeypatch.setattr(cube_law, "cube_noise", noise)
+    monkeypatch.setattr(cube.Cube, "draw", noise)
     some = [plan for plan in plans(relation) if plan.method == "cube" and len(plan.parts) > 1]
     assert some
     for plan in some:

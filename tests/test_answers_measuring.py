@@ -19,18 +19,19 @@ from smalldb.exact import integers as drawing_module
 from smalldb.exact.bits import SeededBits
 from smalldb.exact.integers import (
     coins,
-    two_sided_geometric,
     uniform_integers,
     whole_geometric,
 )
 from smalldb.exact.levels import draw_level
-from smalldb.marginals.contrasts import loss, measure, radius_quantile
+from smalldb.marginals.contrasts import loss, measure
 from smalldb.marginals.contrasts import parity_measurement as measuring_module
 from smalldb.marginals.contrasts.parity_measurement import counts
-from smalldb.marginals.contrasts.parity_plan import alternatives, plan_answers
+from smalldb.marginals.contrasts.parity_plan import alternatives, plan_parities
 from smalldb.marginals.contrasts.parts import shares_of
 from smalldb.marginals.contrasts.spectrum import odd_counts, spectrum
-from smalldb.noise.cube import _radius, cube_noise, radii
+from smalldb.noise.cube import _radius, radii
+from smalldb.noise.distributions import Cube, Geometric
+from smalldb.noise.tails import radius_quantile
 
 pytestmark = pytest.mark.usefixtures("remembered")
 
@@ -121,7 +122,7 @@ def cube_law(count, rate, radius):
 
 @pytest.mark.parametrize(("count", "rate"), [(1, Fraction(1)), (2, Fraction(3, 2)), (3, Fraction(5, 2))])
 def test_cube_noise_by_its_decision_tree(count, rate):
-    found = outcomes(lambda source: tuple(cube_noise(count, rate, source).tolist()), 10)
+    found = outcomes(lambda source: tuple(Cube(count, rate).draw(count, source).tolist()), 10)
     law = cube_law(count, rate, 30 if count < 3 else 8)
     for v, decided in found.items():
         assert decided <= law[v] + Fraction(1, 10**20)
@@ -142,7 +143,7 @@ def p_value(found, law, trials):
 @pytest.mark.parametrize(("count", "rate"), [(1, Fraction(1)), (2, Fraction(3, 2)), (3, Fraction(3))])
 def test_cube_noise_has_its_law(count, rate):
     source, trials = SeededBits(count), 1500
-    found = Counter(tuple(cube_noise(count, rate, source).tolist()) for _ in range(trials))
+    found = Counter(tuple(Cube(count, rate).draw(count, source).tolist()) for _ in range(trials))
     radius = 12 if count < 3 else 4
     assert p_value(found, cube_law(count, rate, radius), trials) > 1e-3
     assert p_value(found, cube_law(count, rate * Fraction(6, 10), radius), trials) < 1e-6
@@ -191,7 +192,7 @@ def test_wide_radii_are_as_quick_and_their_quantiles_nearly_exact(count):
 
 
 def test_many_coordinates_and_little_epsilon():
-    noise = cube_noise(5050, Fraction(1, 10), SeededBits(1))
+    noise = Cube(5050, Fraction(1, 10)).draw(5050, SeededBits(1))
     assert 50_000 < np.abs(noise).max() < 52_000
     assert stats.kstest(noise / np.abs(noise).max(), stats.uniform(-1, 2).cdf).pvalue > 1e-3
 
@@ -201,7 +202,7 @@ def test_noise_that_does_not_fit_is_cut_off(monkeypatch):
     source, trials, law = SeededBits(2), 1000, Counter()
     for v, p in cube_law(1, Fraction(1), 40).items():
         law[max(-2, min(2, v[0]))] += p
-    found = Counter(int(cube_noise(1, Fraction(1), source)[0]) for _ in range(trials))
+    found = Counter(int(Cube(1, Fraction(1)).draw(1, source)[0]) for _ in range(trials))
     assert set(found) == {-2, -1, 0, 1, 2}
     expected = np.array([float(p) for p in law.values()])
     assert stats.chisquare([found[v] for v in law], expected * (trials / expected.sum())).pvalue > 1e-3
@@ -230,7 +231,7 @@ def test_geometric_noise_beyond_64_bits_is_whole_until_the_difference(monkeypatc
     """Two halves that are both large must not cancel to 0 by being cut off alike."""
     monkeypatch.setattr(drawing_module, "CLIP", 4)
     source, trials, rate = SeededBits(4), 4000, Fraction(1, 8)
-    found = Counter(two_sided_geometric(rate, trials, source).tolist())
+    found = Counter(Geometric(rate).draw(trials, source).tolist())
     law = Counter()
     for x in range(-400, 401):
         law[max(-4, min(4, x))] += exp(-abs(x) / 8)
@@ -290,7 +291,7 @@ def test_coins_digit_by_digit(monkeypatch):
 @pytest.mark.parametrize("rate", [Fraction(2), Fraction(3, 4)])
 def test_two_sided_geometric_by_its_decision_tree(rate, monkeypatch):
     monkeypatch.setattr(drawing_module, "DIGIT", 1)
-    found = outcomes(lambda source: int(two_sided_geometric(rate, 1, source)[0]), 11)
+    found = outcomes(lambda source: int(Geometric(rate).draw(1, source)[0]), 11)
     q = naive.exp_minus(rate)
     for x, decided in found.items():
         assert decided <= (1 - q) / (1 + q) * q ** abs(x)
@@ -300,7 +301,7 @@ def test_two_sided_geometric_by_its_decision_tree(rate, monkeypatch):
 @pytest.mark.parametrize("rate", [Fraction(2), Fraction(1, 2), Fraction(1, 20)])
 def test_two_sided_geometric_has_its_law(rate):
     trials = 40_000
-    found = Counter(two_sided_geometric(rate, trials, SeededBits(4)).tolist())
+    found = Counter(Geometric(rate).draw(trials, SeededBits(4)).tolist())
 
     def law(r):
         q = exp(-r)
@@ -334,7 +335,7 @@ def test_a_parity_of_each_order_is_measured():
     names = [f"a{i}" for i in range(14)]
     domain = Domain(names)
     workload = Predicates([" ^ ".join(names[:k]) for k in range(1, 15)]).workload(domain)
-    plan = plan_answers(workload, n=10**9, epsilon=1, neighbours="replace-one")
+    plan = plan_parities(workload, n=10**9, epsilon=1, neighbours="replace-one")
     assert min(part.share for part in plan.parts) > 0
     bits = np.zeros((1, 14), dtype=np.uint8)
     rows = Rows.from_counts(domain, domain.decode(bits), [10**9])
@@ -435,7 +436,7 @@ def signed(rows, places, relation):
 
 def test_other_data_are_refused():
     domain = Domain([*"ab"])
-    plan = plan_answers(Conjunctions(2).workload(domain), n=6, epsilon=1, neighbours="replace-one")
+    plan = plan_parities(Conjunctions(2).workload(domain), n=6, epsilon=1, neighbours="replace-one")
     with pytest.raises(ValueError, match="another n"):
         measure(plan, table(domain, (1, 1, 1, 1)), SeededBits(1))
     with pytest.raises(ValueError, match="different domains"):

@@ -1,4 +1,4 @@
-"""The rooms: a module imports its own room and lower ones; kernels call only kernels of their own file."""
+"""The rooms: a module imports its own room and lower ones; kernels import only kernels."""
 
 import ast
 import os
@@ -12,12 +12,17 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-ROOMS = re.findall(r"^\| `(\w+)` \|", (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8"), re.M)
+BY_NAME = {"import_module", "__import__", "exec_module", "resolve_name", "run_module"}
+PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+ROOMS = re.findall(r"^\| `(\w+)` \|", PAGE[: PAGE.index("## Two wings")], re.M)
 
 
 @cache
 def imports(text):
-    """The modules that a source text imports anywhere, each with the name that it takes from it, or None."""
+    """The modules that a source text imports anywhere, each with the name that it takes from it, or None.
+
+    What is imported by its name as a text counts, too: as all of smalldb where the text is not known.
+    """
     found = []
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import):
@@ -25,7 +30,19 @@ def imports(text):
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, "relative import"
             found += [(node.module, alias.name) for alias in node.names]
+        elif isinstance(node, ast.Call) and called(node) in BY_NAME:
+            match node.args[0]:
+                case ast.Constant(str(name)) | ast.JoinedStr([ast.Constant(str(name)), *_]):
+                    package, _, own = name.rstrip(".").rpartition(".")
+                    found.append((package, own) if package else (own, None))
+                case _:
+                    found.append(("smalldb", None))
     return found
+
+
+def called(node):
+    """The name of a function where it is called, without its module."""
+    return getattr(node.func, "attr", getattr(node.func, "id", None))
 
 
 def packages(path):
@@ -68,13 +85,10 @@ def ways_up(own, text):
 MODULES = sorted(p for p in (ROOT / "smalldb").rglob("*.py") if p != ROOT / "smalldb" / "__init__.py")
 
 
-LONG = {"smalldb/kernels/ktree.py"}  # its docstring says why
-
-
 def test_modules_have_at_most_400_lines():
     paths = [*(ROOT / "smalldb").rglob("*.py"), *(ROOT / "queries").rglob("*.py")]
     long = {path.relative_to(ROOT).as_posix() for path in paths if source(path).count("\n") > 400}
-    assert long == LONG
+    assert not long
 
 
 def test_the_table_of_rooms_is_complete():
@@ -96,6 +110,35 @@ def test_a_circle_is_seen():
         tuple(TopologicalSorter({"a": {"b"}, "b": {"a"}}).static_order())
 
 
+LABORATORY = {"bounds", "accounting", "selection", "rejection", "auditing"}
+TAKEN = {"bounds", "accounting", "selection", "rejection.mechanism"}  # by the product, of the laboratory
+SHOWING = {"commands", "reporting", "showing"}  # these have a part of each wing
+
+
+def taken_of_the_laboratory(text):
+    """What a source text imports of the laboratory beyond what the product may: modules inside smalldb."""
+    found = {module for module in imported(text) if room(module) in LABORATORY}
+    return {module for module in found if room(module) not in TAKEN and module not in TAKEN}
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_the_product_takes_of_the_laboratory_what_the_page_says(path):
+    own = room(name_of(path))
+    if own not in LABORATORY | SHOWING:
+        assert not taken_of_the_laboratory(source(path))
+        assert own == "planning" or "rejection" not in {room(m) for m in imported(source(path))}
+
+
+def test_the_page_names_what_is_taken_of_the_laboratory():
+    wings = PAGE[PAGE.index("## Two wings") : PAGE.index("## A mechanism")]
+    assert set(re.findall(r"^\| `([\w.]+)` \|", wings, re.M)) == TAKEN
+
+
+def test_what_is_taken_beside_is_seen():
+    assert taken_of_the_laboratory("from smalldb.auditing import audit") == {"auditing"}
+    assert not taken_of_the_laboratory("from smalldb import bounds")
+
+
 @pytest.mark.parametrize(
     ("own", "text", "found"),
     [
@@ -108,6 +151,10 @@ def test_a_circle_is_seen():
         ("counting.census", "from smalldb.planning.choosing import plan", ["planning.choosing"]),
         ("counting.census", "from smalldb import planning, kernels", ["planning"]),
         ("bounds", "from smalldb.anything import x", ["anything"]),
+        ("bounds", "import_module('smalldb.reporting.notebook').drawn()", ["reporting.notebook"]),
+        ("bounds", "importlib.import_module(f'smalldb.commands.{name}')", ["commands"]),
+        ("bounds", "__import__(name)", ["smalldb"]),
+        ("bounds", "import_module('numpy')", []),
         ("bounds", "import os.path\nfrom smalldb.exact import enclosures", []),
         ("counting", "from smalldb.counting import census, law\nfrom smalldb.kernels.dynamic import f", []),
     ],
@@ -116,29 +163,31 @@ def test_every_way_up_is_seen(own, text, found):
     assert list(ways_up(own, text)) == found
 
 
+def test_only_the_parser_imports_modules_by_their_names():
+    calls = {
+        name_of(path): called(node)
+        for path in MODULES
+        for node in ast.walk(ast.parse(source(path)))
+        if isinstance(node, ast.Call) and called(node) in BY_NAME
+    }
+    assert calls == {"cli": "import_module"}
+
+
 def test_queries_imports_nothing_of_smalldb():
     for path in (ROOT / "queries").rglob("*.py"):
         assert "smalldb" not in packages(path), path
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "smalldb" / "kernels").glob("*.py")), ids=lambda p: p.name)
-def test_kernels_are_self_contained(path):
-    allowed = {"math", "numba", "numpy", "typing", "collections", "__future__"}
-    assert packages(path) <= allowed
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("given", [{}, {"NUMBA_CACHE_DIR": "elsewhere"}])
-def test_checked_kernels_have_a_cache_of_their_own(given):
-    code = "import os, sys, conftest; print('numba' in sys.modules, os.environ.get('NUMBA_CACHE_DIR'))"
-    plain = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_")} | given
-
-    def run(environment):
-        command, folder = [sys.executable, "-c", code], Path(__file__).parent
-        return subprocess.check_output(command, cwd=folder, env=environment, text=True).strip()
-
-    assert run(plain) == f"False {given.get('NUMBA_CACHE_DIR')}"
-    assert re.fullmatch(r"False .*\Wboundscheck", run(plain | {"NUMBA_BOUNDSCHECK": "1"}))
+def test_all_that_kernels_are_compiled_from_is_in_their_folder(path):
+    """The stamp of what Numba keeps covers that folder alone; `queries.arrays` has nothing but types."""
+    if path.name == "compiling.py":
+        return
+    text = source(path)
+    assert all(room(name) == "kernels" for name in imported(text))
+    ours = {module for module, _ in imports(text) if module.split(".")[0] in ("queries", "smalldb")}
+    assert {module for module in ours if not module.startswith("smalldb.kernels.")} <= {"queries.arrays"}
+    assert packages(path) <= {"math", "numpy", "queries", "smalldb", "typing"}
 
 
 def test_only_the_one_door_reaches_for_entropy():

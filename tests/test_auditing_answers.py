@@ -1,4 +1,4 @@
-"""The audit of released answers: the exact loss of the measured integers, over all neighbours."""
+"""The audit of measured contrasts: the exact loss of the measured integers, over all neighbours."""
 
 from fractions import Fraction
 
@@ -7,7 +7,7 @@ import pytest
 
 import smalldb
 from queries import Conjunctions, Domain, Marginals, Rows
-from smalldb.auditing import answers, audit
+from smalldb.auditing import audit, contrasts_audit
 from smalldb.marginals.contrasts.parity_measurement import counts
 from smalldb.marginals.contrasts.parity_plan import alternatives
 
@@ -22,7 +22,7 @@ BOTH = pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
 def test_the_loss_is_epsilon_and_no_more(queries, method, neighbours):
     epsilon = Fraction(3, 7)
     found = audit(
-        ABC, queries, n=3, epsilon=epsilon, mechanism="answers", method=method, neighbours=neighbours
+        ABC, queries, n=3, epsilon=epsilon, mechanism="contrasts", method=method, neighbours=neighbours
     )
     assert found.loss == (epsilon, epsilon)
     assert found.range == (2 * epsilon, 2 * epsilon)  # no better than pure: nothing composes as bounded range
@@ -40,22 +40,23 @@ def test_the_loss_is_epsilon_and_no_more(queries, method, neighbours):
 def test_what_cannot_exist_makes_the_loss_no_larger(neighbours):
     domain = Domain(["a", "b"], valid="~(a & b)")
     found = audit(
-        domain, "conjunctions:2", n=4, epsilon=1, mechanism="answers", method="cube", neighbours=neighbours
+        domain, "conjunctions:2", n=4, epsilon=1, mechanism="contrasts", method="cube", neighbours=neighbours
     )
     assert found.loss[1] <= 1
 
 
 def test_a_sensitivity_that_is_wrong_is_caught(monkeypatch):
     """Counts that move twice as far lose twice as much."""
-    true = answers.loss
-    monkeypatch.setattr(answers, "loss", lambda plan, x, other: 2 * true(plan, x, other))
-    found = audit(ABC, "conjunctions:1", n=2, epsilon=1, mechanism="answers", method="cube")
+    true = contrasts_audit.loss
+    monkeypatch.setattr(contrasts_audit, "loss", lambda plan, x, other: 2 * true(plan, x, other))
+    found = audit(ABC, "conjunctions:1", n=2, epsilon=1, mechanism="contrasts", method="cube")
     assert found.worst_loss > float(found.cap)
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
+        ({"mechanism": "answers"}, "write mechanism contrasts"),
         ({"k": 2}, "method and k are for"),
         ({"rows": 3}, "rows and candidates are for the census"),
         ({"epsilon": None}, "epsilon must be given"),
@@ -72,12 +73,12 @@ def test_refusals(change, message):
         "queries": "conjunctions:1",
         "n": 3,
         "epsilon": 1,
-        "mechanism": "answers",
+        "mechanism": "contrasts",
     } | change
     with pytest.raises(ValueError, match=message):
         audit(given.pop("domain"), given.pop("queries"), **given)
 
 
 def test_the_plan_of_a_release_is_what_is_audited():
-    found = smalldb.audit(Domain(["a"]), "conjunctions:1", n=5, epsilon="1/3", mechanism="answers")
+    found = smalldb.audit(Domain(["a"]), "conjunctions:1", n=5, epsilon="1/3", mechanism="contrasts")
     assert found.worst_loss == pytest.approx(1 / 3)

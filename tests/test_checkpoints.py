@@ -318,7 +318,11 @@ def test_the_commands(tmp_path, monkeypatch, capfd):
         assert main([*arguments, "--checkpoint", "audits"]) == 0
         assert capfd.readouterr().out == plain
     assert sorted(os.listdir("audits")) == ["add-remove", "replace-one"]
-    for refused in ("--n", "1000000"), ("--mechanism", "answers"), ("--neighbours", "none"):
+    for refused in (
+        ("--n", "1000000"),
+        ("--mechanism", "contrasts"),
+        ("--neighbours", "none"),
+    ):
         assert main([*arguments, *refused, "--checkpoint", "unmade/audits"]) == 2
         assert capfd.readouterr().out == ""
         assert not os.path.exists("unmade")

@@ -151,7 +151,7 @@ def test_tuples_are_ordered_rows(folder):
         *("--record", "out.json"),
         cwd=folder,
     )
-    assert "all 64 tuples of 3 rows over 4 cells" in done.stderr
+    assert "all 64 tuples of 3 rows" in done.stderr
     assert json.loads((folder / "out.json").read_text())["candidates"] == "tuples"
 
 
@@ -198,7 +198,7 @@ BAD = [
     (["data.csv", "-o", ""], "an output needs a file name"),
     (["data.csv", "--rows", "1_0"], "whole number of at least 1"),
     (["data.csv", "--row", "2"], "unrecognized arguments: --row 2; did you mean '--rows'?"),
-    (["data.csv", "--verbose"], "unrecognized arguments: --verbose (see smalldb generate --help)"),
+    (["data.csv", "--loud"], "unrecognized arguments: --loud (see smalldb generate --help)"),
     (["semicolons.csv"], "1 field separated by commas, and 2 by semicolons: take separator ';'"),
     (["index.csv"], "an index? choose the columns"),
     (["text.csv"], "column 'a' is not spelled 0/1 or true/false"),
@@ -210,7 +210,7 @@ BAD = [
     (["binary.csv"], "is not a table with names"),
     (["bare_data.csv"], "must hold column names, not data"),
     (["data.csv", "--candidates", "tuple"], "invalid choice: 'tuple'; did you mean 'tuples'?"),
-    (["data.csv", "--mechanism", "answer"], "invalid choice: 'answer'; did you mean 'answers'?"),
+    (["data.csv", "--mechanism", "marginal"], "not 'marginal'; did you mean 'marginals'?"),
     (["data.csv", "-o", "out.json"], f"written as {NAMED}, not 'out.json'"),
     (["data.csv", "--confidential"], "--confidential needs --report"),
     (["data.csv", "--report", "page.txt"], "its name must end in .html, not 'page.txt'"),
@@ -343,7 +343,7 @@ def test_an_interrupt_after_the_table_is_written_does_not_deny_it(tmp_path):
         "import os, signal, sys\n"
         "import smalldb.commands.generate as generate\n"
         "from smalldb.cli import run\n"
-        "generate.tell = lambda *_: os.kill(os.getpid(), signal.SIGINT)\n"
+        "generate.tell = lambda *_, **given: os.kill(os.getpid(), signal.SIGINT)\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "sys.argv = 'smalldb generate data.csv --epsilon 1 --rows 2 -o out.csv'.split()\n"
         "run()\n"

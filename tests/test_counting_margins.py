@@ -130,6 +130,8 @@ def test_every_order_of_rows_is_as_likely():
 
 
 def test_a_base_measure_leaves_the_mechanisms_that_have_one():
-    with pytest.raises(ValueError, match="answers have no candidates"):
-        smalldb.plan(AB, n=100, epsilon=1, rows=2, mechanism="answers", candidates="tuples")
+    with pytest.raises(ValueError, match="marginals have no candidates"):
+        smalldb.plan(
+            AB, n=100, epsilon=1, rows=2, mechanism="marginals", strategy="contrasts", candidates="tuples"
+        )
     assert smalldb.plan(AB, n=100, epsilon=1, candidates="tuples").candidates == "tuples"

@@ -8,6 +8,7 @@ import jsonschema
 import numpy as np
 import pandas as pd
 import pytest
+from parity_bounds import bound
 from records import check_record
 
 import smalldb
@@ -17,13 +18,13 @@ from smalldb.accounting.concentrated import rho_of
 from smalldb.cli import main
 from smalldb.exact.bits import SeededBits
 from smalldb.exact.integers import CLIP
-from smalldb.marginals.contrasts import bound, loss, measure, plan_answers, synthesise
-from smalldb.marginals.contrasts import part_of_gaussian as gaussian_module
+from smalldb.marginals.contrasts import loss, measure, plan_parities, synthesise
 from smalldb.marginals.contrasts.parity_bound import _parity_intervals
 from smalldb.marginals.contrasts.parity_means import Measured
 from smalldb.marginals.contrasts.parity_measurement import counts
 from smalldb.marginals.contrasts.parity_plan import alternatives
 from smalldb.marginals.contrasts.spectrum import odd_counts
+from smalldb.noise.distributions import DiscreteGaussian
 from smalldb.noise.tails import gaussian_quantile
 from smalldb.releasing.budget_ledger import Ledger
 from smalldb.releasing.record import make_record
@@ -70,12 +71,12 @@ def test_pure_alternatives_are_what_they_were_and_one_is_added_for_each_order(re
     orders = sorted({*added[-1].spectrum.orders.tolist()})
     assert [max(map(len, plan.parts[0].sets)) for plan in added] == orders
     assert {plan.delta for plan in added} == {Fraction(1, 10**9)}
-    assert plan_answers(workload, **numbers).delta is None
+    assert plan_parities(workload, **numbers).delta is None
 
 
 def test_a_pure_choice_draws_the_same_bits_and_says_that_it_is_pure():
     frame = latent(4, 200, 1)
-    given = {"epsilon": 1, "mechanism": "answers", "rows": 9, "rng": 3}
+    given = {"epsilon": 1, "mechanism": "marginals", "strategy": "contrasts", "rows": 9, "rng": 3}
     one, other = smalldb.release(frame, **given), smalldb.release(frame, **given, delta="1e-30")
     pd.testing.assert_frame_equal(one.data, other.data)
     assert one.record == other.record
@@ -112,7 +113,7 @@ def test_released_is_the_count_with_noise_of_the_stated_deviation(relation, monk
     for order in part.variances:
         some = squares[:, [len(places) == order for places in part.sets]]
         assert some.mean() == pytest.approx(1, abs=6 * sqrt(2 / some.size))
-    monkeypatch.setattr(gaussian_module, "gaussian_noise", lambda _, count, __: np.zeros(count, np.int64))
+    monkeypatch.setattr(DiscreteGaussian, "draw", lambda _, count, __: np.zeros(count, np.int64))
     assert measure(plan, rows, source).values.tolist() == counts(plan, rows).tolist()
 
 
@@ -183,7 +184,7 @@ def test_orders_that_need_less_noise_than_pure_ones_are_taken():
     numbers = {"n": len(frame), "epsilon": "0.1", "neighbours": "replace-one"}
     errors = []
     for delta in (None, "1e-5"):
-        plan = plan_answers(workload, **numbers, delta=delta)
+        plan = plan_parities(workload, **numbers, delta=delta)
         found = [
             max_error(plan, rows, synthesise(plan, measure(plan, rows, SeededBits(s)), 60_000))
             for s in (1, 2)
@@ -210,12 +211,13 @@ def test_the_record_says_epsilon_and_delta(relation):
         "conjunctions:2",
         epsilon=1,
         delta=delta,
-        mechanism="answers",
+        mechanism="marginals",
+        strategy="contrasts",
         rows=40,
         neighbours=relation,
         **public,
     )
-    assert made.plan.chosen.answers.method == "gaussian"
+    assert made.plan.chosen.strategy.parities.method == "gaussian"
     assert made.plan.delta == Fraction(delta)
     assert made.record["delta"] == delta
     assert made.record["privacy"] == {"epsilon": "1", "delta": delta, "bounded_range": None}
@@ -238,7 +240,8 @@ def record_of(delta, epsilon="1/2"):
         n=500,
         epsilon=epsilon,
         delta=delta,
-        mechanism="answers",
+        mechanism="marginals",
+        strategy="contrasts",
         rows=9,
     )
     return make_record(plan, private=True)
@@ -282,9 +285,9 @@ def test_a_ledger_takes_no_delta(tmp_path):
         ({"delta": 0}, "delta must lie strictly between 0 and 1"),
         ({"delta": 1}, "delta must lie strictly between 0 and 1"),
         ({"delta": "1e-301"}, "delta must be at least 1e-300"),
-        ({"delta": "1e-9", "mechanism": "census"}, "delta is for answers"),
-        ({"delta": "1e-9", "mechanism": "rejection"}, "delta is for answers"),
-        ({"delta": "1e-9", "candidates": "tuples"}, "delta is for answers"),
+        ({"delta": "1e-9", "mechanism": "census"}, "delta is for marginals"),
+        ({"delta": "1e-9", "mechanism": "rejection"}, "delta is for marginals"),
+        ({"delta": "1e-9", "candidates": "tuples"}, "delta is for marginals"),
     ],
 )
 def test_a_delta_without_meaning_is_refused(given, said):
@@ -327,15 +330,27 @@ def folder(tmp_path, monkeypatch):
 
 
 def test_the_commands_take_a_delta(folder, capsys):
-    common = ["--epsilon", "1", "--delta", "0.01", "--mechanism", "answers", "--rows", "20"]
+    common = [
+        "--epsilon",
+        "1",
+        "--delta",
+        "0.01",
+        "--mechanism",
+        "marginals",
+        "--strategy",
+        "contrasts",
+        "--rows",
+        "20",
+    ]
     common += ["--queries", "conjunctions:2"]
     assert main(["generate", "data.csv", *common, "--record", "r.json", "--report", "r.html"]) == 0
     out, err = capsys.readouterr()
     assert out.count("\n") == 21
-    assert "mechanism: Gaussian noise on answers, and the nearest table" in err
+    assert "mechanism: marginals of contrasts, 20 rows" in err
     assert "guarantee: (1, 0.01)-differential privacy, replace-one neighbours" in err
     assert "a delta of 1/n" in err
     assert json.loads((folder / "r.json").read_text())["delta"] == "0.01"
+    assert "parities with Gaussian noise" in (folder / "r.html").read_text()
     assert "it is not the probability that the factor fails" in (folder / "r.html").read_text()
     assert main(["plan", "--attributes", "6", "--n", "500", "--json", *common]) == 0
     said = json.loads(capsys.readouterr().out)
@@ -345,7 +360,7 @@ def test_the_commands_take_a_delta(folder, capsys):
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        (["--mechanism", "census"], "smalldb: delta is for answers"),
+        (["--mechanism", "census"], "smalldb: delta is for marginals"),
         (["--ledger", "l", "--budget", "3"], "smalldb: --ledger counts pure privacy: leave out --delta"),
     ],
 )
@@ -356,3 +371,32 @@ def test_the_command_refuses_a_delta_in_one_line(folder, capsys, more, said):
     assert err.startswith(said)
     assert err.count("\n") == 1
     assert sorted(path.name for path in folder.iterdir()) == ["data.csv"]
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "bounds"),
+    [
+        ("answers", {"beta": "0.05", "released": 0.1}),
+        ("rounds", {"beta": "0.05", "released": 0.1, "covers": ["every query of conjunctions:2"]}),
+    ],
+)
+def test_records_of_former_names_are_still_read(tmp_path, mechanism, bounds):
+    """Version 0.2 had two mechanisms of what are strategies now: its records say so, without a strategy."""
+    frame = latent(4, 60, 1)
+    plan = smalldb.plan(Domain(frame.columns), "conjunctions:2", n=60, epsilon="1/2", strategy="contrasts")
+    new = make_record(plan, private=True)
+    check_record(new)
+    assert (new["mechanism"], new["strategy"]) == ("marginals", "contrasts")
+    old = {key: value for key, value in new.items() if key != "strategy"}
+    with pytest.raises(jsonschema.ValidationError):
+        check_record(old)  # of marginals the strategy is stated
+    old |= {"mechanism": mechanism, "bounds": bounds}
+    check_record(old)
+    assert compose_records([old, new], delta=0).epsilon == 1
+    assert Ledger(tmp_path / "l", budget=2).spend(old).spent == Fraction(1, 2)
+    (tmp_path / "r.json").write_text(json.dumps(old))
+    for name in ("data.csv", "made.csv"):
+        frame.to_csv(tmp_path / name, index=False)
+    files = [str(tmp_path / name) for name in ("data.csv", "made.csv", "r.json")]
+    assert main(["evaluate", *files[:2], "--record", files[2]]) == 0
+    assert main(["account", "--records", files[2], files[2], "--delta", "0"]) == 0

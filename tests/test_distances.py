@@ -1,6 +1,5 @@
 """Distances of tables: the definition, row by row, in exact numbers."""
 
-import time
 from collections import Counter
 from fractions import Fraction
 from itertools import combinations, product
@@ -10,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from yardstick import within
 
 from queries import Column, DataError, Domain, Marginals, Rows
 from smalldb.releasing.distances import distances, pair_distances, visits
@@ -109,11 +109,10 @@ def test_a_million_queries_are_evaluated_without_listing_them(monkeypatch):
     named = []
     label = type(Marginals(1).workload(domain)).label
     monkeypatch.setattr("queries.workload.Workload.label", lambda self, j: named.append(j) or label(self, j))
-    begun = time.process_time()
-    found = evaluate(real, made, "marginals:3")
-    worst = found.worst(5)
+    with within(30):
+        found = evaluate(real, made, "marginals:3")
+        worst = found.worst(5)
     assert found.workload.size > 3 * 10**6
-    assert time.process_time() - begun < 30
     assert len(named) == 5
     off = np.abs(found.real_sums - found.synthetic_sums)
     assert float(found.max_error) == worst["error"][0] == off.max() / 20_000

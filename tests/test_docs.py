@@ -88,7 +88,7 @@ def test_the_python_snippets_run_in_order(monkeypatch):
     for snippet in found:
         exec(snippet, names)
     assert names["synthetic"].shape == names["release"].data.shape == (6, 6)
-    assert names["plan"].mechanism == "answers"
+    assert names["plan"].mechanism == "marginals"
     assert 0 < names["law"].mean() < 1
 
 
@@ -167,12 +167,12 @@ def test_the_tutorial_can_be_followed(folder):
         assert f"](pictures/{picture}.png)" in text
     names = followed(text)
     assert names["workers"].shape == (1841, 6)
-    assert (names["record"]["mechanism"], names["record"]["privacy"]["epsilon"]) == ("answers", "1")
+    assert (names["record"]["mechanism"], names["record"]["privacy"]["epsilon"]) == ("marginals", "1")
     six = smalldb.plan(Domain(names["workers"].columns), Conjunctions(2), n=1841, epsilon=1, rows=6)
     assert f"all {six.candidate_count:,} tables of six rows" in text
     assert f"the mean error is provably at most {six.expected_error:.2f}" in text
     freely = smalldb.plan(Domain(names["workers"].columns), Conjunctions(2), n=1841, epsilon=1)
-    assert (freely.mechanism, freely.rows) == ("answers", 1841)
+    assert (freely.mechanism, freely.rows) == ("marginals", 1841)
     assert f"an expected\nerror of {freely.expected_error:.2g}" in text
     (shown,) = re.findall(r"^```toml\n(.*?)^```", text, re.M | re.S)
     assert shown == (ROOT / "examples" / "people.toml").read_text(encoding="utf-8")
@@ -253,7 +253,7 @@ def test_the_page_on_the_mechanisms_is_computed():
     for share, row in zip(names["law"].probabilities, ("0.2", "0.3", "0.4"), strict=False):
         assert table_rows(text)[row][2] == f"{share:.3f}"
     assert f"The mean error of this draw is {names['law'].mean():.3f}" in text
-    (part,) = names["plan"].chosen.answers.parts
+    (part,) = names["plan"].chosen.strategy.parities.parts
     assert f"standard deviation of {part.deviations[1]:.1f} people" in text
     assert names["synthetic"].shape == (10, 3)
 

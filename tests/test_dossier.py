@@ -29,7 +29,9 @@ FRAME = pd.DataFrame(np.random.default_rng(4).integers(0, 2, (300, 3)), columns=
 
 def release(**choices):
     return smalldb.release(
-        FRAME, "marginals:1", **{"epsilon": 1, "rows": 20, "mechanism": "answers"} | choices
+        FRAME,
+        "marginals:1",
+        **{"epsilon": 1, "rows": 20, "mechanism": "marginals", "strategy": "contrasts"} | choices,
     )
 
 
@@ -109,7 +111,7 @@ def test_what_is_public_is_said_as_it_is():
         "neighbours": "add-remove",
         "n_max": 400,
         "domain": domain,
-        "mechanism": "rounds",
+        "mechanism": "marginals",
     }
     text = page(smalldb.release(frame, "marginals:1", **choices))
     assert fact(text, "Rows of the data").startswith("private; choices were made for about 400 at most")

@@ -14,8 +14,8 @@ from scipy import stats
 from smalldb.accounting.concentrated import _best_gap, rho_of
 from smalldb.exact import integers as drawing_module
 from smalldb.exact.bits import SeededBits
-from smalldb.exact.integers import two_sided_geometric
-from smalldb.noise.gaussian import gaussian_noise, least_variances, moving
+from smalldb.noise.distributions import DiscreteGaussian, Geometric
+from smalldb.noise.gaussian import least_variances, moving
 
 LARGE_RATIO = Fraction(10**400 + 1, 3 * 10**398 + 7)
 
@@ -43,7 +43,7 @@ def refused(drawn, variance, reach):
 )
 def test_noise_has_its_law(variance, reach):
     """At a variance of 1.3 times as much it is refused. At 2, a number is kept with probability 1."""
-    drawn = gaussian_noise(variance, 4000, SeededBits(11))
+    drawn = DiscreteGaussian(variance).draw(4000, SeededBits(11))
     assert refused(drawn, variance, reach) > 1e-3
     assert refused(drawn, variance * Fraction(13, 10), reach) < 1e-6
     assert drawn.dtype == np.int64
@@ -53,7 +53,7 @@ def by_definition(variance, count, source):
     """Rejection from the two-sided geometric law, with 64 bits of a uniform number against Decimal's exp."""
     t, drawn, pending = isqrt(int(variance)) + 1, [0] * count, list(range(count))
     while pending:
-        tried = two_sided_geometric(Fraction(1, t), len(pending), source).tolist()
+        tried = Geometric(Fraction(1, t)).draw(len(pending), source).tolist()
         again = []
         for place, x in zip(pending, tried, strict=True):
             with localcontext(prec=60):
@@ -72,22 +72,25 @@ def by_definition(variance, count, source):
 @settings(max_examples=20)
 @given(st.fractions(Fraction(1, 20), 10**7, max_denominator=10**5), st.integers(0, 2**30))
 def test_noise_is_drawn_as_by_definition(variance, seed):
-    found = gaussian_noise(variance, 9, SeededBits(seed))
+    found = DiscreteGaussian(variance).draw(9, SeededBits(seed))
     assert found.tolist() == by_definition(variance, 9, SeededBits(seed))
 
 
 @pytest.mark.parametrize("variance", [Fraction(10**9, 7), Fraction(2) ** 119 + Fraction(1, 3)])
 def test_wide_noise_is_normal(variance):
-    drawn = gaussian_noise(variance, 3000, SeededBits(5)) / sqrt(variance)
+    drawn = DiscreteGaussian(variance).draw(3000, SeededBits(5)) / sqrt(variance)
     assert stats.kstest(drawn, stats.norm.cdf).pvalue > 1e-3
     assert stats.kstest(1.3 * drawn, stats.norm.cdf).pvalue < 1e-3
 
 
 def test_noise_that_does_not_fit_is_cut_off(monkeypatch):
     """What is cut off is the drawn number, never the one that is still to be kept or not."""
-    whole = gaussian_noise(Fraction(900), 400, SeededBits(2))
+    noise = DiscreteGaussian(Fraction(900))
+    whole = noise.draw(400, SeededBits(2))
     monkeypatch.setattr(drawing_module, "CLIP", 20)
-    assert gaussian_noise(Fraction(900), 400, SeededBits(2)).tolist() == np.clip(whole, -20, 20).tolist()
+    assert (
+        DiscreteGaussian(Fraction(900)).draw(400, SeededBits(2)).tolist() == np.clip(whole, -20, 20).tolist()
+    )
     assert np.abs(whole).max() > 60
 
 

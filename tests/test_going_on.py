@@ -19,8 +19,8 @@ FRAME = pd.DataFrame(np.random.default_rng(1).integers(0, 2, (60, 3)), columns=l
 MECHANISMS = {
     "census": {"mechanism": "census", "rows": 4},
     "rejection": {"mechanism": "rejection", "rows": 4},
-    "answers": {"mechanism": "answers", "rows": 9},
-    "rounds": {"mechanism": "rounds"},
+    "answers": {"mechanism": "marginals", "strategy": "contrasts", "rows": 9},
+    "rounds": {"mechanism": "marginals"},
 }
 SCHEMA = """
 columns.a.kind = "bool"
@@ -59,7 +59,7 @@ def place(tmp_path, monkeypatch):
 
 
 def command(name, number, *more):
-    options = ["--mechanism", "rounds", "--schema", "schema.toml"]
+    options = ["--mechanism", "marginals", "--schema", "schema.toml"]
     if name != "learned":
         options = [word for key, value in MECHANISMS[name].items() for word in (f"--{key}", str(value))]
     outputs = ["-o", f"{number}.csv", "--record", f"{number}.json"]

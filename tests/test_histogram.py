@@ -11,20 +11,14 @@ from queries import Conjunctions, Domain, Marginals, Rows
 from smalldb.exact.bits import SeededBits
 from smalldb.kernels import posterior as kernel
 from smalldb.kernels.posterior import posterior
+from smalldb.marginals.contrasts import maximum_entropy as parities
 from smalldb.marginals.contrasts import measure
-from smalldb.marginals.contrasts import posterior_cells as histogram_module
-from smalldb.marginals.contrasts.maximum_entropy import fit
-from smalldb.marginals.contrasts.parity_means import (
-    Estimates,
-    Measured,
-    combined,
-    estimates,
-    pieces,
-    released_total,
-)
+from smalldb.marginals.contrasts.maximum_entropy import fit, read
+from smalldb.marginals.contrasts.parity_means import Measured, estimates, pieces, released_total
 from smalldb.marginals.contrasts.parity_plan import alternatives
-from smalldb.marginals.contrasts.posterior_cells import Model, read
-from smalldb.marginals.estimate.newton import newton
+from smalldb.marginals.estimate.cell_estimates import ITERATIONS, CellCounts
+from smalldb.marginals.estimate.cell_fitting import Contrasts, maximum_entropy, minimised
+from smalldb.marginals.estimate.column_estimates import pooled
 
 
 @pytest.mark.parametrize("rate", [0.05, 0.7, 40.0])
@@ -69,90 +63,159 @@ def test_a_posterior_without_a_sum_is_infinite():
 def test_the_likeliest_shape_is_climbed_to():
     generator = np.random.default_rng(1)
     expected = generator.gamma(1, 20, 3000)
+    none = np.zeros(0)
     for shape in (0.2, 2.0, 100.0):
         counts = generator.poisson(expected * generator.gamma(shape, 1 / shape, 3000))
         counts += generator.geometric(0.4, 3000) - generator.geometric(0.4, 3000)
-        assert histogram_module._likeliest(counts, np.log(expected), -np.log(0.6)) == shape
+        contrasts = Contrasts((3000,), np.arange(3000))
+        released = CellCounts(contrasts, counts, -np.log(0.6), none.astype(int), none, none)
+        assert released.likeliest_shape(np.log(expected)) == shape
 
 
-def small_model():
-    """Three attributes, cells and two parities beside them."""
-    return Model(
-        Domain(["a", "b", "c"], "a | b | c"),
+def contrast(sizes, code):
+    """A contrast by its definition: a product of one cosine a column, over all cells."""
+    found = np.ones(1)
+    for k, j in zip(sizes, np.unravel_index(code, sizes), strict=True):
+        cosine = np.sqrt(2) * np.cos(np.pi * j * (2 * np.arange(k) + 1) / (2 * k))
+        found = np.multiply.outer(found, cosine if j else np.ones(k)).ravel()
+    return found
+
+
+SIZES = ((2, 2, 2), (4, 2, 3), (7,))
+
+
+@pytest.mark.parametrize("sizes", SIZES)
+def test_contrasts_are_products_of_cosines(sizes):
+    """Of mean 0 and mean square 1; those of yes/no columns are parities. Sums are over possible cells."""
+    generator, size = np.random.default_rng(5), int(np.prod(sizes))
+    every = np.array([contrast(sizes, code) for code in range(size)])
+    np.testing.assert_allclose(every @ every.T / size, np.eye(size), atol=1e-12)
+    if set(sizes) == {2}:
+        signs = [[(-1) ** (x & code).bit_count() for x in range(8)] for code in range(8)]
+        np.testing.assert_allclose(every, signs, atol=1e-12)
+    cells = np.flatnonzero(generator.random(size) < 0.7)
+    contrasts = Contrasts(sizes, cells)
+    weights = generator.normal(size=len(cells))
+    np.testing.assert_allclose(contrasts.sums(weights), every[:, cells] @ weights, atol=1e-12)
+    codes = generator.permutation(size)[:4]
+    theta = generator.normal(size=4)
+    np.testing.assert_allclose(contrasts.over_cells(codes, theta), theta @ every[codes][:, cells], atol=1e-12)
+
+
+@pytest.mark.parametrize("sizes", SIZES)
+def test_maximum_entropy_is_the_least_of_its_objective(sizes):
+    """Against another method, with sums over all cells that are written out."""
+    generator, size = np.random.default_rng(6), int(np.prod(sizes))
+    cells = np.flatnonzero(generator.random(size) < 0.8)
+    codes = np.arange(1, size)[:5]
+    chi = np.array([contrast(sizes, code)[cells] for code in codes])
+    means, ridge = generator.normal(0, 0.3, len(codes)), generator.uniform(0.01, 0.5, len(codes))
+
+    def objective(theta):
+        return logsumexp(theta @ chi) - theta @ means + ridge @ theta**2 / 2
+
+    wanted = minimize(objective, np.zeros(len(codes)), method="BFGS", options={"gtol": 1e-8}).x
+    theta, q = maximum_entropy(Contrasts(sizes, cells), codes, means, ridge, 1e-8, 500)
+    np.testing.assert_allclose(theta, wanted, atol=1e-5)
+    np.testing.assert_allclose(q, np.exp(theta @ chi - logsumexp(theta @ chi)), atol=1e-12)
+
+
+def test_a_function_is_minimised_as_by_another_method():
+    """Curved unevenly, infinite beyond a wall, started far away, and looked at no more often than said."""
+    rng = np.random.default_rng(9)
+    matrix = rng.normal(size=(30, 30)) * np.geomspace(1, 30, 30)
+    looked = []
+
+    def function(place):
+        looked.append(1)
+        if place[0] <= 0:
+            return np.inf, np.full(30, np.nan)
+        apart = matrix @ (place - 1)
+        return apart @ apart / 2 - np.log(place[0]), matrix.T @ apart - np.eye(30)[0] / place[0]
+
+    start, scale = np.full(30, 3.0), 1 / np.sqrt((matrix**2).sum(axis=0))
+    wanted = minimize(function, start, jac=True, method="trust-constr", options={"gtol": 1e-10}).x
+    found = minimised(function, start, scale, 1e-9, 2000)
+    np.testing.assert_allclose(found, wanted, atol=1e-4)
+    looked.clear()
+    minimised(function, start, scale, 1e-9, 7)
+    assert len(looked) == 7
+
+
+def small_counts():
+    """Three attributes, cells and two parities beside them; and the model that they are read by."""
+    domain = Domain(["a", "b", "c"], "a | b | c")
+    released = CellCounts(
+        Contrasts.of(domain),
         counts=np.array([5, -2, 9, 0, 1, 14, 3]),
         rate=0.4,
-        shape=2.0,
-        codes=np.array([0, 1, 2, 4, 3]),
-        spread=np.array([10.0, 0.6, 0.6, 0.6, 0.2]),
         beside=np.array([0, 4, 3]),
         sums=np.array([25.0, -3.0, 4.0]),
         noise=np.array([0.25, 9.0, 16.0]),
     )
+    return released, np.array([0, 1, 2, 4, 3]), np.array([10.0, 0.6, 0.6, 0.6, 0.2])
 
 
-def signs(model, codes):
+def signs(released, codes):
     """chi_S of each cell that can exist, shape (N, K)."""
-    cells = model.domain.cells().tolist()
+    cells = released.contrasts.cells.tolist()
     return np.array([[(-1) ** (x & code).bit_count() for code in codes.tolist()] for x in cells])
 
 
-def defined_tilt(model, log_decays, tilt):
-    """The objective of `tilted`, by its definition."""
-    h, value = np.arange(150), 0.0
-    for y, log_decay in zip(model.counts, log_decays + signs(model, model.beside) @ tilt, strict=True):
-        ways = gammaln(h + model.shape) - gammaln(model.shape) - gammaln(h + 1)
-        value += logsumexp(ways + h * log_decay - model.rate * np.abs(y - h))
-    return value - tilt @ model.sums + model.noise @ tilt**2 / 2
+def defined(released, logs, shape):
+    """The logarithm of the likelihood, and posterior means and variances: sums over h."""
+    h, value, means, variances = np.arange(300), 0.0, [], []
+    for y, size in zip(released.counts, np.exp(logs), strict=True):
+        ways = gammaln(h + shape) - gammaln(shape) - gammaln(h + 1)
+        ways += h * np.log(size / (size + shape)) + shape * np.log(shape / (size + shape))
+        ways -= released.rate * np.abs(y - h)
+        weights = np.exp(ways - logsumexp(ways))
+        value += logsumexp(ways)
+        means.append(weights @ h)
+        variances.append(weights @ (h - weights @ h) ** 2)
+    return value, np.array(means), np.array(variances)
 
 
-def test_counts_are_tilted_towards_the_sums_beside_them():
-    model, generator = small_model(), np.random.default_rng(3)
-    log_decays = np.log(generator.uniform(0.3, 0.9, 7))
-    best = minimize(lambda tilt: defined_tilt(model, log_decays, tilt), np.zeros(3), tol=1e-12)
-    start = model.tilted(log_decays, np.zeros(3))
-    assert abs(start.value - defined_tilt(model, log_decays, np.zeros(3))) < 1e-9
-    found = newton(lambda tilt: model.tilted(log_decays, tilt), start, 1e-7)
-    np.testing.assert_allclose(found.place, best.x, atol=1e-4)
-    # what is left of a sum is its noise times the tilt
-    left = model.sums - signs(model, model.beside).T @ found.found[0]
-    np.testing.assert_allclose(left, model.noise * found.place, atol=1e-5)
+def density(released, codes, spread, precision, theta, shape):
+    """Minus the logarithm of prior times what was seen, the counts integrated out, by definition."""
+    value, means, _ = defined(released, signs(released, codes) @ theta, shape)
+    apart = released.sums - signs(released, released.beside).T @ means
+    return -value + (apart @ precision @ apart + ((theta / spread) ** 2).sum()) / 2
 
 
-def test_slopes_and_curvatures_are_those_of_the_values():
-    model, generator = small_model(), np.random.default_rng(4)
-    theta, step = generator.normal(0, 0.3, 5), 1e-4
-    log_decays, tilt = np.log(generator.uniform(0.3, 0.9, 7)), generator.normal(0, 0.05, 3)
-    for function, place in (
-        (lambda t: model.expected(t, np.zeros(3)), theta),
-        (lambda t: model.tilted(log_decays, t), tilt),
-    ):
-        now, moves = function(place), np.eye(len(place)) * step
-        slope = [(function(place + m).value - function(place - m).value) / (2 * step) for m in moves]
-        np.testing.assert_allclose(now.slope, slope, rtol=1e-3, atol=1e-2)
-    curvature = [(function(place + m).slope - function(place - m).slope) / (2 * step) for m in moves]
-    np.testing.assert_allclose(now.curvature(), curvature, rtol=1e-5, atol=1e-5)
-    assert (np.linalg.eigvalsh(model.expected(theta, np.zeros(3)).curvature()) > 0).all()
+def test_the_objective_is_its_definition_and_slopes_are_those_of_its_values():
+    (released, codes, spread), step = small_counts(), 1e-4
+    theta = np.random.default_rng(4).normal(0, 0.3, 5)
+    _, _, variances = defined(released, signs(released, codes) @ theta, 2.0)
+    beside = signs(released, released.beside)
+    wanted = np.linalg.inv(beside.T @ (variances[:, None] * beside) + np.diag(released.noise))
+    precision = released.precision(variances)
+    np.testing.assert_allclose(precision, wanted, atol=1e-12)
+    value, slopes = released.objective(codes, theta, spread, 2.0, precision)
+    assert abs(value - density(released, codes, spread, precision, theta, 2.0)) < 1e-6
+    for place, move in enumerate(np.eye(5) * step):
+        rise = [density(released, codes, spread, precision, theta + s * move, 2.0) for s in (1, -1)]
+        assert abs((rise[0] - rise[1]) / (2 * step) - slopes[place]) < 1e-3
 
 
-@pytest.mark.slow
-def test_expected_counts_are_the_likeliest():
-    model = small_model()
-
-    def density(theta):
-        """Minus the logarithm of prior times what was seen, the counts integrated out, by definition."""
-        logs = signs(model, model.codes) @ theta
-        sizes = np.exp(logs)
-        log_decays = np.log(sizes / (sizes + model.shape))
-        seen = minimize(lambda tilt: defined_tilt(model, log_decays, tilt), np.zeros(3), tol=1e-10).fun
-        none = model.shape * np.log(model.shape / (sizes + model.shape)).sum()
-        return -seen - none + ((theta / model.spread) ** 2).sum() / 2
-
-    start = np.array([1.0, 0, 0, 0, 0])
-    assert abs(model.expected(start, np.zeros(3)).value - density(start)) < 1e-4
-    found = newton(lambda theta: model.expected(theta, np.zeros(3)), model.expected(start, np.zeros(3)), 1e-5)
-    assert np.abs(found.slope).max() < 1e-3
-    for move in np.eye(5)[[0, 2, 4]] * 0.02:
-        assert density(found.place + move) > density(found.place) < density(found.place - move)
+def test_a_reading_is_the_likeliest_and_moves_to_the_sums_beside():
+    """By another method, with the sums written out: from the start to the posterior means."""
+    released, codes, spread = small_counts()
+    start, chi = np.array([0.1, -0.2, 0.3, 0.05]), signs(released, codes)
+    beside, total = signs(released, released.beside), 25
+    logs = chi[:, 1:] @ start
+    logs += np.log(total) - logsumexp(logs)
+    shape = released.likeliest_shape(logs)
+    precision = released.precision(defined(released, logs, shape)[2])
+    theta = minimize(
+        lambda theta: density(released, codes, spread, precision, theta, shape), np.zeros(5), tol=1e-8
+    ).x
+    _, means, variances = defined(released, chi @ theta, shape)
+    covariances = variances[:, None] * beside
+    known = np.linalg.inv(beside.T @ covariances + np.diag(released.noise))
+    wanted = means + covariances @ known @ (released.sums - beside.T @ means)
+    found = released.read(total, codes[1:], start, spread[1:])
+    np.testing.assert_allclose(found, wanted / wanted.sum(), atol=2e-3)
 
 
 @pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
@@ -166,7 +229,7 @@ def test_what_was_measured_beside_cells_is_read_with_its_noise(neighbours):
     plan = next(p for p in plans if p.method == "both")
     measured = measure(plan, rows, SeededBits(1))
     total = released_total(plan, measured)
-    codes, sums, variances = histogram_module._beside(plan, measured, total)
+    codes, sums, variances = parities._beside(plan, measured, total)
     assert codes.tolist() == [0, *(sum(1 << (6 - i) for i in s) for s in plan.parts[0].sets if s)]
     values, noise = pieces(plan, measured.values)[0], plan.parts[0].deviations
     wanted = [900, *(900 - 2 * values)] if plan.replaced else values
@@ -176,11 +239,11 @@ def test_what_was_measured_beside_cells_is_read_with_its_noise(neighbours):
 
 
 def test_estimates_are_averaged_by_their_precision():
-    one = Estimates(np.array([0.2, 0.5, 0.0]), np.array([0.1, 0.3, np.inf]))
-    two = Estimates(np.array([0.6, 0.0, 0.0]), np.array([0.2, np.inf, np.inf]))
-    both = combined([one, two])
-    np.testing.assert_allclose(both.chi, [0.28, 0.5, 0])
-    np.testing.assert_allclose(both.deviations, [(1 / 125) ** 0.5, 0.3, np.inf])
+    chi, variances = pooled(
+        [[0.2, 0.5, 0.0], [0.6, 0.0, 0.0]], [[0.01, 0.09, np.inf], [0.04, np.inf, np.inf]]
+    )
+    np.testing.assert_allclose(chi, [0.28, 0.5, 0])
+    np.testing.assert_allclose(variances, [1 / 125, 0.09, np.inf])
 
 
 def planted(d, n, seed):
@@ -245,9 +308,16 @@ def test_a_reading_without_noise_is_the_histogram():
 def test_a_table_without_rows_is_read():
     """Under add-remove, and with noise that hides nothing: every posterior mean is 0."""
     frame = pd.DataFrame(np.zeros((0, 4), dtype=np.int64), columns=[*"abcd"])
-    given = {"epsilon": 32, "rows": 16, "neighbours": "add-remove", "n_max": 256_611, "mechanism": "answers"}
+    given = {
+        "epsilon": 32,
+        "rows": 16,
+        "neighbours": "add-remove",
+        "n_max": 256_611,
+        "mechanism": "marginals",
+        "strategy": "contrasts",
+    }
     made = smalldb.release(frame, Marginals(3), rng=1, **given)
-    assert made.plan.chosen.answers.method == "cells"
+    assert made.plan.chosen.strategy.parities.method == "cells"
     assert len(made.data.drop_duplicates()) == 16
 
 
@@ -271,4 +341,4 @@ def test_hostile_integers_are_read_in_bounded_work(monkeypatch, kind):
         seen.clear()
         table = read(plan, Measured(values.astype(np.int64)))
         assert np.isfinite(table).all()
-        assert 0 < len(seen) <= 51 * 52 + 20
+        assert 0 < len(seen) <= ITERATIONS + 60

@@ -16,6 +16,8 @@ import smalldb
 
 pytestmark = pytest.mark.slow
 
+EXAMPLES = Path(__file__).parent.parent / "examples"
+SURVEY, TITANIC = EXAMPLES / "survey.toml", EXAMPLES / "titanic.csv"
 INTERRUPTED = (130, "smalldb: interrupted; unfinished files were removed\n")
 
 
@@ -65,7 +67,7 @@ def test_importing_loads_no_package_of_others():
     assert fresh(code) == ""
 
 
-@pytest.mark.parametrize("name", ["smalldb.cli", "smalldb.commands.plan", "queries", "numpy", "pandas"])
+@pytest.mark.parametrize("name", ["smalldb.cli", "smalldb.commands.plan", "queries", "numpy"])
 def test_an_interrupt_at_an_import_leaves_one_line(tmp_path, name):
     (tmp_path / "interrupted.py").write_text(
         "import os, runpy, signal, sys\n"
@@ -116,6 +118,33 @@ def test_what_needs_no_command_imports_no_library(options):
         "print(sorted({'numpy', 'pandas', 'numba', 'scipy', 'queries'} & {*sys.modules}))"
     )
     assert fresh(code).endswith("[]")
+
+
+HEAVY = ("pandas", "scipy", "numba", "matplotlib", "duckdb", "sklearn", "polars")
+PUBLIC = "--n 5000 --epsilon 1"
+
+
+@pytest.mark.parametrize(
+    ("line", "needed"),
+    [
+        (f"plan --attributes 10 {PUBLIC} --rows 3", ""),
+        (f"plan --attributes 40 {PUBLIC} --delta 1e-9", ""),
+        (f"plan --schema {SURVEY} {PUBLIC}", "pandas"),  # a schema names dtypes of pandas
+        (f"bounds --attributes 6 {PUBLIC}", ""),
+        (f"schema init {TITANIC} -o draft.toml", ""),
+        # numba asks for the version of scipy
+        (f"generate {TITANIC} --columns female,child,survived --epsilon 1 --rows 4 --quiet", "scipy numba"),
+        ("audit --attributes 2 --n 2 --rows 2 --epsilon 1", ""),
+    ],
+)
+def test_a_command_imports_what_it_needs(line, needed, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code = (
+        "import sys; from smalldb.cli import main\n"
+        f"assert main({line.split()!r}) == 0\n"
+        f"print('imported', *(name for name in {HEAVY!r} if name in sys.modules))"
+    )
+    assert fresh(code).splitlines()[-1] == f"imported {needed}".strip()
 
 
 def test_the_list_of_commands_is_theirs():

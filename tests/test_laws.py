@@ -8,18 +8,19 @@ from typing import ClassVar
 import numpy as np
 import pandas as pd
 import pytest
+from parity_bounds import bound
 from records import check_record
 
 import smalldb
 from queries import Conjunctions, Domain, Rows
 from smalldb.exact.bits import SeededBits
-from smalldb.exact.integers import two_sided_geometric
-from smalldb.marginals.contrasts import bound, loss, measure, synthesise
+from smalldb.marginals.contrasts import loss, measure, synthesise
 from smalldb.marginals.contrasts import parity_plan as shares
-from smalldb.marginals.contrasts.distributions import LAWS
 from smalldb.marginals.contrasts.parity_means import estimates
 from smalldb.marginals.contrasts.parity_plan import alternatives
-from smalldb.marginals.contrasts.parts import counted_sums, each_margin, geometric_deviation, sets_of
+from smalldb.marginals.contrasts.part_list import LAWS
+from smalldb.marginals.contrasts.parts import Counted, each_margin, sets_of
+from smalldb.noise.distributions import Geometric
 from smalldb.noise.tails import radius_quantile
 from smalldb.reporting.page import page
 
@@ -28,7 +29,7 @@ BOTH = pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
 
 
 @dataclass(frozen=True, eq=False)
-class Toy:
+class Toy(Counted):
     """Each of k counts with geometric noise of its own, for epsilon / k."""
 
     law: ClassVar[str] = "toy"
@@ -43,30 +44,21 @@ class Toy:
     def designs(cls, setting):
         sets = sets_of(setting.spectrum, 1, 9)
         sets = sets if setting.replaced else ((), *sets)
-        deviation = setting.unit * geometric_deviation(float(setting.epsilon / len(sets)))
+        deviation = setting.unit * Geometric(setting.epsilon / len(sets)).variance() ** 0.5
         yield (cls(sets, Fraction(1), dict.fromkeys(map(len, sets), deviation)),)
 
     def rate(self, setting):
         return setting.epsilon / len(self.sets)
 
-    def exact(self, rows, sums):
-        return sums
+    def noise(self, setting):
+        return (Geometric(self.rate(setting)),)
 
     def draw(self, setting, exact, source, predict):
-        return exact + two_sided_geometric(self.rate(setting), len(exact), source)
-
-    def counted(self, values):
-        return int(values[0])
-
-    def released(self, setting, values):
-        return counted_sums(setting, self.sets, values)
+        return exact + self.noise(setting)[0].draw(len(exact), source)
 
     def margins(self, setting, failure):
         radius = radius_quantile(1, self.rate(setting), failure / len(self.sets))
         return each_margin(setting, self.sets, dict.fromkeys(map(len, self.sets), radius))
-
-    def direct(self, setting, values, failure):
-        return None
 
     def loss(self, setting, gap, moved):
         return self.rate(setting) * int(gap.sum())
@@ -78,25 +70,38 @@ def test_a_toy_goes_through_the_house(neighbours, monkeypatch):
     frame = pd.DataFrame(ABC.table().repeat(25, axis=0), columns=list("abc"))
     public = {"n_max": 200, "rows": 50} if neighbours == "add-remove" else {}
     made = smalldb.release(
-        frame, Conjunctions(2), epsilon=40, neighbours=neighbours, mechanism="answers", rng=1, **public
+        frame,
+        Conjunctions(2),
+        epsilon=40,
+        neighbours=neighbours,
+        mechanism="marginals",
+        strategy="contrasts",
+        rng=1,
+        **public,
     )
-    assert made.plan.chosen.answers.method == "toy"
+    assert made.plan.chosen.strategy.parities.method == "toy"
     assert made.data.shape == (public.get("rows", 200), 3)
     check_record(made.record)
     assert made.confidential.max_error <= made.record["bounds"]["released"] < 0.3
-    assert "the nearest table" in page(made)
+    assert "an estimate from them, and rows near to it" in page(made)
 
 
 @BOTH
 def test_a_toy_is_audited(neighbours, monkeypatch):
     monkeypatch.setattr(shares, "LAWS", (*LAWS, Toy))
     found = smalldb.audit(
-        ABC, "conjunctions:1", n=3, epsilon=1, mechanism="answers", method="toy", neighbours=neighbours
+        ABC,
+        "conjunctions:1",
+        n=3,
+        epsilon=1,
+        mechanism="contrasts",
+        method="toy",
+        neighbours=neighbours,
     )
     assert found.loss == (1, 1)
     monkeypatch.setattr(Toy, "unaudited", "a toy has no loss")
     with pytest.raises(ValueError, match="a toy has no loss"):
-        smalldb.audit(ABC, "conjunctions:1", n=3, epsilon=1, mechanism="answers", method="toy")
+        smalldb.audit(ABC, "conjunctions:1", n=3, epsilon=1, mechanism="contrasts", method="toy")
 
 
 def test_an_unknown_law_fails_everywhere():

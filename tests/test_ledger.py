@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from calling import way
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -96,8 +97,8 @@ def test_accounts_are_sums_and_refuse_what_is_left_over(budget, epsilons):
 
 def test_what_records_hold_is_what_is_composed(path):
     ledger, whole = Ledger(path, 30), []
-    for mechanism, times in (("census", 40), ("answers", 3)):
-        planned = smalldb.plan(Domain(["a", "b"]), n=100, epsilon="1/2", rows=3, mechanism=mechanism)
+    for mechanism, times in (("census", 40), ("contrasts", 3)):
+        planned = smalldb.plan(Domain(["a", "b"]), n=100, epsilon="1/2", rows=3, **way(mechanism))
         whole += [make_record(planned, private=True)] * times
     for one in whole:
         account = ledger.spend(one)

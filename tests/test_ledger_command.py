@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from calling import way_options
 
 from smalldb.accounting import compose_records
 from smalldb.cli import main
@@ -55,8 +56,8 @@ def test_releases_spend_until_nothing_is_left(generate, folder, capsys):
 
 def test_what_is_spent_is_what_the_record_says(generate, folder):
     records = []
-    for mechanism in ("census", "answers"):
-        more = ("--neighbours", "add-remove", "--n-max", "9", "--mechanism", mechanism)
+    for mechanism in ("census", "contrasts"):
+        more = ("--neighbours", "add-remove", "--n-max", "9", *way_options(mechanism))
         assert generate("--budget", "1", "--record", "r.json", *more)[0] == 0
         records.append(json.loads((folder / "r.json").read_text()))
     account = Ledger("l").read()

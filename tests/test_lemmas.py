@@ -11,7 +11,9 @@ import pytest
 from rejecting import gaps, instance, slot_of
 
 from smalldb.exact.bits import SeededBits
-from smalldb.kernels import ktree
+from smalldb.kernels.bitwise import unpack
+from smalldb.kernels.nodes import BINOMIALS, MOST_ROWS, scan_for
+from smalldb.kernels.ways import share_tables, tabulate
 from smalldb.rejection.sampler import tuple_sampler
 
 CELLS = 3
@@ -153,20 +155,20 @@ def proposals(made, bits):
             (state,) = start + np.flatnonzero(
                 (states.keys[start:end] == np.array(key, np.uint64)).all(axis=1)
             )
-            found = ktree.share_tables(states, nodes.cells > 0, room)
-            scan = ktree.scan_for(nodes)
-            ktree.unpack(*states.keys[state], scan.h)
+            found = share_tables(states, nodes.cells > 0, room)
+            scan = scan_for(nodes)
+            unpack(*states.keys[state], scan.h)
             slot = slot_of(found, states, i, state)
-            ktree.tabulate(nodes, i, slot, states, scan, np.empty(ktree.MOST_ROWS + 1), found)
+            tabulate(nodes, i, slot, states, scan, np.empty(MOST_ROWS + 1), found)
             sums, at = [0, *found.sums[: found.used[0]].tolist()], None
             for entry in range(found.used[0]):
-                ktree.unpack(*found.ways[entry], scan.u)
+                unpack(*found.ways[entry], scan.u)
                 if scan.u[: len(cells)].tolist() == ones:
                     at = entry
             if at is None:
                 break
             shares.append(sums[at + 1] - sums[at])
-            ways.append(prod(int(ktree.BINOMIALS[h, u]) for h, u in zip(cells, ones, strict=True)))
+            ways.append(prod(int(BINOMIALS[h, u]) for h, u in zip(cells, ones, strict=True)))
         else:
             yield layer, shares, ways
 

@@ -8,12 +8,13 @@ from typing import ClassVar, get_args, get_type_hints
 import numpy as np
 import pandas as pd
 import pytest
+from calling import FOR_FLAGS, way
 from records import check_record
 
 import smalldb
 from queries import Conjunctions, Domain, Rows
 from smalldb.commands.plan import plan_account, plan_json
-from smalldb.mechanisms import Drawn, Guarantee, Neighbours, Request
+from smalldb.mechanisms import Drawn, Facts, Guarantee, Neighbours, Request
 from smalldb.planning import Settings, mechanisms
 from smalldb.releasing import record
 from smalldb.releasing.record import record_schema
@@ -41,15 +42,17 @@ class Toy:
     proved: ClassVar[bool] = False
     theorems: ClassVar[dict] = {}
     cost: ClassVar[None] = None
-    summary: ClassVar[str] = "a toy"
-    explanation: ClassVar[str] = "A toy that sees nothing"
-    foretold: ClassVar[tuple] = ("cost:      nothing",)
+    facts: ClassVar[Facts] = Facts("a toy", "nothing", "A toy that sees nothing", "nothing")
 
     @classmethod
     def planned(cls, request):
         if not request.named:
             return "toys are asked for by name"
         return f"a toy has at most {MOST} rows" if (request.rows or 1) > MOST else cls(request)
+
+    @classmethod
+    def least_error(cls, request):
+        return 0.0
 
     @classmethod
     def remedy(cls, request):
@@ -71,9 +74,6 @@ class Toy:
         if drawn is None:
             return {"beta": "0.05", "released": None}
         return {"beta": "0.05", "released": drawn.bound, "covers": list(drawn.covers)}
-
-    def told(self, stated):
-        return [f"toys err by {stated['released']}", "at most"]
 
     def draw(self, table, source, progress):
         rows = self.rows or 1 + source.bits(1)
@@ -101,8 +101,8 @@ def test_a_toy_goes_through_the_house(neighbours, rows):
     assert made.confidential.parts == {"n": 3}
     assert (made.confidential.census, made.confidential.trials) == (None, None)
     told = tell(made.record, made.plan).splitlines()
-    assert told[0].startswith(f"mechanism: a toy of {made.record['rows']} rows over 4 cells")
-    assert told[-2:] == ["error:     toys err by 1.0", "           at most"]
+    assert told[:2] == [f"mechanism: a toy, {made.record['rows']} rows", "known:     nothing"]
+    assert told[-1].startswith("error:     at most 1 (vacuous) on every query that toys like, with")
     assert plan_account(made.plan).endswith("cost:      nothing")
     assert plan_json(made.plan)["rows"] == rows
     json.dumps(plan_json(made.plan))
@@ -123,24 +123,24 @@ def test_a_toy_says_what_it_cannot_do():
         smalldb.plan(Domain(["a"]), n=3, epsilon=1, rows=6, mechanism="toy")
     with pytest.raises(ValueError, match="toy have no candidates"):
         smalldb.plan(Domain(["a"]), n=3, epsilon=1, rows=2, mechanism="toy", candidates="tuples")
-    with pytest.raises(ValueError, match="delta is for answers and rounds and toy"):
+    with pytest.raises(ValueError, match="delta is for marginals and toy"):
         smalldb.plan(Domain(["a"]), n=3, epsilon=1, rows=2, mechanism="census", delta="1e-6")
     assert smalldb.plan(Domain(["a"]), n=3, epsilon=1, rows=2).mechanism == "census"
-    assert smalldb.plan(Domain(["a"]), n=3, epsilon=1).mechanism == "answers"
+    assert smalldb.plan(Domain(["a"]), n=3, epsilon=1).mechanism == "marginals"
 
 
 def test_an_unknown_mechanism_or_relation_is_refused():
-    with pytest.raises(ValueError, match="mechanism must be one of 'auto', 'census', 'rejection', 'answers'"):
+    with pytest.raises(ValueError, match="one of 'auto', 'census', 'rejection', 'marginals', not 'toy'"):
         smalldb.plan(Domain(["a"]), n=3, epsilon=1, rows=2, mechanism="toy")
     with pytest.raises(AssertionError):
         smalldb.releasing.pipeline.check_size(Rows.from_frame(Domain(["a", "b"]), FRAME), "swap")
 
 
-@pytest.mark.parametrize("mechanism", ["census", "rejection", "answers"])
+@pytest.mark.parametrize("mechanism", ["census", "rejection", *FOR_FLAGS])
 @pytest.mark.parametrize("neighbours", [relation.value for relation in Neighbours])
 def test_a_plan_is_carried_out(mechanism, neighbours):
     public = {"n": 3} if neighbours == "replace-one" else {"n_max": 3}
-    settings = {"epsilon": 1, "rows": 4, "mechanism": mechanism, "neighbours": neighbours}
+    settings = {"epsilon": 1, "rows": 4, "neighbours": neighbours} | way(mechanism)
     plan = smalldb.plan(Domain(["a", "b"]), Conjunctions(2), **settings, **public)
     made = smalldb.release(plan, FRAME, rng=5)
     public.pop("n", None)

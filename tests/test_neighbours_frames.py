@@ -11,10 +11,12 @@ from decimal import Decimal
 import numpy as np
 import pandas as pd
 import pytest
+from calling import way
 from test_neighbours import neighbour
 
 import smalldb
 import smalldb.marginals.mechanism
+import smalldb.marginals.strategies.outcome
 from smalldb.reporting.page import page
 from smalldb.schema import parse_schema
 
@@ -83,27 +85,27 @@ def test_a_frame_is_the_table_of_its_texts(relation, number):
 
 
 @pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
-@pytest.mark.parametrize("mechanism", ["census", "rounds"])
+@pytest.mark.parametrize("mechanism", ["census", "cells", "adaptive"])
 def test_neighbouring_frames_that_release_the_same_show_the_same(relation, mechanism, monkeypatch):
     released = {}
 
-    def first(name):
+    def first(module, name):
         """What a step released of the walk's first table, for all its tables."""
-        step = getattr(smalldb.marginals.mechanism, name)
+        step = getattr(module, name)
 
         def same(*arguments, **options):
             return released.setdefault(name, step(*arguments, **options))
 
-        monkeypatch.setattr(smalldb.marginals.mechanism, name, same)
+        monkeypatch.setattr(module, name, same)
 
-    first("release_rounds")
-    first("certified")
+    first(smalldb.marginals.strategies.outcome, "release_tables")
+    first(smalldb.marginals.mechanism, "certified")
     alike = 0
     for number in range(3):
         before = None
         released.clear()
         for _, frame in walk(relation, number):
-            choices = {"mechanism": mechanism, "rows": 2, "neighbours": relation, "rng": number}
+            choices = {"rows": 2, "neighbours": relation, "rng": number} | way(mechanism)
             if relation == "add-remove":
                 choices["n_max"] = 9
             made = smalldb.release(SCHEMA.encode(frame), "marginals:1", epsilon="1/5", **choices)

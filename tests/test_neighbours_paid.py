@@ -8,11 +8,13 @@ import os
 import random
 import warnings
 from hashlib import shake_256
+from importlib import import_module
 
 import pytest
+from calling import way_options
 from test_neighbours import Shown, neighbour
 
-import smalldb.marginals.contrasts.mechanism
+import smalldb.marginals.strategies.contrasts
 from smalldb.cli import main
 
 pytestmark = pytest.mark.slow
@@ -28,7 +30,7 @@ TABLES = {  # what makes a field, which options tell how it is read, and where i
     "counts": (("age", "job"), (("3", "55"), ("none", "y")), ["--schema", "s.toml", "--counts", "n"], "csv"),
 }
 OUTPUTS = ("out.csv", "out.jsonl", "out.json", "out.html", "l")
-WALKS = {"census": 12, "answers": 1, "rejection": 1}  # of each kind of table and relation
+WALKS = {"census": 12, "contrasts": 1, "rejection": 1}  # of each kind of table and relation
 STEPS = 5  # neighbours in a walk
 
 
@@ -53,8 +55,9 @@ def content(rows, names, form, chance):
 def run(tmp_path, monkeypatch, capsys):
     """Run `generate` with the same entropy each time; returns what it shows and the integers it released."""
     monkeypatch.chdir(tmp_path)
+    import_module("multiprocessing.process")  # draws from the system's entropy when it is first imported
     (tmp_path / "s.toml").write_text(SCHEMA)
-    measure, released = smalldb.marginals.contrasts.mechanism.measure, []
+    measure, released = smalldb.marginals.strategies.contrasts.measure, []
 
     def noted(*arguments):
         released.append(measure(*arguments))
@@ -70,7 +73,7 @@ def run(tmp_path, monkeypatch, capsys):
 
         with monkeypatch.context() as patched, warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always")
-            patched.setattr(smalldb.marginals.contrasts.mechanism, "measure", noted)
+            patched.setattr(smalldb.marginals.strategies.contrasts, "measure", noted)
             patched.setattr(os, "urandom", repeated)
             code = main(["generate", f"data.{form}", "--ledger", "l", "--budget", "3", *arguments])
         made = {}
@@ -103,7 +106,7 @@ def walk(kind, relation, mechanism, number):
     tables = [rows]
     for _ in range(STEPS):
         tables.append(neighbour(tables[-1], cells, relation, chance))
-    arguments = [*options, "--mechanism", mechanism, "--neighbours", relation, "--queries", "marginals:2"]
+    arguments = [*options, *way_options(mechanism), "--neighbours", relation, "--queries", "marginals:2"]
     arguments += ["--epsilon", chance.choice(["1/100", "1/20", "1/3"]), "--rows", str(chance.randint(1, 2))]
     arguments += ["--record", "out.json", "--report", "out.html"]
     arguments += chance.choice([[], ["-o", "out.csv"], ["-o", "out.jsonl"]])

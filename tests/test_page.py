@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from calling import FOR_FLAGS, way
 
 import smalldb
 from queries import Column, Conjunctions, Domain, Marginals, Parities, Predicates, Rows, Workload
@@ -156,7 +157,7 @@ def test_beliefs_are_multiplied_odds():
 def with_delta(relation, epsilon=1, delta="0.01"):
     frame = pd.DataFrame(np.random.default_rng(4).integers(0, 2, (400, 6)), columns=[*"abcdef"])
     public = {"n_max": 500} if relation == "add-remove" else {}
-    chosen = {"mechanism": "answers", "rows": 40, "neighbours": relation, **public}
+    chosen = {"mechanism": "marginals", "strategy": "contrasts", "rows": 40, "neighbours": relation, **public}
     made = smalldb.release(frame, "conjunctions:2", epsilon=epsilon, delta=delta, **chosen)
     assert made.plan.delta is not None
     return made
@@ -203,7 +204,7 @@ def test_nothing_that_is_said_holds_an_unfilled_brace(capsys, tmp_path, monkeypa
     Path("data.csv").write_text("a,b\n0,1\n1,1\n")
     for command in (
         "generate data.csv --epsilon 1 --rows 2 --seed 1",
-        "generate data.csv --epsilon 1 --delta 1/10 --mechanism answers --neighbours add-remove --rows 2",
+        "generate data.csv --epsilon 1 --delta 1/10 --strategy contrasts --neighbours add-remove --rows 2",
         "generate data.csv --epsilon 1 --budget 1",
         "plan --n 100 --attributes 3 --epsilon 1",
         "account --epsilon 1 --releases 3",
@@ -240,10 +241,10 @@ def test_no_text_of_the_sources_lacks_the_f_of_its_braces():
                     assert not found, (path, node.lineno, found)
 
 
-@pytest.mark.parametrize("mechanism", ["census", "rejection", "answers"])
+@pytest.mark.parametrize("mechanism", ["census", "rejection", *FOR_FLAGS])
 def test_every_mechanism_has_its_page(mechanism):
     frame = pd.DataFrame(np.random.default_rng(1).integers(0, 2, (80, 8)), columns=[*"abcdefgh"])
-    made = smalldb.release(frame, "marginals:1", epsilon=1, rows=3, mechanism=mechanism)
+    made = smalldb.release(frame, "marginals:1", epsilon=1, rows=3, **way(mechanism))
     text = page(made)
     Outline(text)
     bounds = made.record["bounds"]
@@ -256,7 +257,7 @@ def test_many_attributes_are_shown_in_part():
     frame = pd.DataFrame(
         np.random.default_rng(1).integers(0, 2, (50, 70)), columns=[f"x{i}" for i in range(70)]
     )
-    made = smalldb.release(frame, "conjunctions:1", epsilon=1, rows=5, mechanism="rounds")
+    made = smalldb.release(frame, "conjunctions:1", epsilon=1, rows=5, mechanism="marginals")
     real = Rows.from_frame(made.plan.workload.domain, frame)
     text = page(made, comparison=compare(real, made))
     assert "are drawn" not in text

@@ -324,12 +324,13 @@ def test_a_census_takes_the_domain_that_is_given():
 def test_a_plan_and_what_it_says_of_others_are_short():
     wide = smalldb.plan(Domain([f"c{i}" for i in range(13)]), n=1000, epsilon=1)
     assert repr(wide) == (
-        "<Plan: answers, 1000 rows, marginals:2 over 13 columns, epsilon 1, replace-one neighbours>"
+        "<Plan: marginals, 1000 rows, marginals:2 over 13 columns, epsilon 1, replace-one neighbours>"
     )
     many = Domain([Column(f"c{i}", 10) for i in range(4)])
     open_ended = smalldb.plan(many, epsilon=1, neighbours="add-remove", n_max=5000)
     assert open_ended.why == "passed over: under add-remove n is private, so rows cannot be planned from it"
     assert "rows as the release will tell" in repr(open_ended)
     mixed = smalldb.plan(Domain([Column(f"c{i}", 10) for i in range(12)]), n=1000, epsilon=1)
-    needs = "a census needs at most 2^20 cells; rejection and answers need columns of two places"
-    assert mixed.why == f"passed over: {needs}"
+    assert mixed.why == (
+        "passed over: census has no provable mean error below 1; rejection has no provable mean error below 1"
+    )

@@ -34,7 +34,19 @@ COMMANDS = {
         "--n",
         4,
     ),
-    "plan": ("plan", "--attributes", 3, "--n", 500, "--epsilon", 1, "--mechanism", "answers"),
+    "plan": (
+        "plan",
+        "--attributes",
+        3,
+        "--n",
+        500,
+        "--epsilon",
+        1,
+        "--mechanism",
+        "marginals",
+        "--strategy",
+        "contrasts",
+    ),
 }
 
 
@@ -121,7 +133,7 @@ def test_commands_draw(name, form, capfd, tmp_path):
     assert pictures[0][:4] in (b"\x89PNG", b"<?xm", b"%PDF")
     if form == "svg":
         said = texts(pictures[0])
-        assert {"account": "delta = 1e-6", "audit": "N = 2", "plan": "answers: "}[name] in said
+        assert {"account": "delta = 1e-6", "audit": "N = 2", "plan": "marginals: "}[name] in said
 
 
 @pytest.mark.parametrize(

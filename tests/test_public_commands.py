@@ -54,17 +54,17 @@ def test_plan(capfd):
 
 
 @pytest.mark.slow
-def test_a_plan_of_answers_says_why_and_what_it_expects(capfd):
+def test_a_plan_of_marginals_says_why_and_what_it_expects(capfd):
     given = ("plan", "--attributes", 8, "--n", 5000, "--epsilon", 1, "--queries", "conjunctions:2")
-    code, out, _ = called(capfd, *given)
+    code, out, _ = called(capfd, *given, "--verbose")
     plan = smalldb.plan(Domain([f"x{i + 1}" for i in range(8)]), "conjunctions:2", n=5000, epsilon=1)
     assert code == 0
-    assert plan.mechanism == "answers"
-    assert "the exponential mechanism over answers, and the nearest table of 5000 rows" in out
-    assert f"({plan.why})" in out
-    assert f"will be about {plan.expected_error:.2g} (an estimate, no bound)" in out
+    assert plan.mechanism == "marginals"
+    assert f"mechanism: marginals of {plan.strategy}, 5000 rows\n" in out
+    assert f"chosen:    {plan.why}\n" in out
+    assert f"expected:  an error of about {plan.expected_error:.2g} (an estimate, no bound)\n" in out
     said = json.loads(called(capfd, *given, "--json")[1])
-    assert (said["mechanism"], said["candidate_count"], said["cost"]) == ("answers", None, None)
+    assert (said["mechanism"], said["candidate_count"], said["cost"]) == ("marginals", None, None)
     assert (said["bounds"]["released"], said["why"]) == (None, plan.why)
 
 
@@ -72,7 +72,7 @@ def test_a_plan_of_rejection_says_that_its_time_depends_on_the_data(capfd):
     given = ("plan", "--attributes", 12, "--n", 400, "--epsilon", 1, "--rows", 20)
     code, out, _ = called(capfd, *given, "--queries", "conjunctions:2")
     assert code == 0
-    assert "SmallDB by rejection, drawn exactly from all about 10^72 tuples of 20 rows" in out
+    assert "drawn exactly from all about 10^72 tuples of 20 rows" in out
     assert "cost:      depends on the data" in out
     said = json.loads(called(capfd, *given, "--json")[1])
     assert said["candidate_count"] == str(2 ** (12 * 20))
@@ -173,7 +173,7 @@ def test_vacuous_bounds_are_said_to_be_and_stay_json(capfd):
     said = strict(called(capfd, *arguments, "--json")[1])
     assert all(row["error"] > 1 for row in said["promises"])
     counted = ("--mechanism", "census")
-    code, out, _ = called(capfd, "plan", *arguments[1:], *counted)
+    code, out, _ = called(capfd, "plan", *arguments[1:], *counted, "--verbose")
     assert code == 0
     assert out.count("(vacuous)") == 4
     large = ("plan", "--attributes", 3, "--n", 9999, "--epsilon", 9, *counted)

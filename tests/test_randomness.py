@@ -83,7 +83,7 @@ DRAWS = {
             {"mechanism": "rejection"},
             {"mechanism": "rejection", "queries": "marginals:1"},
             {"mechanism": "rejection", "candidates": "multisets"},
-            {"mechanism": "answers"},
+            {"mechanism": "marginals", "strategy": "contrasts"},
         )
     },
     **{
@@ -138,7 +138,7 @@ import json, os, sys
 import numpy as np
 from fractions import Fraction
 from queries import Conjunctions, Domain
-from smalldb.noise.cube import cube_noise
+from smalldb.noise.cube import Cube
 from smalldb.exact.integers import uniform_below
 from smalldb.exact.bits import SeededBits, SystemBits
 from smalldb.rejection.sampler import tuple_sampler
@@ -151,7 +151,7 @@ def draws():
     return {
         "system": [system.bits(64) for _ in range(50)],
         "uniform": [uniform_below(10**20 + 39, system) for _ in range(5)],
-        "noise": [cube_noise(20, Fraction(1, 10), system).tolist() for _ in range(2)],
+        "noise": [Cube(20, Fraction(1, 10)).draw(20, system).tolist() for _ in range(2)],
         "rows": [sampler.draw(system)[0].tolist() for _ in range(2)],
         "seeded": [seeded.bits(64)],
     }

@@ -26,7 +26,10 @@ from queries import Conjunctions, Domain, Linear
 from queries.spec import parse
 from smalldb import census
 from smalldb.exact.bits import SeededBits
-from smalldb.kernels import ktree
+from smalldb.kernels.bitwise import unpack
+from smalldb.kernels.nodes import MOST_ROWS, scan_for
+from smalldb.kernels.trials import OUT_OF_WORDS, PAUSED, subset
+from smalldb.kernels.ways import share_tables, tabulate
 from smalldb.rejection import building, sampler
 from smalldb.rejection.factored import Factored
 from smalldb.rejection.layers import Envelope
@@ -202,24 +205,24 @@ def test_shares_are_never_less_than_promised(text, tree, monkeypatch):
     relaxation = Relaxer(target).count(tree, threshold, 1 << 40)
     exactly = exact_counts(relaxation, target)
     nodes, states = relaxation.nodes, relaxation.states
-    room, scratch = 1 << 12, np.empty(ktree.MOST_ROWS + 1)
+    room, scratch = 1 << 12, np.empty(MOST_ROWS + 1)
     checked = 0
     for node in range(4):
         for state in range(states.start[node], states.start[node + 1]):
-            scan = ktree.scan_for(nodes)
-            ktree.unpack(*states.keys[state], scan.h)
+            scan = scan_for(nodes)
+            unpack(*states.keys[state], scan.h)
             h = tuple(scan.h[: nodes.cells[node]].tolist())
             total = exactly(node, h)
             value = Fraction(float(states.values[state])) / Fraction(nodes.shrink) ** depth(tree, node)
             assert value == total  # so small that doubles are exact
             if not total:
                 continue
-            tables = ktree.share_tables(states, nodes.cells > 0, room)
-            ktree.tabulate(nodes, node, slot_of(tables, states, node, state), states, scan, scratch, tables)
+            tables = share_tables(states, nodes.cells > 0, room)
+            tabulate(nodes, node, slot_of(tables, states, node, state), states, scan, scratch, tables)
             sums = tables.sums[: tables.used[0]].tolist()
             found = {}
             for way, after, before in zip(tables.ways, sums, [0, *sums], strict=False):
-                ktree.unpack(*way, scan.u)
+                unpack(*way, scan.u)
                 found[tuple(scan.u[: len(h)].tolist())] = after - before
             assert sums[-1] <= 1 << 63
             for u in ways_of(relaxation, tree.cliques[node], target, h):
@@ -240,7 +243,7 @@ def depth(tree, node):
 @pytest.mark.parametrize("size, taken", [(1, 0), (1, 1), (5, 2), (7, 7), (8, 3), (9, 4), (12, 1)])
 def test_subsets_are_reached_once_each(size, taken):
     rows = np.uint64(sum(1 << (3 * i + 1) for i in range(size)))
-    found = {int(ktree.subset(rank, rows, size, taken)) for rank in range(comb(size, taken))}
+    found = {int(subset(rank, rows, size, taken)) for rank in range(comb(size, taken))}
     expected = {sum(1 << (3 * i + 1) for i in chosen) for chosen in combinations(range(size), taken)}
     assert found == expected
 
@@ -254,10 +257,10 @@ def test_a_trial_does_not_depend_on_how_its_words_arrive():
 
     def surviving(piece):
         found, end, lane = [], piece, lane_of(made, layers, words[:piece])
-        while lane.status != ktree.OUT_OF_WORDS or end < len(words):
+        while lane.status != OUT_OF_WORDS or end < len(words):
             for layer in survivors(lane):
                 found.append((layer, lane.columns.tolist(), lane.shares.tolist()))
-            if lane.status == ktree.PAUSED:
+            if lane.status == PAUSED:
                 return found
             end += piece
             lane.words = words[:end]

@@ -13,7 +13,7 @@ import smalldb
 from queries import Conjunctions, Linear
 from smalldb.counting import multisets
 from smalldb.exact.bits import SeededBits
-from smalldb.kernels import ktree
+from smalldb.kernels.trials import OUT_OF_WORDS, PAUSED, SURVIVED, subset, tree_trials
 from smalldb.rejection import building, lanes, sampler
 from smalldb.rejection.factored import Factored
 from smalldb.rejection.flat import Flat
@@ -29,13 +29,13 @@ def test_layers_are_never_changed_in_the_midst_of_a_batch(monkeypatch):
     monkeypatch.setattr(lanes, "WORDS", 2 * attributes + 1)
     monkeypatch.setattr(lanes, "MOST_WORDS", 2 * attributes + 1)
     monkeypatch.setattr(sampler, "FIRST", 1)
-    trials, refine, left, seen = ktree.trials, sampler.Sampler._refine, [0], [0, 0]
+    trials, refine, left, seen = tree_trials, sampler.Sampler._refine, [0], [0, 0]
 
     def noted(*arguments):
         found = trials(*arguments)
         order = arguments[8]
-        left[0] = found[0] != ktree.SURVIVED and len(order) - found[1]
-        seen[0] += found[0] == ktree.OUT_OF_WORDS
+        left[0] = found[0] != SURVIVED and len(order) - found[1]
+        seen[0] += found[0] == OUT_OF_WORDS
         return found
 
     def checked(self, budget):
@@ -44,7 +44,7 @@ def test_layers_are_never_changed_in_the_midst_of_a_batch(monkeypatch):
         refine(self, 50)
         self._again = self.work + 2_000  # often, whatever the builder asks for
 
-    monkeypatch.setattr(ktree, "trials", noted)
+    monkeypatch.setattr(lanes, "tree_trials", noted)
     monkeypatch.setattr(sampler.Sampler, "_refine", checked)
     for seed in range(20):
         left[0], source = 0, SeededBits(seed)
@@ -61,11 +61,11 @@ def test_trials_behind_one_that_is_kept_are_left_out():
     lane, seen = lane_of(made, [last] * 30, np.zeros(4 * 30, dtype=np.uint64)), []
     while lane.left(end=7):
         lane.go_on(end=7)
-        assert lane.status == ktree.SURVIVED
+        assert lane.status == SURVIVED
         seen.append(lane.place)
         lane.turn += 1
     lane.go_on(end=7)
-    assert (lane.status, lane.turn, lane.start) == (ktree.PAUSED, 30, 4 * 7)
+    assert (lane.status, lane.turn, lane.start) == (PAUSED, 30, 4 * 7)
     assert seen == list(range(7))
 
 
@@ -221,7 +221,7 @@ def test_rows_are_chosen_without_bias():
     assert lane.ways[0] == ways
     everything = np.uint64(everyone)
     for words in ([excess], [excess - 1, excess], [0, excess - 1, excess + 5], [everyone]):
-        expected = int(ktree.subset(np.int64(words[-1] % ways), everything, 64, 32))
+        expected = int(subset(np.int64(words[-1] % ways), everything, 64, 32))
         assert first_column(words, u_word) == expected
 
 

@@ -13,7 +13,11 @@ from queries import Domain, Rows
 from queries.spec import parse
 from smalldb.counting.scores import rate_of
 from smalldb.exact.bits import SeededBits
-from smalldb.kernels import ktree
+from smalldb.kernels.bitwise import unpack
+from smalldb.kernels.checks import answers_of
+from smalldb.kernels.leaves import weigh_leaves
+from smalldb.kernels.nodes import MOST_CELLS
+from smalldb.kernels.trials import PAUSED
 from smalldb.rejection import building, relaxation
 from smalldb.rejection.building import GAIN, Builder
 from smalldb.rejection.relaxation import Counts, Relaxer, TooCostly
@@ -61,7 +65,7 @@ def values(counts, node):
 def test_without_places_leaves_are_weighed_as_other_nodes_are(monkeypatch):
     workload, answers, _ = instance(6, 31, "conjunctions:2", 8)
     relaxer, tree = Relaxer(Target.build(workload, answers, 31, 5)), star((1, 4, 0), 6)
-    monkeypatch.setattr(ktree, "weigh_leaves", lambda *rest: -1)
+    monkeypatch.setattr(relaxation, "weigh_leaves", lambda *rest: -1)
     found = relaxer.count_all(tree, [62], 1 << 40)
     assert found.values.tolist() == each_leaf_alone(relaxer, tree, [62], monkeypatch).values.tolist()
 
@@ -84,14 +88,14 @@ def test_a_count_whose_parts_end_before_their_time_is_given_up(monkeypatch):
     """The first part may foretell too little; what other parts left out must not be taken for empty."""
     workload, answers, _ = instance(6, 31, "conjunctions:2", 8)
     relaxer, tree = Relaxer(Target.build(workload, answers, 31, 12)), star((1, 4, 0), 6)
-    weigh, seen = ktree.weigh_leaves, []
+    weigh, seen = weigh_leaves, []
 
     def foretells_nothing(*arguments):
         cost, (budget, part, _) = weigh(*arguments), arguments[-3:]
         seen.append((budget, cost))
         return cost if part else 0
 
-    monkeypatch.setattr(ktree, "weigh_leaves", foretells_nothing)
+    monkeypatch.setattr(relaxation, "weigh_leaves", foretells_nothing)
     whole = relaxer.count_all(tree, [62], 1 << 40)
     before, most = (1 << 40) - seen[0][0], max(cost for _, cost in seen)
     assert most > 20
@@ -128,13 +132,13 @@ def test_a_broad_leaf_is_as_likely_as_it_has_columns(made):
             tried, fitting = columns.copy(), set()
             for column in range(1 << target.rows):
                 tried[tree.order[node]] = column
-                found = ktree.answers(target.queries, tried, target.everyone)[queries]
+                found = answers_of(target.queries, tried, target.everyone)[queries]
                 if (lows[queries] <= found).all() and (found <= highs[queries]).all():
                     fitting.add(column)
             assert int(columns[tree.order[node]]) in fitting
             assert (int(shares[node]), int(ways[node])) == (1 << 63, len(fitting))
             checked += 1 < len(fitting) < 1 << target.rows
-    assert lane.status == ktree.PAUSED
+    assert lane.status == PAUSED
     assert checked > 20
 
 
@@ -144,13 +148,13 @@ def test_a_narrow_leaf_has_as_much_of_its_table_as_columns(made):
         made.draw(source)
     leaves = made._mixture.rooms[-1][1]  # its tables end with those of all lanes
     nodes, tables = leaves.nodes, leaves.tables
-    checked, h, u = 0, np.zeros(ktree.MOST_CELLS, np.int64), np.zeros(ktree.MOST_CELLS, np.int64)
+    checked, h, u = 0, np.zeros(MOST_CELLS, np.int64), np.zeros(MOST_CELLS, np.int64)
     for first, second, _, table in tables.slots.tolist():
         end, size = table >> 32, table & ((1 << 32) - 1)
-        ktree.unpack(np.uint64(first), np.uint64(second), h)
+        unpack(np.uint64(first), np.uint64(second), h)
         sums = [0, *tables.sums[end - size : end].tolist()]
         for way, before, after in zip(tables.ways[end - size : end], sums, sums[1:], strict=False):
-            ktree.unpack(*way, u)
+            unpack(*way, u)
             assert after - before == prod(map(comb, h.tolist(), u.tolist()))
             checked += after - before > 1
     assert checked > 20

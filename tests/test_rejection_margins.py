@@ -13,7 +13,9 @@ from smalldb.counting import multisets
 from smalldb.counting.scores import Scores
 from smalldb.exact.bits import SeededBits
 from smalldb.exact.levels import exp_enclosure
-from smalldb.kernels import ktree
+from smalldb.kernels.bitwise import unpack
+from smalldb.kernels.nodes import MOST_ROWS, scan_for
+from smalldb.kernels.ways import ONE_WORD, SHARE, choose, share_of, share_tables, tabulate
 from smalldb.rejection import head_and_tail
 from smalldb.rejection.head_and_tail import HeadAndTail
 from smalldb.rejection.relaxation import Relaxer
@@ -27,7 +29,7 @@ SCORES = Scores.build(np.array([[0, 1, 2]]), np.array([0]), 1, 1)  # of the thre
 
 def test_shares_are_rounded_up():
     """However rare a way is, it is chosen now and then, and never too seldom."""
-    unit = Fraction(ktree.SHARE)
+    unit = Fraction(SHARE)
     pairs = (
         (1.0, 3.0),
         (2.0, 2.0**62),
@@ -38,9 +40,9 @@ def test_shares_are_rounded_up():
     )
     for weight, value in pairs:
         exact = Fraction(weight) / Fraction(value) * unit
-        for columns in (1, 3, 184756, ktree.ONE_WORD, ktree.ONE_WORD + 1, 1 << 60):
-            few = columns <= ktree.ONE_WORD
-            found, step = int(ktree.share(weight, value, float(columns))), columns if few else 1
+        for columns in (1, 3, 184756, ONE_WORD, ONE_WORD + 1, 1 << 60):
+            few = columns <= ONE_WORD
+            found, step = int(share_of(weight, value, float(columns))), columns if few else 1
             assert exact * (1 - Fraction(1, 1 << 51)) <= found <= exact * (1 + Fraction(1, 1 << 51)) + step
             assert found >= exact or exact > 1 << 50
             assert found >= step
@@ -55,32 +57,30 @@ def test_a_way_is_chosen_by_the_share_that_holds_the_place(room):
     tree = Tree((2, 0, 1, 3), ((), (0,), (0, 1), (1, 2)))
     relaxation = Relaxer(Target.build(workload, answers, n, rows)).count(tree, 14, 1 << 40)
     nodes, states, node = relaxation.nodes, relaxation.states, 2
-    scratch, checked = np.empty(ktree.MOST_ROWS + 1), 0
+    scratch, checked = np.empty(MOST_ROWS + 1), 0
     for state in range(states.start[node], states.start[node + 1]):
-        scan = ktree.scan_for(nodes)
+        scan = scan_for(nodes)
         known, mine = (
-            ktree.share_tables(states, nodes.cells > 0, 1 << 12),
-            ktree.share_tables(states, nodes.cells > 0, room),
+            share_tables(states, nodes.cells > 0, 1 << 12),
+            share_tables(states, nodes.cells > 0, room),
         )
-        ktree.unpack(*states.keys[state], scan.h)
+        unpack(*states.keys[state], scan.h)
         if not states.values[state]:
             continue
         slot = slot_of(known, states, node, state)
-        ktree.tabulate(nodes, node, slot, states, scan, scratch, known)
+        tabulate(nodes, node, slot, states, scan, scratch, known)
         sums = known.sums[: known.used[0]].tolist()
         if room:
-            ktree.tabulate(nodes, node, slot, states, scan, scratch, mine)
+            tabulate(nodes, node, slot, states, scan, scratch, mine)
         for way, first, end in zip(known.ways, [0, *sums], sums, strict=False):
-            ktree.unpack(*way, scan.u)
+            unpack(*way, scan.u)
             expected = scan.u[: nodes.cells[node]].tolist()
             for place in (first, end - 1):
-                part, within, _ = ktree.choose(
-                    nodes, node, slot, states, scan, scratch, mine, np.int64(place)
-                )
+                part, within, _ = choose(nodes, node, slot, states, scan, scratch, mine, np.int64(place))
                 assert (part, within) == (end - first, place - first)
                 assert scan.u[: nodes.cells[node]].tolist() == expected
                 checked += 1
-        part, *_ = ktree.choose(nodes, node, slot, states, scan, scratch, mine, np.int64(sums[-1]))
+        part, *_ = choose(nodes, node, slot, states, scan, scratch, mine, np.int64(sums[-1]))
         assert part == 0
     assert checked > 20
 
@@ -125,7 +125,7 @@ def test_the_place_within_a_share_says_which_column(made):
         return int(lane.columns[mixture.nodes.attributes[0]])
 
     first, several = 0, 0
-    while first < 0.999 * ktree.SHARE:
+    while first < 0.999 * SHARE:
         seen = [first_column(first)]
         share, count = int(lane.shares[0]), int(lane.ways[0])
         seen += [first_column(first + place) for place in (*range(1, count + 1), share - 1)]
@@ -156,7 +156,7 @@ def test_shares_of_layers_are_rounded_up(made):
     sizes = [*(layer.size for layer in made._builder._layers), made._target.candidates]
     masses = [size * drop for size, drop in zip(sizes, mixture.envelope.drops(), strict=True)]
     for share, mass in zip(np.diff(mixture.sums, prepend=0).tolist(), masses, strict=True):
-        assert 0 <= share - mass * int(ktree.SHARE) / sum(masses) < 1
+        assert 0 <= share - mass * int(SHARE) / sum(masses) < 1
     assert mixture.sums[-1] <= (1 << 63) - 1
 
 

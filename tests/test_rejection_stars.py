@@ -21,8 +21,9 @@ from queries import Domain, Rows, Workload
 from queries.spec import parse
 from queries.workload import Query
 from smalldb.exact.bits import SeededBits
-from smalldb.kernels import ktree, stars
-from smalldb.rejection import lanes, sampler
+from smalldb.kernels.stars import ATTRIBUTE, EXCESS, LEAST, SIZE, column_of, star_trials
+from smalldb.kernels.trials import OUT_OF_WORDS, PAUSED, SURVIVED
+from smalldb.rejection import lanes, sampler, star_trees
 from smalldb.rejection.relaxation import Relaxation, Relaxer
 from smalldb.rejection.star_trees import StarRelaxation, has_own_trials, in_any_order
 from smalldb.rejection.target import Target, uniform_words
@@ -139,22 +140,22 @@ def test_trials_are_those_of_their_definition(hubs, text, rows):
     start, survived, refused, columns = 0, 0, 0, np.zeros(6, dtype=np.uint64)
     for _ in range(200):
         expected, state, read = trial(layer, target, words[start:].tolist())
-        status, turn, end, _, found = stars.trials(
+        status, turn, end, _, found = star_trials(
             layer.star, np.zeros(1, np.int64), 0, 1, 1, words, start, columns, 1 << 40
         )
         assert end == start + read
         if expected is None:
-            assert (status, turn) == (stars.PAUSED, 1)
+            assert (status, turn) == (PAUSED, 1)
             refused += 1
         else:
-            assert (status, turn, found) == (stars.SURVIVED, 0, state)
+            assert (status, turn, found) == (SURVIVED, 0, state)
             assert columns.tolist() == [expected[a] for a in range(6)]
             survived += 1
         for less in (1, (read + 1) // 2, read):  # whatever words are missing, the trial is made again
-            short = stars.trials(
+            short = star_trials(
                 layer.star, np.zeros(1, np.int64), 0, 1, 1, words[: end - less], start, columns, 1 << 40
             )
-            assert short[:3] == (stars.OUT_OF_WORDS, 0, start)
+            assert short[:3] == (OUT_OF_WORDS, 0, start)
         start = end
     assert survived > 3
     assert refused > 2 or len(hubs) == 4 or rows == 1
@@ -241,15 +242,15 @@ def test_rows_come_in_any_order():
 def test_half_words_that_would_favour_some_columns_are_passed_over():
     """Of 2^32 half words, 2^32 mod N are refused, and the others say each column equally often."""
     (layer,) = relaxations((1, 4, 0), "conjunctions:2", 5, [62])
-    size, excess = (int(layer.star.leaves[0, field]) for field in (stars.SIZE, stars.EXCESS))
+    size, excess = (int(layer.star.leaves[0, field]) for field in (SIZE, EXCESS))
     assert excess == (1 << 32) % size > 0
     assert size & size - 1
-    first, columns = int(layer.star.leaves[0, stars.ATTRIBUTE]), np.zeros(6, dtype=np.uint64)
+    first, columns = int(layer.star.leaves[0, ATTRIBUTE]), np.zeros(6, dtype=np.uint64)
 
     def column(half):
         words = np.array([0, half | half << 32, *[half | half << 32] * 3], dtype=np.uint64)
         columns[first] = 99
-        stars.trials(layer.star, np.zeros(1, np.int64), 0, 1, 1, words, 0, columns, 1 << 40)
+        star_trials(layer.star, np.zeros(1, np.int64), 0, 1, 1, words, 0, columns, 1 << 40)
         return int(columns[first])
 
     halves = [-(-place * (1 << 32) // size) for place in range(size)]  # the first of each place
@@ -275,10 +276,10 @@ def test_every_column_with_as_many_ones_has_a_place(rows):
         j = next(j for j, table in enumerate(target.tables) if table.attributes == (leaf,))
         lows, highs = (int(bound[j]) for bound in target.bounds(60))
         allowed = [comb(rows, ones) for ones in range(max(0, lows), highs + 1)]
-        size = int(layer.star.leaves[place, stars.SIZE])
+        size = int(layer.star.leaves[place, SIZE])
         assert size == sum(allowed) <= 1 << 32
         ranks = np.linspace(0, size - 1, 2_000).astype(np.uint64)
-        found = [int(stars.column_of(layer.star, place, rank)) for rank in np.unique(ranks)]
+        found = [int(column_of(layer.star, place, rank)) for rank in np.unique(ranks)]
         assert len(set(found)) == len(found)
         assert all(lows <= column.bit_count() <= highs and column < 1 << rows for column in found)
 
@@ -380,7 +381,7 @@ def test_a_state_of_hardly_any_weight_is_drawn_now_and_then():
 
 
 def test_shares_beyond_their_whole_are_an_error(monkeypatch):
-    monkeypatch.setattr(ktree, "SHARE", 2.0**63 * 1.01)
+    monkeypatch.setattr(star_trees, "SHARE", 2.0**63 * 1.01)
     with pytest.raises(ArithmeticError, match="must not happen"):
         weighed()
 
@@ -393,10 +394,10 @@ def test_the_first_and_last_place_of_the_shares():
     for place in (end - 1, end):
         words = np.array([place << 1, *uniform_words(SeededBits(1), 50).tolist()], dtype=np.uint64)
         columns = np.full(6, 99, dtype=np.uint64)
-        found = stars.trials(layer.star, np.zeros(1, np.int64), 0, 1, 1, words, 0, columns, 1 << 40)
+        found = star_trials(layer.star, np.zeros(1, np.int64), 0, 1, 1, words, 0, columns, 1 << 40)
         seen.append(columns[layer.star.hubs].tolist())
     assert seen == [layer.star.hub_columns[-1].tolist(), [99] * 3]
-    assert found[:3] == (stars.PAUSED, 1, 1)
+    assert found[:3] == (PAUSED, 1, 1)
 
 
 def test_a_threshold_that_no_count_meets_refuses_every_candidate():
@@ -409,10 +410,10 @@ def test_a_threshold_that_no_count_meets_refuses_every_candidate():
     (pair,) = target.by_attributes[2, 3]
     lows, highs = target.bounds(5)
     assert lows[pair] > highs[pair]
-    assert target.rows + 1 in layer.star.conjunctions[:, stars.LEAST]
+    assert target.rows + 1 in layer.star.conjunctions[:, LEAST]
     words, columns = uniform_words(SeededBits(1), 20_000), np.zeros(6, dtype=np.uint64)
-    found = stars.trials(layer.star, np.arange(500), 0, 500, 500, words, 0, columns, 1 << 40)
-    assert found[:2] == (stars.PAUSED, 500)
+    found = star_trials(layer.star, np.arange(500), 0, 500, 500, words, 0, columns, 1 << 40)
+    assert found[:2] == (PAUSED, 500)
 
 
 def test_lanes_change_between_stars_and_trees(monkeypatch):
@@ -446,10 +447,10 @@ def test_a_lane_of_neighbouring_stars_makes_the_trials_of_each():
     for layer in (first, second):
         turn, columns = 0, np.zeros(5, dtype=np.uint64)
         while turn < 40:
-            status, turn, start, _, state = stars.trials(
+            status, turn, start, _, state = star_trials(
                 made._mixture.stars[layer].star, np.arange(40), turn, 40, 40, words, start, columns, 1 << 40
             )
-            if status == stars.SURVIVED:
+            if status == SURVIVED:
                 expected.append((layer, state, columns.tolist()))
                 turn += 1
     assert found == expected
@@ -464,10 +465,10 @@ def test_what_a_trial_that_is_left_out_has_read_is_not_read_again():
     lane = lane_of(made, [second, first], words[:2])
     lane.order = np.array([1, 0])  # the trial that was drawn last is made first
     lane.go_on(2)
-    assert (lane.status, lane.place, lane.start) == (stars.OUT_OF_WORDS, 1, 0)
+    assert (lane.status, lane.place, lane.start) == (OUT_OF_WORDS, 1, 0)
     lane.words = words
     lane.go_on(1)
-    assert (lane.status, lane.place, lane.start) == (stars.OUT_OF_WORDS, 0, len(words))
+    assert (lane.status, lane.place, lane.start) == (OUT_OF_WORDS, 0, len(words))
     lane.words = np.concatenate([words, more])
     lane.go_on(1)
     alone = lane_of(made, [second], more)
@@ -482,12 +483,12 @@ def test_trials_of_stars_behind_one_that_is_kept_are_left_out():
     seen = []
     while lane.left(end=7):
         lane.go_on(end=7)
-        if lane.status == stars.SURVIVED:
+        if lane.status == SURVIVED:
             seen.append(lane.place)
             lane.turn += 1
     read = lane.start
     lane.go_on(end=7)
-    assert (lane.status, lane.turn, lane.start) == (stars.PAUSED, 30, read)
+    assert (lane.status, lane.turn, lane.start) == (PAUSED, 30, read)
     assert seen
     assert max(seen) < 7
 
@@ -502,19 +503,11 @@ def test_a_batch_of_work_pauses_between_trials(monkeypatch):
     lane, found, pauses = lane_of(made, layers, words), [], 0
     while lane.turn < len(layers):
         lane.go_on(len(layers))
-        if lane.status == stars.SURVIVED:
+        if lane.status == SURVIVED:
             found.append((lane.place, lane.columns.tolist()))
             lane.turn += 1
         else:
-            assert lane.status == stars.PAUSED
+            assert lane.status == PAUSED
             pauses += 1
     assert found == expected
     assert pauses > 3
-
-
-def test_both_kinds_of_trials_tell_alike_how_they_ended():
-    assert (stars.OUT_OF_WORDS, stars.PAUSED, stars.SURVIVED) == (
-        ktree.OUT_OF_WORDS,
-        ktree.PAUSED,
-        ktree.SURVIVED,
-    )

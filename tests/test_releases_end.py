@@ -5,6 +5,7 @@ from time import process_time
 
 import numpy as np
 import pytest
+from calling import way
 
 import smalldb
 from queries import Column, Conjunctions, Domain, Linear, Marginals, Parities, Rows
@@ -27,10 +28,10 @@ CASES = [
     *((FLAGS, queries, "census", 3) for queries in (Conjunctions(2), Linear(EXTREME), Marginals(2))),
     (Domain(3), Parities(3), "census", 6),
     *((FLAGS, queries, "rejection", 6) for queries in (Conjunctions(2), Linear(EXTREME), Conjunctions(1))),
-    *((Domain(d), Marginals(2), "answers", rows) for d in (3, 8) for rows in (None, 20)),
-    (FLAGS, Linear(EXTREME), "answers", None),
-    *((Domain(d), Marginals(2), "rounds", None) for d in (8, 24)),
-    *((MIXED, Marginals(w), "rounds", rows) for w, rows in ((2, None), (3, 20))),
+    *((Domain(d), Marginals(2), "contrasts", rows) for d in (3, 8) for rows in (None, 20)),
+    (FLAGS, Linear(EXTREME), "contrasts", None),
+    *((Domain(d), Marginals(2), "adaptive", None) for d in (8, 24)),
+    *((MIXED, Marginals(w), "adaptive", rows) for w, rows in ((2, None), (3, 20))),
 ]
 SIZES = (
     (1000, None),
@@ -54,7 +55,7 @@ def test_a_release_ends_within_ten_times_what_is_foretold(domain, queries, mecha
         public = {"n": n} if n_max is None else {"n_max": n_max, "neighbours": "add-remove"}
         for epsilon, named in product(("1/1000", 1, 10), ("auto", mechanism)):
             try:
-                made = smalldb.plan(domain, queries, epsilon=epsilon, rows=rows, mechanism=named, **public)
+                made = smalldb.plan(domain, queries, epsilon=epsilon, rows=rows, **way(named), **public)
             except ValueError:
                 continue
             if made.mechanism == named == "rejection":

@@ -25,8 +25,11 @@ from replay import Player, Recording
 import smalldb
 from queries import Column, Domain, Rows
 from smalldb.exact.bits import SeededBits
-from smalldb.marginals.contrasts.distributions import LAWS
 from smalldb.marginals.contrasts.parity_plan import alternatives
+from smalldb.marginals.contrasts.part_list import LAWS
+from smalldb.marginals.strategies.adaptive import Adaptive
+from smalldb.marginals.strategies.contrasts import Contrasts
+from smalldb.marginals.strategies.dependence import DependenceTested
 from smalldb.releasing import transaction
 from smalldb.reporting.words import tell
 
@@ -73,38 +76,31 @@ RULED = Domain(
 YES_NO = Domain(["a", "b", "c", "d", "e"])
 WIDE = Domain([f"a{i}" for i in range(7)])
 
-ROUNDS = {"mechanism": "rounds"}
+ROUNDS = {"mechanism": "marginals"}
 HASTY = {  # estimates that are worse and quick: what they are made from is the same
     "marginals.estimate.estimation.PREDICTING": 1 << 9,
     "marginals.estimate.estimation.LAST_SWEEPS": 8,
     "marginals.estimate.estimation.SWEEPS": 3,
     "marginals.estimate.cell_estimates.ITERATIONS": 5,
 }
-NO_CELLS = {"marginals.plan_of_tables.MOST_CELLS": 0}
-NEVER_AT_ONCE = NO_CELLS | {
-    "marginals.plan_of_tables.SURE": 0.0,
-    "marginals.plan_of_tables.NEAR": 0.0,
-    "marginals.plan_of_tables._answerable": lambda _: False,
+CELLS, PAIRS, ADAPTIVE, CONTRASTS = (
+    ROUNDS | {"strategy": name} for name in ("cells", "pairs", "adaptive", "contrasts")
+)
+ASKED = {
+    "marginals.strategies.all_cells.MOST_CELLS": 0,
+    "marginals.strategies.choosing_tables.ASKING": Fraction(1, 2),
+    "marginals.strategies.choosing_tables.SURE": 0.0,
+    "marginals.strategies.dependence.DependenceTested.answerable": True,
 }
-ASKED = NO_CELLS | {
-    "marginals.plan_of_tables.ASKING": Fraction(1, 2),
-    "marginals.plan_of_tables.SURE": 0.0,
-    "marginals.plan_of_tables._answerable": lambda _: True,
-}
-AT_ONCE = NO_CELLS | {"marginals.plan_of_tables.SURE": 1e9, "marginals.plan_of_tables.NEAR": 1e9}
-STRIPS = NEVER_AT_ONCE | {
-    f"marginals.{where}.MANY_COLUMNS": 3 for where in ("adaptive.packed_pairs", "releasing_tables")
-}
-PARITIES = {
-    f"{where}.MAX_TABLE_ATTRIBUTES": 4
-    for where in ("marginals.wide_parities", "marginals.mechanism", "marginals.contrasts.setting")
-}
+CERTIFIED = {"marginals.mechanism._saved": lambda request, strategy: strategy}
+STRIPS = {f"marginals.{where}.MANY_COLUMNS": 3 for where in ("adaptive.packed_pairs", "strategies.adaptive")}
+PARITIES = {"marginals.contrasts.setting.MAX_TABLE_ATTRIBUTES": 4}
 LETTERS = (
     {
-        "releasing_tables.measure": "m",
-        "releasing_tables.selected": "s",  # in the end of nothing, where the budget pays for no table
-        "releasing_tables.ask": "a",
-        "releasing_tables.measure_at_once": "p",
+        "outcome.measure": "m",
+        "adaptive.selected": "s",  # in the end of nothing, where the budget pays for no table
+        "dependence.ask": "a",
+        "all_pairs.measure_at_once": "p",
         "certificate.certify": "c",
     }
     | {f"{law.__name__}.draw": law.__name__[:2] for law in LAWS}
@@ -112,24 +108,23 @@ LETTERS = (
 
 
 def in_rounds(chosen):
-    steps = chosen.steps
-    return bool(steps.rounds and steps.at_once is None and not steps.cells and not steps.pairs)
+    return isinstance(chosen.strategy, Adaptive) and chosen.strategy.rounds > 0
 
 
 def concentrated(chosen):
-    return in_rounds(chosen) and chosen.steps.law.concentrated
+    return in_rounds(chosen) and chosen.strategy.law.concentrated
 
 
 def little_memory(chosen):
-    return replace(chosen, steps=replace(chosen.steps, memory=20))
+    return replace(chosen, strategy=replace(chosen.strategy, memory=20))
 
 
 def asked(chosen):
-    return chosen.steps.at_once is not None
+    return isinstance(chosen.strategy, DependenceTested)
 
 
 def with_laws(*laws):
-    """Take the plan of answers that measures by these laws."""
+    """Take the contrasts that are measured by these laws."""
 
     def changed(chosen):
         request = chosen.request
@@ -141,96 +136,86 @@ def with_laws(*laws):
             delta=request.delta,
         )
         plans = [plan for plan in made if tuple(part.law for part in plan.parts) == laws]
-        if hasattr(chosen, "answers"):
-            return replace(chosen, answers=plans[-1])
-        return replace(chosen, steps=replace(chosen.steps, answers=plans[-1], certifying=Fraction(0)))
+        return replace(chosen, strategy=Contrasts(plans[-1], Fraction(0)))
 
     return changed
 
 
-def answers(*laws, domain=YES_NO, queries="marginals:3", given=None, n=300):
-    asked = {"mechanism": "answers", "rows": 40} | (given or {})
+def contrasts(*laws, domain=YES_NO, queries="marginals:3", given=None, n=300):
+    asked = {"mechanism": "marginals", "strategy": "contrasts", "rows": 40} | (given or {})
     letters = "".join(LETTERS[f"{law.title()}.draw"] for law in laws)
     return Case(domain, queries, asked, lambda _: True, letters, changed=with_laws(*laws), n=n)
 
 
 CASES = {
-    "cells": Case(SMALL, "marginals:2", ROUNDS, lambda c: bool(c.steps.cells), "m"),
+    "cells": Case(SMALL, "marginals:2", CELLS, lambda _: True, "m"),
     "cells, certified": Case(
         SMALL,
         "marginals:2",
-        ROUNDS,
-        lambda c: bool(c.steps.cells and c.steps.certifying),
+        CELLS,
+        lambda c: c.strategy.certifying,
         "mc",
-        {"marginals.mechanism._measures_all": lambda *_: False},
+        CERTIFIED,
     ),
-    "columns": Case(COLUMNS, "marginals:1", ROUNDS, lambda c: not c.steps.rounds, "m{4}c", NO_CELLS),
-    "adaptive": Case(COLUMNS, "marginals:2", ROUNDS, in_rounds, "m{4}(sm)+s?(m{4})?c", NEVER_AT_ONCE),
+    "columns": Case(COLUMNS, "marginals:1", ADAPTIVE, lambda c: not c.strategy.rounds, "m{4}c"),
+    "adaptive": Case(COLUMNS, "marginals:2", ADAPTIVE, in_rounds, "m{4}(sm)+s?(m{4})?c"),
     "adaptive, delta": Case(
         COLUMNS,
         "marginals:2",
-        ROUNDS | {"delta": "1e-6"},
+        ADAPTIVE | {"delta": "1e-6"},
         concentrated,
         "m{4}(sm)+s?(m{4})?c",
-        NEVER_AT_ONCE,
     ),
     "no certificate": Case(
         COLUMNS,
         "marginals:2",
-        ROUNDS | {"certificate": 0},
+        ADAPTIVE | {"certificate": 0},
         in_rounds,
         "m{4}(sm)+s?(m{4})?",
-        NEVER_AT_ONCE,
     ),
     "target": Case(
         COLUMNS,
         "marginals:2",
-        ROUNDS | {"target": "c", "epsilon": 8},
+        ADAPTIVE | {"target": "c", "epsilon": 8},
         in_rounds,
         "m{4}m+(sm)*s?(m{4})?c",
-        NEVER_AT_ONCE,
     ),
     "target, delta": Case(
         COLUMNS,
         "marginals:2",
-        ROUNDS | {"target": "a", "epsilon": 4, "delta": "1e-3"},
+        ADAPTIVE | {"target": "a", "epsilon": 4, "delta": "1e-3"},
         concentrated,
         "m{4}m+(sm)*s?(m{4})?c",
-        NEVER_AT_ONCE,
         n=1000,
     ),
     "three columns, little room": Case(
         COLUMNS,
         "marginals:3",
-        ROUNDS | {"epsilon": 20},
+        ADAPTIVE | {"epsilon": 20},
         in_rounds,
         "m{4}(sm)+s?(m{4})?c",
-        NO_CELLS,
         changed=little_memory,
     ),
     "rounds that end": Case(
         COLUMNS,
         "marginals:2",
-        ROUNDS | {"epsilon": 20},
+        ADAPTIVE | {"epsilon": 20},
         in_rounds,
         "m{4}(sm)+m{4}c",
-        NEVER_AT_ONCE
-        | {"marginals.adaptive.stopping_rule.QUIET": 1, "marginals.adaptive.stopping_rule.TIMES": 1},
+        {"marginals.adaptive.stopping_rule.QUIET": 1, "marginals.adaptive.stopping_rule.TIMES": 1},
         tied=0,
     ),
-    "strips": Case(COLUMNS, "marginals:2", ROUNDS, in_rounds, "m{4}(sm)+s?(m{4})?c", STRIPS),
-    "rules": Case(
-        RULED, "marginals:2", ROUNDS | {"epsilon": 4}, in_rounds, "m{4}(sm)+s?(m{4})?c", NEVER_AT_ONCE
-    ),
-    "rules, cells": Case(RULED, "marginals:2", ROUNDS, lambda c: bool(c.steps.cells), "m"),
-    "pairs at once": Case(COLUMNS, "marginals:2", ROUNDS, lambda c: bool(c.steps.pairs), "p", AT_ONCE),
+    "strips": Case(COLUMNS, "marginals:2", ADAPTIVE, in_rounds, "m{4}(sm)+s?(m{4})?c", STRIPS),
+    "rules": Case(RULED, "marginals:2", ADAPTIVE | {"epsilon": 4}, in_rounds, "m{4}(sm)+s?(m{4})?c"),
+    "rules, cells": Case(RULED, "marginals:2", CELLS, lambda _: True, "m"),
+    "pairs at once": Case(COLUMNS, "marginals:2", PAIRS, lambda _: True, "p"),
     "pairs, certified": Case(
         COLUMNS,
         "marginals:2",
-        ROUNDS,
-        lambda c: bool(c.steps.pairs and c.steps.certifying),
+        PAIRS,
+        lambda c: c.strategy.certifying,
         "pc",
-        AT_ONCE | {"marginals.mechanism._measures_all": lambda *_: False},
+        CERTIFIED,
     ),
     "asked, then at once": Case(COLUMNS, "marginals:2", ROUNDS, asked, "ap", ASKED, n=3000, tied=10),
     "asked, then rounds": Case(
@@ -240,7 +225,7 @@ CASES = {
         COLUMNS,
         "marginals:2",
         ROUNDS | {"delta": "1e-3"},
-        lambda c: asked(c) and c.steps.law.concentrated,
+        lambda c: asked(c) and c.strategy.law.concentrated,
         "am{4}(sm)+s?(m{4})?c",
         ASKED,
         n=3000,
@@ -249,8 +234,8 @@ CASES = {
     "parities": Case(
         WIDE,
         "marginals:2",
-        ROUNDS,
-        lambda c: c.steps.measures_all,
+        CONTRASTS,
+        lambda c: c.strategy.complete,
         "Wi",
         PARITIES,
         changed=with_laws("wishart"),
@@ -258,8 +243,8 @@ CASES = {
     "parities, delta": Case(
         WIDE,
         "marginals:2",
-        ROUNDS | {"delta": "1e-6"},
-        lambda c: c.steps.measures_all,
+        CONTRASTS | {"delta": "1e-6"},
+        lambda c: c.strategy.complete,
         "Ga",
         PARITIES,
         changed=with_laws("gaussian"),
@@ -267,26 +252,26 @@ CASES = {
     "parities, certified": Case(
         WIDE,
         "marginals:3",
-        ROUNDS | {"epsilon": "1/10"},
-        lambda c: not c.steps.measures_all,
+        CONTRASTS | {"epsilon": "1/10"},
+        lambda c: not c.strategy.complete,
         "(Cu)+c",
         PARITIES,
     ),
     "parities, delta, certified": Case(
         WIDE,
         "marginals:3",
-        ROUNDS | {"epsilon": "1/2", "delta": "1e-3"},
-        lambda c: c.steps.delta is not None and not c.steps.measures_all,
+        CONTRASTS | {"epsilon": "1/2", "delta": "1e-3"},
+        lambda c: c.strategy.delta is not None and not c.strategy.complete,
         "Gac",
         PARITIES,
     ),
-    "cube": answers("cube", "cube", "cube"),
-    "wishart": answers("wishart", queries="marginals:2"),
-    "all cells of answers": answers("cells"),
-    "wishart, cells": answers("wishart", "cells"),
-    "wishart, safeguard": answers("wishart", "safeguard", n=1500),
-    "gaussian": answers("gaussian", given={"delta": "1e-6"}),
-    "rules of answers": answers("cells", domain=Domain(["a", "b", "c", "d"], valid=["~(a & b)", "c | d"])),
+    "cube": contrasts("cube", "cube", "cube"),
+    "wishart": contrasts("wishart", queries="marginals:2"),
+    "all cells, contrasts": contrasts("cells"),
+    "wishart, cells": contrasts("wishart", "cells"),
+    "wishart, safeguard": contrasts("wishart", "safeguard", n=1500),
+    "gaussian": contrasts("gaussian", given={"delta": "1e-6"}),
+    "rules, contrasts": contrasts("cells", domain=Domain(["a", "b", "c", "d"], valid=["~(a & b)", "c | d"])),
 }
 
 
@@ -369,6 +354,7 @@ def published(made):
         "rows": (made.places.shape, made.places.dtype.str, made.places.tobytes()),
         "table": made.data.to_csv(),
         "record": json.dumps(made.record),
+        "measurements": json.dumps(made.measurements.as_json()),
         "words": tell(made.record, made.plan),
         "repr": repr(made),
     }
@@ -442,9 +428,9 @@ REALLY_WIDE = {
     "strips": replace(
         CASES["strips"],
         domain=Domain([Column(f"a{i}", 2 + i % 3) for i in range(30)]),
-        given=ROUNDS | {"epsilon": 8},
+        given=ADAPTIVE | {"epsilon": 8},
         steps="m{30}(sm)+s?(m{30})?c",
-        patched=NEVER_AT_ONCE | {"marginals.plan_of_tables.EVER_ROUNDS": 12},
+        patched={"marginals.strategies.budgets.EVER_ROUNDS": 12},
         n=400,
     ),
     "parities": replace(CASES["parities"], domain=Domain([f"a{i}" for i in range(24)]), patched={}),
@@ -518,15 +504,11 @@ def contents(folder):
 
 
 COMMANDS = {
-    "rounds": (COLUMNS, ["--mechanism", "rounds"], NEVER_AT_ONCE),
-    "rounds, delta, target": (
-        COLUMNS,
-        ["--mechanism", "rounds", "--delta", "1e-4", "--target", "c", "--epsilon", 8],
-        NEVER_AT_ONCE,
-    ),
-    "pairs": (COLUMNS, ["--mechanism", "rounds"], AT_ONCE),
-    "cells": (SMALL, ["--mechanism", "rounds"], {}),
-    "answers": (YES_NO, ["--mechanism", "answers", "--rows", 40], {}),
+    "adaptive": (COLUMNS, []),
+    "adaptive, delta, target": (COLUMNS, ["--delta", "1e-4", "--target", "c", "--epsilon", 8]),
+    "pairs": (COLUMNS, []),
+    "cells": (SMALL, []),
+    "contrasts": (YES_NO, ["--rows", 40]),
 }
 
 
@@ -534,8 +516,8 @@ COMMANDS = {
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_command_tells_nothing_else(name, relation, patched, tmp_path, capfd):
     """All that `generate` prints and writes, of a table and of one that has nothing to do with it."""
-    domain, options, changed = COMMANDS[name]
-    case = replace(CASES["adaptive"], domain=domain, patched=changed)
+    domain, options = COMMANDS[name]
+    case = replace(CASES["adaptive"], domain=domain)
     patched(case)
     rng = np.random.default_rng(6)
     schema = tmp_path / "schema.toml"
@@ -546,7 +528,18 @@ def test_a_command_tells_nothing_else(name, relation, patched, tmp_path, capfd):
         data, outputs = tmp_path / "data.csv", [tmp_path / f"out.{end}" for end in ("csv", "json", "html")]
         np.savetxt(data, places, "%d", ",", header=",".join(domain.names), comments="")
         to = zip(("-o", "--record", "--report"), outputs, strict=True)
-        given = ["--epsilon", 1, *options, *more, "--seed", 3, "--schema", schema]
+        given = [
+            "--epsilon",
+            1,
+            "--strategy",
+            name.partition(",")[0],
+            *options,
+            *more,
+            "--seed",
+            3,
+            "--schema",
+            schema,
+        ]
         told = called(capfd, "generate", data, *given, *(word for pair in to for word in pair))
         assert told[0] == 0, told
         return {"told": told} | {path.name: path.read_bytes() for path in outputs}

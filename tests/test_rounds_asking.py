@@ -8,10 +8,12 @@ import pytest
 
 from smalldb.accounting.concentrated import rho_of
 from smalldb.exact.bits import SeededBits
-from smalldb.marginals import Universe, checked, plan_rounds, release_rounds
+from smalldb.marginals import Universe, checked, plan_tables, release_tables
 from smalldb.marginals.adaptive.dependence_test import MOST, MOVED, answerable, ask, distance, mostly, tops
-from smalldb.marginals.measuring import LIMIT, Law
-from smalldb.marginals.pairs_at_once import pairs_of, tables_of_pairs, variances
+from smalldb.marginals.measuring import LIMIT, PrivacyMeasure
+from smalldb.marginals.strategies.adaptive import Adaptive
+from smalldb.marginals.strategies.all_pairs import pairs_of, tables_of_pairs, variances
+from smalldb.marginals.strategies.dependence import DependenceTested
 
 SIZES = (5, 8, 9, 3, 7, 4, 6, 10)
 N = 30_000
@@ -88,13 +90,13 @@ def test_far_tables_move_by_less_than_4_too():
 
 @pytest.mark.parametrize("replaced", [True, False])
 def test_the_number_is_the_sum_up_to_the_tops_with_noise_for_all_pairs(replaced):
-    where, law, cost = universe(), Law(concentrated=False, replaced=replaced), Fraction(1, 50)
+    where, law, cost = universe(), PrivacyMeasure(concentrated=False, replaced=replaced), Fraction(1, 50)
     _, noise = variances(where, EPSILON, replaced)
     counts = tables_of_pairs(where, rows_of(tied(0.3)))
     exact = sum(min(tops(where, noise)[pair], distance(t)) for pair, t in zip(noise, counts, strict=True))
     assert 0 < exact < sum(tops(where, noise).values())
     drawn = np.array([ask(where, counts, noise, law, cost, SeededBits(seed)) for seed in range(400)]) - exact
-    size = law.size(cost / (MOVED * len(counts)))  # of geometric noise of all pairs' sensitivity
+    size = law.noise(cost / (MOVED * len(counts))).mean_size  # of geometric noise of all pairs' sensitivity
     assert abs(np.abs(drawn).mean() / size - 1) < 0.2
     assert mostly(round(MOST * sum(tops(where, noise).values())) + 1, where, noise)
     assert not mostly(0, where, noise)
@@ -104,7 +106,7 @@ def test_the_number_is_the_sum_up_to_the_tops_with_noise_for_all_pairs(replaced)
 
 def test_a_sum_beyond_2_60_is_cut_before_noise_is_added():
     # else noise that was cut off itself would show where the sum was
-    where, law = universe(), Law(concentrated=False, replaced=True)
+    where, law = universe(), PrivacyMeasure(concentrated=False, replaced=True)
     noise = dict.fromkeys(pairs_of(where), 2.0**122)
     tables = [np.zeros((2, 2), dtype=np.int64) for _ in noise]
     tables[0] = np.kron((1 << 52) * np.eye(2, dtype=np.int64), np.ones((1, 300), dtype=np.int64))
@@ -119,43 +121,43 @@ def test_a_sum_beyond_2_60_is_cut_before_noise_is_added():
 
 @pytest.mark.parametrize("replaced", [True, False])
 def test_the_answer_decides_between_pairs_at_once_and_rounds(replaced):
-    plan = plan_rounds(universe(), EPSILON, None, replaced, N)
-    at_once = plan.at_once
-    assert at_once is not None and plan.rounds and not plan.pairs and at_once.pairs and not at_once.rounds
-    assert plan.cost <= plan.budget and at_once.cost == plan.budget == EPSILON
-    assert plan.asking == at_once.asking > 0
-    told = release_rounds(plan, rows_of(tied(2.0)), SeededBits(0))
+    plan = plan_tables(universe(), EPSILON, None, replaced, N)
+    assert isinstance(plan, DependenceTested) and plan.asking > 0
+    adaptive, at_once = plan.adaptive, plan.at_once
+    assert adaptive.rounds and plan.epsilon == EPSILON
+    assert adaptive.cost <= adaptive.budget == EPSILON - plan.asking == at_once.cost == at_once.budget
+    told = release_tables(plan, rows_of(tied(2.0)), SeededBits(0))
     assert {part.cost for part in told.history.tables} == {0}  # paid for all at once
-    assert told.spent == at_once.cost - at_once.certifying
-    silent = release_rounds(plan, rows_of(tied(0.0)), SeededBits(0))
+    assert {part.cost for part in told.history.columns} == {0}
+    assert told.spent == plan.asking + at_once.cost - at_once.certifying
+    silent = release_tables(plan, rows_of(tied(0.0)), SeededBits(0))
     assert all(part.cost > 0 for part in silent.history.tables)
-    assert silent.spent <= plan.cost - plan.certifying
+    assert silent.spent <= plan.asking + adaptive.cost - adaptive.certifying
     assert silent.history.dependence < told.history.dependence
-    assert [part.cost for part in silent.history.columns] == list(plan.columns)
-    assert at_once.columns == () and {part.cost for part in told.history.columns} == {0}
+    assert [part.cost for part in silent.history.columns] == list(adaptive.columns)
 
 
 @pytest.mark.parametrize("replaced", [True, False])
 def test_with_a_delta_the_question_is_pure_and_rounds_have_what_it_leaves(replaced):
     delta = Fraction(1, 10**9)
-    plan = plan_rounds(universe(), EPSILON, delta, replaced, N)
-    at_once = plan.at_once
+    plan = plan_tables(universe(), EPSILON, delta, replaced, N)
+    adaptive, at_once = plan.adaptive, plan.at_once
     assert plan.delta == delta and plan.law.concentrated and at_once.delta is None
-    assert plan.asking == at_once.asking > 0
-    assert plan.cost <= plan.budget == rho_of(EPSILON - plan.asking, delta) < rho_of(EPSILON, delta)
-    assert at_once.cost == EPSILON
-    told = release_rounds(plan, rows_of(tied(2.0)), SeededBits(0))
-    assert told.plan is at_once and told.spent == at_once.asking + at_once.pairs
-    silent = release_rounds(plan, rows_of(tied(0.0)), SeededBits(0))
-    assert silent.plan is plan and silent.spent <= plan.cost - plan.certifying
+    assert plan.asking > 0
+    assert adaptive.cost <= adaptive.budget == rho_of(EPSILON - plan.asking, delta) < rho_of(EPSILON, delta)
+    assert at_once.cost == EPSILON - plan.asking
+    told = release_tables(plan, rows_of(tied(2.0)), SeededBits(0))
+    assert told.strategy is at_once and told.spent == plan.asking + at_once.measuring
+    silent = release_tables(plan, rows_of(tied(0.0)), SeededBits(0))
+    assert silent.strategy is adaptive and silent.spent <= adaptive.cost - adaptive.certifying
     # the number gets the geometric noise of an epsilon, not that of a rho
-    same = plan_rounds(universe(), EPSILON, None, replaced, N)
+    same = plan_tables(universe(), EPSILON, None, replaced, N)
     assert (
         silent.history.dependence
-        == release_rounds(same, rows_of(tied(0.0)), SeededBits(0)).history.dependence
+        == release_tables(same, rows_of(tied(0.0)), SeededBits(0)).history.dependence
     )
 
 
 def test_nothing_is_asked_where_the_answer_would_be_noise():
     for delta in (None, Fraction(1, 10**9)):
-        assert plan_rounds(universe(), Fraction(1, 50), delta, True, N).at_once is None
+        assert isinstance(plan_tables(universe(), Fraction(1, 50), delta, True, N), Adaptive)

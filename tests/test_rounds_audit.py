@@ -8,15 +8,14 @@ import pytest
 
 from queries import Column, Domain, Marginals, Predicates, Rows
 from smalldb.exact.bits import SeededBits
-from smalldb.marginals import Universe, plan_rounds, release_rounds
+from smalldb.marginals import Universe, plan_tables, release_tables
 from smalldb.marginals import certificate as certificate_module
-from smalldb.marginals import plan_of_tables as plan_module
-from smalldb.marginals import releasing_tables as rounds_module
 from smalldb.marginals.adaptive.model_capacity import Room
 from smalldb.marginals.certificate import certify
 from smalldb.marginals.estimate.estimation import Reader
-from smalldb.marginals.measuring import Law
+from smalldb.marginals.measuring import PrivacyMeasure
 from smalldb.marginals.private_rows import PrivateRows
+from smalldb.marginals.strategies import adaptive as rounds_module
 
 SIZES = (2, 3, 5)
 CELLS = np.array(list(product(*map(range, SIZES))))
@@ -59,19 +58,17 @@ def log_law(scores, rate):
 @pytest.mark.slow
 @pytest.mark.parametrize("replaced", [True, False])
 @pytest.mark.parametrize("cells", [True, False])
-def test_measuring_loses_its_share_and_no_more(replaced, cells, monkeypatch):
+def test_measuring_loses_its_share_and_no_more(replaced, cells):
     """With noise of rate r, log ratios are at most r times the distance of the counts, reached at z = x."""
-    if not cells:
-        monkeypatch.setattr(plan_module, "MOST_CELLS", 0)
-    plan = plan_rounds(UNIVERSE, EPSILON, None, replaced, 100)
+    plan = plan_tables(UNIVERSE, EPSILON, None, replaced, 100, strategy="cells" if cells else "adaptive")
     tables = databases(replaced)
     pairs = neighbours(tables, replaced)
-    measured = [((0, 1, 2), plan.cells)] if cells else [((c,), cost) for c, cost in enumerate(plan.columns)]
+    measured = [((0, 1, 2), plan.measuring)] if cells else [((c,), p) for c, p in enumerate(plan.columns)]
     loss = np.zeros(len(pairs[0]), dtype=object)
     for columns, cost in measured:
         counts = tabulated(tables, columns)
         moved = np.abs(counts[pairs[0]] - counts[pairs[1]]).sum(axis=1)
-        loss = loss + np.array([plan.law.spread(cost) * int(m) for m in moved], dtype=object)
+        loss = loss + np.array([plan.law.rate(cost) * int(m) for m in moved], dtype=object)
     assert max(loss) == sum(cost for _, cost in measured) > 0
     assert plan.cost <= EPSILON
 
@@ -80,11 +77,10 @@ def test_measuring_loses_its_share_and_no_more(replaced, cells, monkeypatch):
 @pytest.mark.parametrize("replaced", [True, False])
 def test_each_round_loses_its_share_and_no_more(replaced, monkeypatch):
     """Selection and measurement together, given what was released before, over all outcomes."""
-    monkeypatch.setattr(plan_module, "MOST_CELLS", 0)
-    plan = plan_rounds(UNIVERSE, EPSILON * 4, None, replaced, 100)
+    plan = plan_tables(UNIVERSE, EPSILON * 4, None, replaced, 100, strategy="adaptive")
     tables = databases(replaced)
     pairs = neighbours(tables, replaced)
-    made = release_rounds(plan, rows_of(tables[-1] * 50), SeededBits(1), count=10)
+    made = release_tables(plan, rows_of(tables[-1] * 50), SeededBits(1), count=10)
     assert made.history.tables and not made.history.beside
     reader = Reader.of(plan, made.history.columns)
     monkeypatch.setattr(rounds_module, "selected", lambda _, room, names, *given: (room, names, *given))
@@ -110,7 +106,7 @@ def test_each_round_loses_its_share_and_no_more(replaced, monkeypatch):
             coarse = np.array([reader.candidates.coarse(c[where], names[k]).ravel() for c in counted])
             moved = np.abs(coarse[pairs[0]] - coarse[pairs[1]]).sum(axis=1)
             cost = plan.cost_of(coarse.shape[1])
-            together = ratios[:, place] + float(plan.law.spread(cost)) * moved
+            together = ratios[:, place] + float(plan.law.rate(cost)) * moved
             assert together.max() <= float(plan.selecting + cost) + 1e-12
             assert moved.max() == plan.law.moved
         left -= plan.selecting + released.cost
@@ -124,7 +120,7 @@ def test_each_round_loses_its_share_and_no_more(replaced, monkeypatch):
 def test_the_two_stages_of_a_certificate_lose_its_cost_and_no_more(replaced, monkeypatch):
     """The selected query, and its distance with noise, given the finished rows."""
     workload = (Marginals(2) + Predicates(["a | `b=1`"])).workload(DOMAIN)
-    tables, cost, law = databases(replaced), Fraction(2), Law(False, replaced)
+    tables, cost, law = databases(replaced), Fraction(2), PrivacyMeasure(False, replaced)
     pairs, finished = neighbours(tables, replaced), Rows.from_places(DOMAIN, CELLS[[3, 7, 7]])
     seen = []
 

@@ -11,12 +11,12 @@ import smalldb
 from queries import Column, Domain, Marginals, Predicates, Rows
 from queries.workload import Workload
 from smalldb.exact.bits import SeededBits
-from smalldb.marginals.certificate import Certificate, certify, expected, tail
-from smalldb.marginals.measuring import Law
+from smalldb.marginals.certificate import Certificate, certify, expected
+from smalldb.marginals.measuring import PrivacyMeasure
 from smalldb.reporting.words import tell
 
 DOMAIN = Domain([Column("job", ["none", "part", "full"]), Column("region", 5), "smoker"])
-LAWS = [Law(False, False), Law(False, True), Law(True, False), Law(True, True)]
+LAWS = [PrivacyMeasure(*both) for both in product((False, True), repeat=2)]
 
 
 def made(seed, n):
@@ -77,8 +77,8 @@ def test_rows_of_another_number_are_scaled_and_rounded_to_the_nearest():
 def test_noise_stays_below_its_tail(law):
     cost, moved = Fraction(1, 5) if not law.concentrated else Fraction(1, 50), 3
     source = SeededBits(5)
-    noise = np.array([law.single(cost, moved, source) for _ in range(2_000)])
-    beyond = tail(law, cost, moved, 0.1)
+    distribution = law.noise_of_number(cost, moved)
+    noise, beyond = distribution.draw(2_000, source), distribution.quantile(None, Fraction(1, 10))
     assert (np.abs(noise) > beyond).mean() <= 0.12
     assert (np.abs(noise) > beyond / 2).mean() > 0.12  # half of it would not do
 
@@ -90,7 +90,7 @@ def test_a_release_is_within_its_certified_bound(relation):
     public = {"n_max": 2_000} if relation == "add-remove" else {}
     for seed in range(6):
         release = smalldb.release(real, "marginals:2", epsilon=1, neighbours=relation, rng=seed, **public)
-        assert release.record["mechanism"] == "rounds"
+        assert release.record["mechanism"] == "marginals"
         assert release.confidential.max_error <= release.record["bounds"]["released"] <= 1
         assert release.record["bounds"]["covers"] == ["every query of marginals:2"]
         assert ("n" in release.record) == (relation == "replace-one")
@@ -99,7 +99,7 @@ def test_a_release_is_within_its_certified_bound(relation):
 def test_an_empty_table_is_certified_as_unknown():
     empty = Rows.from_places(DOMAIN, np.zeros((0, 3), dtype=np.int64))
     workload: Workload = Marginals(1).workload(DOMAIN)
-    found = certify(workload, empty, empty, 0, Law(False, False), Fraction(1), SeededBits(1))
+    found = certify(workload, empty, empty, 0, PrivacyMeasure(False, False), Fraction(1), SeededBits(1))
     assert isinstance(found, Certificate)
     assert found.share(Fraction(1, 20)) == 1
 

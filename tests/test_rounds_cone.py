@@ -9,8 +9,9 @@ import pytest
 from scipy import stats
 
 from smalldb.exact.bits import SeededBits
-from smalldb.noise import cone
-from smalldb.noise.cone import Drawn, cone_noise, dimensions, rounded_tables, squares, variances, width
+from smalldb.noise import cone, cone_rounding
+from smalldb.noise.cone import ConeDifference, dimensions, squares, variances, width
+from smalldb.noise.cone_rounding import Drawn, rounded_tables
 
 DEEP = 600  # bits of numbers that are known exactly
 
@@ -94,8 +95,9 @@ def test_as_many_numbers_are_drawn_as_the_proof_says(monkeypatch):
         return np.zeros(0, dtype=np.int64)
 
     monkeypatch.setattr(cone, "rounded_tables", tables)
-    sizes, rate, pairs = (3, 2, 5), Fraction(3, 7), [(0, 2), (1, 2)]
-    cone_noise(sizes, rate, pairs, SeededBits(0))
+    sizes, rate, pairs = (3, 2, 5), Fraction(3, 7), ((0, 2), (1, 2))
+    noise = ConeDifference(sizes, rate, pairs)
+    noise.draw(noise.count, SeededBits(0))
     ((both, factor, wanted),) = asked
     assert factor == Fraction(7, 6) and wanted is pairs and len(both) == 2
     every = []
@@ -109,7 +111,7 @@ def test_as_many_numbers_are_drawn_as_the_proof_says(monkeypatch):
 
 def test_one_column_gets_laplace_noise():
     rate, source, draws = Fraction(1, 5), SeededBits(1), 400
-    drawn = np.array([cone_noise((3,), rate, (), source) for _ in range(draws)])
+    drawn = np.array([ConeDifference((3,), rate, ()).draw(3, source) for _ in range(draws)])
     edges = [*range(-12, 13, 2)]
 
     def fit(r):
@@ -196,7 +198,7 @@ def test_matrices_have_the_moments_of_the_uniform_law_on_the_cone(sizes, count):
 @pytest.mark.parametrize("bits", [1, 64])
 def test_tables_are_rounded_as_by_definition(sizes, size, bits, monkeypatch):
     """With a first look that is too short, more digits are asked for."""
-    monkeypatch.setattr(cone, "_BITS", bits)
+    monkeypatch.setattr(cone_rounding, "_BITS", bits)
     rng = np.random.default_rng(3)
     given = numbers(sizes, 10, rng)
     columns, tables = by_definition(*given, float(size))
@@ -220,9 +222,9 @@ def test_both_ends_must_round_alike(later, wanted, swapped, monkeypatch):
         looks.append(bits)
         return tuple(np.array([end * 4**bits // 5], dtype=object) for end in ends)
 
-    monkeypatch.setattr(cone, "_enclosed", enclosed)
+    monkeypatch.setattr(cone_rounding, "_enclosed", enclosed)
     zero, other = (Drawn([[[]]], [[[]]], []) for _ in range(2))
-    start = cone._BITS + 2
+    start = cone_rounding._BITS + 2
     found = rounded_tables([other, zero] if swapped else [zero, other], Fraction(1), [])
     assert found.tolist() == [-wanted if swapped else wanted]
     assert sorted(set(looks)) == [start, 2 * start]
@@ -243,7 +245,8 @@ def test_noise_of_any_rate_is_consistent_up_to_rounding(rate):
     """Margins of the tables are the columns, and all columns have one sum."""
     sizes = (3, 2, 5)
     for seed in range(3):
-        drawn = cone_noise(sizes, rate, all_pairs(sizes), SeededBits(seed)).astype(float)
+        noise = ConeDifference(sizes, rate, tuple(all_pairs(sizes)))
+        drawn = noise.draw(noise.count, SeededBits(seed)).astype(float)
         columns, start = np.split(drawn[:10], np.cumsum(sizes)[:-1]), 10
         for a, b in all_pairs(sizes):
             table = drawn[start : start + sizes[a] * sizes[b]].reshape(sizes[a], sizes[b])
@@ -283,7 +286,7 @@ def test_frames_are_known_up_to_their_errors(near):
     shown, tightest = 0, 0.0
     for seed, bits in product(range(40), (16, 40)):
         rows = upper(frames(seed, near), bits)
-        few, many = cone._frame(rows, bits), cone._frame(rows, DEEP)
+        few, many = cone_rounding._frame(rows, bits), cone_rounding._frame(rows, DEEP)
         if few is None:
             continue
         shown += 1
@@ -305,18 +308,18 @@ def test_shares_and_vectors_are_known_up_to_their_errors():
             scale[:] = 2.0 ** (3 - bits // 2)
         some = upper(known(rng.normal(size=(len(rows), 3)) * scale[:, None]), bits)
         few, many = (
-            cone._shares([cone._sum_of_squares(row, digits) for row in some], digits)
+            cone_rounding._shares([cone_rounding._sum_of_squares(row, digits) for row in some], digits)
             for digits in (bits, DEEP)
         )
-        vectors = cone._without_total(*many, cone._frame(rows, DEEP), DEEP)
+        vectors = cone_rounding._without_total(*many, cone_rounding._frame(rows, DEEP), DEEP)
         away = abs((few[0] << DEEP - bits) - many[0])
         assert (away <= few[1] << DEEP - bits).all()
         allowed = few[1] << DEEP - bits
         tightest[0] = max(tightest[0], *(x / y for x, y in zip(away, allowed, strict=True)))
-        axes = cone._frame(rows, bits)
+        axes = cone_rounding._frame(rows, bits)
         if axes is None:
             continue
-        rough = cone._without_total(*few, axes, bits)
+        rough = cone_rounding._without_total(*few, axes, bits)
         ratio = np.array(distances(rough, vectors, bits)) / rough.errors.astype(float)
         assert ratio.max() <= 1
         tightest[1] = max(tightest[1], ratio.max())
@@ -335,8 +338,8 @@ def test_few_digits_enclose_what_many_tell(near, size):
             shares[1][:, 0] *= near
         drawn = Drawn(*(upper(part, bits) for part in drawn_of(some, shares, size * totals, 0)))
         factor = Fraction(1 + 2 * seed, 2)
-        few = cone._enclosed(drawn, factor, all_pairs(sizes), bits)
-        many = cone._enclosed(drawn, factor, all_pairs(sizes), DEEP)
+        few = cone_rounding._enclosed(drawn, factor, all_pairs(sizes), bits)
+        many = cone_rounding._enclosed(drawn, factor, all_pairs(sizes), DEEP)
         if few is None:
             continue
         shown += 1
@@ -369,6 +372,32 @@ def test_variances_are_as_stated(sizes):
         # white noise, less its means along both axes
         deviation, precision = compared(table, stated * (1 - 1 / sizes[a]) * (1 - 1 / sizes[b]))
         assert deviation < 4.5 and precision < 0.02, (a, b)
+
+
+@pytest.mark.parametrize("sizes", [(2, 3, 4), (3, 2)])
+def test_linear_combinations_have_the_variance_and_the_quantiles_that_are_stated(sizes):
+    """Combinations of all entries, against matrices of floats; counts of a column add up to the total."""
+    rng, count, pairs = np.random.default_rng(6), 40_000, tuple(all_pairs(sizes))
+    noise = ConeDifference(sizes, Fraction(1, 300), pairs)
+    one, other = (by_definition(*numbers(sizes, count, rng), 150) for _ in range(2))
+    drawn = [a - b for a, b in zip([*one[0], *one[1]], [*other[0], *other[1]], strict=True)]
+    entries = np.concatenate([table.reshape(count, -1) for table in drawn], axis=1)
+    columns, _ = variances(sizes, noise.rate, pairs)
+    assert noise.variance(np.eye(1, noise.count)[0]) == pytest.approx(columns[0])
+    margin = np.zeros(noise.count)  # of the first column and its table with the second, one way and the other
+    margin[: sizes[0]] = 1
+    margin[sum(sizes) : sum(sizes) + sizes[0] * sizes[1]] = -1
+    assert noise.variance(margin) < 1e-9 * noise.variance()
+    some = [np.ones(noise.count), *rng.normal(size=(4, noise.count)), *np.eye(noise.count)[[0, -1]]]
+    for weights in some:
+        sums, stated = entries @ weights, noise.variance(weights)
+        squared = sums**2
+        assert abs(squared.mean() - stated) < 4.5 * squared.std() / count**0.5 < 0.2 * stated
+        for failure in (Fraction(1, 10), Fraction(1, 1000)):
+            within = noise.quantile(weights, failure)
+            assert (abs(sums) > within).mean() <= failure
+            assert (abs(sums) > within / 2).mean() > failure
+    assert noise.quantile(None, failure) == max(noise.quantile(unit, failure) for unit in np.eye(noise.count))
 
 
 # two columns of two places: rows as signs, and the cone of 3 x 3 matrices with one number on the diagonal
@@ -424,7 +453,10 @@ def test_the_product_of_two_signs_has_the_law_of_that_density():
     assert law @ axis**2 == pytest.approx(4 * cell, rel=0.02)
     assert density.sum(axis=(1, 2)) @ axis**2 == pytest.approx(4 * column - 2 * dimensions((2, 2)), rel=0.02)
     rate, source, signs = Fraction(1, 100), SeededBits(6), np.array([1, -1, -1, 1])
-    drawn = np.array([cone_noise((2, 2), rate, [(0, 1)], source)[4:] @ signs for _ in range(600)]) / 100
+    drawn = (
+        np.array([ConeDifference((2, 2), rate, ((0, 1),)).draw(8, source)[4:] @ signs for _ in range(600)])
+        / 100
+    )
 
     def fit(scale):
         return stats.kstest(drawn, lambda x: np.interp(x / scale, axis + STEP / 2, law.cumsum())).pvalue

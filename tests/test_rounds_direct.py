@@ -8,19 +8,20 @@ import pytest
 import smalldb
 from queries import Column, Domain, Marginals, Predicates, Rows
 from smalldb.exact.bits import SeededBits
-from smalldb.exact.integers import two_sided_geometric
 from smalldb.marginals.certificate import beyond, certify
-from smalldb.marginals.measuring import Law
+from smalldb.marginals.measuring import PrivacyMeasure
 from smalldb.marginals.noise_bound import (
-    bound_at_once,
-    direct_bound,
+    bound,
     loudest,
     margins,
     margins_at_once,
     measured_at_once,
+    sums_at_once,
+    sums_of_cells,
 )
+from smalldb.noise.cone import ConeDifference, quantile
 from smalldb.noise.cone import _even_moments as even_moments
-from smalldb.noise.cone import cone_noise, quantile
+from smalldb.noise.distributions import Geometric
 
 COLUMNS = [Column("job", ["none", "part", "full"]), Column("region", 5), "smoker"]
 DOMAIN = Domain(COLUMNS, "~(`job=none` & smoker)")
@@ -49,23 +50,23 @@ def test_the_bound_holds_as_often_as_it_says(public):
     workload = (Marginals(2) + Predicates(["smoker | `job=full`"])).workload(DOMAIN)
     real, finished, rate, beta = rows_of(1), rows_of(2, 300), Fraction(1, 4), Fraction(1, 5)
     exact, apart = histogram(real), worst(workload, real, finished)
-    margin = max(margins(workload, rate, beta)) / real.n
+    margin = max(margins(workload, Geometric(rate), beta)) / real.n
     bounds = []
     for seed in range(100):
-        noisy = exact + two_sided_geometric(rate, exact.size, SeededBits(seed)).reshape(exact.shape)
+        noisy = exact + Geometric(rate).draw(exact.size, SeededBits(seed)).reshape(exact.shape)
         n = real.n if public else None
-        bounds.append(direct_bound(workload, noisy, rate, n, finished, beta))
+        bounds.append(bound(workload, finished, sums_of_cells(workload, noisy, Geometric(rate), n, beta)))
     assert (np.array(bounds) >= apart).mean() >= 0.8
     assert apart < np.mean(bounds) < apart + 3 * margin
 
 
 def test_margins_are_exceeded_as_seldom_as_they_say_and_no_sooner():
     workload, rate, beta = Marginals(2).workload(DOMAIN), Fraction(1, 3), Fraction(1, 5)
-    of_query, of_rows = margins(workload, rate, beta)
+    of_query, of_rows = margins(workload, Geometric(rate), beta)
     cells = DOMAIN.table()
     beyond = beyond_half = 0
     for seed in range(200):
-        noise = two_sided_geometric(rate, len(cells), SeededBits(seed))
+        noise = Geometric(rate).draw(len(cells), SeededBits(seed))
         sums = np.zeros(workload.size)
         for sign in (1, -1):
             some = np.maximum(sign * noise, 0)
@@ -83,8 +84,8 @@ def test_nothing_is_spent_on_a_certificate_where_all_cells_are_measured(relation
     given = {"n_max": 3_000} if relation == "add-remove" else {}
     for seed in range(4):
         made = smalldb.release(real, "marginals:2", epsilon=1, neighbours=relation, rng=seed, **given)
-        steps = made.plan.chosen.steps
-        assert (steps.certifying, steps.cells) == (0, 1)
+        strategy = made.plan.chosen.strategy
+        assert (strategy.name, strategy.certifying, strategy.measuring) == ("cells", 0, 1)
         assert made.confidential.max_error <= made.record["bounds"]["released"] < 0.2
         assert made.record["bounds"]["covers"] == ["every query of marginals:2"]
 
@@ -92,41 +93,47 @@ def test_nothing_is_spent_on_a_certificate_where_all_cells_are_measured(relation
 def test_the_smaller_margin_is_taken_from_public_numbers():
     """A share of few places is a sum of many cells' noise: there a certificate says more."""
     domain = Domain([Column("a", 90), Column("b", 90), "c", "d"])
-    steps = smalldb.plan(domain, "marginals:1", n=10**7, epsilon=1, mechanism="rounds").chosen.steps
+    chosen = smalldb.plan(domain, "marginals:1", n=10**7, epsilon=1, strategy="cells").chosen
     workload, beta = Marginals(1).workload(domain), Fraction(1, 20)
-    law = Law(False, True)
+    law = PrivacyMeasure(False, True)
     least = beyond(workload, law, Fraction(1, 40), beta) / workload.denominator
-    direct = max(margins(workload, law.spread(Fraction(1)), beta))
+    direct = max(margins(workload, law.noise(Fraction(1)), beta))
     assert direct > least
-    assert not steps.cells or steps.certifying
+    assert chosen.strategy.certifying
 
 
 def test_a_certificate_at_the_same_epsilon_is_wider_on_a_small_universe():
     workload, real, finished = Marginals(2).workload(DOMAIN), rows_of(1), rows_of(2)
-    law, beta = Law(False, True), Fraction(1, 20)
+    law, beta = PrivacyMeasure(False, True), Fraction(1, 20)
     certified = certify(workload, real, finished, real.n, law, Fraction(1, 20), SeededBits(1)).share(beta)
-    noisy = histogram(real) + two_sided_geometric(Fraction(1, 2), 30, SeededBits(1)).reshape(DOMAIN.sizes)
-    direct = direct_bound(workload, noisy, Fraction(1, 2), real.n, finished, beta)
+    noisy = histogram(real) + Geometric(Fraction(1, 2)).draw(30, SeededBits(1)).reshape(DOMAIN.sizes)
+    sums = sums_of_cells(workload, noisy, Geometric(Fraction(1, 2)), real.n, beta)
+    direct = bound(workload, finished, sums)
     assert worst(workload, real, finished) <= direct < certified / 2
 
 
 def test_numbers_that_say_nothing_are_bounded_by_1():
     workload, finished = Marginals(1).workload(DOMAIN), rows_of(2)
     huge = np.full(DOMAIN.sizes, 1 << 60)
-    assert direct_bound(workload, huge, Fraction(1, 2), 100, finished, Fraction(1, 20)) == 1
+    given = Geometric(Fraction(1, 2)), 100, Fraction(1, 20)
+    assert bound(workload, finished, sums_of_cells(workload, huge, *given)) == 1
     none = np.zeros(DOMAIN.sizes, dtype=np.int64)
-    assert direct_bound(workload, none, Fraction(1, 2), None, finished, Fraction(1, 20)) == 1
+    given = Geometric(Fraction(1, 2)), None, Fraction(1, 20)
+    assert bound(workload, finished, sums_of_cells(workload, none, *given)) == 1
 
 
 # all tables of one and two columns at once
 
-SIZES, PAIRS = (4, 3, 2), [(0, 1), (0, 2), (1, 2)]
+SIZES, PAIRS = (4, 3, 2), ((0, 1), (0, 2), (1, 2))
+
+
+AT_ONCE = ConeDifference(SIZES, Fraction(1, 50), PAIRS)
 
 
 @pytest.fixture(scope="module")
 def drawn():
     """Noise of rate 1/50: many draws of all counts, by columns."""
-    every = np.array([cone_noise(SIZES, Fraction(1, 50), PAIRS, SeededBits(seed)) for seed in range(300)])
+    every = np.array([AT_ONCE.draw(35, SeededBits(seed)) for seed in range(300)])
     shapes = {scope: [SIZES[c] for c in scope] for scope in [(0,), (1,), (2,), *PAIRS]}
     parts = np.split(every, np.cumsum([np.prod(shape) for shape in shapes.values()])[:-1], axis=1)
     return dict(zip(shapes, parts, strict=True))
@@ -157,7 +164,8 @@ ODD = Domain([Column("job", ["none", "part", "full"]), Column("region", 4), "smo
 
 @pytest.mark.parametrize("public", [True, False])
 def test_the_bound_at_once_holds_as_often_as_it_says(public):
-    workload, rate, beta = Marginals(2).workload(ODD), Fraction(1, 4), Fraction(1, 5)
+    workload, beta = Marginals(2).workload(ODD), Fraction(1, 5)
+    noise = ConeDifference(ODD.sizes, Fraction(1, 4), PAIRS)
     rng = np.random.default_rng(0)
     places = np.stack([rng.integers(0, k, 1_000) for k in ODD.sizes], axis=1)
     places[:, 2] &= places[:, 0] > 0  # fewer yes than no
@@ -166,27 +174,29 @@ def test_the_bound_at_once_holds_as_often_as_it_says(public):
     shapes = [table.shape for table in exact.values()]
     apart, bounds = worst(workload, real, finished), []
     for seed in range(60):
-        noise = cone_noise(ODD.sizes, rate, PAIRS, SeededBits(seed))
-        parts = np.split(noise, np.cumsum([np.prod(shape) for shape in shapes])[:-1])
+        parts = np.split(
+            noise.draw(noise.count, SeededBits(seed)), np.cumsum([np.prod(shape) for shape in shapes])[:-1]
+        )
         noisy = {s: t + part.reshape(t.shape) for (s, t), part in zip(exact.items(), parts, strict=True)}
         n = real.n if public else None
-        bounds.append(bound_at_once(workload, noisy, rate, n, finished, beta))
-    of_queries, of_rows = margins_at_once(workload, rate, beta)
+        bounds.append(bound(workload, finished, sums_at_once(workload, noisy, noise, n, beta)))
+    of_queries, of_rows = margins_at_once(workload, noise, beta)
     assert (np.array(bounds) >= apart).mean() >= 0.8
     assert apart < np.mean(bounds) < apart + 3 * max(of_queries.max(), of_rows) / real.n
-    assert loudest(workload, rate, beta) == max(of_queries.max(), of_rows)
+    assert loudest(workload, noise, beta) == max(of_queries.max(), of_rows)
 
 
 def test_margins_at_once_share_the_failure():
-    workload, rate, beta = Marginals(2).workload(ODD), Fraction(1, 4), Fraction(1, 5)
-    of_queries, of_rows = margins_at_once(workload, rate, beta)
+    workload, beta = Marginals(2).workload(ODD), Fraction(1, 5)
+    noise = ConeDifference(ODD.sizes, Fraction(1, 4), PAIRS)
+    of_queries, of_rows = margins_at_once(workload, noise, beta)
     each = beta / (workload.size + 1)
     wanted = []
     for block in workload.cells:
         places = tuple(sorted(ODD.sizes[c] for c in block.columns))
-        wanted += [quantile(ODD.sizes, rate, places, each)] * block.size
+        wanted += [quantile(ODD.sizes, noise.rate, places, each)] * block.size
     assert of_queries.tolist() == wanted
-    assert of_rows == quantile(ODD.sizes, rate, (), each) + 1.5  # three places, each rounded
+    assert of_rows == quantile(ODD.sizes, noise.rate, (), each) + 1.5  # three places, each rounded
 
 
 def real_table(places, scope):
@@ -210,7 +220,7 @@ def test_nothing_is_spent_on_a_certificate_where_all_pairs_are_measured(relation
     real = Rows.from_places(Domain(columns), np.minimum(places, [5, 7, 4, 8, 6]))
     given = {"n_max": 20_000} if relation == "add-remove" else {}
     made = smalldb.release(real, "marginals:2", epsilon=2, neighbours=relation, rng=1, **given)
-    steps = made.plan.chosen.steps
-    assert (steps.certifying, steps.pairs) == (0, 2)
+    strategy = made.plan.chosen.strategy
+    assert (strategy.name, strategy.certifying, strategy.measuring) == ("pairs", 0, 2)
     assert made.record["bounds"]["covers"] == ["every query of marginals:2"]
     assert made.confidential.max_error <= made.record["bounds"]["released"] < 0.03

@@ -2,6 +2,7 @@
 
 from decimal import Context, Decimal
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 import pytest
@@ -11,17 +12,18 @@ from queries import Column, Domain, Linear, Marginals, Rows
 from smalldb.exact.bits import SeededBits
 from smalldb.exact.numbers import float_above
 from smalldb.marginals import Universe, certificate, measuring
-from smalldb.marginals.adaptive.candidates import candidates
-from smalldb.marginals.certificate import Certificate, certify, expected, missed, tail
+from smalldb.marginals.adaptive.candidate_tables import candidates
+from smalldb.marginals.certificate import Certificate, beyond, certify, expected, missed
 from smalldb.marginals.estimate.grouping import halved
-from smalldb.marginals.measuring import Law, choose
+from smalldb.marginals.measuring import PrivacyMeasure, choose
 from smalldb.marginals.private_rows import PrivateRows
+from smalldb.noise.distributions import DiscreteGaussian, Geometric
 
 EXACT = Context(prec=60)
 DOMAIN = Domain([Column("job", ["none", "part", "full"]), "smoker"])
 WORKLOAD = Marginals(2).workload(DOMAIN)
 HALVES = Linear([[0, "1/2", 1, "3/4", 0, 0]]).workload(DOMAIN)
-LAWS = [Law(False, False), Law(False, True), Law(True, False), Law(True, True)]
+LAWS = [PrivacyMeasure(*both) for both in product((False, True), repeat=2)]
 BETAS = [0.5, 0.05, 1e-6]
 
 
@@ -45,21 +47,12 @@ def test_what_a_selection_misses_is_the_least_that_its_law_allows(law, beta):
             assert candidates * exp(-rate * (found - 1)) > Decimal(beta)
 
 
-@pytest.mark.parametrize("beta", BETAS)
-@pytest.mark.parametrize("moved", [1, 4])
-def test_the_tail_of_noise_is_as_rare_as_it_says(moved, beta):
-    for cost in (Fraction(2), Fraction(1, 3), Fraction(1, 50)):
-        rate = cost / moved
-
-        def beyond(t, rate=rate):
-            return 2 * exp(-rate * (t + 1)) / (1 + exp(-rate))
-
-        found = tail(Law(False, True), cost, moved, beta)
-        assert beyond(found) <= Decimal(beta)
-        assert found < 2 or beyond(found - 2) > Decimal(beta)  # of whole numbers, one more than is needed
-        found = tail(Law(True, True), cost, moved, beta)
-        assert 2 * exp(-(found**2) * cost / moved**2) <= Decimal(beta)
-        assert 2 * exp(-((found - 1) ** 2) * cost / moved**2) > Decimal(beta)
+@pytest.mark.parametrize("law", LAWS)
+def test_what_is_beyond_a_distance_is_two_margins(law):
+    """Half of what may fail is for the selection, half for the noise of a number that moves by D."""
+    cost, beta = Fraction(1, 50), Fraction(1, 20)
+    quantile = law.noise_of_number(cost, HALVES.denominator).quantile(None, Fraction(1, 40))
+    assert beyond(HALVES, law, cost, beta) == missed(HALVES, law, cost, 0.025) + quantile
 
 
 @pytest.mark.parametrize("law", LAWS)
@@ -68,7 +61,7 @@ def test_a_certificate_is_its_distance_and_two_margins(law):
     unit = HALVES.denominator
     for distance in (37, -37):
         made = Certificate(0, distance, total, HALVES, law, cost)
-        margins = missed(HALVES, law, cost, 0.05) + tail(law, cost, unit, 0.05)
+        margins = beyond(HALVES, law, cost, beta)
         assert made.rows(beta) == Fraction(37 + margins, unit)
         times = 1 if law.replaced else 2
         assert made.share(beta) == (times * made.rows(beta) + Fraction(1, 2 * unit)) / total
@@ -84,14 +77,14 @@ def test_a_certificate_spends_its_cost_once(monkeypatch, law):
         paid.append(epsilon**2 / 8 if law.concentrated else epsilon)
         return smalldb.select(scores, epsilon=epsilon, sensitivity=sensitivity, rng=rng)
 
-    def noise(spread, count, source):
-        moved = HALVES.denominator
-        paid.append(moved**2 / (2 * spread) if law.concentrated else spread * moved)
+    def noise(distribution, count, source):
+        loss = distribution.loss(HALVES.denominator ** (2 if law.concentrated else 1))
+        paid.append(loss.rho if law.concentrated else loss.epsilon)
         return np.zeros(count, dtype=np.int64)
 
     monkeypatch.setattr(certificate, "select", selecting)
-    for name in ("gaussian_noise", "two_sided_geometric"):
-        monkeypatch.setattr(measuring, name, noise)
+    for kind in (Geometric, DiscreteGaussian):
+        monkeypatch.setattr(kind, "draw", noise)
     rows = Rows.from_places(DOMAIN, np.array([[0, 1], [1, 0], [2, 1]]))
     certify(HALVES, rows, rows, 10, law, Fraction(1, 2), SeededBits(1))
     assert len(paid) == 2
@@ -102,28 +95,18 @@ def test_a_certificate_spends_its_cost_once(monkeypatch, law):
 def test_expected_sums_at_the_end_of_their_range(rows):
     """Twice the rest times the total passes 2^63 from total x rows = 2^62 on."""
     answers = np.arange(rows, dtype=np.int64)
-    for product in ((1 << 62) - rows, 1 << 62, (1 << 63) - rows, 1 << 63):
-        total = product // rows
+    for whole in ((1 << 62) - rows, 1 << 62, (1 << 63) - rows, 1 << 63):
+        total = whole // rows
         exact = [Fraction(a * total, rows) for a in answers.tolist()]
         found = expected(answers, rows, total).tolist()
         assert all(abs(f - e) <= Fraction(1, 2) for f, e in zip(found, exact, strict=True))
 
 
 @pytest.mark.parametrize("moved", [1, 3])
-def test_the_noise_of_one_number_has_its_scale(monkeypatch, moved):
-    drawn = {}
-
-    def keep(name):
-        return lambda spread, count, source: drawn.update({name: (spread, count)}) or [0]
-
-    for name in ("gaussian_noise", "two_sided_geometric"):
-        monkeypatch.setattr(measuring, name, keep(name))
-    for law in LAWS:
-        law.single(Fraction(1, 8), moved, SeededBits(1))
-    assert drawn == {
-        "gaussian_noise": (4 * moved**2, 1),  # moved^2 / (2 sigma^2) is 1/8
-        "two_sided_geometric": (Fraction(1, 8 * moved), 1),
-    }
+def test_the_noise_of_one_number_has_its_scale(moved):
+    wanted = {False: Geometric(Fraction(1, 8 * moved)), True: DiscreteGaussian(Fraction(4 * moved**2))}
+    for law in LAWS:  # moved^2 / (2 sigma^2) is 1/8
+        assert law.noise_of_number(Fraction(1, 8), moved) == wanted[law.concentrated]
 
 
 def test_a_weighted_selection_has_its_sensitivity(monkeypatch):
@@ -169,7 +152,7 @@ def test_weights_that_would_pass_64_bits_are_refused():
 
     def asked(denominator, **public):
         queries = Linear([[0, Fraction(1, denominator), 1, 0, 0, 0]]).workload(DOMAIN)
-        return smalldb.plan(DOMAIN, queries, epsilon=1, mechanism="rounds", **public)
+        return smalldb.plan(DOMAIN, queries, epsilon=1, mechanism="marginals", **public)
 
     asked((1 << 20) - 1, neighbours="add-remove", n_max=1000)
     asked(1 << 20, n=1000)
@@ -181,7 +164,7 @@ def test_weights_that_would_pass_64_bits_are_refused():
 
 def test_rows_that_would_pass_64_bits_are_refused_before_anything_is_paid():
     weights = Linear([[0, Fraction(1, 1 << 42), 1, 1, 0, 0]]).workload(DOMAIN)
-    given = {"n": 9, "epsilon": 1, "mechanism": "rounds"}
+    given = {"n": 9, "epsilon": 1, "mechanism": "marginals"}
     assert smalldb.plan(DOMAIN, weights, rows=(1 << 20) - 1, **given).rows == (1 << 20) - 1
-    with pytest.raises(ValueError, match=r"rounds would reach 2\^62: rows x the common denominator"):
+    with pytest.raises(ValueError, match=r"reach 2\^62: rows x the common denominator"):
         smalldb.plan(DOMAIN, weights, rows=1 << 20, **given)

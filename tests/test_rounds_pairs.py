@@ -10,11 +10,11 @@ import smalldb
 from queries import Column, Domain, Rows
 from smalldb.exact.bits import SeededBits
 from smalldb.exact.integers import CLIP
-from smalldb.marginals import Universe, checked, plan_rounds, release_rounds
-from smalldb.marginals import plan_of_tables as planning
+from smalldb.marginals import Universe, checked, plan_tables, release_tables
 from smalldb.marginals.estimate.grouping import halved
 from smalldb.marginals.measuring import LIMIT
-from smalldb.marginals.pairs_at_once import (
+from smalldb.marginals.private_rows import PrivateRows, counted
+from smalldb.marginals.strategies.all_pairs import (
     MOST_PLACES,
     counts_of,
     dependence,
@@ -26,7 +26,6 @@ from smalldb.marginals.pairs_at_once import (
     tables_at_once,
     variances,
 )
-from smalldb.marginals.private_rows import PrivateRows, counted
 from smalldb.noise import cone
 
 SIZES = (5, 8, 9, 3, 7, 4, 6, 10)  # more cells than are measured at once
@@ -73,16 +72,17 @@ def test_each_table_gets_its_own_noise_at_its_rate(asked_for, replaced, monkeypa
     pairs = [table for table in asked_for if len(table) == 2]
     asked, noise = [], np.arange(10 + sum(sizes[a] * sizes[b] for a, b in pairs)) ** 2 - 50
 
-    def drawn(*given):
-        asked.append(given)
+    def drawn(distribution, count, source):
+        asked.append((distribution, count, source))
         return noise
 
-    monkeypatch.setattr("smalldb.noise.cone.cone_noise", drawn)
+    monkeypatch.setattr(cone.ConeDifference, "draw", drawn)
     rng = np.random.default_rng(0)
     rows = np.stack([rng.integers(0, size, 40) for size in sizes], axis=1)
     counts, source = counts_of(some, rows_of(rows)), SeededBits(0)
     values = measure_at_once(some, counts, replaced, cost, source)
-    assert asked == [(sizes, Fraction(3, 14) if replaced else Fraction(3, 7), pairs, source)]
+    rate = Fraction(3, 14) if replaced else Fraction(3, 7)
+    assert asked == [(cone.ConeDifference(sizes, rate, tuple(pairs)), len(noise), source)]
     # columns first, in order, then pairs: each count with the noise of its place
     exact = [(rows[:, c] == place).sum() for c in range(3) for place in range(sizes[c])]
     for a, b in pairs:
@@ -97,6 +97,7 @@ def test_each_table_gets_its_own_noise_at_its_rate(asked_for, replaced, monkeypa
     assert [part.scope for part in columns] == [((c, 0),) for c in range(3)]
     assert np.concatenate([part.counts for part in columns]).tolist() == values[:10].tolist()
     assert {part.cost for part in columns} == {0}
+    assert {part.noise for part in columns} == {asked[0][0]}
     assert [part.variance for part in columns] == variances(some, cost, replaced)[0]
     # counted in pieces, and by counts, they are the same
     twice = PrivateRows(rows, np.full(40, 2, dtype=np.int64))
@@ -105,9 +106,7 @@ def test_each_table_gets_its_own_noise_at_its_rate(asked_for, replaced, monkeypa
 
 
 def test_counts_with_noise_are_cut_off_at_2_60(monkeypatch):
-    monkeypatch.setattr(
-        "smalldb.noise.cone.cone_noise", lambda *_: np.array([-CLIP, CLIP] * 4, dtype=np.int64)
-    )
+    monkeypatch.setattr(cone.ConeDifference, "draw", lambda *_: np.array([-CLIP, CLIP] * 4, dtype=np.int64))
     small = universe((2, 2))
     found = measure_at_once(small, counts_of(small, rows_of([(0, 0)])), True, Fraction(1), SeededBits(0))
     assert set(found.tolist()) == {-LIMIT, LIMIT}
@@ -124,7 +123,7 @@ def test_a_table_that_is_replaced_has_noise_of_half_the_rate():
 
 @pytest.mark.parametrize("replaced", [True, False])
 def test_without_noise_tables_are_read_as_they_are(replaced, monkeypatch):
-    monkeypatch.setattr("smalldb.noise.cone.cone_noise", lambda *_: 0)
+    monkeypatch.setattr(cone.ConeDifference, "draw", lambda *_: 0)
     places, all_pairs = dependent(SIZES), universe(SIZES)
     rows = rows_of(places)
     columns = [np.bincount(places[:, c], minlength=size).astype(float) for c, size in enumerate(SIZES)]
@@ -177,34 +176,33 @@ def test_what_can_be_measured_at_once():
 @pytest.mark.parametrize("replaced", [True, False])
 def test_costs_add_up_to_epsilon_and_a_small_one_goes_in_rounds(replaced):
     for epsilon in (Fraction(7), Fraction(20, 3)):
-        plan = plan_rounds(universe(SIZES), epsilon, None, replaced, N)
-        assert plan.pairs > 0 and plan.rounds == 0 and plan.columns == ()
+        plan = plan_tables(universe(SIZES), epsilon, None, replaced, N)
+        assert plan.name == "pairs" and plan.measuring > 0
         assert plan.cost == plan.budget == epsilon
-        assert plan_rounds(universe(SIZES), epsilon, Fraction(1, 10**9), replaced, N).cost <= epsilon
+        assert plan_tables(universe(SIZES), epsilon, Fraction(1, 10**9), replaced, N).cost <= epsilon
     for epsilon, n in (
         (Fraction(1, 10), N),
         (Fraction(1, 100), N),
         (Fraction(1, 10), 1000),
         (Fraction(10), 20),
     ):
-        plan = plan_rounds(universe(SIZES), epsilon, None, replaced, n)
-        assert plan.pairs == 0 and plan.rounds > 0
+        plan = plan_tables(universe(SIZES), epsilon, None, replaced, n)
+        assert plan.name == "adaptive"
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("replaced", [True, False])
-def test_tables_are_nearer_than_in_rounds_or_of_independent_columns(replaced, monkeypatch):
+def test_tables_are_nearer_than_in_rounds_or_of_independent_columns(replaced):
     places, all_pairs = dependent(SIZES), universe(SIZES)
     rows = checked(places, np.ones(N, dtype=np.int64), SIZES)
-    plan = plan_rounds(all_pairs, Fraction(8), None, replaced, N)
-    assert plan.pairs
-    monkeypatch.setattr(planning, "measurable", lambda _: False)
-    others = plan_rounds(all_pairs, Fraction(8), None, replaced, N)
+    plan = plan_tables(all_pairs, Fraction(8), None, replaced, N)
+    assert plan.name == "pairs"
+    others = plan_tables(all_pairs, Fraction(8), None, replaced, N, strategy="adaptive")
     assert others.rounds
-    made = release_rounds(plan, rows, SeededBits(1), count=N)
+    made = release_tables(plan, rows, SeededBits(1), count=N)
     assert made.spent == plan.cost - plan.certifying
     at_once = distance(places, made.places, SIZES)
-    in_rounds = distance(places, release_rounds(others, rows, SeededBits(1), count=N).places, SIZES)
+    in_rounds = distance(places, release_tables(others, rows, SeededBits(1), count=N).places, SIZES)
     rng = np.random.default_rng(0)
     independent = np.stack([rng.permutation(column) for column in places.T], axis=1)
     assert at_once < 0.8 * in_rounds < 0.8 * distance(places, independent, SIZES)
@@ -215,8 +213,8 @@ def test_a_release_states_what_was_measured_and_keeps_the_rules():
     domain = Domain([Column(f"c{i}", list("abcdefgh")) for i in range(7)], ["`c0=a` | `c1=b` | `c1=c`"])
     places = dependent((8,) * 7)
     places[(places[:, 0] != 0) & (places[:, 1] != 2), 1] = 1
-    given = {"epsilon": 20, "mechanism": "rounds", "rng": 1}
+    given = {"epsilon": 20, "mechanism": "marginals", "rng": 1}
     found = smalldb.release(Rows.from_places(domain, places), "marginals:2", **given)
-    assert "all tables of one and two columns at once, with cone noise" in found.plan.chosen.summary
+    assert "all tables of one and two columns at once, with cone noise" in found.plan.chosen.facts.known
     assert domain.contains(found.places).all()
     assert distance(places, found.places, (8,) * 7) < 2 * found.plan.chosen.promise.expected_error

@@ -11,10 +11,12 @@ import smalldb
 from queries import Conjunctions, Domain, Marginals, Predicates, Rows
 from smalldb.exact.bits import SeededBits
 from smalldb.kernels.turning import turn
-from smalldb.marginals import wide_parities as parities
 from smalldb.marginals.contrasts import Measured
-from smalldb.marginals.mechanism import ByRounds
-from smalldb.marginals.wide_parities import Parities, plan_parities, release_parities, scattered
+from smalldb.marginals.mechanism import ByMarginals
+from smalldb.marginals.strategies import contrasts as parities
+from smalldb.marginals.strategies.contrasts import Contrasts, plan_contrasts
+from smalldb.marginals.wide_parities import scattered
+from smalldb.mechanisms import Journal
 from smalldb.releasing.evaluation import evaluate
 
 FULL = 1 << 21
@@ -112,8 +114,8 @@ def test_a_wide_yes_no_table_is_released_without_copies(relation, delta):
     made = smalldb.release(
         Rows.from_places(domain, real), epsilon=10, delta=delta, neighbours=relation, rng=3, **public
     )
-    assert made.record["mechanism"] == "rounds"
-    assert isinstance(made.plan.chosen.steps, Parities)
+    assert made.record["mechanism"] == "marginals"
+    assert isinstance(made.plan.chosen.strategy, Contrasts)
     assert pairs_apart(real, made.places) < 0.004  # by columns alone .08, by rounds .017
     rows = Rows.from_places(domain, made.places)
     assert len(rows.counts) > 0.9 * len(Rows.from_places(domain, real).counts)
@@ -126,7 +128,7 @@ def test_what_is_released_follows_from_the_seed_and_the_rows():
     domain, real = domain_of(22), latent(22, 500, 2)
     rows = Rows.from_places(domain, real)
     one, same, other = (
-        smalldb.release(rows, epsilon=2, mechanism="rounds", rng=seed).places for seed in (1, 1, 2)
+        smalldb.release(rows, epsilon=2, mechanism="marginals", rng=seed).places for seed in (1, 1, 2)
     )
     assert (one == same).all()
     assert (one != other).any()
@@ -144,15 +146,13 @@ def test_answers_of_three_columns_follow_the_pairs():
 
 def test_the_number_of_rows_is_read_as_no_more_than_a_table_can_have(monkeypatch):
     """So that no expected sum of a certificate passes 2^60, whatever the noise."""
-    plan = smalldb.plan(domain_of(24), epsilon=1, neighbours="add-remove", n_max=50).chosen.steps
-    sets = sum(len(part.sets) for part in plan.answers.parts)
+    plan = smalldb.plan(domain_of(24), epsilon=1, neighbours="add-remove", n_max=50).chosen.strategy
+    sets = sum(len(part.sets) for part in plan.parities.parts)
     for noisy, total in ((1 << 60, 1 << 40), (-(1 << 60), 1), (77, 77)):
         released = Measured(np.full(sets, noisy, dtype=np.int64))
         monkeypatch.setattr(parities, "measure", lambda *_, released=released: released)
-        found = release_parities(
-            plan, Rows.from_places(domain_of(24), latent(24, 50, 1)), SeededBits(1), most=9
-        )
-        assert found.total == total
+        rows = Rows.from_places(domain_of(24), latent(24, 50, 1))
+        assert plan.release(rows, Journal(SeededBits(1)), 9).total == total
 
 
 @pytest.mark.slow
@@ -167,13 +167,13 @@ def test_fifty_columns():
 @pytest.mark.parametrize("text", ["marginals:2", "marginals:3"])
 def test_a_certificate_is_paid_only_where_something_is_not_measured(text, certificate):
     given = {"epsilon": Fraction(1), "delta": None, "neighbours": "replace-one", "certificate": certificate}
-    workload = smalldb.plan(domain_of(21), text, n=10_000, epsilon=1, mechanism="rounds").workload
-    plan = plan_parities(workload, n=10_000, **given)
-    assert plan.answers.epsilon + plan.certifying == 1
+    workload = smalldb.plan(domain_of(21), text, n=10_000, epsilon=1, mechanism="marginals").workload
+    plan = plan_contrasts(workload, n=10_000, **given)
+    assert plan.parities.epsilon + plan.certifying == 1
     assert plan.certifying in (0, certificate)
-    assert bool(plan.certifying) == (bool(certificate) and not plan.measures_all)
-    sets = {s for part in plan.answers.parts for s in part.sets}
-    assert plan.measures_all == all(
+    assert bool(plan.certifying) == (bool(certificate) and not plan.complete)
+    sets = {s for part in plan.parities.parts for s in part.sets}
+    assert plan.complete == all(
         s in sets for t in workload.tables for k in range(1, len(t) + 1) for s in combinations(t, k)
     )
 
@@ -181,7 +181,7 @@ def test_a_certificate_is_paid_only_where_something_is_not_measured(text, certif
 def test_where_nothing_says_what_was_not_measured_the_record_tells():
     rows = Rows.from_places(domain_of(24), latent(24, 300, 1))
     made = smalldb.release(rows, epsilon="0.1", certificate=0, rng=1)
-    assert not made.plan.chosen.steps.measures_all  # pairs would drown: columns alone
+    assert not made.plan.chosen.strategy.complete  # pairs would drown: columns alone
     assert made.record["bounds"] == {"beta": "0.05", "released": None, "covers": []}
 
 
@@ -190,12 +190,7 @@ def test_rules_and_very_many_columns_take_rounds():
     many = domain_of(260)
     for domain in (ruled, many):
         plan = smalldb.plan(domain, "marginals:1", n=1_000, epsilon=1)
-        assert isinstance(plan.chosen, ByRounds) and not isinstance(plan.chosen.steps, Parities)
-
-
-def test_answers_beyond_a_table_say_what_to_name_instead():
-    with pytest.raises(ValueError, match=r"answers need a table of all cells, .*: name rounds"):
-        smalldb.plan(domain_of(21), n=100, epsilon=1, mechanism="answers")
+        assert isinstance(plan.chosen, ByMarginals) and not isinstance(plan.chosen.strategy, Contrasts)
 
 
 def test_predicates_of_many_columns_are_moved_to():
@@ -210,6 +205,7 @@ def test_tiny_tables_are_released(n):
     domain = domain_of(30)
     rows = Rows.from_places(domain, np.ones((n, 30), dtype=np.int64))
     plan = smalldb.plan(domain, epsilon=1, neighbours="add-remove", n_max=5)
-    found = release_parities(plan.chosen.steps, rows, SeededBits(1), most=100)
-    assert 1 <= len(found.places) <= 100
-    assert 0 <= found.bound(plan.chosen.steps, Fraction(1, 20)) <= 1
+    found = plan.chosen.strategy.release(rows, Journal(SeededBits(1)), None)
+    assert len(found.places) == found.total >= 1
+    workload, finished = plan.workload, Rows.from_places(domain, found.places)
+    assert 0 <= found.bound(workload, None, finished, Fraction(1, 20)) <= 1

@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 
 from smalldb.exact.bits import SeededBits
-from smalldb.marginals import Universe, checked, plan_rounds, release_rounds
-from smalldb.marginals.adaptive.candidates import candidates
+from smalldb.marginals import Universe, checked, plan_tables, release_tables
+from smalldb.marginals.adaptive.candidate_tables import candidates
 from smalldb.marginals.adaptive.model_capacity import Room, as_fine
 from smalldb.marginals.estimate.estimation import Reader
 from smalldb.marginals.estimate.grouping import halved
-from smalldb.marginals.measuring import Law, choose, measure
+from smalldb.marginals.measuring import PrivacyMeasure, choose, measure
 from smalldb.marginals.private_rows import PrivateRows
+from smalldb.noise.distributions import DiscreteGaussian, Geometric
 
 TINY = (2, 3, 5)
 PAIRS = tuple(combinations(range(3), 2))
@@ -54,7 +55,7 @@ def neighbours(replaced):
 
 @pytest.mark.parametrize("replaced", [False, True])
 def test_counts_and_scores_move_as_stated(replaced):
-    law = Law(concentrated=False, replaced=replaced)
+    law = PrivacyMeasure(concentrated=False, replaced=replaced)
     groupings = [halved(np.arange(1.0, k + 1), ordered=k == 5) for k in TINY]
     found = candidates(tiny(), groupings)
     model = np.array([[0, 1, 1, 0], [2, 0, 1, 1], [0, 4, 3, 2]])
@@ -99,27 +100,31 @@ def test_scores_are_those_of_the_definition():
 
 
 def test_the_law_of_a_step_is_what_its_cost_says():
-    pure, replaced = Law(False, False), Law(False, True)
-    assert (pure.spread(Fraction(1, 3)), replaced.spread(Fraction(1, 3))) == (Fraction(1, 3), Fraction(1, 6))
-    gaussian = Law(True, True)
-    assert gaussian.spread(Fraction(1, 8)) == 8
-    assert Law(True, False).spread(Fraction(1, 8)) == 4
+    pure, replaced = PrivacyMeasure(False, False), PrivacyMeasure(False, True)
+    assert pure.noise(Fraction(1, 3)) == Geometric(Fraction(1, 3))
+    assert replaced.noise(Fraction(1, 3)) == Geometric(Fraction(1, 6))
+    gaussian = PrivacyMeasure(True, True)
+    assert gaussian.noise(Fraction(1, 8)) == DiscreteGaussian(Fraction(8))
+    assert PrivacyMeasure(True, False).noise(Fraction(1, 8)) == DiscreteGaussian(Fraction(4))
     assert gaussian.selecting(Fraction(1, 8)) == 1
     for cost in (Fraction(1, 7), Fraction(3, 1000)):
         assert cost * (1 - Fraction(1, 10**9)) < gaussian.selecting(cost) ** 2 / 8 <= cost
     assert pure.selecting(Fraction(2, 7)) == Fraction(2, 7)
 
 
-@pytest.mark.parametrize("law", [Law(False, False), Law(False, True), Law(True, False), Law(True, True)])
+@pytest.mark.parametrize(
+    "law",
+    [PrivacyMeasure(*both) for both in product((False, True), repeat=2)],
+)
 def test_noise_is_as_large_as_stated(law):
     cost = Fraction(1, 5) if not law.concentrated else Fraction(1, 50)
     noise = measure(np.zeros(4_000, dtype=np.int64), (), law, cost, SeededBits(1)).counts
-    assert np.var(noise) == pytest.approx(law.variance(cost), rel=0.15)
-    assert np.abs(noise).mean() == pytest.approx(law.size(cost), rel=0.05)
+    assert np.var(noise) == pytest.approx(law.noise(cost).variance(), rel=0.15)
+    assert np.abs(noise).mean() == pytest.approx(law.noise(cost).mean_size, rel=0.05)
 
 
 def test_a_selection_has_the_law_of_the_exponential_mechanism():
-    law, scores = Law(False, True), [0, 6, 3]
+    law, scores = PrivacyMeasure(False, True), [0, 6, 3]
     draws = [choose(scores, law, Fraction(1), 1, SeededBits(seed)) for seed in range(1_500)]
     weights = np.exp(np.array(scores) / 4)  # epsilon / (2 times the sensitivity of 2)
     assert np.bincount(draws) / 1_500 == pytest.approx(weights / weights.sum(), abs=0.04)
@@ -157,9 +162,9 @@ def distance(x, y, sizes):
 @pytest.mark.parametrize("delta", [None, Fraction(1, 10**9)])
 def test_costs_add_up_to_the_budget(replaced, delta):
     places, sizes = latent()
-    plan = plan_rounds(wide(sizes), Fraction(3, 2), delta, replaced, 3_000)
+    plan = plan_tables(wide(sizes), Fraction(3, 2), delta, replaced, 3_000)
     assert plan.cost == plan.budget
-    outcome = release_rounds(plan, checked(places, np.ones(3_000, dtype=np.int64), sizes), SeededBits(1))
+    outcome = release_tables(plan, checked(places, np.ones(3_000, dtype=np.int64), sizes), SeededBits(1))
     assert outcome.spent <= plan.budget
     tables = (*outcome.history.tables, *outcome.history.beside)
     paid = sum(part.cost for part in (*outcome.history.columns, *tables, *outcome.history.again))
@@ -174,10 +179,10 @@ def test_costs_add_up_to_the_budget(replaced, delta):
 @pytest.mark.slow
 def test_a_seed_replays_and_another_does_not():
     places, sizes = latent()
-    plan = plan_rounds(wide(sizes), Fraction(1), None, False, 3_000)
+    plan = plan_tables(wide(sizes), Fraction(1), None, False, 3_000)
     ones = np.ones(3_000, dtype=np.int64)
     first, again, other = (
-        release_rounds(plan, checked(places, ones, sizes), SeededBits(seed)) for seed in (4, 4, 5)
+        release_tables(plan, checked(places, ones, sizes), SeededBits(seed)) for seed in (4, 4, 5)
     )
     assert (first.places == again.places).all()
     assert first.places.shape != other.places.shape or (first.places != other.places).any()
@@ -187,9 +192,9 @@ def test_a_seed_replays_and_another_does_not():
 def test_rows_with_counts_are_the_rows_themselves():
     places, sizes = latent()
     distinct, counts = np.unique(places, axis=0, return_counts=True)
-    plan = plan_rounds(wide(sizes), Fraction(1), None, True, 3_000)
-    one = release_rounds(plan, checked(places, np.ones(3_000, dtype=np.int64), sizes), SeededBits(4))
-    other = release_rounds(plan, checked(distinct, counts.astype(np.int64), sizes), SeededBits(4))
+    plan = plan_tables(wide(sizes), Fraction(1), None, True, 3_000)
+    one = release_tables(plan, checked(places, np.ones(3_000, dtype=np.int64), sizes), SeededBits(4))
+    other = release_tables(plan, checked(distinct, counts.astype(np.int64), sizes), SeededBits(4))
     assert (one.places == other.places).all()
 
 
@@ -203,22 +208,22 @@ def test_no_row_breaks_a_rule(epsilon, small):
     for columns, allowed in rules:
         allowed[(0,) * len(columns)] = True
         places = places[allowed[tuple(places[:, c] for c in columns)]]
-    plan = plan_rounds(wide(sizes, rules), epsilon, None, False, 1_000)
+    plan = plan_tables(wide(sizes, rules), epsilon, None, False, 1_000)
     ones = np.ones(len(places), dtype=np.int64)
-    outcome = release_rounds(plan, checked(places, ones, sizes), SeededBits(1), count=2_000)
+    outcome = release_tables(plan, checked(places, ones, sizes), SeededBits(1), count=2_000)
     assert len(outcome.places) == 2_000
     for columns, allowed in rules:
         assert allowed[tuple(outcome.places[:, c] for c in columns)].all()
 
 
 def test_a_small_universe_is_measured_cell_by_cell_where_that_is_better():
-    assert plan_rounds(tiny(), Fraction(1), None, True, 50_000).cells > 0
-    assert plan_rounds(wide((6, 12, 3, 40, 2)), Fraction(1), None, True, 3_000).cells == 0
+    assert plan_tables(tiny(), Fraction(1), None, True, 50_000).name == "cells"
+    assert plan_tables(wide((6, 12, 3, 40, 2)), Fraction(1), None, True, 3_000).name != "cells"
     cells = np.random.default_rng(1).integers(0, 2_000, 30)
-    plan = plan_rounds(tiny(), Fraction(1), Fraction(1, 10**6), True, int(cells.sum()))
+    plan = plan_tables(tiny(), Fraction(1), Fraction(1, 10**6), True, int(cells.sum()))
     assert plan.delta is None
     assert plan.cost == plan.budget == 1
-    outcome = release_rounds(plan, rows_of(cells), SeededBits(3))
+    outcome = release_tables(plan, rows_of(cells), SeededBits(3))
     found = np.bincount(outcome.places @ [15, 5, 1], minlength=30)
     assert np.abs(found - cells).max() < 40
     assert found.sum() == cells.sum()
@@ -226,7 +231,7 @@ def test_a_small_universe_is_measured_cell_by_cell_where_that_is_better():
 
 def test_no_certificate_no_cost():
     _, sizes = latent()
-    plan = plan_rounds(wide(sizes), Fraction(1), None, True, 3_000, certificate=Fraction(0))
+    plan = plan_tables(wide(sizes), Fraction(1), None, True, 3_000, certificate=Fraction(0))
     assert plan.certifying == 0
     assert plan.cost == 1
 
@@ -263,7 +268,7 @@ def test_room_does_not_depend_on_what_was_looked_at():
     places, sizes = latent()
     tables = tuple(combinations(range(5), 3))
     universe = Universe(sizes, (False,) * 5, tables, (1,) * len(tables))
-    plan = plan_rounds(universe, Fraction(1), None, True, 3_000, memory=300)
+    plan = plan_tables(universe, Fraction(1), None, True, 3_000, memory=300)
     rows = checked(places, np.ones(3_000, dtype=np.int64), sizes)
     columns = tuple(
         measure(rows.table((c,), (k,)), ((c, 0),), plan.law, Fraction(1, 10), SeededBits(c))
@@ -297,16 +302,16 @@ def test_counts_cost_no_work(monkeypatch):
     universe = wide(sizes)
     work, plans = [], []
     for times in (10, 100_000):
-        plan = plan_rounds(universe, Fraction(10, times), None, True, 1_000 * times)
+        plan = plan_tables(universe, Fraction(10, times), None, True, 1_000 * times)
         counts = np.full(1_000, times, dtype=np.int64)
-        made = release_rounds(plan, checked(places, counts, universe.sizes), SeededBits(1), count=500)
-        plans.append((plan.rounds, plan.cells > 0))
+        made = release_tables(plan, checked(places, counts, universe.sizes), SeededBits(1), count=500)
+        plans.append((plan.name, plan.rounds))
         real = [size for size in looked if size == 1_000]
         work.append((len(real), sum(real)))
         looked.clear()
         assert made.places.shape == (500, 4)
     assert plans[0] == plans[1] and work[0] == work[1]
-    assert plans[0][0] > 1
+    assert plans[0][1] > 1
 
 
 @pytest.mark.parametrize("columns", [3, pytest.param(300, marks=pytest.mark.long)])
@@ -315,7 +320,7 @@ def test_few_and_many_columns(columns):
     sizes = (3,) * columns
     z = np.random.default_rng(1).integers(0, 3, (1_000, columns))
     z[:, 1::2] = z[:, ::2][:, : columns // 2]
-    plan = plan_rounds(wide(sizes), Fraction(4), None, True, 1_000)
-    made = release_rounds(plan, checked(z, np.ones(1_000, dtype=np.int64), sizes), SeededBits(1))
+    plan = plan_tables(wide(sizes), Fraction(4), None, True, 1_000)
+    made = release_tables(plan, checked(z, np.ones(1_000, dtype=np.int64), sizes), SeededBits(1))
     assert made.places.shape == (1_000, columns)
     assert made.spent <= plan.cost - plan.certifying

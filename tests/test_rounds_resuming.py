@@ -48,7 +48,7 @@ def rows_of(domain, n=800, seed=1):
 @pytest.mark.parametrize("name", CASES)
 def test_a_release_that_goes_on_is_the_one_that_was_not_killed(name, tmp_path, monkeypatch):
     domain, given = CASES[name]
-    given = {"epsilon": 2, "mechanism": "rounds", **given}
+    given = {"epsilon": 2, "mechanism": "marginals", **given}
     rows = rows_of(domain)
     whole = smalldb.release(rows, rng=7, **given)
     full = tmp_path / "full"
@@ -89,7 +89,7 @@ def test_what_was_released_is_not_drawn_again(tmp_path, monkeypatch):
 
 def test_it_is_paid_once_and_bound_to_that_payment(tmp_path, monkeypatch):
     rows, ledger = rows_of(WIDE), Ledger(tmp_path / "ledger", budget=3)
-    given = {"epsilon": 2, "mechanism": "rounds", "checkpoint": tmp_path / "x"}
+    given = {"epsilon": 2, "mechanism": "marginals", "checkpoint": tmp_path / "x"}
     with monkeypatch.context() as patched:
         stop_after(patched, 9)
         with pytest.raises(Killed):
@@ -104,14 +104,14 @@ def test_it_is_paid_once_and_bound_to_that_payment(tmp_path, monkeypatch):
     smalldb.release(rows, ledger=ledger, **given)
     assert ledger.read().spent == 2  # and another 2 would be out of budget
     with pytest.raises(OutOfBudget):
-        smalldb.release(rows, ledger=ledger, epsilon=2, mechanism="rounds", checkpoint=tmp_path / "y")
+        smalldb.release(rows, ledger=ledger, epsilon=2, mechanism="marginals", checkpoint=tmp_path / "y")
     with pytest.raises(OutOfBudget):
-        smalldb.release(rows, ledger=ledger, epsilon=2, mechanism="rounds")
+        smalldb.release(rows, ledger=ledger, epsilon=2, mechanism="marginals")
 
 
 def test_a_ticket_pays_once_and_for_one_release(tmp_path):
     ledger, one, two = Ledger(tmp_path / "ledger", budget=9), "1" * 32, "2" * 32
-    record = smalldb.release(rows_of(WIDE), epsilon=1, mechanism="rounds").record
+    record = smalldb.release(rows_of(WIDE), epsilon=1, mechanism="marginals").record
     other = {**record, "privacy": {"epsilon": "2", "bounded_range": None}}
     assert not ledger.paid(one, record)
     for _ in range(3):
@@ -146,7 +146,7 @@ def test_a_ticket_pays_once_and_for_one_release(tmp_path):
     ids=str,
 )
 def test_a_folder_of_another_release_is_refused(change, tmp_path):
-    given = {"data": rows_of(WIDE), "epsilon": 2, "mechanism": "rounds", "checkpoint": tmp_path / "x"}
+    given = {"data": rows_of(WIDE), "epsilon": 2, "mechanism": "marginals", "checkpoint": tmp_path / "x"}
     smalldb.release(**given)
     with pytest.raises(ValueError, match="is of another run"):
         smalldb.release(**{**given, **change})
@@ -179,9 +179,9 @@ def test_a_checkpoint_holds_released_integers_and_no_rows(tmp_path):
     assert len(rest[-1][0]) == 64 and len(rest[-1]) == 3  # of which rows, the query, and its distance
 
 
-def test_only_rounds_take_an_executor(tmp_path):
+def test_only_marginals_take_an_executor(tmp_path):
     frame = pd.DataFrame({"a": [0, 1, 1], "b": [0, 0, 1]})
-    with ThreadPoolExecutor(1) as pool, pytest.raises(ValueError, match="executor is for rounds"):
+    with ThreadPoolExecutor(1) as pool, pytest.raises(ValueError, match="executor is for marginals"):
         smalldb.release(frame, epsilon=1, rows=2, executor=pool)
     with pytest.raises(TypeError, match="executor must be"):
         smalldb.release(frame, epsilon=1, rows=2, executor=3)
@@ -248,7 +248,7 @@ def test_pieces_add_up_to_the_same_integers(pieces, monkeypatch):
 def test_processes_count_the_same_release(monkeypatch):
     monkeypatch.setattr(counting, "PIECE", 100)
     rows = rows_of(WIDE)
-    alone = smalldb.release(rows, epsilon=2, rng=3, mechanism="rounds")
+    alone = smalldb.release(rows, epsilon=2, rng=3, mechanism="marginals")
     with ProcessPoolExecutor(2, get_context("spawn")) as pool:
-        made = smalldb.release(rows, epsilon=2, rng=3, mechanism="rounds", executor=pool)
+        made = smalldb.release(rows, epsilon=2, rng=3, mechanism="marginals", executor=pool)
     assert (made.places == alone.places).all() and made.record == alone.record

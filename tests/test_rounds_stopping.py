@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from smalldb.exact.bits import SeededBits
-from smalldb.marginals import Universe, checked, plan_rounds, release_rounds
-from smalldb.marginals.adaptive.stopping_rule import MOST_RAISED, QUIET, RAISED, Heard, pooled, tells
-from smalldb.marginals.measuring import Law, measure
+from smalldb.marginals import Universe, checked, plan_tables, release_tables
+from smalldb.marginals.adaptive.stopping_rule import MOST_RAISED, QUIET, RAISED, Heard, tells
+from smalldb.marginals.estimate.column_estimates import pooled
+from smalldb.marginals.measuring import PrivacyMeasure, measure
 
 N = 4_000
 SIZES = (6, 4, 5, 6, 8, 4, 6, 5)
@@ -17,11 +18,11 @@ SIZES = (6, 4, 5, 6, 8, 4, 6, 5)
 
 @pytest.mark.parametrize("concentrated", [False, True])
 def test_noise_tells_nothing_and_a_difference_does(concentrated):
-    law = Law(concentrated=concentrated, replaced=False)
+    law = PrivacyMeasure(concentrated=concentrated, replaced=False)
     scope, counts = ((0, 1), (1, 1)), np.arange(48).reshape(6, 8)
     tables = [measure(counts, scope, law, Fraction(1, 20), SeededBits(seed)) for seed in range(40)]
     assert sum(tells(table, counts.astype(float), concentrated) for table in tables) <= 4
-    far = counts + 2 * law.variance(Fraction(1, 20)) ** 0.5 * (-1) ** np.arange(48).reshape(6, 8)
+    far = counts + 2 * law.noise(Fraction(1, 20)).variance() ** 0.5 * (-1) ** np.arange(48).reshape(6, 8)
     assert sum(tells(table, far, concentrated) for table in tables) >= 36
 
 
@@ -61,21 +62,21 @@ def test_raised_rounds_stay_within_the_budget():
     tables = tuple(combinations(range(8), 2))
     universe = Universe(SIZES, (False,) * 8, tables, (1,) * len(tables))
     for delta in (None, Fraction(1, 10**6)):
-        plan = plan_rounds(universe, Fraction(1, 2), delta, True, N)
-        made = release_rounds(plan, checked(places, np.ones(N, dtype=np.int64), SIZES), SeededBits(1))
+        plan = plan_tables(universe, Fraction(1, 2), delta, True, N)
+        made = release_tables(plan, checked(places, np.ones(N, dtype=np.int64), SIZES), SeededBits(1))
         history = made.history
         parts = (*history.columns, *history.tables, *history.beside, *history.again)
         raised = [part.cost / plan.cost_of(part.counts.size) for part in (*history.tables, *history.beside)]
         assert max(raised) > 1 == raised[0]
         assert made.spent == sum(part.cost for part in parts) + sum(raised) * plan.selecting
         assert made.spent <= plan.cost - plan.certifying
-        assert all(part.variance == plan.law.variance(part.cost) for part in parts)
+        assert all(part.variance == plan.law.noise(part.cost).variance() for part in parts)
 
 
 def test_two_measurements_are_weighted_by_precision():
-    law = Law(concentrated=False, replaced=False)
+    law = PrivacyMeasure(concentrated=False, replaced=False)
     one, other = (measure(np.arange(5), ((0, 0),), law, Fraction(c), SeededBits(c)) for c in (1, 2))
-    counts, variance = pooled(one, other)
+    counts, variance = pooled([one.counts, other.counts], [[one.variance], [other.variance]])
     precisions = 1 / one.variance, 1 / other.variance
     assert variance == pytest.approx(1 / sum(precisions))
     mean = (precisions[0] * one.counts + precisions[1] * other.counts) / sum(precisions)
@@ -88,10 +89,10 @@ def test_columns_get_what_is_left_where_nothing_depends_on_anything(epsilon, del
     places = np.stack([rng.choice(k, size=N, p=rng.dirichlet(np.ones(k))) for k in SIZES], axis=1)
     tables = tuple(combinations(range(8), 2))
     universe = Universe(SIZES, (False,) * 8, tables, (1,) * len(tables))
-    plan = plan_rounds(universe, epsilon, delta, True, N)
+    plan = plan_tables(universe, epsilon, delta, True, N, strategy="adaptive")
     assert plan.rounds
     rows = checked(places, np.ones(N, dtype=np.int64), SIZES)
-    made = release_rounds(plan, rows, SeededBits(3))
+    made = release_tables(plan, rows, SeededBits(3))
     history = made.history
     assert QUIET <= len(history.tables) <= 2 * QUIET
     assert [table.scope for table in history.again] == [table.scope for table in history.columns]
@@ -105,6 +106,6 @@ def test_rounds_go_on_where_columns_depend_on_each_other():
     places = np.stack([z] * 8, axis=1)
     tables = tuple(combinations(range(8), 2))
     universe = Universe(SIZES, (False,) * 8, tables, (1,) * len(tables))
-    plan = plan_rounds(universe, Fraction(1), None, True, N)
-    made = release_rounds(plan, checked(places, np.ones(N, dtype=np.int64), SIZES), SeededBits(3))
+    plan = plan_tables(universe, Fraction(1), None, True, N, strategy="adaptive")
+    made = release_tables(plan, checked(places, np.ones(N, dtype=np.int64), SIZES), SeededBits(3))
     assert plan.rounds and not made.history.again

@@ -8,10 +8,10 @@ import pytest
 
 from smalldb.exact.bits import SeededBits
 from smalldb.kernels.pairing import count_pairs
-from smalldb.marginals import Universe, checked, plan_rounds
+from smalldb.marginals import Universe, checked, plan_tables
 from smalldb.marginals.adaptive import packed_pairs as strips_module
 from smalldb.marginals.adaptive.association_weights import reaching_weights
-from smalldb.marginals.adaptive.candidates import Candidates, candidates
+from smalldb.marginals.adaptive.candidate_tables import Candidates, candidates
 from smalldb.marginals.adaptive.packed_pairs import Strips, laid_out
 from smalldb.marginals.estimate.belief_propagation import beliefs, build
 from smalldb.marginals.estimate.estimation import Reader
@@ -19,8 +19,9 @@ from smalldb.marginals.estimate.grouping import halved
 from smalldb.marginals.estimate.joint import joint
 from smalldb.marginals.estimate.junction import cells, homes, junction_tree, union
 from smalldb.marginals.estimate.refitting import Parted, at_first
-from smalldb.marginals.measuring import Law, Measured, measure
+from smalldb.marginals.measuring import Measured, PrivacyMeasure, measure
 from smalldb.marginals.private_rows import PrivateRows
+from smalldb.noise.distributions import Geometric
 
 SIZES = (4, 2, 40, 7, 3, 12, 33, 5)
 
@@ -89,7 +90,9 @@ def test_weights_at_once_are_those_one_by_one(share, seed):
     strips.table(at_once, found.tables[1])[0] = 5.0
     one_by_one, tables = unlaid(found, strips, at_once), []
     for pair in [found.tables[i] for i in (3, 0, 5)]:
-        tables.append(Measured(tuple((c, 1) for c in pair), np.ones((2, 2)), Fraction(1), 1.0))
+        tables.append(
+            Measured(tuple((c, 1) for c in pair), np.ones((2, 2)), Fraction(1), Geometric(Fraction(1)), 1.0)
+        )
         slow, fast = reaching_weights(found, one_by_one, tables), reaching_weights(strips, at_once, tables)
         assert slow == fast
         assert len(set(slow)) > 2
@@ -203,9 +206,6 @@ def test_a_tree_is_the_greedy_one(seed):
 def test_parts_expect_what_the_whole_model_does(seldom, monkeypatch):
     """Tables one after another: some join parts, some are of columns of one part; rules join, too."""
     monkeypatch.setattr("smalldb.marginals.estimate.refitting.SELDOM", seldom)
-    monkeypatch.setattr(
-        "smalldb.marginals.plan_of_tables.measurable", lambda _: False
-    )  # else all pairs at once
     rng, columns = np.random.default_rng(5), 30
     allowed = np.ones((3, 3), dtype=bool)
     allowed[0, 2] = False
@@ -216,7 +216,7 @@ def test_parts_expect_what_the_whole_model_does(seldom, monkeypatch):
     )
     places[9][(places[4] == 0) & (places[9] == 2)] = 1
     rows = checked(places.T, np.ones(3_000, dtype=np.int64), universe.sizes)
-    plan, bits = plan_rounds(universe, Fraction(200), None, False, 3_000), SeededBits(2)
+    plan, bits = plan_tables(universe, Fraction(200), None, False, 3_000, strategy="adaptive"), SeededBits(2)
     alone = [
         measure(rows.table((c,), (3,)), ((c, 0),), plan.law, cost, bits)
         for c, cost in enumerate(plan.columns)
@@ -227,7 +227,7 @@ def test_parts_expect_what_the_whole_model_does(seldom, monkeypatch):
     for number, pair in enumerate([(0, 1), (2, 3), (1, 2), (0, 3), (5, 9), (7, 8), (7, 10)], start=1):
         scope = tuple(zip(pair, reader.candidates.levels(pair), strict=True))
         counts = reader.layout.chosen(reader.layout.count(rows), scope)
-        table = measure(counts, scope, Law(False, False), Fraction(1), bits)
+        table = measure(counts, scope, PrivacyMeasure(False, False), Fraction(1), bits)
         before = reader.layout.table(learned.predicted(), pair)
         learned = learned.after(table)
         if learned.fitted < number:  # it waits, and its own prediction is nearer to it already

@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 
 from smalldb.exact.bits import SeededBits
-from smalldb.marginals import Universe, checked, plan_rounds, release_rounds
+from smalldb.marginals import Universe, checked, plan_tables, release_tables
 from smalldb.marginals.adaptive.association_weights import cramers_v, reaching_weights
-from smalldb.marginals.adaptive.candidates import MOST_WEIGHT, candidates
+from smalldb.marginals.adaptive.candidate_tables import MOST_WEIGHT, candidates
 from smalldb.marginals.estimate.grouping import halved
 from smalldb.marginals.measuring import Measured
-from smalldb.marginals.plan_of_tables import DEAF, put_off
 from smalldb.marginals.private_rows import PrivateRows
+from smalldb.marginals.strategies.budgets import DEAF, put_off
+from smalldb.noise.distributions import Geometric
 
 
 def wide(columns, places=8):
@@ -31,20 +32,23 @@ def latent(columns, rows, seed=0):
 
 
 def test_wide_tables_get_rounds_for_every_column():
-    rounds = [plan_rounds(wide(c), Fraction(1), None, False, 100_000).rounds for c in (14, 28, 56, 100)]
+    given = {"strategy": "adaptive"}
+    rounds = [
+        plan_tables(wide(c), Fraction(1), None, False, 100_000, **given).rounds for c in (14, 28, 56, 100)
+    ]
     assert rounds[0] >= 26
     assert rounds[2] > 50
     assert rounds[3] > 90
-    assert plan_rounds(wide(100), Fraction(10), None, False, 100_000).rounds == 200
+    assert plan_tables(wide(100), Fraction(10), None, False, 100_000, **given).rounds == 200
     for columns in (28, 100):
-        plan = plan_rounds(wide(columns), Fraction(1), None, False, 100_000)
+        plan = plan_tables(wide(columns), Fraction(1), None, False, 100_000, **given)
         assert plan.cost <= plan.budget
 
 
 def test_columns_get_all_where_noise_leaves_nothing_to_be_found():
     """Of many columns, noise on a table that a round would measure decides; of up to 28 there are rounds."""
     for rows, rounds in ((10_000, False), (100_000, True)):
-        plan = plan_rounds(wide(100), Fraction(1), None, False, rows)
+        plan = plan_tables(wide(100), Fraction(1), None, False, rows)
         assert bool(plan.rounds) == rounds
         if rounds:
             assert put_off(plan, [64], Fraction(1))[0] < DEAF
@@ -52,14 +56,14 @@ def test_columns_get_all_where_noise_leaves_nothing_to_be_found():
             assert plan.selecting == plan.measuring == 0
         assert 0 <= plan.budget - plan.cost <= Fraction(1, 10**6)
         assert rounds or sum(plan.columns) == Fraction(19, 20)
-    assert plan_rounds(wide(28), Fraction(1, 10), None, False, 10_000).rounds
+    assert plan_tables(wide(28), Fraction(1, 10), None, False, 10_000).rounds
 
 
 def test_columns_alone_are_released():
     places = latent(40, 300)
     universe = wide(40, places=4)
-    plan = plan_rounds(universe, Fraction(1), None, True, 300)
-    made = release_rounds(plan, checked(places, np.ones(300, dtype=np.int64), universe.sizes), SeededBits(1))
+    plan = plan_tables(universe, Fraction(1), None, True, 300)
+    made = release_tables(plan, checked(places, np.ones(300, dtype=np.int64), universe.sizes), SeededBits(1))
     assert plan.rounds == 0
     assert made.places.shape == (300, 40)
     assert not (made.history.tables or made.history.beside or made.history.again)
@@ -67,7 +71,9 @@ def test_columns_alone_are_released():
 
 
 def measured(a, b):
-    return Measured(((a, 1), (b, 1)), np.ones((2, 2), dtype=np.int64), Fraction(1), 1.0)
+    return Measured(
+        ((a, 1), (b, 1)), np.ones((2, 2), dtype=np.int64), Fraction(1), Geometric(Fraction(1)), 1.0
+    )
 
 
 def test_weights_are_products_of_reaches():
@@ -107,8 +113,8 @@ def test_wide_tables_are_learned():
     """The mean table is nearer than that of independent columns."""
     places = latent(30, 4_000)
     universe = wide(30, places=4)
-    plan = plan_rounds(universe, Fraction(6), None, False, 4_000)
-    made = release_rounds(
+    plan = plan_tables(universe, Fraction(6), None, False, 4_000)
+    made = release_tables(
         plan, checked(places, np.ones(4_000, dtype=np.int64), universe.sizes), SeededBits(1)
     )
     # each column is in a table

@@ -9,17 +9,18 @@ from math import exp, sqrt
 import numpy as np
 import pandas as pd
 import pytest
+from parity_bounds import bound
 from scipy.stats import chisquare
 
 from queries import Conjunctions, Domain, Marginals, Rows
 from smalldb.exact.bits import SeededBits
-from smalldb.marginals.contrasts import bound, loss, measure, plan_answers, synthesise
+from smalldb.marginals.contrasts import loss, measure, plan_parities, synthesise
 from smalldb.marginals.contrasts import parity_measurement as measuring
-from smalldb.marginals.contrasts.distributions import Wishart
 from smalldb.marginals.contrasts.maximum_entropy import fit, guarded_fit, predicted
 from smalldb.marginals.contrasts.parity_bound import _parity_intervals
 from smalldb.marginals.contrasts.parity_means import Measured, estimates, pieces
 from smalldb.marginals.contrasts.parity_plan import alternatives
+from smalldb.marginals.contrasts.part_list import Wishart
 
 BOTH = pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
 
@@ -202,22 +203,22 @@ def test_the_bound_holds_and_knows_it(neighbours):
 
 @BOTH
 def test_its_margin_is_the_least_for_its_half_of_the_failure(neighbours):
-    """Of the radius behind it, of weights (2 R + 1) q^R; a sum of signs moves by 2 with an odd count."""
+    """Of geometric noise of rate 1/20; a sum of signs moves by 2 with an odd count."""
     plan, rows = guarded(planted(7, 3000, 4), neighbours)
     values = measure(plan, rows, SeededBits(1)).values
     place = plan.spectrum.sets.index(plan.safeguard.sets[values[-2]])
     low, high = _parity_intervals(plan, Measured(values), Fraction(1, 10), 10**6)
     found = int(high[place] - low[place]) // 2
     margin, odd = divmod(found, 2) if plan.replaced else (found, 0)
-    radii = np.arange(2000)
-    weights = (2 * radii + 1) * np.exp(-radii / 20)
+    weights = np.exp(-np.arange(2000) / 20)
+    weights[1:] *= 2
     assert odd == 0
-    assert weights[margin + 1 :].sum() < weights.sum() / 20 <= weights[margin:].sum()
+    assert weights[margin + 1 :].sum() <= weights.sum() / 20 < weights[margin:].sum()
 
 
 def test_a_plan_for_three_way_tables_has_it_by_default():
     domain = Domain([f"a{i}" for i in range(14)])
-    plan = plan_answers(
+    plan = plan_parities(
         Marginals(3).workload(domain), n=30_000, epsilon=Fraction(1, 10), neighbours="replace-one"
     )
     assert plan.safeguard is not None

@@ -73,7 +73,7 @@ def test_the_table_of_a_release_is_its_record_and_its_first_rows():
 
 def test_a_plan_tells_of_the_bound_that_its_release_will_state():
     domain = Domain([Column("a", 3), Column("b", 4), Column("c", 3)])
-    plan = smalldb.plan(domain, n=500, epsilon=1, mechanism="rounds")
+    plan = smalldb.plan(domain, n=500, epsilon=1, mechanism="marginals")
     assert "a bound is released with the rows" in shown(plan)
     assert "no bound" not in shown(plan)
 

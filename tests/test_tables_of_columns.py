@@ -6,6 +6,7 @@ from itertools import combinations, product
 import naive
 import numpy as np
 import pytest
+from calling import way
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_columns import domain_of, ruled
@@ -294,19 +295,19 @@ def test_a_release_over_columns_keeps_labels_and_rules():
             "rejection needs columns of two places: column 'job' has 3",
         ),
         (
-            "answers",
+            "contrasts",
             ["a", Column("job", ["x", "y", "z"])],
-            "answers need columns of two places: column 'job' has 3",
+            "contrasts need columns of two places: column 'job' has 3",
         ),
         (
-            "answers",
+            "contrasts",
             ["a", Column("sex", ["f", "m"])],
-            "answers need yes/no columns: column 'sex' has two places with labels",
+            "contrasts need yes/no columns: column 'sex' has two places with labels",
         ),
         ("census", [Column(f"c{i}", 100) for i in range(4)], "at most 2\\^20 cells: use fewer columns"),
     ],
 )
 def test_mechanisms_refuse_columns_that_they_do_not_know(mechanism, columns, message):
     with pytest.raises(ValueError, match=message) as caught:
-        smalldb.plan(Domain(columns), n=100, epsilon=1, rows=3, mechanism=mechanism)
+        smalldb.plan(Domain(columns), n=100, epsilon=1, rows=3, **way(mechanism))
     assert "\n" not in str(caught.value)

@@ -15,14 +15,22 @@ from smalldb.exact import integers as drawing_module
 from smalldb.exact.bits import ScriptedBits, SeededBits
 from smalldb.exact.coins import Uniform
 from smalldb.exact.normals import Normal, _below_line, _less, normals
-from smalldb.marginals.contrasts import measure, plan_answers
+from smalldb.marginals.contrasts import measure, plan_parities
 from smalldb.marginals.contrasts.parity_plan import alternatives
 from smalldb.marginals.contrasts.part_of_wishart import TILTS
 from smalldb.noise import wishart as wishart_module
-from smalldb.noise.tails import entry_quantile, laplace_sum_quantile, laplace_sum_tail
-from smalldb.noise.wishart import Drawn, degrees, even_moments, rates, rounded_entries, wishart_noise
+from smalldb.noise.tails import laplace_sum_quantile, laplace_sum_tail
+from smalldb.noise.wishart import (
+    Drawn,
+    WishartDifference,
+    degrees,
+    entry_quantile,
+    even_moments,
+    rates,
+    rounded_entries,
+)
 
-PAIRS3 = [(i, j) for i in range(3) for j in range(i, 3)]
+PAIRS3 = tuple((i, j) for i in range(3) for j in range(i, 3))
 
 
 def test_normal_numbers_have_their_law():
@@ -106,7 +114,9 @@ def test_entries_are_rounded_as_by_definition(d, seed, size, bits):
 
 def test_noise_that_does_not_fit_is_cut_off(monkeypatch):
     monkeypatch.setattr(drawing_module, "CLIP", 5)
-    drawn = wishart_noise(2, Fraction(1, 1000), Fraction(1, 1000), PAIRS3, SeededBits(1))
+    drawn = WishartDifference(2, Fraction(1, 1000), Fraction(1, 1000), tuple(PAIRS3)).draw(
+        len(PAIRS3), SeededBits(1)
+    )
     assert set(np.abs(drawn)) <= set(range(6))
     assert 5 in np.abs(drawn)
 
@@ -132,7 +142,9 @@ def float_noise(trials, x, y, generator):
 def test_noise_has_its_law():
     """Each entry, and a product of two, against noise of floats; at twice the scale it is refused."""
     x, y, trials, source = Fraction(1, 40), Fraction(1, 10), 200, SeededBits(3)
-    drawn = np.array([wishart_noise(2, x, y, PAIRS3, source) for _ in range(trials)])
+    drawn = np.array(
+        [WishartDifference(2, x, y, tuple(PAIRS3)).draw(len(PAIRS3), source) for _ in range(trials)]
+    )
     model = float_noise(20_000, 1 / 40, 1 / 10, np.random.default_rng(1))
     for column in range(6):
         assert stats.ks_2samp(drawn[:, column], model[:, column]).pvalue > 1e-3
@@ -140,6 +152,22 @@ def test_noise_has_its_law():
     assert (drawn[:, 3] == drawn[:, 5]).all()
     both = model[:, 1] * model[:, 4]
     assert stats.ks_2samp(drawn[:, 1] * drawn[:, 4], both).pvalue > 1e-3
+
+
+def test_linear_combinations_have_the_variance_and_the_quantiles_that_are_stated():
+    noise = WishartDifference(2, Fraction(1, 40), Fraction(1, 10), ((0, 0), (0, 1), (1, 2), (0, 2)))
+    entries = float_noise(100_000, 1 / 40, 1 / 10, np.random.default_rng(2))[:, [0, 1, 4, 2]]
+    for weights in (*np.eye(4), [1, 1, 1, 1], [0, 2, -1, 0.5], [0.5, 3, 0, -3]):
+        sums, stated = entries @ weights, noise.variance(weights)
+        squared = sums**2
+        assert abs(squared.mean() - stated) < 4.5 * squared.std() / 100_000**0.5 < 0.1 * stated
+        for failure in (Fraction(1, 10), Fraction(1, 1000)):
+            within = noise.quantile(weights, failure)
+            assert (abs(sums) > within).mean() <= failure * 1.3
+            assert (abs(sums) > within / 2).mean() > failure
+    # of the one that varies most: the first
+    assert noise.variance() == noise.variance([1, 0, 0, 0])
+    assert noise.quantile(None, failure) == noise.quantile([1, 0, 0, 0], failure)
 
 
 @pytest.mark.slow
@@ -325,7 +353,7 @@ def test_the_diagonal_spreads_less_than_what_stands_for_it():
 def test_many_attributes_in_a_release():
     domain = Domain([f"a{i}" for i in range(30)])
     bits = np.random.default_rng(1).integers(0, 2, (500, 30))
-    plan = plan_answers(Marginals(2).workload(domain), n=500, epsilon=1, neighbours="replace-one")
+    plan = plan_parities(Marginals(2).workload(domain), n=500, epsilon=1, neighbours="replace-one")
     assert plan.method in ("wishart", "cube")
     measured = measure(plan, Rows.from_frame(domain, domain.decode(bits.astype(np.uint8))), SeededBits(1))
     assert len(measured.values) == sum(len(part.sets) for part in plan.parts)

@@ -85,12 +85,37 @@ COMMANDS = [  # the command, the cause, what to do
     ("generate data.csv --epsilon 1 --seed pi", "argument --seed", "expected a whole number"),
     ("generate data.csv --epsilon 1 --certificate 1", "certificate must be", "below 1"),
     (
-        "generate data.csv --epsilon 1 --mechanism answer",
-        "invalid choice: 'answer'",
-        "did you mean 'answers'?",
+        "generate data.csv --epsilon 1 --mechanism marginal",
+        "not 'marginal'",
+        "did you mean 'marginals'?",
+    ),
+    (
+        "generate data.csv --epsilon 1 --mechanism answers",
+        "mechanism 'answers' is a strategy of 'marginals' now",
+        "write mechanism marginals, strategy contrasts",
+    ),
+    (
+        "generate data.csv --epsilon 1 --mechanism rounds",
+        "mechanism 'rounds' is a strategy of 'marginals' now",
+        "write mechanism marginals, strategy adaptive",
+    ),
+    (
+        "audit --attributes 2 --n 3 --epsilon 1 --mechanism answers",
+        "mechanism 'answers' is called 'contrasts' now",
+        "write mechanism contrasts",
+    ),
+    (
+        "generate data.csv --epsilon 1 --strategy contrast",
+        "strategy must be one of",
+        "did you mean 'contrasts'?",
+    ),
+    (
+        "generate data.csv --epsilon 1 --mechanism census --strategy cells",
+        "a strategy is for marginals",
+        "leave it out",
     ),
     ("generate data.csv --epsilon 1 --row 3", "unrecognized arguments: --row 3", "did you mean '--rows'?"),
-    ("generate data.csv --epsilon 1 --verbose", "unrecognized arguments: --verbose (", "generate --help"),
+    ("generate data.csv --epsilon 1 --loud", "unrecognized arguments: --loud (", "generate --help"),
     ("genrate data.csv", "invalid choice: 'genrate'", "did you mean 'generate'?"),
     ("generate none.csv --epsilon 1", "none.csv", "no such file"),
     ("generate empty.csv --epsilon 1", "empty.csv is empty", "a first line with column names"),
@@ -132,9 +157,9 @@ COMMANDS = [  # the command, the cause, what to do
     ("generate people.csv --epsilon 1 --schema good.toml --spelling 0/1", "--spelling", "the schema says it"),
     ("generate people.csv --epsilon 1 --schema good.toml --counts age", "column 'age'", "cannot hold counts"),
     (
-        "generate people.csv --epsilon 1 --schema good.toml --mechanism answers",
+        "generate people.csv --epsilon 1 --schema good.toml --mechanism marginals --strategy contrasts",
         "column 'age' has 3",
-        "rounds take",
+        "use strategy cells, pairs or adaptive",
     ),
     (
         "generate people.csv --epsilon 1 --schema good.toml --schema-out s.toml",

@@ -7,7 +7,7 @@ ones were seen. With a delta above 0, the number of releases and their epsilons 
 was lost, or goes on where little was, loses more. Addition alone has no such condition.
 """
 
-from smalldb.accounting.adaptive import adaptive_delta
+from smalldb.accounting.adaptive_composition import adaptive_delta
 from smalldb.accounting.composing import Composition, compose, compose_records, most_releases, per_release
 from smalldb.accounting.deltas import delta, gaussian_limit
 from smalldb.accounting.oneshot import OneShot, one_shot_top_k

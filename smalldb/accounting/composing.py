@@ -1,5 +1,7 @@
 """What many releases from one table lose together, and what each may lose for a given total."""
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -8,9 +10,8 @@ from itertools import islice
 from math import nextafter
 from typing import Any
 
-import pandas as pd
-
-from smalldb.accounting.checks import (
+from queries.late import pd
+from smalldb.accounting.checked_arguments import (
     MOST_LISTED,
     MOST_RELEASES,
     checked_delta,
@@ -89,7 +90,7 @@ def compose(
         If False, all was fixed in advance.
     bounded_range
         Whether each release is epsilon-bounded-range, not only epsilon-DP: what its record says. One draw of
-        the exponential mechanism is; answers, noisy-max and permute-and-flip are not.
+        the exponential mechanism is; marginals, noisy-max and permute-and-flip are not.
 
     Returns
     -------

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from smalldb.accounting import binomials, curves, mixtures
-from smalldb.accounting.checks import checked_flag, kinds_of
+from smalldb.accounting.checked_arguments import checked_flag, kinds_of
 from smalldb.accounting.methods import FLOATS, LARGEST, MARGIN, MOST_FIXED, MOST_PURE, kinds_above
 from smalldb.exact.numbers import Number, positive
 

@@ -5,7 +5,7 @@ from decimal import Decimal
 from fractions import Fraction
 from math import nextafter
 
-from smalldb.accounting.checks import checked_delta, checked_flag
+from smalldb.accounting.checked_arguments import checked_delta, checked_flag
 from smalldb.accounting.concentrated import rho_of
 from smalldb.accounting.methods import LEAST_DELTA
 from smalldb.exact.enclosures import Log, Real, round_up

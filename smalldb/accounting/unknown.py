@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from fractions import Fraction
 
-from smalldb.accounting.checks import checked_delta
+from smalldb.accounting.checked_arguments import checked_delta
 from smalldb.accounting.composing import compose
 from smalldb.exact.enclosures import Log, Real, round_up
 from smalldb.exact.numbers import Number, positive, whole

@@ -1,5 +1,7 @@
 """The exact worst error of SmallDB on a small instance: over all tables of n rows, and all outcomes."""
 
+from __future__ import annotations
+
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -7,10 +9,10 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from queries import Domain, QueryClass, Workload
 from queries.arrays import Floats, Integers
+from queries.late import pd
 from smalldb import bounds
 from smalldb.auditing.census_audit import BLOCK, Instance, Tables, instance_of, tabulated
 from smalldb.auditing.databases import Counts
@@ -160,7 +162,7 @@ def _accuracy(instance: Instance) -> Accuracy:
     levels = np.unique(tables.scores)
     laws: dict[int, _Tails] = {}
 
-    def exact(place: int) -> "_Tails":
+    def exact(place: int) -> _Tails:
         number = tables.ln_z.law(place)
         if number not in laws:
             laws[number] = _Tails.of(tables.ln_z.levels(number), instance.rate, unit)
@@ -224,7 +226,7 @@ class _Tails:
     mean: Enclosure
 
     @classmethod
-    def of(cls, counted: tuple[tuple[int, int], ...], rate: Fraction, unit: int) -> "_Tails":
+    def of(cls, counted: tuple[tuple[int, int], ...], rate: Fraction, unit: int) -> _Tails:
         levels = tuple(level for level, _ in counted)
         law = Law(np.array(levels, dtype=np.int64), tuple(count for _, count in counted), rate, unit)
         masses = law.enclosures()

@@ -1,12 +1,13 @@
 """What an audit finds."""
 
+from __future__ import annotations
+
 from collections.abc import Hashable
 from dataclasses import dataclass
 from fractions import Fraction
 from math import nan
 
-import pandas as pd
-
+from queries.late import pd
 from smalldb.auditing.databases import Counts
 from smalldb.exact.numbers import float_above
 from smalldb.showing import in_notebook

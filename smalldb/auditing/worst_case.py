@@ -11,8 +11,8 @@ import numpy as np
 
 from queries import Domain, QueryClass, Workload
 from queries.arrays import Integers
-from smalldb.auditing.answers import audit_answers
 from smalldb.auditing.census_audit import audit_census
+from smalldb.auditing.contrasts_audit import audit_contrasts
 from smalldb.auditing.databases import MOST_DEEP, Counts
 from smalldb.auditing.laws import CustomMechanism, audit_laws
 from smalldb.auditing.loss import Audit
@@ -58,13 +58,14 @@ def audit(
     neighbours
         "replace-one" or "add-remove".
     mechanism
-        "census": the small database that is released, by whatever way it is drawn. "answers": the integers
-        that a release of answers measures, from which all else is computed. "select": the query of the
-        workload with the largest count, selected by `method` and `k` as `smalldb.select` does it. Or a
-        function of a database, as counts over the cells, that returns outcome -> probability: a Fraction or
-        int, a float (taken as the fraction that it is), or a pair (low, high) of Fractions that encloses it.
+        "census": the small database that is released, by whatever way it is drawn. "contrasts": the
+        integers that marginals measure by that strategy, from which all else is computed. "select": the
+        query of the workload with the largest count, selected by `method` and `k` as `smalldb.select` does
+        it. Or a function of a database, as counts over the cells, that returns outcome -> probability: a
+        Fraction or int, a float (taken as the fraction that it is), or a pair (low, high) of Fractions that
+        encloses it.
     method, k
-        Of a selection: "exponential" (the default) of one. Of answers: "cube" or "cells" instead of what a
+        Of a selection: "exponential" (the default) of one. Of contrasts: "cube" or "cells" instead of what a
         release would measure.
     executor
         Does the parts of the work: any `concurrent.futures.Executor`. The result is the same.
@@ -86,16 +87,19 @@ def audit(
     >>> round(found.worst_loss, 12), found.cap
     (0.781994281264, Fraction(1, 1))
     """
-    if mechanism not in ("census", "select", "answers") and not callable(mechanism):
+    if mechanism == "answers":
+        raise ValueError("mechanism 'answers' is called 'contrasts' now: write mechanism contrasts")
+    if mechanism not in ("census", "select", "contrasts") and not callable(mechanism):
         raise ValueError(
-            f"mechanism must be 'census', 'answers', 'select' or a function of a database, not {mechanism!r}"
+            "mechanism must be 'census', 'contrasts', 'select' or a function of a database, "
+            f"not {mechanism!r}"
         )
     relation = relation_of(neighbours)
     n = whole(n, "n")
     known = None if epsilon is None else positive(epsilon, "epsilon")
     workload = workload_of(queries, domain)
-    if mechanism != "select" and (k is not None or (method is not None and mechanism != "answers")):
-        raise ValueError("method and k are for mechanism 'select' (method also for 'answers')")
+    if mechanism != "select" and (k is not None or (method is not None and mechanism != "contrasts")):
+        raise ValueError("method and k are for mechanism 'select' (method also for 'contrasts')")
     if mechanism != "census" and (rows is not None or candidates is not None):
         raise ValueError("rows and candidates are for the census")
     check_running(executor, checkpoint)
@@ -104,7 +108,7 @@ def audit(
             raise ValueError("checkpoint is for the census or a selection")
         return audit_laws(mechanism, domain.size, known, n, relation, progress, executor=executor)
     if known is None:
-        raise ValueError("epsilon must be given for an audit of the census, of answers or of a selection")
+        raise ValueError("epsilon must be given for an audit of the census, of contrasts or of a selection")
     if not EPSILONS[0] <= known <= EPSILONS[1]:
         raise ValueError("epsilon must be from 1e-20 to 1e9 for an audit")
     if mechanism == "census":
@@ -113,10 +117,10 @@ def audit(
         return audit_census(
             workload, known, whole(rows, "rows"), candidates, n, relation, progress, executor, checkpoint
         )
-    if mechanism == "answers":
+    if mechanism == "contrasts":
         if checkpoint is not None:
             raise ValueError("checkpoint is for the census or a selection")
-        return audit_answers(workload, known, n, relation, method)
+        return audit_contrasts(workload, known, n, relation, method)
     if known * n > MOST_EXPONENT:
         raise ValueError(f"epsilon x n must be at most {MOST_EXPONENT} for an audit of a selection")
     chosen = "exponential" if method is None else method, 1 if k is None else whole(k, "k")

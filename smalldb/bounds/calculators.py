@@ -1,5 +1,7 @@
 """What all calculators share: one vocabulary of settings, arrays in place of numbers, tables of sweeps."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from functools import wraps
 from inspect import Parameter, cleandoc, signature
@@ -7,8 +9,8 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
+from queries.late import pd
 from smalldb.bounds.arguments import Infeasible
 
 Calculator = TypeVar("Calculator", bound=Callable[..., Any])

@@ -12,7 +12,7 @@ from smalldb.commands.parsers import Commands
 from smalldb.exact.numbers import float_above
 from smalldb.files.checkpoints import check_running
 from smalldb.files.outputs import Outputs
-from smalldb.marginals.contrasts.distributions import AUDITED
+from smalldb.marginals.contrasts.part_list import AUDITED
 from smalldb.planning import Neighbours
 from smalldb.reporting.plots_audit import plot_audit
 from smalldb.reporting.plots_base import check_plotting
@@ -36,14 +36,15 @@ def add(commands: Commands) -> None:
     command.add_argument("--rows", type=whole_number, metavar="M", help="rows of a small database (census)")
     command.add_argument(
         "--mechanism",
-        choices=("census", "answers", "select"),
         default="census",
-        help="the census (default), released answers, or the selection of the query with the largest count",
+        metavar="NAME",
+        help="census (the default); contrasts, as marginals measure them; or select: the query with the "
+        "largest count",
     )
     command.add_argument(
         "--method",
         choices=("exponential", "permute-and-flip", "noisy-max", "top-k", *AUDITED),
-        help="of a selection: exponential (default), permute-and-flip, noisy-max or top-k; of answers: "
+        help="of a selection: exponential (default), permute-and-flip, noisy-max or top-k; of contrasts: "
         f"{' or '.join(AUDITED)}, instead of what a release would measure",
     )
     command.add_argument("--k", type=whole_number, metavar="K", help="how many are selected by top-k")

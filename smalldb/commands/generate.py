@@ -7,7 +7,7 @@ from functools import partial
 
 from smalldb.commands import HELP
 from smalldb.commands.input_files import add_schema, source_of
-from smalldb.commands.options import add_beta, add_delta, add_size, add_table, integer, text
+from smalldb.commands.options import add_beta, add_delta, add_size, add_table, add_verbose, integer, text
 from smalldb.commands.output_files import Files
 from smalldb.commands.parsers import Commands
 from smalldb.exact.bits import bit_source
@@ -35,6 +35,7 @@ def add(commands: Commands) -> None:
     )
     add_delta(command)
     add_size(command)
+    add_verbose(command)
     add_beta(command)
     command.add_argument(
         "-o",
@@ -113,7 +114,7 @@ def run_generate(arguments: argparse.Namespace) -> None:
     if arguments.json:
         print(as_json(made.record))
     if not arguments.quiet:
-        print(tell(made.record, made.plan), file=sys.stderr)
+        print(tell(made.record, made.plan, verbose=arguments.verbose), file=sys.stderr)
     if not made.record["private"]:
         print("NOT PRIVATE: the randomness came from a seed; for experiments only", file=sys.stderr)
 

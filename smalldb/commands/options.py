@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from queries import Domain, spec
 from smalldb.commands.parsers import Parser
 from smalldb.exact.numbers import as_fraction, whole
+from smalldb.marginals.mechanism import STRATEGIES
 from smalldb.planning.mechanisms import names
 from smalldb.schema import read_schema
 from smalldb.schema.fields import is_text
@@ -93,11 +94,18 @@ def add_beta(command: Parser) -> None:
 
 
 def add_delta(command: Parser) -> None:
-    """Add the delta that answers and rounds may have."""
+    """Add the delta that marginals may have."""
     command.add_argument(
         "--delta",
         metavar="D",
-        help="allow Gaussian noise in answers and rounds, and the guarantee (E, D): 1e-9 (default: pure)",
+        help="allow Gaussian noise in marginals, and the guarantee (E, D): 1e-9 (default: pure)",
+    )
+
+
+def add_verbose(command: Parser) -> None:
+    """Add what asks for more words."""
+    command.add_argument(
+        "--verbose", action="store_true", help="also the queries, why this mechanism, and the theorems"
     )
 
 
@@ -130,21 +138,25 @@ def add_size(command: Parser) -> None:
     command.add_argument(
         "--certificate",
         metavar="SHARE",
-        help="share of epsilon that rounds spends on a bound for every query (default 1/20; 0: no bound)",
+        help="share of epsilon that marginals spend on a bound for every query (default 1/20; 0: no bound)",
     )
     command.add_argument(
         "--target",
         metavar="COLUMN",
-        help="the column that classifiers of the table will predict: rounds measure its tables first, "
+        help="the column that classifiers of the table will predict: marginals measure its tables first, "
         "and others take no notice",
     )
     command.add_argument(
         "--mechanism",
         default="auto",
-        choices=names(),
         metavar="NAME",
-        help="census, rejection, answers, rounds, or auto (the default): if you give a size, the first "
+        help=f"{', '.join(names()[1:])}, or auto (the default): if you give a size, the first "
         "that can draw it; otherwise the one with the smallest expected error",
+    )
+    command.add_argument(
+        "--strategy",
+        metavar="NAME",
+        help=f"what marginals measure: {', '.join(STRATEGIES)} (default: the one of smallest expected error)",
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from queries import Rows
+from queries.domain import Bits
 from smalldb.commands.options import keep_inputs, put
 from smalldb.files.outputs import Outputs
 from smalldb.planning import Plan
@@ -19,7 +20,7 @@ from smalldb.releasing.table_source import Source
 from smalldb.reporting.page import About, Comparison, page
 from smalldb.reporting.words import brief
 from smalldb.schema.rehearsing import rehearse
-from smalldb.schema.table_writers import form_of, written
+from smalldb.schema.table_writers import Spelled, form_of, spelled_out, written
 
 
 class Files(Destination):
@@ -54,7 +55,7 @@ class Files(Destination):
             self._row_bytes = rehearse(source.schema, self._form, source.separator)
         else:
             none = np.zeros((1, len(source.domain.sizes)), dtype=np.uint8)
-            self._row_bytes = len(written(source.domain.decode(none).astype(bool), self._form))
+            self._row_bytes = len(self._flags(none, "true/false"))
 
     def reserve(self, plan: Plan) -> None:
         """Take about the room on the disk that the outputs need."""
@@ -77,12 +78,11 @@ class Files(Destination):
 
     def write(self, made: Release, rows: Rows) -> None:
         """Write the outputs beside their places; CSV has the separator that was stated for reading."""
-        arguments, source, data = self._arguments, self._source, made.data
+        arguments, source, guard = self._arguments, self._source, self._arguments.spreadsheet_safe
         if source.schema is None:
-            data = data.astype(bool if arguments.spelling == "true/false" else int)
-        content = written(
-            data, self._form, made.schema, separator=source.separator, guard=arguments.spreadsheet_safe
-        )
+            content = self._flags(made.places, arguments.spelling, source.separator, guard)
+        else:
+            content = written(made.data, self._form, made.schema, separator=source.separator, guard=guard)
         if arguments.schema_out is not None and source.learns is not None and made.schema is not None:
             self._outputs.write(arguments.schema_out, source.learns.written(made.schema))
         if arguments.record is not None:
@@ -96,6 +96,17 @@ class Files(Destination):
             self._outputs.then(lambda: put(content))
         else:
             self._outputs.write(arguments.output, content)
+
+    def _flags(
+        self, bits: Bits, spelling: str | None, separator: str | None = None, guard: bool = False
+    ) -> bytes:
+        """Write yes/no columns; without pandas where the format allows."""
+        domain, words = self._source.domain, spelling == "true/false"
+        if self._form == "parquet":
+            return written(domain.decode(bits).astype(bool if words else int), self._form)
+        fields = ("false", "true") if words else ("0", "1")
+        columns = (Spelled(name, own, fields) for name, own in zip(domain.names, bits.T, strict=True))
+        return spelled_out(columns, self._form, separator=separator, guard=guard)
 
     def _compared(self, made: Release, rows: Rows) -> Comparison:
         # an empty table is a neighbour of one that can be compared: neither may be refused

@@ -9,6 +9,7 @@ from smalldb.commands.options import (
     add_delta,
     add_size,
     add_universe,
+    add_verbose,
     described,
     whole_number,
 )
@@ -19,7 +20,7 @@ from smalldb.releasing.memory import check_memory
 from smalldb.releasing.record import make_record
 from smalldb.reporting.plots_base import check_plotting
 from smalldb.reporting.plots_plan import plot_plan
-from smalldb.reporting.words import as_json, tell
+from smalldb.reporting.words import as_json, foretold, tell
 
 
 def add(commands: Commands) -> None:
@@ -40,6 +41,7 @@ def add(commands: Commands) -> None:
     add_size(command)
     add_beta(command)
     command.add_argument("--plot", metavar="PLAN.png", help="draw the expected error (png, svg, pdf)")
+    add_verbose(command)
     command.add_argument("--json", action="store_true", help="everything, for machines")
     command.set_defaults(run=run_plan)
 
@@ -62,7 +64,7 @@ def run_plan(arguments: argparse.Namespace) -> None:
     if arguments.json:
         print(as_json(plan_json(made)))
     else:
-        print(plan_account(made))
+        print(plan_account(made, verbose=arguments.verbose))
 
 
 def plan_json(made: Plan) -> dict[str, Any]:
@@ -77,6 +79,6 @@ def plan_json(made: Plan) -> dict[str, Any]:
     }
 
 
-def plan_account(made: Plan) -> str:
+def plan_account(made: Plan, *, verbose: bool = False) -> str:
     """Tell a plan, for people."""
-    return "\n".join([tell(make_record(made, private=True), made), *made.chosen.foretold])
+    return f"{tell(make_record(made, private=True), made, verbose=verbose)}\n{foretold(made)}"

@@ -1,5 +1,7 @@
 """The exact law of the error: what a census says about the mechanism, for any epsilon."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from decimal import Context, Decimal
@@ -9,9 +11,9 @@ from itertools import accumulate
 from operator import itemgetter, mul
 
 import numpy as np
-import pandas as pd
 
 from queries.arrays import Floats, Integers
+from queries.late import pd
 from smalldb.exact.levels import exp_enclosure
 from smalldb.exact.numbers import Number, as_fraction
 

@@ -1,5 +1,7 @@
 """The census: how many small databases stand at each score level, exactly."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
@@ -8,10 +10,10 @@ from itertools import accumulate
 from typing import Any, Protocol
 
 import numpy as np
-import pandas as pd
 
 from queries import Domain, QueryClass, Rows, Workload
 from queries.arrays import Integers
+from queries.late import pd
 from smalldb import bounds
 from smalldb.counting import multisets
 from smalldb.counting.census_law import Law

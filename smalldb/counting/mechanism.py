@@ -13,11 +13,11 @@ from queries.workload import MAX_MATRIX
 from smalldb.counting.cost import MEMORY, OPERATIONS, VISITS, Work, work
 from smalldb.counting.level_counts import count_candidates
 from smalldb.counting.scores import MAX_RANKS, Candidates, base_measure, rank_count
-from smalldb.counting.small import SmallDatabases, best_rows, largest_told
+from smalldb.counting.small import SmallDatabases, best_rows, largest_told, least_expected
 from smalldb.exact.bits import BitSource
 from smalldb.exact.integers import uniform_below
 from smalldb.exact.levels import draw_level
-from smalldb.mechanisms import UNPLANNED, Drawn, Guarantee, Request
+from smalldb.mechanisms import UNPLANNED, Drawn, Facts, Guarantee, Request
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +81,11 @@ class ByCensus:
         return cls(small, needed)
 
     @classmethod
+    def least_error(cls, request: Request) -> float:
+        """Return what the expected error is at least, whatever the rows."""
+        return least_expected(request, _base(request))
+
+    @classmethod
     def remedy(cls, request: Request) -> str:
         """Name the most rows that a census can be made for."""
         return largest_told(_possible(request), cls.name)
@@ -116,22 +121,16 @@ class ByCensus:
         return {name: getattr(self.work, name) for name in ("engine", "operations", "memory", "seconds")}
 
     @property
-    def summary(self) -> str:
-        """What it does, in some words."""
-        return f"SmallDB by census, {self.small.summary}"
-
-    @property
-    def explanation(self) -> str:
-        """What it does, for readers who do not know its name."""
-        return "SmallDB: one of all small tables, drawn by the exponential mechanism from exact counts"
-
-    @property
-    def foretold(self) -> list[str]:
-        """Its cost and the error to expect."""
+    def facts(self) -> Facts:
+        """What it will do, for people."""
         seconds = "less than 0.1" if self.work.seconds < 0.1 else f"about {self.work.seconds:.2g}"
         memory = max(1, self.work.memory >> 20)
-        cost = f"{seconds} s on this machine after compilation, at most {memory:,} MiB, by {self.work.engine}"
-        return [f"cost:      {cost}", *self.small.foretold]
+        return Facts(
+            "SmallDB by a census",
+            self.small.known,
+            "SmallDB: one of all small tables, drawn by the exponential mechanism from exact counts",
+            f"{seconds} s on this machine after compilation, at most {memory:,} MiB, by {self.work.engine}",
+        )
 
     # Proof: docs/proofs/census.md, lemma 8.
     def draw(self, table: Rows, source: BitSource, progress: bool) -> Drawn:

@@ -1,16 +1,16 @@
 """The candidates of SmallDB, and what the exponential mechanism over them guarantees and promises."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 from smalldb import bounds
+from smalldb.bounds.integer_search import valley
 from smalldb.counting.scores import Candidates, count, rate_of, too_large
 from smalldb.exact.numbers import as_text
-from smalldb.exact.rounded_text import promised, rounded_up, sized
+from smalldb.exact.rounded_text import sized
 from smalldb.mechanisms import Drawn, Guarantee, Neighbours, Request
-from smalldb.mechanisms.laplace_baseline import plain_noise
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,43 +96,10 @@ class SmallDatabases:
             return None
         return {"beta": as_text(self.request.beta), "sharp": self.bound, **self.theorems}
 
-    def told(self, stated: Mapping[str, Any]) -> list[str]:
-        """Tell what a record states of the error."""
-        lines = [
-            f"at most {promised(stated['sharp'])} on every query, with probability 1 - {stated['beta']}",
-            f"(Proposition 4.4: {promised(stated['proposition_4_4'])}; "
-            f"Theorem 4.5, with its own number of rows: {promised(stated['theorem_4_5'])})",
-        ]
-        if stated["sharp"] > 0.5:
-            planned = "" if self.request.rows is None else ", perhaps planned rows (name none)"
-            lines += [
-                "a provable error above one half is of little use; more data, a larger epsilon,",
-                f"fewer attributes or fewer queries would improve it{planned}",
-            ]
-        return lines
-
     @property
-    def foretold(self) -> list[str]:
-        """What is provable of the mean error, beside that of plain noise; nothing where n is private."""
-        noise, expected = plain_noise(self.request), self.expected_error
-        if noise is None or expected is None:
-            return []
-        lines = [
-            f"instead:   the mean error is provably at most {promised(expected)}; with Laplace noise",
-            f"           on each answer it would be {rounded_up(noise['answers'])}, on each cell at most "
-            f"{rounded_up(noise['histogram'])}",
-        ]
-        if min(noise.values()) < expected:
-            lines.append(
-                "           so plain noise is expected to do better than is provable for a small database,\n"
-                "           if noisy answers or a noisy histogram will do in place of a table"
-            )
-        return lines
-
-    @property
-    def summary(self) -> str:
+    def known(self) -> str:
         """What is drawn, and from how many."""
-        return f"drawn exactly from all {sized(self.count)} {self.base}"
+        return f"one table, drawn exactly from all {sized(self.count)} {self.base} of {self.rows} rows"
 
     @property
     def too_large(self) -> str | None:
@@ -148,6 +115,17 @@ class SmallDatabases:
         workload, n, epsilon = self.request.workload, self.request.n, self.request.epsilon
         sizes = {"cells": workload.domain.size, "queries": workload.size, "n": n, "epsilon": epsilon}
         return formula(**{**sizes, **numbers})
+
+
+def least_expected(request: Request, base: Candidates) -> float:
+    """Return the bound on the mean error at the best number of rows, whether these can be drawn or not."""
+    if request.n is None:
+        return 0.0
+
+    def error(rows: int) -> float:
+        return SmallDatabases(request, rows, base).expected_error or 0.0
+
+    return error(valley(error, 1, None))
 
 
 def best_rows(request: Request, base: Candidates, possible: range | list[int]) -> int:

@@ -74,20 +74,15 @@ def uniform_permutation(count: int, source: BitSource) -> Integers:
             return order
 
 
-def two_sided_geometric(rate: Fraction, count: int, source: BitSource) -> Integers:
-    """Draw independent X with P(X = x) proportional to exp(-rate |x|), exactly; int64, cut off at `CLIP`."""
-    whole = whole_geometric(rate, count, source)
-    return clipped(whole.tolist()) if whole.dtype == object else whole
-
-
 # Proof: docs/proofs/draw.md, lemma 6.
 def whole_geometric(rate: Fraction, count: int, source: BitSource) -> npt.NDArray[Any]:
     """
-    Draw the same, not cut off: int64, or Python ints where some may need more.
+    Draw independent X with P(X = x) proportional to exp(-rate |x|), exactly, not cut off.
 
-    The difference of two geometric variables. The binary digits of a geometric variable of ratio q are
-    independent: digit i is 1 with probability q^(2^i) / (1 + q^(2^i)); what stands above the digits is
-    geometric of ratio q^(2^digits), and counts the heads before the first tail.
+    int64, or Python ints where some may need more. The difference of two geometric variables. The binary
+    digits of a geometric variable of ratio q are independent: digit i is 1 with probability
+    q^(2^i) / (1 + q^(2^i)); what stands above the digits is geometric of ratio q^(2^digits), and counts the
+    heads before the first tail.
     """
     digits = max(0, (1 / rate).__ceil__().bit_length())
     ones, heads = np.zeros((2, 2 * count), dtype=np.int64 if digits < 63 else object)

@@ -10,16 +10,12 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
-Words = npt.NDArray[np.uint64]
-Integers = npt.NDArray[np.int64]
+from queries.arrays import Integers, Words
+from smalldb.kernels.bitwise import HALF, LOW_HALF, ONE, SPREAD
+from smalldb.kernels.compiling import inlined, kernel
 
 ZERO = np.uint64(0)
-ONE = np.uint64(1)
-HALF = np.uint64(32)
-LOW_HALF = np.uint64(0xFFFFFFFF)
-SPREAD = np.uint64(0x9E3779B97F4A7C15)  # 2^64 / golden ratio: multiplicative hashing
 DIGIT = np.uint64(11)
 DIGIT_MASK = np.uint64(2047)
 
@@ -92,7 +88,7 @@ WORD, SHIFT, MASK, START, STANDARD = range(5)
 BLOCK = 512  # keys brought to standard form at a time: their scratch stays in the nearest cache
 
 
-@njit(nogil=True, cache=True, inline="always")
+@inlined
 def add_row(totals: Words, i: int, terms: Words, j: int) -> None:
     """Add the number in row ``j`` of ``terms`` to the one in row ``i`` of ``totals``."""
     carry = ZERO
@@ -104,7 +100,7 @@ def add_row(totals: Words, i: int, terms: Words, j: int) -> None:
         totals[i, limb] = total
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def merge(keys: Words, counts: Words, more_keys: Words, more_counts: Words) -> tuple[Words, Words]:
     """Return the union of two layers; counts add up."""
     words, limbs = keys.shape[1], counts.shape[1]
@@ -143,7 +139,7 @@ def merge(keys: Words, counts: Words, more_keys: Words, more_counts: Words) -> t
     return merged[:end], sums[:end]
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def add_multiple(
     keys: Words, counts: Words, part_keys: Words, part_counts: Words, delta: Words, factor: Words
 ) -> None:
@@ -181,7 +177,7 @@ def add_multiple(
             counts[place, limb] = product[2 * limb] | product[2 * limb + 1] << HALF
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def plan_step(
     program: Program, cell: int, done: bool, used: int, left: int, least: Integers, most: Integers
 ) -> Step:
@@ -229,7 +225,7 @@ def plan_step(
     return Step(program.rank_bits, floor, fields[:live], outlook[:start], fresh)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def standardise(keys: Words, step: Step) -> None:
     """Bring keys to standard form, in place.
 
@@ -269,7 +265,7 @@ def standardise(keys: Words, step: Step) -> None:
                 keys[start + i, word] = block[word, i] + step.fresh[word]
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def join(keys: Words, counts: Words) -> tuple[Words, Words]:
     """Return a layer of the distinct keys, ascending, with their counts added up; ``keys`` is overwritten."""
     words, limbs = keys.shape[1], counts.shape[1]
@@ -315,7 +311,7 @@ def join(keys: Words, counts: Words) -> tuple[Words, Words]:
     return taken(keys, order), taken(sums, order)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def settle(keys: Words, counts: Words, delta: Words, step: Step) -> tuple[Words, Words]:
     """Return the layer with its keys raised by ``delta``, in standard form and equal ones joined."""
     standard = raised(keys, np.arange(len(keys)), delta)
@@ -323,7 +319,7 @@ def settle(keys: Words, counts: Words, delta: Words, step: Step) -> tuple[Words,
     return join(standard, counts)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def raised(keys: Words, places: Integers, delta: Words) -> Words:
     """Return the keys at some places, raised by ``delta``."""
     copy = taken(keys, places)
@@ -333,7 +329,7 @@ def raised(keys: Words, places: Integers, delta: Words) -> Words:
     return copy
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def taken(rows: Words, order: Integers) -> Words:
     """Return the rows in that order."""
     copy = np.empty((len(order), rows.shape[1]), np.uint64)
@@ -343,7 +339,7 @@ def taken(rows: Words, order: Integers) -> Words:
     return copy
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def ascending_order(keys: Words) -> Integers:
     """Return the permutation that sorts the keys: a radix sort over the bits that vary, least digit first."""
     order = np.arange(len(keys))
@@ -376,7 +372,7 @@ def ascending_order(keys: Words) -> Integers:
     return order
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def predecessors(keys: Words, delta: Words, target: Words, step: Step) -> Integers:
     """Return the places of the keys that become ``target`` once raised by ``delta`` and settled."""
     rank_mask = (ONE << np.uint64(step.rank_bits)) - ONE

@@ -9,9 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
-Integers = npt.NDArray[np.int64]
+from queries.arrays import Integers
+from smalldb.kernels.compiling import inlined, kernel
+
 Ranks = npt.NDArray[np.uint8] | npt.NDArray[np.uint16] | npt.NDArray[np.uint32]
 
 
@@ -66,7 +67,7 @@ class Walk(NamedTuple):
         return "<Walk: confidential>"
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def fill(
     tail: Integers,
     lows: Integers,
@@ -111,7 +112,7 @@ def fill(
 
 
 # A call that takes the tuple counts references to each of its arrays, hence the inlining.
-@njit(nogil=True, cache=True, inline="always")
+@inlined
 def put(walk: Walk, cell: int, rows: int, counts: Integers, places: Integers) -> None:
     """Put rows into a head cell (or take them out)."""
     counts[cell] += rows
@@ -119,7 +120,7 @@ def put(walk: Walk, cell: int, rows: int, counts: Integers, places: Integers) ->
         places[walk.touch_queries[t]] += rows * walk.touch_weights[t]
 
 
-@njit(nogil=True, cache=True, inline="always")
+@inlined
 def settle(walk: Walk, cell: int, counts: Integers, places: Integers, left: Integers, tops: Integers) -> None:
     """Update the rows left and the running maximum before each cell, from a head cell on."""
     for i in range(cell, len(counts)):
@@ -132,7 +133,7 @@ def settle(walk: Walk, cell: int, counts: Integers, places: Integers, left: Inte
         tops[i + 1] = top
 
 
-@njit(nogil=True, cache=True, inline="always")
+@inlined
 def advance(walk: Walk, counts: Integers, places: Integers, left: Integers, tops: Integers) -> None:
     """Move to the next leaf, which must exist."""
     cell = len(counts) - 1
@@ -144,7 +145,7 @@ def advance(walk: Walk, counts: Integers, places: Integers, left: Integers, tops
     settle(walk, cell, counts, places, left, tops)
 
 
-@njit(nogil=True, cache=True, inline="always")
+@inlined
 def score(walk: Walk, places: Integers, rows: int, top: int, out: Ranks) -> None:
     """Write the ranks of a leaf's candidates, given at least one live query."""
     ways = walk.ways[rows]
@@ -165,7 +166,7 @@ def score(walk: Walk, places: Integers, rows: int, top: int, out: Ranks) -> None
 
 
 # Proof: docs/proofs/census.md, lemma 7.
-@njit(nogil=True, cache=True)
+@kernel
 def visit(walk: Walk, head: Integers, goal: int, rank: int, index: int, banks: Integers) -> int:
     """Walk the leaves of ``goal`` candidates from the leaf with the counts ``head`` on.
 

@@ -4,10 +4,9 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
-Integers = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
+from queries.arrays import Floats, Integers
+from smalldb.kernels.compiling import inlined, kernel
 
 
 class Tables(NamedTuple):
@@ -41,7 +40,7 @@ class Tables(NamedTuple):
     targets: Floats
 
 
-@njit(nogil=True, cache=True, inline="always")
+@inlined
 def code_of(bits: npt.NDArray[np.uint8], row: int, group: np.int64, tables: Tables) -> np.int64:
     """Return the code of a row under the queries of a group."""
     code = np.int64(0)
@@ -51,7 +50,7 @@ def code_of(bits: npt.NDArray[np.uint8], row: int, group: np.int64, tables: Tabl
     return code
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def add_up(bits: npt.NDArray[np.uint8], tables: Tables) -> Integers:
     """Return the sum of each query's values over the rows, shape (J,)."""
     totals = np.zeros(len(tables.origins), np.int64)
@@ -65,7 +64,7 @@ def add_up(bits: npt.NDArray[np.uint8], tables: Tables) -> Integers:
     return totals
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def flip(
     bits: npt.NDArray[np.uint8],
     flips: Integers,

@@ -2,14 +2,15 @@
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
-Integers = npt.NDArray[np.int64]
+from queries.arrays import Integers
+from smalldb.kernels.compiling import kernel
+
 Bytes = npt.NDArray[np.uint8]
 
 
 # Proof: docs/proofs/rounds.md, lemma 1.
-@njit(nogil=True, cache=True)
+@kernel
 def count_pairs(
     groups: Bytes, counts: Integers, pairs: Integers, origins: Integers, strides: Integers, cells: Integers
 ) -> None:

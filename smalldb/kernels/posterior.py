@@ -3,11 +3,9 @@
 from math import lgamma
 
 import numpy as np
-import numpy.typing as npt
-from numba import njit
 
-Integers = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
+from queries.arrays import Floats, Integers
+from smalldb.kernels.compiling import kernel
 
 REACH = 40.0  # noise of probability exp(-40) is left out
 ENOUGH = 1e-12  # of the sum, where its tail is cut off
@@ -15,7 +13,7 @@ HUGE = 1e200
 STEEPEST = 0.75  # of the rate: a logarithm of a decay beyond which sums take too long
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def posterior(
     observed: Integers, log_decays: Floats, shape: float, rate: float, means: Floats, variances: Floats
 ) -> float:

@@ -2,16 +2,17 @@
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
+
+from queries.arrays import Integers
+from smalldb.kernels.compiling import kernel
 
 Bytes = npt.NDArray[np.uint8]
 Codes = npt.NDArray[np.int32]
-Integers = npt.NDArray[np.int64]
 
 NEWLINE, RETURN, QUOTE = 10, 13, 34
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def split(
     text: Bytes,
     sign: int,

@@ -10,19 +10,15 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
-Words = npt.NDArray[np.uint64]
-Integers = npt.NDArray[np.int64]
+from queries.arrays import Integers, Words
+from smalldb.kernels.bitwise import HALF, LOW_HALF, ONE, first_above, ones
+from smalldb.kernels.compiling import inlined, kernel
+from smalldb.kernels.trials import OUT_OF_WORDS, PAUSED, SURVIVED
 
 MOST_ROWS = 32  # so that half a word says which of all columns it is
 STEPS = 2  # columns drawn, or leaves checked, in the time of a unit of work
 
-ONE = np.uint64(1)
-HALF = np.uint64(32)
-LOW_HALF = np.uint64((1 << 32) - 1)
-
-OUT_OF_WORDS, PAUSED, SURVIVED = range(3)  # as in `ktree`
 ATTRIBUTE, SIZE, EXCESS, WAYS, WAYS_END, FITS, CHECKS, CHECKS_END = range(8)  # of `Star.leaves`
 LOWS, LOW_START, HIGH_START = range(3)  # of `Star.ways`
 OWN, OTHER, FLIP, LEAST, SPAN, MORE, MORE_END = range(7)  # of `Star.conjunctions`
@@ -75,32 +71,12 @@ class Star(NamedTuple):
     everyone: np.uint64
 
 
-@njit(nogil=True, cache=True, inline="always")
-def ones(word: np.uint64) -> np.uint64:
-    """Return the number of ones (the compiler knows this idiom)."""
-    word = word - ((word >> ONE) & np.uint64(0x5555555555555555))
-    word = (word & np.uint64(0x3333333333333333)) + ((word >> np.uint64(2)) & np.uint64(0x3333333333333333))
-    word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
-    return (word * np.uint64(0x0101010101010101)) >> np.uint64(56)
-
-
-@njit(nogil=True, cache=True, inline="always")
-def place_of(sums: Words, first: np.uint64, last: np.uint64, place: np.uint64) -> np.uint64:
-    """Return the index of the first running sum above `place`; the caller makes sure that there is one."""
-    left = last - first
-    while left > ONE:  # without a branch in it that the processor would have to guess
-        half = left >> ONE
-        first += half * np.uint64(sums[first + half - ONE] <= place)
-        left -= half
-    return first
-
-
 # Proof: docs/proofs/rejection.md, lemma 11.
-@njit(nogil=True, cache=True, inline="always")
+@inlined
 def column_of(star: Star, leaf: int, rank: np.uint64) -> np.uint64:
     """Return a column of those that a leaf's are drawn from, by its place among them."""
     first, last = star.leaves[leaf, WAYS], star.leaves[leaf, WAYS_END]
-    way = place_of(star.way_sums, first, last, rank)
+    way = first_above(star.way_sums, first, last, rank)
     if way > first:
         rank -= star.way_sums[way - ONE]
     high = rank // star.ways[way, LOWS]
@@ -109,7 +85,7 @@ def column_of(star: Star, leaf: int, rank: np.uint64) -> np.uint64:
     return np.uint64(low | star.high_words[star.ways[way, HIGH_START] + high])
 
 
-@njit(nogil=True, cache=True, inline="always")
+@inlined
 def holds(star: Star, first: np.uint64, last: np.uint64, column: np.uint64, columns: Words) -> bool:
     """Return whether some conjunctions of a leaf are true of as many rows as they may."""
     for c in range(first, last):
@@ -124,8 +100,8 @@ def holds(star: Star, first: np.uint64, last: np.uint64, column: np.uint64, colu
 
 
 # Proof: docs/proofs/rejection.md, lemmas 7 and 11.
-@njit(nogil=True, cache=True)
-def trials(
+@kernel
+def star_trials(
     star: Star,
     order: Integers,
     turn: int,
@@ -176,7 +152,7 @@ def trials(
         later, waiting = np.uint64(0), False  # the second half of a word
         alive = place < star.sums[-1]  # or else it is the slack of the shares
         if alive:
-            state = place_of(star.sums, np.uint64(0), np.uint64(len(star.sums)), place)
+            state = first_above(star.sums, np.uint64(0), np.uint64(len(star.sums)), place)
             for hub in range(len(star.hubs)):
                 columns[star.hubs[hub]] = star.hub_columns[state, hub]
             for leaf in range(len(star.leaves)):

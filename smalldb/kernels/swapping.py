@@ -1,17 +1,10 @@
 """Local search on the rows of a wide table: two rows exchange their places of a column where that helps."""
 
-import numpy as np
-import numpy.typing as npt
-from numba import njit
-
-Integers = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-
-_STEP = np.uint64(0x9E3779B97F4A7C15)  # constants of splitmix64 (Steele, Lea and Flood 2014)
-_FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+from queries.arrays import Floats, Integers
+from smalldb.kernels.compiling import kernel
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def swap(
     rows: Integers,
     column: int,
@@ -20,7 +13,7 @@ def swap(
     strides: Integers,
     beyond: Floats,
     weights: Floats,
-    seed: np.uint64,
+    partners: Integers,
 ) -> int:
     """
     Offer each row an exchange of its place of a column with another row's; return how many were made.
@@ -39,14 +32,13 @@ def swap(
         Shapes (tables,) and (tables, 2): where its cells are.
     beyond, weights
         Of all cells: counts less targets, written; and weights, at least 0.
+    partners
+        Of each row, the one that it may exchange with, shape (rows,).
     """
     count = rows.shape[1]
     mine, made = rows[column], 0
     for i in range(count):
-        x = seed + np.uint64(i + 1) * _STEP
-        x = (x ^ (x >> np.uint64(30))) * _FIRST
-        x = (x ^ (x >> np.uint64(27))) * _SECOND
-        j = np.int64((x ^ (x >> np.uint64(31))) % np.uint64(count))
+        j = partners[i]
         p, r = mine[i], mine[j]
         if p == r:
             continue

@@ -2,15 +2,16 @@
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
+
+from queries.arrays import Floats
+from smalldb.kernels.compiling import kernel
 
 Signs = npt.NDArray[np.int8]
-Floats = npt.NDArray[np.float64]
 
 _FULL = 1 << 21  # of a pull: 512 of them, each with a sign, fit 32 bits
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def turn(signs: Signs, beyond: Floats, weights: Floats, threshold: float, first: int) -> int:
     """
     Offer each row the turning of each of its signs; return how many were turned.

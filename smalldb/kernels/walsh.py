@@ -3,10 +3,11 @@
 from typing import Any
 
 import numpy.typing as npt
-from numba import njit
+
+from smalldb.kernels.compiling import kernel
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def walsh(values: npt.NDArray[Any]) -> None:
     """Replace values over {0,1}^d, shape (2^d,), by their 2^d signed sums.
 

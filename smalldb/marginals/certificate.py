@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil, exp, log, log1p, sqrt
+from math import ceil, log
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from queries import Rows, Workload
 from queries.domain import Integers
 from smalldb.exact.bits import BitSource
 from smalldb.files.checkpoints import identity
-from smalldb.marginals.measuring import LIMIT, Law
+from smalldb.marginals.measuring import LIMIT, PrivacyMeasure
 from smalldb.mechanisms import LOST, Journal
 from smalldb.selection import select
 
@@ -45,7 +45,7 @@ class Certificate:
     distance: int
     total: int
     workload: Workload
-    law: Law
+    law: PrivacyMeasure
     cost: Fraction
 
     def rows(self, beta: Fraction) -> Fraction:
@@ -81,7 +81,7 @@ def certify(
     rows: Rows,
     finished: Rows,
     total: int,
-    law: Law,
+    law: PrivacyMeasure,
     cost: Fraction,
     source: BitSource,
 ) -> Certificate:
@@ -107,8 +107,9 @@ def certify(
     apart = workload.answers(rows) - expected(workload.answers(finished), finished.n, total)
     distances = np.append(apart, denominator * (rows.n - total))
     chosen = select(np.abs(distances), epsilon=law.selecting(half), sensitivity=denominator, rng=source).index
-    noisy = int(distances[chosen]) + law.single(half, denominator, source)
-    return Certificate(chosen, max(-LIMIT, min(LIMIT, noisy)), total, workload, law, half)
+    noise = law.noise_of_number(half, denominator).draw(1, source)
+    noisy = int(np.clip(distances[[chosen]] + noise, -LIMIT, LIMIT)[0])
+    return Certificate(chosen, noisy, total, workload, law, half)
 
 
 # Proof: docs/proofs/certificate.md, lemma 2.
@@ -117,7 +118,7 @@ def certified(
     rows: Rows,
     finished: Rows,
     total: int,
-    law: Law,
+    law: PrivacyMeasure,
     cost: Fraction,
     journal: Journal,
 ) -> Certificate:
@@ -153,8 +154,8 @@ def expected(answers: Integers, rows: int, total: int) -> Integers:
     return rounded
 
 
-# Proof: docs/proofs/certificate.md, lemma 5.
-def beyond(workload: Workload, law: Law, cost: Fraction, beta: Fraction) -> int:
+# Proof: docs/proofs/certificate.md, lemmas 4 and 5.
+def beyond(workload: Workload, law: PrivacyMeasure, cost: Fraction, beta: Fraction) -> int:
     """Return by how much a certificate exceeds the distance that it released, in units of 1 / D of a row.
 
     Parameters
@@ -162,22 +163,12 @@ def beyond(workload: Workload, law: Law, cost: Fraction, beta: Fraction) -> int:
     cost
         Of the selection, and again of the noise.
     """
-    half = float(beta / 2)
-    return missed(workload, law, cost, half) + tail(law, cost, workload.denominator, half)
+    noise = law.noise_of_number(cost, workload.denominator)
+    return missed(workload, law, cost, float(beta / 2)) + int(noise.quantile(None, beta / 2))
 
 
 # Proof: docs/proofs/certificate.md, lemma 3.
-def missed(workload: Workload, law: Law, cost: Fraction, beta: float) -> int:
+def missed(workload: Workload, law: PrivacyMeasure, cost: Fraction, beta: float) -> int:
     """Return by how much less the selected query is off than the worst, but with probability beta."""
     epsilon = float(law.selecting(cost))
     return ceil(2 * workload.denominator / epsilon * log((workload.size + 1) / beta) * _SLACK)
-
-
-# Proof: docs/proofs/certificate.md, lemma 4.
-def tail(law: Law, cost: Fraction, moved: int, beta: float) -> int:
-    """Return what the noise of a number that moves by `moved` exceeds with probability at most beta."""
-    if law.concentrated:  # sub-Gaussian (Canonne, Kamath and Steinke 2020, Corollary 17)
-        return ceil(moved * sqrt(log(2 / beta) / float(cost)) * _SLACK)
-    rate = float(cost / moved)
-    # P(|X| > t) = 2 exp(-rate (t + 1)) / (1 + exp(-rate))
-    return max(0, ceil((log(2 / beta) - log1p(exp(-rate))) / rate * _SLACK))

@@ -6,7 +6,7 @@ from math import pi, sqrt
 
 import numpy as np
 
-from smalldb.marginals.measuring import Law
+from smalldb.marginals.measuring import PrivacyMeasure
 from smalldb.marginals.universe import Universe
 
 _DEPENDENT = 0.15  # about how far tables are from independent columns: shrinking errs by no more
@@ -19,10 +19,10 @@ _EACH = {False: 1.5, True: 1.2}  # times the noise of all tables of two columns,
 _UNSEEN = 0.12  # about what tables are off of which rounds say nothing
 
 
-def columns_alone(universe: Universe, law: Law, costs: Sequence[Fraction], rows: int) -> float:
+def columns_alone(universe: Universe, law: PrivacyMeasure, costs: Sequence[Fraction], rows: int) -> float:
     """Return the mean distance of the columns' tables as they are released at such costs."""
     sizes = universe.sizes
-    noise = sum((size * law.size(cost) for size, cost in zip(sizes, costs, strict=True)), 0.0)
+    noise = sum((size * law.noise(cost).mean_size for size, cost in zip(sizes, costs, strict=True)), 0.0)
     return noise / (2 * rows * len(sizes))
 
 
@@ -72,9 +72,9 @@ def all_pairs(
     return min(1.0, total / sum(universe.weights))
 
 
-def all_cells(universe: Universe, law: Law, cost: Fraction, rows: int) -> float:
+def all_cells(universe: Universe, law: PrivacyMeasure, cost: Fraction, rows: int) -> float:
     """Return the mean distance of the workload's tables where all cells are measured at once."""
-    deviation = sqrt(law.variance(cost) * np.count_nonzero(universe.possible()) * 2 / pi)
+    deviation = sqrt(law.noise(cost).variance() * np.count_nonzero(universe.possible()) * 2 / pi)
     total, weights = 0.0, sum(universe.weights)
     for table, weight in zip(universe.tables, universe.weights, strict=True):
         # a cell of a table is a sum of cells / size of them, each with its own noise

@@ -3,15 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import exp, expm1, isqrt, pi, sqrt
+from math import isqrt, pi
 
 import numpy as np
 
 from queries.domain import Integers
 from smalldb.exact.bits import BitSource
-from smalldb.exact.integers import CLIP, two_sided_geometric
+from smalldb.exact.integers import CLIP
 from smalldb.marginals.estimate.junction import Scope
-from smalldb.noise.gaussian import gaussian_noise
+from smalldb.noise.distributions import DiscreteGaussian, Geometric, Noise
 from smalldb.selection import select
 
 LIMIT = CLIP // 2  # no count passes it
@@ -20,7 +20,7 @@ _ROOT_BITS = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Law:
+class PrivacyMeasure:
     """
     How privacy is counted: pure epsilon, which adds up; or rho-zCDP, which adds up too.
 
@@ -43,41 +43,27 @@ class Law:
         return 2 if self.replaced else 1
 
     # Proof: docs/proofs/rounds.md, lemma 2.
-    def spread(self, cost: Fraction) -> Fraction:
-        """Return the rate of geometric noise, or the variance of Gaussian noise, on all cells of a table."""
-        return self.moved / (2 * cost) if self.concentrated else cost / self.moved
+    def noise(self, cost: Fraction) -> Geometric | DiscreteGaussian:
+        """Return the noise on all cells of a table."""
+        return DiscreteGaussian(self.moved / (2 * cost)) if self.concentrated else Geometric(self.rate(cost))
 
-    def variance(self, cost: Fraction) -> float:
-        """Return the variance of the noise of a cell."""
-        spread = float(self.spread(cost))
-        if self.concentrated:
-            return spread
-        return 2 * exp(-spread) / expm1(-spread) ** 2 if spread < 500 else 0.0
+    def rate(self, cost: Fraction) -> Fraction:
+        """Return what one row that is added or removed may lose, of a pure cost; one replaced is both."""
+        return cost / self.moved
 
-    def size(self, cost: Fraction) -> float:
-        """Return the mean absolute noise of a cell."""
-        spread = float(self.spread(cost))
+    # Proof: docs/proofs/certificate.md, lemma 2.
+    def noise_of_number(self, cost: Fraction, moved: int) -> Geometric | DiscreteGaussian:
+        """Return the noise on one number that moves by `moved` between neighbours."""
         if self.concentrated:
-            return sqrt(2 * spread / pi)
-        return -2 * exp(-spread) / expm1(-2 * spread) if spread < 500 else 0.0
+            return DiscreteGaussian(Fraction(moved * moved) / (2 * cost))
+        return Geometric(cost / moved)
 
     def drowns(self, cost: Fraction) -> bool:
         """Tell, exactly, whether noise is above 2^40 in the mean: a count is of no use then."""
-        if self.concentrated:
-            return self.spread(cost) > pi / 2 * MOST_NOISE**2
-        return self.spread(cost) < Fraction(1, MOST_NOISE)  # the mean is 1 / sinh(rate)
-
-    def noise(self, cost: Fraction, count: int, source: BitSource) -> Integers:
-        """Draw the noise of `count` cells of one table, exactly."""
-        draw = gaussian_noise if self.concentrated else two_sided_geometric
-        return draw(self.spread(cost), count, source)
-
-    # Proof: docs/proofs/certificate.md, lemma 2.
-    def single(self, cost: Fraction, moved: int, source: BitSource) -> int:
-        """Draw the noise of one number that moves by `moved` between neighbours, exactly."""
-        if self.concentrated:
-            return int(gaussian_noise(Fraction(moved * moved) / (2 * cost), 1, source)[0])
-        return int(two_sided_geometric(cost / moved, 1, source)[0])
+        noise = self.noise(cost)
+        if isinstance(noise, DiscreteGaussian):
+            return noise.scale > pi / 2 * MOST_NOISE**2
+        return noise.rate < Fraction(1, MOST_NOISE)  # the mean is 1 / sinh(rate)
 
     # Proof: docs/proofs/rounds.md, lemma 4.
     def selecting(self, cost: Fraction) -> Fraction:
@@ -104,7 +90,9 @@ class Measured:
     counts
         The released integers, shaped by the groups.
     cost
-        What was paid: an epsilon, or a rho.
+        What was paid: an epsilon, or a rho; 0 where it was read from what another measurement released.
+    noise
+        Of what was released, this table or what it was read from.
     variance
         Of the noise of a cell.
     """
@@ -112,23 +100,34 @@ class Measured:
     scope: Scope
     counts: Integers
     cost: Fraction
+    noise: Noise
     variance: float
 
 
 # Proof: docs/proofs/draw.md, lemma 7; docs/proofs/rounds.md, lemma 2.
-def measure(counts: Integers, scope: Scope, law: Law, cost: Fraction, source: BitSource) -> Measured:
+def measure(
+    counts: Integers, scope: Scope, law: PrivacyMeasure, cost: Fraction, source: BitSource
+) -> Measured:
     """
     Release the counts of a table: pure `cost`-differential privacy, or `cost`-zCDP.
 
     One row stands in one cell: under add-remove counts move by 1 in one cell, under replace-one by 1 in two.
     """
-    noise = law.noise(cost, counts.size, source).reshape(counts.shape)
+    drawn = law.noise(cost).draw(counts.size, source).reshape(counts.shape)
     # a function of the sum with the whole noise: what was cut off at CLIP is beyond LIMIT with any count
-    return Measured(scope, np.clip(counts + noise, -LIMIT, LIMIT), cost, law.variance(cost))
+    return released(np.clip(counts + drawn, -LIMIT, LIMIT), scope, law, cost)
+
+
+def released(counts: Integers, scope: Scope, law: PrivacyMeasure, cost: Fraction) -> Measured:
+    """Return the measurement that released these counts at that cost."""
+    noise = law.noise(cost)
+    return Measured(scope, counts, cost, noise, noise.variance())
 
 
 # Proof: docs/proofs/rounds.md, lemma 4.
-def choose(scores: Sequence[int] | Integers, law: Law, cost: Fraction, most: int, source: BitSource) -> int:
+def choose(
+    scores: Sequence[int] | Integers, law: PrivacyMeasure, cost: Fraction, most: int, source: BitSource
+) -> int:
     """
     Select a candidate of high score, at a cost; each score moves by at most `law.moved` times `most`.
 

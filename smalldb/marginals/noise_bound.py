@@ -1,7 +1,8 @@
-"""What is proved of the error where every query was measured: it is a sum of released cells."""
+"""What is proved of the error where every query was measured: it is a sum of released numbers."""
 
 from collections.abc import Mapping
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 
@@ -9,15 +10,71 @@ from queries import Rows, Workload
 from queries.arrays import Floats
 from queries.domain import Integers
 from queries.rows import MAX_TOTAL
-from smalldb.noise.cone import quantile
+from smalldb.noise.cone import ConeDifference, quantile
+from smalldb.noise.geometric import Geometric
 from smalldb.noise.tails import noise_quantile
 
 MOST_CELLS = 1 << 16  # that are looked at, one by one, in a plan
 _SLACK = 1e-12  # more than what rounding takes from a sum of a few floats
 
 
+class Sums(NamedTuple):
+    """
+    Between which numbers the sums of all queries over the data lie, and the rows of the data.
+
+    Attributes
+    ----------
+    low, high
+        The ends of each query, shape (J,).
+    rows
+        The ends of n; equal where n is public.
+    slack
+        What rounding adds to the ends, in rows.
+    """
+
+    low: Floats
+    high: Floats
+    rows: tuple[float, float]
+    slack: Floats
+
+    @classmethod
+    def within(cls, released: Floats, margins: Floats | float, rows: tuple[float, float]) -> "Sums":
+        """Return the sums that are within margins of released ones."""
+        return cls(released - margins, released + margins, rows, _SLACK * (np.abs(released) + rows[1]))
+
+
+# Proof: docs/proofs/certificate.md, "All cells"; docs/proofs/answers.md, lemma 7.
+def bound(workload: Workload, finished: Rows, sums: Sums) -> float:
+    """
+    Return an error that no query's answer exceeds, if the sums lie between their ends; rounded up.
+
+    With A the sum of a query over the data, and a its answer on the finished rows, |A / n - a| is at most
+    max(A - a n, a n - A) / n at the ends.
+
+    Parameters
+    ----------
+    finished
+        The finished rows, at least one; however they were made.
+    """
+    fewest, most = sums.rows
+    if fewest <= 0:
+        return 1.0
+    answers = workload.answers(finished) / (workload.denominator * finished.n)
+    # n = 10, a released sum of 4 with margin 2, a = 1/2: A lies between 2 and 6, so A - 5 and 5 - A are at
+    # most 1 and 3, and the bound is 0.3. No share can be off by more than max(a, 1 - a) = 1/2.
+    gaps = np.maximum(sums.high - answers * fewest, answers * most - sums.low) + sums.slack
+    gaps = np.minimum(gaps / fewest, np.maximum(answers, 1 - answers))
+    return min(1.0, float(gaps.max(initial=0.0)) * (1 + 2.0**-49))
+
+
+def _rows(released: Integers, margin: float, n: int | None) -> tuple[float, float]:
+    """Return the ends of n, which is public, or within a margin of the sum of released counts."""
+    total = int(released.sum())
+    return (total - margin, total + margin) if n is None else (n, n)
+
+
 # Proof: docs/proofs/certificate.md, "All cells".
-def margins(workload: Workload, rate: Fraction, beta: Fraction) -> tuple[float, float]:
+def margins(workload: Workload, noise: Geometric, beta: Fraction) -> tuple[float, float]:
     """
     Return by how many rows no query's released sum is off, nor the released number of rows.
 
@@ -26,27 +83,24 @@ def margins(workload: Workload, rate: Fraction, beta: Fraction) -> tuple[float, 
 
     Parameters
     ----------
-    rate
-        Of two-sided geometric noise on every cell.
+    noise
+        On every cell.
     """
     domain, each = workload.domain, beta / (workload.size + 1)
     every = Rows.from_places(domain, domain.table())
     most = int(workload.answers(every).max(initial=0))
     return (
-        noise_quantile(rate, -(-most // workload.denominator), each),
-        noise_quantile(rate, every.n, each),
+        noise_quantile(noise.rate, -(-most // workload.denominator), each),
+        noise_quantile(noise.rate, every.n, each),
     )
 
 
 # Proof: docs/proofs/certificate.md, "All cells".
-def direct_bound(
-    workload: Workload, counts: Integers, rate: Fraction, n: int | None, finished: Rows, beta: Fraction
-) -> float:
+def sums_of_cells(
+    workload: Workload, counts: Integers, noise: Geometric, n: int | None, beta: Fraction
+) -> Sums:
     """
-    Return an error that no query's answer exceeds, with probability 1 - beta or more over the noise.
-
-    With A the sum of a query over the data, A is within its margin of the released sum, and n is n, or within
-    its own margin of the released number. |A / n - a| is at most max(A - a n, a n - A) / n at the ends.
+    Return between which numbers all sums lie, but for a probability of at most beta over the noise.
 
     Parameters
     ----------
@@ -54,25 +108,23 @@ def direct_bound(
         The released counts of all cells, shaped by the columns' places.
     n
         The rows of the data where they are public, else None.
-    finished
-        The finished rows, at least one.
     """
     domain, scale = workload.domain, workload.denominator
     places = domain.table()
     released = counts[tuple(places.T)]
-    if int(np.abs(released.astype(np.float64)).sum()) * scale >= MAX_TOTAL // 2:
-        return 1.0
-    of_query, of_rows = margins(workload, rate, beta)
     sums = np.zeros(workload.size)
+    if int(np.abs(released.astype(np.float64)).sum()) * scale >= MAX_TOTAL // 2:
+        return Sums.within(sums, 0.0, (0, 0))  # nothing is known
+    of_query, of_rows = margins(workload, noise, beta)
     for sign in (1, -1):
         some = np.maximum(sign * released, 0)
         present = some > 0
         sums += sign * workload.answers(Rows.from_places(domain, places[present], some[present])) / scale
-    return _bound(workload, sums, of_query, int(released.sum()), of_rows, n, finished)
+    return Sums.within(sums, of_query, _rows(released, of_rows, n))
 
 
 # Proof: docs/proofs/pairs.md, lemma 8.
-def margins_at_once(workload: Workload, rate: Fraction, beta: Fraction) -> tuple[Floats, float]:
+def margins_at_once(workload: Workload, noise: ConeDifference, beta: Fraction) -> tuple[Floats, float]:
     """
     Return the same where all tables of one and two columns were measured at once: for each query, and for n.
 
@@ -80,28 +132,25 @@ def margins_at_once(workload: Workload, rate: Fraction, beta: Fraction) -> tuple
     ----------
     workload
         Cells of these tables alone: `measured_at_once`.
-    rate
-        Of `smalldb.noise.cone.cone_noise`.
     """
-    sizes, each = workload.domain.sizes, beta / (workload.size + 1)
+    sizes, each = noise.sizes, beta / (workload.size + 1)
     found = []
     for block in workload.cells:
         places = sorted(sizes[c] for c in block.columns)
-        found.append(np.full(block.size, float(quantile(sizes, rate, tuple(places), each))))
-    return np.concatenate(found), _of_rows_at_once(sizes, rate, each)
+        found.append(np.full(block.size, float(quantile(sizes, noise.rate, tuple(places), each))))
+    return np.concatenate(found), _of_rows_at_once(noise, each)
 
 
-def _of_rows_at_once(sizes: tuple[int, ...], rate: Fraction, failure: Fraction) -> float:
+def _of_rows_at_once(noise: ConeDifference, failure: Fraction) -> float:
     """Return the margin of the number of rows: a sum of rounded counts of the first column's places."""
-    return quantile(sizes, rate, (), failure) + sizes[0] / 2
+    return quantile(noise.sizes, noise.rate, (), failure) + noise.sizes[0] / 2
 
 
-def loudest(workload: Workload, rate: Fraction, beta: Fraction) -> float:
+def loudest(workload: Workload, noise: ConeDifference, beta: Fraction) -> float:
     """Return about the largest of these margins: that of n, or of columns with the fewest places."""
-    sizes, each = workload.domain.sizes, beta / (workload.size + 1)
-    fewest = sorted(sizes)[:2]
-    of_cells = (quantile(sizes, rate, tuple(fewest[:width]), each) for width in (1, 2))
-    return max(_of_rows_at_once(sizes, rate, each), *of_cells)
+    each, fewest = beta / (workload.size + 1), sorted(noise.sizes)[:2]
+    of_cells = (quantile(noise.sizes, noise.rate, tuple(fewest[:width]), each) for width in (1, 2))
+    return max(_of_rows_at_once(noise, each), *of_cells)
 
 
 def measured_at_once(workload: Workload) -> bool:
@@ -110,16 +159,15 @@ def measured_at_once(workload: Workload) -> bool:
 
 
 # Proof: docs/proofs/pairs.md, lemma 8.
-def bound_at_once(
+def sums_at_once(
     workload: Workload,
     tables: Mapping[tuple[int, ...], Integers],
-    rate: Fraction,
+    noise: ConeDifference,
     n: int | None,
-    finished: Rows,
     beta: Fraction,
-) -> float:
+) -> Sums:
     """
-    Return the same bound where all tables of one and two columns were measured at once.
+    Return the same where all tables of one and two columns were measured at once.
 
     Parameters
     ----------
@@ -131,30 +179,5 @@ def bound_at_once(
     for block in workload.cells:
         yes_first = tuple(i for i, c in enumerate(block.columns) if columns[c].yes_no)
         sums.append(block.of_counts(np.flip(tables[block.columns], yes_first).ravel()))
-    of_queries, of_rows = margins_at_once(workload, rate, beta)
-    total = int(tables[0,].sum())
-    return _bound(workload, np.concatenate(sums).astype(np.float64), of_queries, total, of_rows, n, finished)
-
-
-# Proof: docs/proofs/certificate.md, "All cells".
-def _bound(
-    workload: Workload,
-    sums: Floats,
-    of_queries: Floats | float,
-    total: int,
-    of_rows: float,
-    n: int | None,
-    finished: Rows,
-) -> float:
-    """Return what no answer is off by more than, if released sums and the total are within their margins."""
-    scale = workload.denominator
-    fewest, most = (n, n) if n is not None else (total - of_rows, total + of_rows)
-    if fewest <= 0:
-        return 1.0
-    answers = workload.answers(finished) / (scale * finished.n)
-    # n = 10, a released sum of 4 with margin 2, a = 1/2: A lies between 2 and 6, so A - 5 and 5 - A are at
-    # most 1 and 3, and the bound is 0.3. No share can be off by more than max(a, 1 - a) = 1/2.
-    gaps = np.maximum(sums + of_queries - answers * fewest, answers * most - sums + of_queries)
-    gaps += _SLACK * (np.abs(sums) + most)
-    gaps = np.minimum(gaps / fewest, np.maximum(answers, 1 - answers))
-    return min(1.0, float(gaps.max(initial=0.0)) * (1 + _SLACK))
+    of_queries, of_rows = margins_at_once(workload, noise, beta)
+    return Sums.within(np.concatenate(sums).astype(np.float64), of_queries, _rows(tables[0,], of_rows, n))

@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import prod
+from itertools import combinations
+from math import comb, prod
 from operator import ge
 
 import numpy as np
@@ -83,3 +84,13 @@ class Universe:
     def queries(self) -> int:
         """The number of cells of all tables of the workload."""
         return sum(map(self.size, self.tables))
+
+
+def pairs_of(universe: Universe) -> list[tuple[int, int]]:
+    """Return the pairs of columns in the tables of the workload, in order."""
+    every, found = comb(len(universe.sizes), 2), set[tuple[int, int]]()
+    for table in universe.tables:
+        found.update(combinations(table, 2))
+        if len(found) == every:  # among 10^5 tables the first thousand often have them all
+            break
+    return sorted(found)

@@ -1,7 +1,8 @@
 """What a mechanism is to the rest of the house: what it is asked, what it tells, and what it draws."""
 
 from smalldb.mechanisms.journal import LOST, Journal
-from smalldb.mechanisms.protocol import Drawn, Guarantee, Lasting, Mechanism, Promise, Running
+from smalldb.mechanisms.measurement import Marginal, Measurement, Measurements, Parity
+from smalldb.mechanisms.protocol import Drawn, Facts, Guarantee, Lasting, Mechanism, Promise, Running
 from smalldb.mechanisms.relations import MAX_N, Neighbours, relation_of
 from smalldb.mechanisms.request import UNPLANNED, Request, column_named, workload_of
 
@@ -10,11 +11,16 @@ __all__ = [
     "MAX_N",
     "UNPLANNED",
     "Drawn",
+    "Facts",
     "Guarantee",
     "Journal",
     "Lasting",
+    "Marginal",
+    "Measurement",
+    "Measurements",
     "Mechanism",
     "Neighbours",
+    "Parity",
     "Promise",
     "Request",
     "Running",

@@ -10,6 +10,7 @@ from queries import Rows
 from queries.domain import Bits
 from smalldb.exact.bits import BitSource
 from smalldb.mechanisms.journal import Journal
+from smalldb.mechanisms.measurement import Measurement
 from smalldb.mechanisms.request import Request
 
 
@@ -32,6 +33,28 @@ class Guarantee:
     bounded_range: Fraction | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a mechanism will do, in words that `reporting` lays out; public.
+
+    Attributes
+    ----------
+    method
+        What it is called, and its most telling number: "adaptive marginals (at most 28 rounds)".
+    known
+        What will be known of the data, as a phrase.
+    described
+        What it does, for readers who do not know its name: a sentence without a full stop.
+    cost
+        The time and memory that it will take, as a phrase.
+    """
+
+    method: str
+    known: str
+    described: str
+    cost: str
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Drawn:
     """What a mechanism drew.
@@ -47,12 +70,15 @@ class Drawn:
         What that bound covers, in words; public. Empty: every query of the workload.
     confidential
         What the curator may look at and must not publish, by name.
+    measurements
+        The numbers that were released on the way, in order; none of mechanisms that draw a table at once.
     """
 
     places: Bits
     bound: float | None = None
     covers: tuple[str, ...] = ()
     confidential: Mapping[str, Any] = field(default_factory=dict)
+    measurements: tuple[Measurement, ...] = ()
 
 
 class Promise(Protocol):
@@ -76,9 +102,6 @@ class Promise(Protocol):
 
     def recorded(self, drawn: Drawn | None) -> dict[str, Any] | None:
         """Return the entry `bounds` of the record, before a release (None) or of one; None: there is none."""
-
-    def told(self, bounds: Mapping[str, Any]) -> Sequence[str]:
-        """Tell that entry, for people: lines, the first behind the label ``error:``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +158,10 @@ class Mechanism(Protocol):
         """Return the mechanism with the rows asked for, or with rows of its own choice; or why it cannot."""
 
     @classmethod
+    def least_error(cls, request: Request) -> float:
+        """Return what `Promise.expected_error` of a plan is at least, at little cost; 0: nothing is known."""
+
+    @classmethod
     def remedy(cls, request: Request) -> str:
         """Return what could be done where the rows asked for cannot: ``"; ..."``; empty: nothing to add."""
 
@@ -163,16 +190,8 @@ class Mechanism(Protocol):
         """What it will take, for machines; None: not known from public numbers."""
 
     @property
-    def summary(self) -> str:
-        """What it does, in some words that " of so many rows" can follow."""
-
-    @property
-    def explanation(self) -> str:
-        """What it does, for readers who do not know its name."""
-
-    @property
-    def foretold(self) -> Sequence[str]:
-        """Its cost and the error to expect, for people: lines, the first with the label ``cost:``."""
+    def facts(self) -> Facts:
+        """What it will do, for people."""
 
     def draw(self, table: Rows, source: BitSource, progress: bool) -> Drawn:
         """Draw a release: the one step that sees the data."""

@@ -40,6 +40,8 @@ class Request:
         Whether the user asks for this mechanism by name.
     target
         The number of the column that classifiers of the synthetic table will predict; None: of none.
+    strategy
+        What `marginals` measure, by its name; None: that of smallest expected error.
     """
 
     workload: Workload
@@ -54,6 +56,7 @@ class Request:
     certificate: Fraction | None = None
     named: bool = False
     target: int | None = None
+    strategy: str | None = None
 
     @property
     def rows_hint(self) -> int | None:

@@ -9,60 +9,134 @@ exp(-rate a): moving it by u u^T changes its law by at most exp(rate) (`docs/pro
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from itertools import accumulate, islice
-from math import ceil, comb, isqrt, log, prod
+from math import ceil, comb, log, prod
 from operator import mul
-from typing import NamedTuple
+from typing import ClassVar
 
 import numpy as np
 
-from queries.arrays import Objects
 from queries.domain import Integers
 from smalldb.exact.bits import BitSource
-from smalldb.exact.integers import clipped
 from smalldb.exact.normals import Normal, normals
+from smalldb.noise.cone_rounding import Drawn, Pairs, rounded_tables
+from smalldb.noise.noise_protocol import Loss, Noise, Weights, check_count, rounded_quantile
 from smalldb.noise.tails import moment_quantile
 
-_BITS = 64  # of each normal number that are looked at first, and two more for each place of a column
 
-Pairs = Sequence[tuple[int, int]]
-
-
-class Drawn(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class ConeDifference(Noise):
     """
-    The normal numbers behind one matrix of the cone.
+    Tables of the difference of two matrices from the cone, rounded to nearest.
+
+    It speaks of rows: one that is added moves it by 1, one that is replaced by 2.
 
     Attributes
     ----------
-    frames
-        For each column its k rows of `width` numbers.
-    shares
-        For each column and place those whose squares, summed, share the total among the places.
-    total
-        Those whose squares give the total.
+    sizes
+        The categories of each column. Values are first the counts of all columns, one after another.
+    rate
+        Of the total.
+    pairs
+        Of columns, whose tables follow, row by row.
     """
 
-    frames: Sequence[Sequence[Sequence[Normal]]]
-    shares: Sequence[Sequence[Sequence[Normal]]]
-    total: Sequence[Normal]
+    name: ClassVar[str] = "cone"
 
+    sizes: tuple[int, ...]
+    rate: Fraction
+    pairs: tuple[tuple[int, int], ...]
 
-class Balls(NamedTuple):
-    """
-    Vectors that are known up to an error, in units of 2^-bits.
+    @property
+    def count(self) -> int:
+        """Of all values."""
+        return len(self._kinds)
 
-    Attributes
-    ----------
-    middles
-        Integers, one vector a row.
-    errors
-        How far each may be off, as Euclidean length.
-    """
+    # Proof: docs/proofs/pairs.md, lemma 4.
+    def draw(self, count: int, source: BitSource) -> Integers:
+        """
+        Draw all values, rounded to nearest, exactly: int64.
 
-    middles: Objects
-    errors: Objects
+        As many digits of normal numbers are drawn as it takes to know every rounded entry, so what is
+        returned is a function of the ideal noise.
+
+        Notes
+        -----
+        Cost: with p the sum of k - 1, some 6 p^2 normal numbers (up to 10 p^2 if columns are narrow), and
+        p^3 + 2 p (sum of k^2) products.
+        """
+        check_count(self.count, count)
+        sizes, each = self.sizes, width(self.sizes)
+        needed = sum(size * (each + squares(sizes, size)) for size in sizes) + 2 * dimensions(sizes)
+        drawn = iter(normals(2 * needed, source))
+
+        def some(many: int, lists: int) -> list[list[Normal]]:
+            return [list(islice(drawn, many)) for _ in range(lists)]
+
+        both = [
+            Drawn(
+                [some(each, size) for size in sizes],
+                [some(squares(sizes, size), size) for size in sizes],
+                *some(2 * dimensions(sizes), 1),
+            )
+            for _ in range(2)
+        ]
+        return rounded_tables(both, 1 / (2 * self.rate), self.pairs)
+
+    # Proof: docs/proofs/noise.md, lemma 5.
+    def variance(self, weights: Weights = None) -> float:
+        """
+        Return the exact variance of a linear combination.
+
+        It is made of the total times a constant, of deviations of shares in each column, and in each pair of
+        what is beyond both: none of these is correlated with another.
+        """
+        sizes = self.sizes
+        if weights is None:
+            units = (np.eye(1, self.count, self._kinds.index(kind))[0] for kind in set(self._kinds))
+            return max(map(self.variance, units))
+        check_count(self.count, len(weights))
+        halves = [squares(sizes, size) / 2 for size in sizes]
+        wholes = [size * half + 1 for size, half in zip(sizes, halves, strict=True)]
+        counts = [*sizes, *(sizes[a] * sizes[b] for a, b in self.pairs)]
+        tables = np.split(np.array(weights, dtype=np.float64), np.cumsum(counts)[:-1])
+        constant, apart = sum(float(table.mean()) for table in tables), 0.0
+        for (a, b), table in zip(self.pairs, tables[len(sizes) :], strict=True):
+            cells = table.reshape(sizes[a], sizes[b])
+            along, across = cells.mean(axis=1), cells.mean(axis=0)
+            tables[a] += along
+            tables[b] += across
+            beyond = cells - along[:, None] - across + cells.mean()
+            white = halves[a] * halves[b] / width(sizes) + 1 / table.size
+            apart += white * float((beyond**2).sum()) / (wholes[a] * wholes[b])
+        for size, whole, column in zip(sizes, wholes, tables, strict=False):
+            apart += float(((column - column.mean()) ** 2).sum()) / (size * whole)
+        shape = dimensions(sizes)
+        return float(2 * shape / self.rate**2) * (constant**2 + (shape + 1) * apart)
+
+    def quantile(self, weights: Weights, failure: Fraction) -> float:
+        """Return the best of the sum of the entries' quantiles, and what any log-concave noise stays in."""
+        return rounded_quantile(
+            self,
+            weights,
+            self._kinds,
+            lambda kind, each: quantile(self.sizes, self.rate, kind, each),
+            failure,
+        )
+
+    def loss(self, moved: Fraction | int) -> Loss:
+        """Return the loss of so many rows."""
+        return Loss.pure(self.rate * moved)
+
+    @property
+    def _kinds(self) -> list[tuple[int, ...]]:
+        """The categories of the table of each value, ascending."""
+        pairs = ((self.sizes[a], self.sizes[b]) for a, b in self.pairs)
+        tables = [*((size,) for size in self.sizes), *(tuple(sorted(pair)) for pair in pairs)]
+        return [table for table in tables for _ in range(prod(table))]
 
 
 # Proof: docs/proofs/pairs.md, lemma 4.
@@ -162,163 +236,3 @@ def _even_moments(sizes: Sequence[int], places: Sequence[int], wanted: Sequence[
 def _rising(twice: int, count: int) -> list[int]:
     """Return 2^i times the products x (x + 1) ... of i = 0, 1, ..., `count` - 1 factors, for 2 x."""
     return list(accumulate((twice + 2 * i for i in range(count - 1)), mul, initial=1))
-
-
-# Proof: docs/proofs/pairs.md, lemma 4.
-def cone_noise(sizes: Sequence[int], rate: Fraction, pairs: Pairs, source: BitSource) -> Integers:
-    """
-    Draw the noise of the tables, rounded to nearest, exactly: int64, one after another.
-
-    As many digits of normal numbers are drawn as it takes to know every rounded entry, so what is returned
-    is a function of the ideal noise.
-
-    Parameters
-    ----------
-    sizes
-        The places k of each column; at least two columns, unless no more than Laplace noise is wanted.
-    rate
-        The loss of a row that is added or removed; of one that is replaced it is twice as much.
-    pairs
-        Of columns, whose tables are wanted after those of all columns.
-
-    Notes
-    -----
-    Cost: with p the sum of k - 1, some 6 p^2 normal numbers (up to 10 p^2 if columns are narrow), and
-    p^3 + 2 p (sum of k^2) products.
-    """
-    each = width(sizes)
-    count = sum(size * (each + squares(sizes, size)) for size in sizes) + 2 * dimensions(sizes)
-    drawn = iter(normals(2 * count, source))
-
-    def some(many: int, lists: int) -> list[list[Normal]]:
-        return [list(islice(drawn, many)) for _ in range(lists)]
-
-    both = [
-        Drawn(
-            [some(each, size) for size in sizes],
-            [some(squares(sizes, size), size) for size in sizes],
-            *some(2 * dimensions(sizes), 1),
-        )
-        for _ in range(2)
-    ]
-    return rounded_tables(both, 1 / (2 * rate), pairs)
-
-
-# Proof: docs/proofs/pairs.md, lemma 5.
-def rounded_tables(both: Sequence[Drawn], factor: Fraction, pairs: Pairs) -> Integers:
-    """
-    Return the entries of A - A' in the tables of all columns, then of pairs, rounded to nearest: int64.
-
-    Parameters
-    ----------
-    both
-        The numbers behind A and behind A'.
-    factor
-        What the sum of the squares of `Drawn.total` is multiplied by to give the total.
-    """
-    bits = _BITS + 2 * max(map(len, both[0].frames))
-    while True:
-        one, other = (_enclosed(drawn, factor, pairs, bits) for drawn in both)
-        if one is not None and other is not None:
-            half = 1 << (2 * bits - 1)
-            below = one[0] - other[1] + half >> 2 * bits
-            above = one[1] - other[0] + half >> 2 * bits
-            if (below == above).all():
-                return clipped(below.tolist())
-        bits *= 2
-
-
-# Proof: docs/proofs/pairs.md, lemma 5.
-def _enclosed(drawn: Drawn, factor: Fraction, pairs: Pairs, bits: int) -> tuple[Objects, Objects] | None:
-    """Enclose the entries of A in units of 4^-bits, or return None where more digits are needed."""
-    least, most = _sum_of_squares(drawn.total, bits)
-    low, high = (factor * least).__floor__(), (factor * most).__ceil__()  # the total, in units of 2^-bits
-    shares, vectors = list[tuple[Objects, Objects]](), list[Balls]()
-    for frame, numbers in zip(drawn.frames, drawn.shares, strict=True):
-        sums = [_sum_of_squares(some, bits) for some in numbers]
-        share = _shares(sums, bits)
-        axes = _frame(frame, bits)
-        if share is None or axes is None:
-            return None
-        shares.append(share)
-        vectors.append(_without_total(*share, axes, bits))
-    parts = [share for share, _ in shares]
-    margins = [error for _, error in shares]
-    for a, b in pairs:
-        one, other = vectors[a], vectors[b]
-        parts.append((one.middles @ other.middles.T + np.outer(parts[a], parts[b]) >> bits).ravel())
-        # no vector is longer than 1, no share larger
-        of_vectors = _outer_sum(one.errors, other.errors, bits)
-        margins.append((of_vectors + _outer_sum(margins[a], margins[b], bits) + 1).ravel())
-    part, margin = np.concatenate(parts), np.concatenate(margins)
-    below, above = part - margin, part + margin
-    ends = np.array([low, high], dtype=object)  # numpy would take numbers from 2^63 on for floats
-    return ends[(below < 0).astype(int)] * below, ends[(above >= 0).astype(int)] * above
-
-
-def _outer_sum(one: Objects, other: Objects, bits: int) -> Objects:
-    """Return by how much products of numbers up to 1 are off: e + e' + e e'."""
-    both: Objects = one[:, None] + other + (np.outer(one, other) >> bits) + 1
-    return both
-
-
-def _sum_of_squares(numbers: Sequence[Normal], bits: int) -> tuple[int, int]:
-    """Enclose a sum of squares, in units of 2^-bits."""
-    low, high = 0, 0
-    for number in numbers:
-        floor = number.floor(bits)
-        near, far = sorted((abs(floor), abs(floor + 1)))
-        low, high = low + near * near, high + far * far
-    return low >> bits, (high >> bits) + 1
-
-
-# Proof: docs/proofs/pairs.md, lemma 5.
-def _shares(sums: Sequence[tuple[int, int]], bits: int) -> tuple[Objects, Objects] | None:
-    """Return the shares of enclosed numbers in their sum, and how far each may be off; units of 2^-bits."""
-    fewest, most = (sum(ends) for ends in zip(*sums, strict=True))
-    if fewest <= 0:
-        return None
-    below = np.array([(low << bits) // most for low, _ in sums], dtype=object)
-    above = np.array([(high << bits) // fewest + 1 for _, high in sums], dtype=object)
-    return below + above >> 1, (above - below >> 1) + 1
-
-
-# Proof: docs/proofs/pairs.md, lemma 5.
-def _frame(rows: Sequence[Sequence[Normal]], bits: int) -> Balls | None:
-    """Make rows orthonormal one after another (Gram and Schmidt); None where they may depend."""
-    one, each = 1 << bits, len(rows[0])
-    slack = isqrt(each) + 1  # of a vector whose entries are each off by up to 1 unit
-    given = np.array([[number.floor(bits) for number in row] for row in rows], dtype=object)
-    found, errors = np.zeros((0, each), dtype=object), np.zeros(0, dtype=object)
-    for row in given:
-        along = found @ row >> bits
-        left = row - (along @ found >> bits)
-        # |c' q' - c q| <= |c'| |q' - q| + |c' - c|, and c' is off by |q' - q| |row|, the row, and rounding
-        each_off = (errors * (isqrt(int(row @ row)) + 1 + np.abs(along)) >> bits) + slack + 2
-        error = int(each_off.sum()) + 2 * slack
-        size = isqrt(int(left @ left))
-        if size <= 2 * error:
-            return None
-        # |v / |v| - w / |w|| <= 2 |v - w| / |v|; the root is rounded down, and so are the entries
-        found = np.vstack([found, [(left << bits) // size]])
-        errors = np.append(errors, (2 * error + 1) * one // size + slack + 1)
-    return Balls(found, errors)
-
-
-# Proof: docs/proofs/pairs.md, lemma 5.
-def _without_total(shares: Objects, margins: Objects, axes: Balls, bits: int) -> Balls:
-    """
-    Return the vectors z (q - z w), with w the sum of z q and z the roots of shares: their sum is 0.
-
-    With a q for each place, their scalar products are z^2 on the diagonal, less z^2 z'^2 everywhere.
-    """
-    roots = np.array([isqrt(max(0, int(low)) << bits) for low in shares - margins], dtype=object)
-    tops = np.array([isqrt(int(high) << bits) + 1 for high in shares + margins], dtype=object)
-    of_roots, slack = tops - roots, isqrt(axes.middles.shape[1]) + 1
-    whole = roots @ axes.middles >> bits
-    middles = (roots[:, None] * axes.middles >> bits) - (shares[:, None] * whole >> bits)
-    # no root or share, and no |q| or |w|, is above 1
-    of_products = of_roots + axes.errors
-    of_whole = int(of_products.sum()) + slack
-    errors = of_products + margins + of_whole + (margins * of_whole >> bits) + 1 + 2 * slack
-    return Balls(middles, errors)

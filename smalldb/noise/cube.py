@@ -1,6 +1,11 @@
 """Cube noise: exact noise of integers that is as likely as its largest entry is small."""
 
+from dataclasses import dataclass
 from fractions import Fraction
+from math import sqrt
+from typing import ClassVar
+
+import numpy as np
 
 from queries.domain import Integers
 from smalldb.exact import integers
@@ -8,6 +13,66 @@ from smalldb.exact.bits import BitSource
 from smalldb.exact.coins import bernoulli_exp
 from smalldb.exact.integers import clipped, uniform_below, uniform_integers
 from smalldb.exact.levels import LogConcave, draw_level
+from smalldb.exact.numbers import float_above
+from smalldb.noise.noise_protocol import Loss, Noise, Weights, check_count, magnitudes, sum_of_squares
+from smalldb.noise.tails import SLACK, log_odds, radius_quantile
+
+_LEVELS = 1 << 16  # of a cube that are added up one by one
+
+
+@dataclass(frozen=True, slots=True)
+class Cube(Noise):
+    """
+    Noise V of `count` values with P(v) proportional to exp(-rate max |v|).
+
+    It speaks of the largest move of a value. V is uniform on a cube whose radius is drawn first.
+    """
+
+    name: ClassVar[str] = "cube"
+
+    count: int
+    rate: Fraction
+
+    # Proof: docs/proofs/answers.md, lemma 4.
+    def draw(self, count: int, source: BitSource) -> Integers:
+        """
+        Draw all values, exactly: int64, cut off at `exact.integers.CLIP`.
+
+        R is drawn with weight (2R + 1)^count exp(-rate R), and V is uniform on {-R..R}^count: P(V = v) is the
+        sum over R >= max |v_i| of C exp(-rate R), a geometric series. R is not returned, and must not be.
+        """
+        check_count(self.count, count)
+        radius = _radius(count, self.rate, source)
+        if radius >= integers.CLIP:
+            return clipped([uniform_below(_side(radius), source) - radius for _ in range(count)])
+        return uniform_integers(_side(radius), count, source) - radius
+
+    # Proof: docs/proofs/noise.md, lemma 3.
+    def variance(self, weights: Weights = None) -> float:
+        """Return E R (R + 1) / 3 times the sum of squared weights: given R, values are independent."""
+        rate, shape = float(self.rate), self.count + 1
+        levels = (shape + 12 * sqrt(shape) + 60) / rate
+        if levels < _LEVELS:
+            radii = np.arange(int(levels) + 2, dtype=np.float64)
+            logs = self.count * np.log(2 * radii + 1) - rate * radii
+            odds = np.exp(logs - logs.max())
+            one = float(radii * (radii + 1) @ odds / odds.sum()) / 3
+        else:  # R + 1/2 is so nearly a gamma number that the rest is below rate^2 of it
+            one = (shape * (shape + 1) / rate**2 - 0.25) / 3
+        return one * sum_of_squares(weights)
+
+    # Proof: docs/proofs/noise.md, lemma 3.
+    def quantile(self, weights: Weights, failure: Fraction) -> float:
+        """Return the best of two: the radius times the sum of |weights|, or sub-Gaussian given the radius."""
+        sizes = magnitudes(weights)
+        radius = radius_quantile(self.count, self.rate, failure / 2)
+        squared = float(sum(size**2 for size in sizes) * radius * (radius + 1) / 3)
+        at_once = float_above(sum(sizes, Fraction(0)) * radius_quantile(self.count, self.rate, failure))
+        return min(at_once, sqrt(2 * squared * log_odds(failure / 4)) * SLACK)
+
+    def loss(self, moved: Fraction | int) -> Loss:
+        """Return the loss of values that move by no more than that each."""
+        return Loss.pure(self.rate * moved)
 
 
 def radii(count: int) -> LogConcave:
@@ -16,22 +81,6 @@ def radii(count: int) -> LogConcave:
     Drawn at a rate epsilon, the law is C (2R + 1)^count exp(-epsilon R): log-concave.
     """
     return LogConcave(_side, power=count)
-
-
-# Proof: docs/proofs/answers.md, lemma 4.
-def cube_noise(count: int, rate: Fraction, source: BitSource) -> Integers:
-    """
-    Draw V of Z^count with probability proportional to exp(-rate max |V_i|), exactly: int64.
-
-    It is cut off at `exact.integers.CLIP`.
-
-    R is drawn with weight (2R + 1)^count exp(-rate R), and V is uniform on {-R..R}^count: P(V = v) is the
-    sum over R >= max |v_i| of C exp(-rate R), a geometric series. R is not returned, and must not be.
-    """
-    radius = _radius(count, rate, source)
-    if radius >= integers.CLIP:
-        return clipped([uniform_below(_side(radius), source) - radius for _ in range(count)])
-    return uniform_integers(_side(radius), count, source) - radius
 
 
 def _radius(count: int, rate: Fraction, source: BitSource) -> int:

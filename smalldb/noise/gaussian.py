@@ -6,9 +6,11 @@ where rho is the largest sum of Delta_j^2 / (2 sigma_j^2) (CKS, Theorem 14).
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from fractions import Fraction
-from math import comb, isqrt
+from math import comb, isqrt, pi, sqrt
 from operator import mul
+from typing import ClassVar
 
 import numpy as np
 
@@ -16,33 +18,78 @@ from queries.domain import Integers
 from smalldb.exact.bits import BitSource
 from smalldb.exact.coins import bernoulli_exp
 from smalldb.exact.integers import clipped, whole_geometric
+from smalldb.exact.numbers import float_above
+from smalldb.noise.noise_protocol import Loss, Noise, Weights, magnitudes, sum_of_squares
+from smalldb.noise.tails import SLACK, gaussian_quantile, log_odds
 
 BITS = 24  # of a weight
 
 
-# Proof: docs/proofs/delta.md, lemma 1.
-def gaussian_noise(variance: Fraction, count: int, source: BitSource) -> Integers:
+_NORMAL = 64  # squared scale from which a discrete Gaussian has it as its variance, to the last digit
+
+
+@dataclass(frozen=True, slots=True)
+class DiscreteGaussian(Noise):
     """
-    Draw independent X, P(X = x) proportional to exp(-x^2 / (2 variance)), exactly; int64, cut at `CLIP`.
+    Independent discrete Gaussian noise: P(x) is proportional to exp(-x^2 / (2 scale)).
 
-    By rejection from the two-sided geometric law of scale t = floor(sigma) + 1, kept with probability
-    exp(-(|x| - variance / t)^2 / (2 variance)) (CKS, Algorithm 3; `docs/proofs/delta.md`): about three in
-    four are.
+    It speaks of the square of the L2 norm (Canonne, Kamath and Steinke 2020).
 
-    Parameters
+    Attributes
     ----------
-    variance
-        Above 0: sigma^2. The variance of X is no larger, and hardly smaller from 1 on.
+    scale
+        sigma^2: the variance is no larger, and hardly smaller from 1 on.
     """
-    t = isqrt(variance.__floor__()) + 1
-    middle = variance / t
-    drawn, pending = np.zeros(count, dtype=object), np.arange(count)
-    while len(pending):
-        tried = whole_geometric(Fraction(1, t), len(pending), source).tolist()
-        kept = [bernoulli_exp((abs(x) - middle) ** 2 / (2 * variance), source) for x in tried]
-        drawn[pending] = tried
-        pending = pending[np.logical_not(kept)]
-    return clipped(drawn.tolist())
+
+    name: ClassVar[str] = "discrete Gaussian"
+
+    scale: Fraction
+
+    # Proof: docs/proofs/delta.md, lemma 1.
+    def draw(self, count: int, source: BitSource) -> Integers:
+        """
+        Draw independent values, exactly; int64, cut off at `CLIP`.
+
+        By rejection from the two-sided geometric law of scale t = floor(sigma) + 1, kept with probability
+        exp(-(|x| - scale / t)^2 / (2 scale)) (CKS, Algorithm 3; `docs/proofs/delta.md`): about three in four
+        are.
+        """
+        t = isqrt(self.scale.__floor__()) + 1
+        middle = self.scale / t
+        drawn, pending = np.zeros(count, dtype=object), np.arange(count)
+        while len(pending):
+            tried = whole_geometric(Fraction(1, t), len(pending), source).tolist()
+            kept = [bernoulli_exp((abs(x) - middle) ** 2 / (2 * self.scale), source) for x in tried]
+            drawn[pending] = tried
+            pending = pending[np.logical_not(kept)]
+        return clipped(drawn.tolist())
+
+    def variance(self, weights: Weights = None) -> float:
+        """Return the variance of one value times the sum of squared weights."""
+        one = float(self.scale)
+        if self.scale < _NORMAL:
+            values = np.arange(-128, 129, dtype=np.float64) ** 2
+            odds = np.exp(-values / (2 * max(one, 1e-3)))
+            one = float(values @ odds / odds.sum())
+        return one * sum_of_squares(weights)
+
+    @property
+    def mean_size(self) -> float:
+        """About the mean absolute value of one: that of a normal number."""
+        return sqrt(2 * float(self.scale) / pi)
+
+    # Proof: docs/proofs/noise.md, lemma 2.
+    def quantile(self, weights: Weights, failure: Fraction) -> float:
+        """Return that of one value by its tail; of a combination by its being sub-Gaussian."""
+        sizes = [size for size in magnitudes(weights) if size]
+        if len(sizes) == 1:
+            return float_above(sizes[0] * gaussian_quantile(self.scale, failure))
+        squared = float(self.scale * sum(size**2 for size in sizes))
+        return sqrt(2 * squared * log_odds(failure / 2)) * SLACK
+
+    def loss(self, moved: Fraction | int) -> Loss:
+        """Return the loss of values that move by that much in all, squared."""
+        return Loss(None, Fraction(moved) / (2 * self.scale))
 
 
 # Proof: docs/proofs/delta.md, lemma 3.

@@ -4,7 +4,7 @@ from bisect import bisect_left
 from collections.abc import Mapping
 from fractions import Fraction
 from functools import lru_cache
-from math import comb
+from math import ceil, comb, exp, lgamma, log, sqrt
 from typing import final
 
 import numpy as np
@@ -12,8 +12,8 @@ import numpy as np
 from smalldb.exact.enclosures import Log, Real, round_up
 from smalldb.exact.integers import CLIP
 from smalldb.exact.levels import LogConcave, draw_level
-from smalldb.noise.wishart import even_moments
 
+SLACK = 1 + 1e-9  # more than what rounding takes from a few floats
 _DIGITS = 50
 _GRID = 1024  # rates that Chernoff's bound is tried with
 
@@ -74,19 +74,6 @@ def laplace_sum_quantile(count: int, factor: Fraction, failure: Fraction) -> int
     return bisect_left(range(reach), True, key=rare)
 
 
-# Proof: docs/proofs/wishart.md, lemma 8.
-@lru_cache(maxsize=256)
-def entry_quantile(attributes: int, order: int, x: Fraction, y: Fraction, failure: Fraction) -> int:
-    """
-    Return an r that a rounded entry of a Wishart difference exceeds with probability at most `failure`.
-
-    In absolute value, by the best of many moments: never worse than Chernoff's bound.
-    """
-    tried = max(8, 2 * (1 / failure).__ceil__().bit_length())
-    moments = even_moments(attributes, order, x, y, tried)
-    return moment_quantile(dict(enumerate(moments[1:], start=1)), failure)
-
-
 # Proof: docs/proofs/wishart.md, lemma 8; docs/proofs/pairs.md, lemma 8.
 def moment_quantile(moments: Mapping[int, Fraction], failure: Fraction) -> int:
     """
@@ -106,6 +93,23 @@ def moment_quantile(moments: Mapping[int, Fraction], failure: Fraction) -> int:
         )
 
     return min(map(least, moments))
+
+
+# Proof: docs/proofs/noise.md, lemma 4.
+def log_concave_quantile(variance: float, failure: Fraction) -> float:
+    """
+    Return what |X| exceeds with probability at most `failure`, X symmetric with a log-concave density.
+
+    E X^2m is at most (2m)! (variance / 2)^m, that of Laplace's law: by the best of some m.
+    """
+    odds = log_odds(failure)
+    orders = range(2, 2 * ceil(odds) + 5, 2)
+    return sqrt(variance / 2) * exp(min((lgamma(o + 1) + odds) / o for o in orders)) * SLACK
+
+
+def log_odds(failure: Fraction) -> float:
+    """Return ln(1 / failure), of any size."""
+    return log(failure.denominator) - log(failure.numerator)
 
 
 # Proof: docs/proofs/delta.md, lemma 7.

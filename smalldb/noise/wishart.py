@@ -8,10 +8,12 @@ exp(-x b - y a): moving the matrix by D of the cone changes its law by at most e
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from itertools import islice
 from math import comb, isqrt
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -20,6 +22,8 @@ from queries.domain import Integers
 from smalldb.exact.bits import BitSource
 from smalldb.exact.integers import clipped
 from smalldb.exact.normals import Normal, normals
+from smalldb.noise.noise_protocol import Loss, Noise, Weights, check_count, rounded_quantile
+from smalldb.noise.tails import laplace_sum_quantile, moment_quantile
 
 _BITS = 64  # of each normal number that are looked at first
 
@@ -30,6 +34,88 @@ class Drawn(NamedTuple):
     rows: Sequence[Sequence[Normal]]
     first: Sequence[Normal]
     rest: Sequence[Normal]
+
+
+@dataclass(frozen=True, slots=True)
+class WishartDifference(Noise):
+    """
+    Entries of the difference of two matrices from a cone, rounded to nearest (`noise.wishart`).
+
+    It speaks of rows: one that adds u u^T to the matrix, u = (1, signs), moves it by 1. Where half of the
+    signs are summed, a row that is replaced moves it by 1, too.
+
+    Attributes
+    ----------
+    attributes
+        d: the matrix has d + 1 rows.
+    x, y
+        Rates of the first entry of the diagonal, and of all others.
+    pairs
+        Of the matrix, one a value: (0, 0), or (i, j) with i < j.
+    """
+
+    name: ClassVar[str] = "Wishart difference"
+
+    attributes: int
+    x: Fraction
+    y: Fraction
+    pairs: tuple[tuple[int, int], ...]
+
+    # Proof: docs/proofs/wishart.md, lemma 5.
+    def draw(self, count: int, source: BitSource) -> Integers:
+        """
+        Draw the entries of V at the pairs, rounded to nearest, exactly: int64.
+
+        V = A - A', independent. A = R G G^T R, where G holds independent standard normal numbers, shape
+        (p, p + 1), and the diagonal R gives it the diagonal (b, a, ..., a): G G^T made a correlation matrix
+        is uniform. 2 x b and 2 y a are sums of squares of as many more. As many digits of these are drawn as
+        it takes to know every rounded entry, so what is returned is a function of the ideal V.
+
+        Cost: 4 p^2 + O(p) normal numbers, 2 p^2 (p + 1) products.
+        """
+        check_count(len(self.pairs), count)
+        p, (low, high) = self.attributes + 1, degrees(self.attributes)
+        drawn = iter(normals(2 * (p * (p + 1) + low + high), source))
+
+        def some(count: int) -> list[Normal]:
+            return list(islice(drawn, count))
+
+        both = [Drawn([some(p + 1) for _ in range(p)], some(low), some(high)) for _ in range(2)]
+        return rounded_entries(both, [1 / (2 * self.x), 1 / (2 * self.y)], self.pairs)
+
+    # Proof: docs/proofs/noise.md, lemma 5.
+    def variance(self, weights: Weights = None) -> float:
+        """Return the sum of squared weights times variances: no two of the entries are correlated."""
+        of_order = {order: self.entry_variance(order) for order in {_order(pair) for pair in self.pairs}}
+        if weights is None:
+            return max(of_order.values())
+        squares = np.square(np.asarray(weights, dtype=np.float64))
+        return sum(
+            float(square) * of_order[_order(pair)] for square, pair in zip(squares, self.pairs, strict=True)
+        )
+
+    def quantile(self, weights: Weights, failure: Fraction) -> float:
+        """Return the best of the sum of the entries' quantiles, and what any log-concave noise stays in."""
+        return rounded_quantile(self, weights, list(map(_order, self.pairs)), self.entry_quantile, failure)
+
+    def loss(self, moved: Fraction | int) -> Loss:
+        """Return the loss of so many rows."""
+        return Loss.pure((self.x + self.y) * moved)
+
+    def entry_variance(self, order: int) -> float:
+        """Return the variance of an entry that belongs to parities of an order."""
+        if not order:  # a difference of gammas
+            return degrees(self.attributes)[0] / float(self.x) ** 2
+        return float(even_moments(self.attributes, order, self.x, self.y, 2)[1])
+
+    # Proof: docs/proofs/wishart.md, lemmas 8 and 9.
+    def entry_quantile(self, order: int, failure: Fraction) -> int:
+        """Return what such an entry, rounded, exceeds with probability at most `failure`."""
+        if order:
+            return entry_quantile(self.attributes, order, self.x, self.y, failure)
+        # a difference of gammas: a whole shape above theirs spreads further (a symmetric unimodal number
+        # was added)
+        return laplace_sum_quantile(-(-degrees(self.attributes)[0] // 2), 1 / self.x, failure)
 
 
 # Proof: docs/proofs/wishart.md, lemma 5.
@@ -72,28 +158,17 @@ def even_moments(attributes: int, order: int, x: Fraction, y: Fraction, count: i
     ]
 
 
-# Proof: docs/proofs/wishart.md, lemma 5.
-def wishart_noise(
-    attributes: int, x: Fraction, y: Fraction, pairs: Sequence[tuple[int, int]], source: BitSource
-) -> Integers:
+# Proof: docs/proofs/wishart.md, lemma 8.
+@lru_cache(maxsize=256)
+def entry_quantile(attributes: int, order: int, x: Fraction, y: Fraction, failure: Fraction) -> int:
     """
-    Draw the entries of V at the pairs, rounded to nearest, exactly; int64, shape (len(pairs),).
+    Return an r that a rounded entry of a Wishart difference exceeds with probability at most `failure`.
 
-    V = A - A', independent. A = R G G^T R, where G holds independent standard normal numbers, shape
-    (p, p + 1), and the diagonal R gives it the diagonal (b, a, ..., a): G G^T made a correlation matrix is
-    uniform. 2 x b and 2 y a are sums of squares of as many more. As many digits of these are drawn as it
-    takes to know every rounded entry, so what is returned is a function of the ideal V.
-
-    Cost: 4 p^2 + O(p) normal numbers, 2 p^2 (p + 1) products.
+    In absolute value, by the best of many moments: never worse than Chernoff's bound.
     """
-    p, (low, high) = attributes + 1, degrees(attributes)
-    drawn = iter(normals(2 * (p * (p + 1) + low + high), source))
-
-    def some(count: int) -> list[Normal]:
-        return list(islice(drawn, count))
-
-    both = [Drawn([some(p + 1) for _ in range(p)], some(low), some(high)) for _ in range(2)]
-    return rounded_entries(both, [1 / (2 * x), 1 / (2 * y)], pairs)
+    tried = max(8, 2 * (1 / failure).__ceil__().bit_length())
+    moments = even_moments(attributes, order, x, y, tried)
+    return moment_quantile(dict(enumerate(moments[1:], start=1)), failure)
 
 
 # Proof: docs/proofs/wishart.md, lemma 6.
@@ -161,3 +236,8 @@ def _middles(numbers: Sequence[Sequence[Normal]], bits: int) -> Objects:
 def _root(square: Fraction) -> int:
     """Return the floor of the square root, 0 where that is not real."""
     return isqrt(max(0, square.__floor__()))
+
+
+def _order(pair: tuple[int, int]) -> int:
+    """Return of which order the parities are that an entry belongs to."""
+    return sum(1 for row in pair if row)

@@ -6,10 +6,13 @@ from math import inf
 from typing import Required, TypedDict
 
 from queries import Column, Domain, QueryClass, Workload
+from queries.expressions import suggestion
 from smalldb import bounds
 from smalldb.counting.scores import base_measure
 from smalldb.exact.numbers import Number, between_0_and_1, positive, share, whole
+from smalldb.exact.rounded_text import rounded_down
 from smalldb.marginals.contrasts import read_delta
+from smalldb.marginals.mechanism import STRATEGIES
 from smalldb.mechanisms import Mechanism, Neighbours, Request, column_named, relation_of, workload_of
 from smalldb.planning.mechanisms import named
 from smalldb.planning.plans import Plan
@@ -28,6 +31,7 @@ class Settings(TypedDict, total=False):
     neighbours: str
     n_max: int | None
     mechanism: str
+    strategy: str | None
     candidates: str | None
     certificate: Number | None
     target: str | None
@@ -48,6 +52,7 @@ def plan(
     neighbours: str = "replace-one",
     n_max: int | None = None,
     mechanism: str = "auto",
+    strategy: str | None = None,
     candidates: str | None = None,
     certificate: Number | None = None,
     target: str | None = None,
@@ -71,27 +76,29 @@ def plan(
         Exact numbers: an int, Fraction, Decimal, text such as "1/2", or a float, which is read
         through its shortest decimal text.
     delta
-        Exact, between 0 and 1: allows answers and rounds to take Gaussian noise, if its expected error is
-        the smallest. The guarantee is then (epsilon, delta), see `Plan.delta`. None: everything is pure.
+        Exact, between 0 and 1: allows marginals to take Gaussian noise, if its expected error is the
+        smallest. The guarantee is then (epsilon, delta), see `Plan.delta`. None: everything is pure.
     alpha, rows
         The size of the synthetic table: `rows`, or ``ceil(ln max(2, |Q|) / alpha^2)``. Neither: the
-        mechanism and rows of least public expected error; under add-remove rounds, with `n_max`.
+        mechanism and rows of least public expected error; under add-remove marginals, with `n_max`.
     n_max
         Under add-remove, about how many rows the data have at most, from public knowledge: what can be
-        done, and what answers and rounds measure, is chosen by it. The guarantee does not depend on it.
+        done, and what marginals measure, is chosen by it. The guarantee does not depend on it.
     mechanism
-        "census", "rejection", "answers", "rounds", or "auto": with the size given, SmallDB of that size, by a
-        census if it fits, else by rejection, else answers or rounds of that size; without, the one of least
-        expected error.
+        "census", "rejection", "marginals", or "auto": with the size given, SmallDB of that size, by a census
+        if it fits, else by rejection, else marginals of that size; without, the one of least expected error.
+    strategy
+        What marginals measure: "cells", "contrasts", "pairs" or "adaptive"; by default what is expected to
+        have the smallest error.
     candidates
         The base measure: "multisets" (the default of a census) or "tuples" (ordered rows, the default of
-        rejection). Answers and rounds have none.
+        rejection). Marginals have none.
     certificate
-        The share of the privacy budget that rounds spend on a bound for every query, measured or not: from 0,
+        The share of the budget that marginals spend on a bound for every query, measured or not: from 0,
         for none, to below 1. None: a twentieth.
     target
-        The column that classifiers of the synthetic table will predict: rounds measure its tables with each
-        other column of the workload first. What measures everything at once, and answers, take no notice; nor
+        The column that classifiers of the synthetic table will predict: adaptive marginals measure its tables
+        with each other column of the workload first. What measures everything at once takes no notice; nor
         does the expected error. None: no column comes first.
     rows_per_person
         The most rows that one person has in the table, from public knowledge. `epsilon` protects all of them:
@@ -121,7 +128,7 @@ def plan(
     each_person = whole(rows_per_person, "rows_per_person")
     if allowed is not None and each_person > 1:
         raise ValueError("rows_per_person divides pure privacy: leave out delta")
-    mechanisms = _taking(mechanism, candidates)
+    mechanisms = _taking(mechanism, strategy, candidates)
     if allowed is not None and not any(each.takes_delta for each in mechanisms):
         takers = " and ".join(each.name for each in named("auto") if each.takes_delta)
         raise ValueError(f"delta is for {takers}: SmallDB itself is purely epsilon-private; leave it out")
@@ -161,14 +168,23 @@ def plan(
         certifying,
         named=mechanism != "auto",
         target=None if target is None else column_named(workload.domain, target),
+        strategy=strategy,
     )
     made = _least_error(request, mechanisms) if rows is None else _first(request, mechanisms)
     return replace(made, rows_per_person=each_person)
 
 
-def _taking(mechanism: str, candidates: str | None) -> tuple[type[Mechanism], ...]:
+def _taking(mechanism: str, strategy: str | None, candidates: str | None) -> tuple[type[Mechanism], ...]:
     """Return the mechanisms that the arguments leave, the first choice first."""
     left = named(mechanism)
+    if strategy is not None:
+        if strategy not in STRATEGIES:
+            near = suggestion(strategy, STRATEGIES) if isinstance(strategy, str) else ""
+            known = ", ".join(map(repr, STRATEGIES))
+            raise ValueError(f"strategy must be one of {known}, not {strategy!r}{near}")
+        left = tuple(each for each in left if each.name == "marginals")
+        if not left:
+            raise ValueError(f"a strategy is for marginals: {mechanism} has none; leave it out")
     if candidates is None:
         return left
     base_measure(candidates)
@@ -192,13 +208,28 @@ def _first(request: Request, mechanisms: tuple[type[Mechanism], ...]) -> Plan:
 
 def _least_error(request: Request, mechanisms: tuple[type[Mechanism], ...]) -> Plan:
     """Return the plan of least public expected error, with the next best beside it; ties to the first."""
-    found = [each.planned(request) for each in mechanisms]
-    reasons = tuple(dict.fromkeys(made for made in found if isinstance(made, str)))
-    plans = [Plan(request, made) for made in found if not isinstance(made, str)]
+    plans, reasons, least = list[Plan](), list[str](), inf
+    # to rehearse a census takes seconds: it is asked last, and only if it could win
+    floors = {each: each.least_error(request) for each in mechanisms}
+    for each in sorted(mechanisms, key=lambda each: (floors[each], mechanisms.index(each))):
+        if floors[each] > least:
+            reasons.append(f"{each.name} has no provable mean error below {rounded_down(floors[each], 2)}")
+            continue
+        made = each.planned(request)
+        if isinstance(made, str):
+            reasons.append(made)
+        else:
+            plans.append(Plan(request, made))
+            least = min(least, inf if plans[-1].expected_error is None else plans[-1].expected_error)
     if not plans:
-        raise ValueError("; ".join(reasons))
-    # expected errors follow from public numbers: neighbours have the same plan
-    plans.sort(key=lambda made: inf if made.expected_error is None else made.expected_error)
+        raise ValueError("; ".join(dict.fromkeys(reasons)))
+
+    def rank(plan: Plan) -> tuple[float, int]:
+        # expected errors follow from public numbers: neighbours have the same plan
+        error = inf if plan.expected_error is None else plan.expected_error
+        return error, mechanisms.index(type(plan.chosen))
+
+    plans.sort(key=rank)
     if len(plans) == 1:
         return replace(plans[0], refused=tuple(dict.fromkeys(reasons)))
     return replace(plans[0], runner_up=plans[1])

@@ -7,6 +7,7 @@ from fractions import Fraction
 from queries import Workload
 from smalldb.exact.numbers import as_text
 from smalldb.exact.rounded_text import rounded_up
+from smalldb.marginals.mechanism import ByMarginals
 from smalldb.mechanisms import Mechanism, Neighbours, Request
 from smalldb.mechanisms.laplace_baseline import plain_noise
 from smalldb.schema.learned import Learned
@@ -81,8 +82,13 @@ class Plan:
 
     @property
     def mechanism(self) -> str:
-        """The name of the mechanism: "census", "rejection", "answers" or "rounds"."""
+        """The name of the mechanism: "census", "rejection" or "marginals"."""
         return self.chosen.name
+
+    @property
+    def strategy(self) -> str | None:
+        """What marginals measure: "cells", "contrasts", "pairs" or "adaptive"; None of other mechanisms."""
+        return self.chosen.strategy.name if isinstance(self.chosen, ByMarginals) else None
 
     @property
     def rows(self) -> int | None:
@@ -171,8 +177,8 @@ class Plan:
 def _together(reasons: Iterable[str]) -> list[str]:
     """Say once what several mechanisms need.
 
-    >>> _together(["a census needs luck", "rejection needs time", "answers need time"])
-    ['a census needs luck', 'rejection and answers need time']
+    >>> _together(["a census needs luck", "rejection needs time", "marginals need time"])
+    ['a census needs luck', 'rejection and marginals need time']
     """
     alike: dict[str, list[str]] = {}
     for reason in reasons:

@@ -11,14 +11,14 @@ from typing import TypeAlias
 
 import numpy as np
 
-from smalldb.kernels import ktree
+from smalldb.kernels.nodes import MOST_PARENTS
 from smalldb.rejection.layers import Envelope, Mixture
 from smalldb.rejection.relaxation import Counts, Layer, Relaxer, TooCostly
 from smalldb.rejection.search import greedy, held_gain, improve, pair_gains, richest_star
 from smalldb.rejection.target import Target
 from smalldb.rejection.tree import BROAD, Tree, scattered
 
-WIDEST = ktree.MOST_PARENTS  # parents of a node
+WIDEST = MOST_PARENTS  # parents of a node
 STEP = Fraction(4, 5)  # nats between thresholds
 TAIL = log(1e-4)  # of the mass, that the last layer may have
 WORTH = log(1e-3)  # of the mass, that a layer must have to be refined

@@ -6,7 +6,9 @@ import numpy as np
 
 from queries.arrays import Integers, Words
 from smalldb.exact.bits import BitSource
-from smalldb.kernels import ktree, stars
+from smalldb.kernels.stars import star_trials
+from smalldb.kernels.trials import OUT_OF_WORDS, PAUSED, Leaves, tree_trials
+from smalldb.kernels.ways import ShareTables
 from smalldb.rejection.layers import Mixture
 from smalldb.rejection.star_trees import StarRelaxation
 from smalldb.rejection.target import Target, uniform_words
@@ -43,8 +45,8 @@ class Lane:
     mixture: Mixture
     layers: Integers
     order: Integers
-    tables: ktree.ShareTables
-    leaves: ktree.Leaves
+    tables: ShareTables
+    leaves: Leaves
     ends: Integers
     columns: Words
     shares: Words
@@ -53,7 +55,7 @@ class Lane:
     state: int = 0
     turn: int = 0
     start: int = 0
-    status: int = ktree.PAUSED
+    status: int = PAUSED
     work: int = 0
 
     @classmethod
@@ -103,25 +105,23 @@ class Lane:
     # Proof: docs/proofs/rejection.md, lemma 7.
     def go_on(self, end: int) -> None:
         """Make trials below `end` until a candidate survives, words run out, or it was a batch's work."""
-        if (
-            self.status == ktree.OUT_OF_WORDS and self.place >= end
-        ):  # no trial reads what another has looked at
+        if self.status == OUT_OF_WORDS and self.place >= end:  # no trial reads what another has looked at
             self.start = len(self.words)
-        self.status, self.work = ktree.PAUSED, 0
-        while self.status == ktree.PAUSED and self.turn < len(self.order) and self.work <= BATCH:
+        self.status, self.work = PAUSED, 0
+        while self.status == PAUSED and self.turn < len(self.order) and self.work <= BATCH:
             stop = int(self.ends[np.searchsorted(self.ends, self.turn, side="right")])
             star = self.star
             self.work += self._tree_trials(stop, end) if star is None else self._star_trials(star, stop, end)
 
     def _star_trials(self, star: StarRelaxation, stop: int, end: int) -> int:
-        self.status, self.turn, self.start, work, state = stars.trials(
+        self.status, self.turn, self.start, work, state = star_trials(
             star.star, self.order, self.turn, stop, end, self.words, self.start, self.columns, BATCH
         )
         self.state = int(state)
         return int(work)
 
     def _tree_trials(self, stop: int, end: int) -> int:
-        self.status, self.turn, self.start, work = ktree.trials(
+        self.status, self.turn, self.start, work = tree_trials(
             self.mixture.nodes,
             self.mixture.states,
             self.target.queries,
@@ -156,7 +156,7 @@ def _ends(mixture: Mixture, layers: Integers) -> Integers:
     return np.append(np.flatnonzero(np.diff(kinds)) + 1, len(layers))
 
 
-def _left(room: tuple[ktree.ShareTables, ktree.Leaves]) -> int:
+def _left(room: tuple[ShareTables, Leaves]) -> int:
     """Return how many entries a lane may still write."""
     tables, _ = room
     return len(tables.sums) - int(tables.used[0])

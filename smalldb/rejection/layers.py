@@ -18,15 +18,19 @@ import numpy as np
 
 from queries.arrays import Integers, Words
 from smalldb.exact.levels import exp_enclosure
-from smalldb.kernels import ktree
+from smalldb.kernels.checks import Checks
+from smalldb.kernels.nodes import Nodes
+from smalldb.kernels.states import States
+from smalldb.kernels.trials import Leaves
+from smalldb.kernels.ways import SHARE, ShareTables, share_tables
 from smalldb.rejection.relaxation import Layer
 from smalldb.rejection.star_trees import StarRelaxation
 
-_T = TypeVar("_T", ktree.Nodes, ktree.States, ktree.Checks)
+_T = TypeVar("_T", Nodes, States, Checks)
 LANES = 8  # of trials: draws are the same on any number of processors
 _BITS = 64
 _UNIT = 1 << 63  # what the kernels divide among layers and among ways
-_SHARE = int(ktree.SHARE)
+_SHARE = int(SHARE)
 _SLACK = Fraction((1 << 30) - 1, 1 << 30)  # more than all rounding of one trial, see `Mixture`
 
 
@@ -105,11 +109,11 @@ class Mixture:
     candidates: int
     factors: tuple[Fraction, ...]
     sums: Integers
-    nodes: ktree.Nodes
-    states: ktree.States
-    checks: ktree.Checks
+    nodes: Nodes
+    states: States
+    checks: Checks
     stars: dict[int, StarRelaxation]
-    rooms: tuple[tuple[ktree.ShareTables, ktree.Leaves], ...]
+    rooms: tuple[tuple[ShareTables, Leaves], ...]
 
     # Proof: docs/proofs/rejection.md, lemma 5.
     @classmethod
@@ -117,8 +121,8 @@ class Mixture:
         cls,
         envelope: Envelope,
         relaxations: Sequence[Layer],
-        checks: Sequence[ktree.Checks],
-        again: Sequence[ktree.Checks],
+        checks: Sequence[Checks],
+        again: Sequence[Checks],
         candidates: int,
         room: int,
     ) -> "Mixture":
@@ -149,14 +153,14 @@ class Mixture:
             ],
             dtype=np.bool_,
         )
-        leaves = ktree.Leaves(
+        leaves = Leaves(
             broad,
             _joined([relaxation.nodes for relaxation in narrow], nodes),
             narrow_states,
-            ktree.share_tables(narrow_states, broad, room),
+            share_tables(narrow_states, broad, room),
             _joined(again, nodes),
         )
-        tables = ktree.share_tables(states, ~broad, room)
+        tables = share_tables(states, ~broad, room)
         rooms = (
             (hubs, leaves._replace(tables=others))
             for hubs, others in zip(_divided(tables), _divided(leaves.tables), strict=True)
@@ -198,7 +202,7 @@ class Mixture:
         return self.factors[layer] * part / self.envelope.top(score)
 
 
-def _divided(tables: ktree.ShareTables) -> list[ktree.ShareTables]:
+def _divided(tables: ShareTables) -> list[ShareTables]:
     """Return the tables once for each lane: entries are written to its own part of the room alone."""
     ends = [len(tables.sums) * lane // LANES for lane in range(LANES + 1)]
     return [

@@ -8,9 +8,9 @@ import numpy as np
 
 from queries import Rows
 from smalldb.counting.scores import Candidates, base_measure
-from smalldb.counting.small import SmallDatabases, best_rows, largest_told
+from smalldb.counting.small import SmallDatabases, best_rows, largest_told, least_expected
 from smalldb.exact.bits import BitSource
-from smalldb.mechanisms import UNPLANNED, Drawn, Guarantee, Request
+from smalldb.mechanisms import UNPLANNED, Drawn, Facts, Guarantee, Request
 from smalldb.rejection import capability, head_and_tail
 from smalldb.rejection.clock import clock
 
@@ -55,6 +55,11 @@ class ByRejection:
             refused = made.slow(most=False)
             refused = refused and f"{refused}; by name it is taken"
         return refused or made
+
+    @classmethod
+    def least_error(cls, request: Request) -> float:
+        """Return what the expected error is at least, whatever the rows."""
+        return least_expected(request, _base(request))
 
     @classmethod
     def remedy(cls, request: Request) -> str:
@@ -105,22 +110,16 @@ class ByRejection:
         return None
 
     @property
-    def summary(self) -> str:
-        """What it does, in some words."""
-        return f"SmallDB by rejection, {self.small.summary}"
-
-    @property
-    def explanation(self) -> str:
-        """What it does, for readers who do not know its name."""
-        return "SmallDB: one of all small tables, drawn by the exponential mechanism by rejection"
-
-    @property
-    def foretold(self) -> list[str]:
-        """Its cost and the error to expect."""
+    def facts(self) -> Facts:
+        """What it will do, for people."""
         slow = self.slow(most=True)
         cost = "depends on the data; on tables of many kinds it was seconds, seldom minutes"
-        lines = [f"cost:      {cost}"] if slow is None else [f"cost:      {slow}", f"           so {WAIT}"]
-        return [*lines, *self.small.foretold]
+        return Facts(
+            "SmallDB by rejection",
+            self.small.known,
+            "SmallDB: one of all small tables, drawn by the exponential mechanism by rejection",
+            cost if slow is None else f"{slow}, so {WAIT}",
+        )
 
     def draw(self, table: Rows, source: BitSource, progress: bool) -> Drawn:
         """Propose candidates until one is kept."""

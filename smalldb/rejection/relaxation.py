@@ -21,7 +21,10 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from queries.arrays import Floats, Integers, Words
-from smalldb.kernels import ktree
+from smalldb.kernels.checks import Checks
+from smalldb.kernels.leaves import MOST_ROWS_OF_LEAVES, weigh_leaves
+from smalldb.kernels.nodes import MOST_CELLS, MOST_PARENTS, Nodes
+from smalldb.kernels.states import States, reach, slots_for, weigh_states
 from smalldb.rejection.star_trees import StarRelaxation, has_own_trials
 from smalldb.rejection.target import Target
 from smalldb.rejection.threads import in_threads
@@ -32,7 +35,7 @@ _WORD = (1 << 64) - 1
 
 
 class _Block(NamedTuple):
-    """The linear forms of one node, and the boxes on each, as `ktree.Nodes` has them."""
+    """The linear forms of one node, and the boxes on each, as `Nodes` has them."""
 
     forms: Integers
     boxes: Integers
@@ -59,8 +62,8 @@ class Relaxation:
 
     tree: Tree
     threshold: int
-    nodes: ktree.Nodes
-    states: ktree.States
+    nodes: Nodes
+    states: States
     log_size: float
     narrow: "Relaxation | None" = None
 
@@ -111,8 +114,8 @@ class Counts:
     tree: Tree
     thresholds: tuple[int, ...]
     queries: Integers
-    nodes: ktree.Nodes
-    states: ktree.States
+    nodes: Nodes
+    states: States
     values: Floats
     log_sizes: Floats
     cost: int
@@ -137,16 +140,14 @@ class Counts:
         held[start[list(self.tree.roots)]] = True
         nodes = range(len(self.tree.order))
         keys = [self.states.keys[start[i] : start[i + 1]][held[start[i] : start[i + 1]]] for i in nodes]
-        slots = [ktree.slots_for(found, max(64, 2 << len(found).bit_length())) for found in keys]
+        slots = [slots_for(found, max(64, 2 << len(found).bit_length())) for found in keys]
         values = self.values[held, place]
-        states = ktree.States(
-            _starts(keys), np.concatenate(keys), values, _starts(slots), np.concatenate(slots)
-        )
+        states = States(_starts(keys), np.concatenate(keys), values, _starts(slots), np.concatenate(slots))
         threshold, size = self.thresholds[place], float(self.log_sizes[place])
         narrow = None if self.narrow is None else self.narrow._walked(place)
         return Relaxation(self.tree, threshold, self._boxes(place), states, size, narrow)
 
-    def _boxes(self, place: int) -> ktree.Nodes:
+    def _boxes(self, place: int) -> Nodes:
         lows, highs = self.target.bounds(self.thresholds[place])
         return self.nodes._replace(lows=lows[self.queries], highs=highs[self.queries])
 
@@ -192,7 +193,7 @@ class Relaxer:
         none of its gaps exceeds. Of broad leaves that are `alike`, the first has the values of all; the
         others have no states, and are no children.
         """
-        broad = tree.broad if self.target.rows <= ktree.MOST_ROWS_OF_LEAVES else ()
+        broad = tree.broad if self.target.rows <= MOST_ROWS_OF_LEAVES else ()
         blocks = [self._block(clique) for clique in tree.cliques]
         together = _alike(tree, blocks, broad) if alike else []
         left_out = {leaf for leaves in together for leaf in leaves[1:].tolist()}
@@ -213,11 +214,11 @@ class Relaxer:
                 if like != child:
                     keys[child], slots[child] = keys[like], slots[like]
                     continue
-                keys[child], slots[child], cost = ktree.reach(nodes, node, which, keys[node], budget - spent)
+                keys[child], slots[child], cost = reach(nodes, node, which, keys[node], budget - spent)
                 spent += cost
                 if spent > budget:
                     return TooCostly(spent, 4 * spent)
-        states = ktree.States(
+        states = States(
             _starts(keys), np.concatenate(keys), np.zeros(0), _starts(slots), np.concatenate(slots)
         )
         spent += len(states.keys) * (len(thresholds) - 1)  # the budget bounds the memory, too
@@ -227,7 +228,7 @@ class Relaxer:
         first = np.zeros(len(states.keys), dtype=np.int64)
         for leaves in together:
             left = budget - spent
-            weigh = partial(ktree.weigh_leaves, nodes, leaves, states, levels, values, first, left)
+            weigh = partial(weigh_leaves, nodes, leaves, states, levels, values, first, left)
             parts = max(1, min(PARTS, len(keys[leaves[0]])))
             costs = _shared(weigh, parts, left)
             if min(costs) < 0:
@@ -239,7 +240,7 @@ class Relaxer:
         weighed = left_out | {int(leaves[0]) for leaves in together}
         for node in reversed(range(len(tree.order))):
             if node not in weighed:
-                spent += ktree.weigh(nodes, node, states, levels, values, first, budget - spent)
+                spent += weigh_states(nodes, node, states, levels, values, first, budget - spent)
             if spent > budget:
                 return TooCostly(spent, 2 * spent)
         with np.errstate(divide="ignore"):
@@ -265,18 +266,18 @@ class Relaxer:
 
     def _nodes(
         self, tree: Tree, blocks: list[_Block], children_of: Sequence[Sequence[int]], threshold: int
-    ) -> ktree.Nodes:
-        parents = np.full((len(tree.order), ktree.MOST_PARENTS), -1, dtype=np.int64)
+    ) -> Nodes:
+        parents = np.full((len(tree.order), MOST_PARENTS), -1, dtype=np.int64)
         for node, clique in enumerate(tree.cliques):
             parents[node, : len(clique) - 1] = clique[:-1]
         held = np.concatenate([block.queries for block in blocks])
         lows, highs = self.target.bounds(threshold)
         children = [(node, child) for node, found in enumerate(children_of) for child in found]
-        bases = np.zeros((len(children), ktree.MOST_CELLS, 2), dtype=np.uint64)
+        bases = np.zeros((len(children), MOST_CELLS, 2), dtype=np.uint64)
         steps = np.zeros_like(bases)
         for place, (node, child) in enumerate(children):
             bases[place], steps[place] = _projection(tree, node, child)
-        return ktree.Nodes(
+        return Nodes(
             np.array(tree.order, dtype=np.int64),
             parents,
             np.array([1 << len(p) for p in tree.parents], dtype=np.int64),
@@ -297,7 +298,7 @@ class Relaxer:
         )
 
     # Proof: docs/proofs/rejection.md, lemma 6.
-    def checks(self, tree: Tree, threshold: int, within: Tree | None = None) -> ktree.Checks:
+    def checks(self, tree: Tree, threshold: int, within: Tree | None = None) -> Checks:
         """List what no clique holds, or of that what one of another tree does, by the last node looked at."""
         if (tree, within) not in self._checks:
             held = self._held(tree)
@@ -311,7 +312,7 @@ class Relaxer:
             self._checks[tree, within] = _starts(found), listed
         starts, queries = self._checks[tree, within]
         lows, highs = self.target.bounds(threshold)
-        return ktree.Checks(starts, queries, lows[queries], highs[queries])
+        return Checks(starts, queries, lows[queries], highs[queries])
 
     def _held(self, tree: Tree) -> set[int]:
         """The queries that lie in a clique."""
@@ -365,7 +366,7 @@ def _compile(target: Target, clique: tuple[int, ...]) -> _Block:
 
 
 def _padded(rows: Sequence[Sequence[int] | Integers]) -> Integers:
-    table = np.zeros((len(rows), ktree.MOST_CELLS), dtype=np.int64)
+    table = np.zeros((len(rows), MOST_CELLS), dtype=np.int64)
     for row, values in zip(table, rows, strict=True):
         row[: len(values)] = values
     return table
@@ -379,7 +380,7 @@ def _projection(tree: Tree, node: int, child: int) -> tuple[Words, Words]:
     for setting in range(2 * cells):
         cell = sum((setting >> bits[parent] & 1) << q for q, parent in enumerate(tree.parents[child]))
         packed.append([1 << 8 * cell & _WORD, 1 << 8 * cell >> 64])
-    bases = np.zeros((ktree.MOST_CELLS, 2), dtype=np.uint64)
+    bases = np.zeros((MOST_CELLS, 2), dtype=np.uint64)
     steps = np.zeros_like(bases)
     bases[:cells] = packed[:cells]
     steps[:cells] = np.array(packed[cells:], dtype=np.uint64) - bases[:cells]  # wraps, as the kernels do

@@ -10,7 +10,7 @@ from queries import Workload
 from smalldb.counting.scores import rate_of
 from smalldb.exact.bits import BitSource
 from smalldb.exact.coins import bernoulli_exp
-from smalldb.kernels import ktree
+from smalldb.kernels.trials import IMPOSSIBLE, OUT_OF_WORDS, SURVIVED
 from smalldb.rejection.building import Builder, Tick
 from smalldb.rejection.factored import Factored
 from smalldb.rejection.flat import Flat
@@ -83,13 +83,13 @@ class Sampler:
             for lane in lanes:
                 self._tick()
                 self.work += lane.work
-                if lane.status == ktree.IMPOSSIBLE:
+                if lane.status == IMPOSSIBLE:
                     raise ArithmeticError(
                         "a trial met a state or shares that cannot be: this must not happen"
                     )
-                if lane.status == ktree.OUT_OF_WORDS:
+                if lane.status == OUT_OF_WORDS:
                     lane.add(source)
-                if lane.status == ktree.SURVIVED:
+                if lane.status == SURVIVED:
                     if lane.place < end and (found := self._tossed(lane, source)):
                         kept, end = found, lane.place
                     lane.turn += 1

@@ -13,7 +13,7 @@ import numpy as np
 from queries.arrays import Floats, Integers
 from smalldb.exact.bits import BitSource, SeededBits
 from smalldb.exact.integers import uniform_below
-from smalldb.kernels import ktree
+from smalldb.kernels.nodes import WEIGHTS
 from smalldb.rejection.relaxation import Relaxer, TooCostly
 from smalldb.rejection.target import Target
 from smalldb.rejection.tree import Tree, scattered, star
@@ -27,7 +27,7 @@ def pair_gains(target: Target, threshold: int) -> Floats:
     counts = np.stack(np.meshgrid(*[np.arange(rows + 1)] * 3, indexing="ij"), axis=-1).reshape(-1, 3)
     counts = counts[counts.sum(axis=1) <= rows]
     counts = np.column_stack([counts, rows - counts.sum(axis=1)])
-    columns = ktree.WEIGHTS[np.cumsum(counts, axis=1), counts].prod(axis=1)
+    columns = WEIGHTS[np.cumsum(counts, axis=1), counts].prod(axis=1)
 
     @lru_cache(32)  # most pairs have the same few queries
     def answers(weights: tuple[int, ...]) -> Integers:

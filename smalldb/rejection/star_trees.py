@@ -16,7 +16,13 @@ import numpy.typing as npt
 from queries.arrays import Floats, Integers, Words
 from smalldb.exact.bits import BitSource
 from smalldb.exact.integers import uniform_permutation
-from smalldb.kernels import ktree, stars
+from smalldb.kernels.bitwise import CELL_MASK
+from smalldb.kernels.checks import CONJUNCTION
+from smalldb.kernels.leaves import fitting_each
+from smalldb.kernels.nodes import WEIGHTS, Nodes
+from smalldb.kernels.stars import MOST_ROWS, SIZE, Star
+from smalldb.kernels.states import States
+from smalldb.kernels.ways import SHARE
 from smalldb.rejection.target import Bits, Target
 from smalldb.rejection.tree import Tree
 
@@ -46,19 +52,19 @@ class StarRelaxation:
 
     tree: Tree
     threshold: int
-    nodes: ktree.Nodes
+    nodes: Nodes
     histograms: npt.NDArray[np.uint8]
     log_size: float
     size: Fraction
-    star: stars.Star
+    star: Star
 
     narrow = None  # no table of narrow leaves is read
 
     @property
-    def states(self) -> ktree.States:
+    def states(self) -> States:
         """The states of the nodes, as `Relaxation` has them: none, for those of the hubs are in one table."""
         none = np.zeros(len(self.tree.order) + 1, dtype=np.int64)
-        return ktree.States(none, np.zeros((0, 2), dtype=np.uint64), np.zeros(0), none, none[:0])
+        return States(none, np.zeros((0, 2), dtype=np.uint64), np.zeros(0), none, none[:0])
 
     @property
     def state_count(self) -> int:
@@ -68,7 +74,7 @@ class StarRelaxation:
     # Proof: docs/proofs/rejection.md, lemma 11.
     @classmethod
     def build(
-        cls, target: Target, tree: Tree, threshold: int, nodes: ktree.Nodes, keys: Words, values: Floats
+        cls, target: Target, tree: Tree, threshold: int, nodes: Nodes, keys: Words, values: Floats
     ) -> "StarRelaxation":
         """Weigh the states of the hubs.
 
@@ -82,7 +88,7 @@ class StarRelaxation:
         """
         lows, highs = target.bounds(threshold)
         places = np.arange(1 << len(tree.hubs), dtype=np.uint64)
-        states = (keys[:, places // 8] >> places % 8 * 8 & ktree.CELL_MASK).astype(np.int64)
+        states = (keys[:, places // 8] >> places % 8 * 8 & CELL_MASK).astype(np.int64)
         held = values > 0
         hubs = [tree.order[hub] for hub in tree.hubs]
         for j, table in enumerate(target.tables):
@@ -91,10 +97,10 @@ class StarRelaxation:
                 held &= (lows[j] <= answers) & (answers <= highs[j])
         states, values = states[held], values[held]
         rows = np.cumsum(states, axis=1)
-        weights = values * nodes.shrink ** len(hubs) * ktree.WEIGHTS[rows, states].prod(axis=1)
+        weights = values * nodes.shrink ** len(hubs) * WEIGHTS[rows, states].prod(axis=1)
         total = float(weights.sum())
         # a quotient may underflow; its state is drawn now and then all the same
-        shares = np.maximum(1, np.ceil(weights / total * ktree.SHARE)).astype(np.uint64)
+        shares = np.maximum(1, np.ceil(weights / total * SHARE)).astype(np.uint64)
         if int(shares.sum()) >= 1 << 63:
             raise ArithmeticError("the shares of the states exceed their whole: this must not happen")
         return cls(
@@ -117,12 +123,12 @@ class StarRelaxation:
 
     def fitting(self, state: int) -> Integers:
         """Return how many columns each leaf can have in a state, exactly."""
-        return ktree.fitting_each(self.nodes, len(self.tree.hubs), self.histograms[state].astype(np.int64))
+        return fitting_each(self.nodes, len(self.tree.hubs), self.histograms[state].astype(np.int64))
 
     @property
     def quick(self) -> bool:
         """Whether columns of leaves fit soon: after `MOST_DRAWS` in the mean over some states, by weight."""
-        sums, drawn = self.star.sums, self.star.leaves[:, stars.SIZE].astype(np.int64)
+        sums, drawn = self.star.sums, self.star.leaves[:, SIZE].astype(np.int64)
         places = [int(sums[-1]) * (2 * stratum + 1) // (2 * STRATA) for stratum in range(STRATA)]
         states = np.searchsorted(sums, np.array(places, dtype=np.uint64), side="right")
         means = np.mean([drawn / self.fitting(int(state)) for state in states], axis=0)
@@ -135,9 +141,9 @@ def has_own_trials(target: Target, tree: Tree) -> bool:
     hubs = {tree.order[hub] for hub in tree.hubs}
     return (
         bool(hubs)
-        and target.rows <= stars.MOST_ROWS
+        and target.rows <= MOST_ROWS
         and all(
-            kind == ktree.CONJUNCTION or hubs.issuperset(table.attributes)
+            kind == CONJUNCTION or hubs.issuperset(table.attributes)
             for kind, table in zip(target.queries.kinds, target.tables, strict=True)
         )
     )
@@ -161,13 +167,13 @@ def _columns(states: Integers) -> Words:
 
 def _arrays(
     target: Target, tree: Tree, bounds: tuple[Integers, Integers], sums: Words, hub_columns: Words
-) -> stars.Star:
+) -> Star:
     """Write the leaves and conjunctions as the kernel reads them."""
     low_bits = (target.rows + 1) // 2
     high_bits = target.rows - low_bits
     (low_words, low_starts), (high_words, high_starts) = _words(low_bits), _words(high_bits)
     leaves: list[list[int]] = []
-    ways: list[tuple[int, int, int]] = []  # `stars.LOWS`, `LOW_START`, `HIGH_START`
+    ways: list[tuple[int, int, int]] = []  # `LOWS`, `LOW_START`, `HIGH_START`
     way_sums: list[int] = []
     conjunctions: list[list[int]] = []
     literals: list[tuple[int, int]] = []
@@ -195,7 +201,7 @@ def _arrays(
                 conjunctions.append([*row, len(literals), len(literals) + len(others)])
                 literals += others
         leaves.append([leaf, size, (1 << 32) % size, first, len(ways), *places, len(conjunctions)])
-    return stars.Star(
+    return Star(
         sums,
         np.array([tree.order[hub] for hub in tree.hubs], dtype=np.uint64),
         hub_columns,
@@ -225,7 +231,7 @@ def _by_leaf(target: Target, tree: Tree) -> dict[int, tuple[list[int], list[int]
 def _conjunction(
     target: Target, j: int, leaf: int, bounds: tuple[Integers, Integers]
 ) -> tuple[list[int], Sequence[tuple[int, int]]]:
-    """Return a row of `stars.Star.conjunctions` up to its span, and the literals beyond the other one."""
+    """Return a row of `Star.conjunctions` up to its span, and the literals beyond the other one."""
     queries = target.queries
     factor, offset = int(queries.factors[j]), int(queries.offsets[j])
     low, high = (int(bound[j]) - offset for bound in bounds)

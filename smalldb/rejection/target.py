@@ -14,7 +14,7 @@ from queries.arrays import Integers, Words
 from queries.workload import Query
 from smalldb.counting.scores import largest_score
 from smalldb.exact.bits import BitSource
-from smalldb.kernels import ktree
+from smalldb.kernels.checks import CONJUNCTION, PARITY, TABLE, Queries, answers_of
 
 Bits = npt.NDArray[np.uint8]
 
@@ -66,7 +66,7 @@ class Target:
     largest_score: int
     tables: tuple[Table, ...]
     by_attributes: dict[tuple[int, ...], list[int]]
-    queries: ktree.Queries
+    queries: Queries
 
     # Proof: docs/proofs/rejection.md, lemma 1.
     @classmethod
@@ -135,7 +135,7 @@ class Target:
 
     def score(self, columns: Words) -> int:
         """Return the score of the rows with these columns, exactly."""
-        found = ktree.answers(self.queries, columns, self.everyone)
+        found = answers_of(self.queries, columns, self.everyone)
         gaps = np.abs(self.rows * self.answers - self.n * found)
         return min(int(gaps.max(initial=0)), self.largest_score)
 
@@ -160,7 +160,7 @@ def _table(query: Query, unit: int) -> Table:
     return Table(tuple(query.attributes[axis] for axis in matter), table * (unit // query.denominator))
 
 
-def _compile(tables: tuple[Table, ...], unit: int, rows: int) -> ktree.Queries:
+def _compile(tables: tuple[Table, ...], unit: int, rows: int) -> Queries:
     """Write the queries as the kernels read them."""
     kinds: list[int] = []
     places: list[int] = []
@@ -170,15 +170,15 @@ def _compile(tables: tuple[Table, ...], unit: int, rows: int) -> ktree.Queries:
     factors: list[int] = []
     place_start, weight_start = [0], [0]
     for table in tables:
-        kind, offset, factor, negated = ktree.TABLE, 0, 0, [False] * len(table.attributes)
+        kind, offset, factor, negated = TABLE, 0, 0, [False] * len(table.attributes)
         if table.weights is None:
-            kind, factor = ktree.PARITY, unit
+            kind, factor = PARITY, unit
         else:
             flat = table.weights.ravel()
             common = int(np.median(flat)) if len(flat) > 2 else int(flat[0])
             odd = np.flatnonzero(flat != common)
             if len(odd) == 1:
-                kind, offset, factor = ktree.CONJUNCTION, rows * common, int(flat[odd[0]]) - common
+                kind, offset, factor = CONJUNCTION, rows * common, int(flat[odd[0]]) - common
                 setting = np.unravel_index(int(odd[0]), table.weights.shape)
                 negated = [not bit for bit in setting]
             else:
@@ -190,7 +190,7 @@ def _compile(tables: tuple[Table, ...], unit: int, rows: int) -> ktree.Queries:
         flips.extend(ALL_ONES if flip else 0 for flip in negated)
         place_start.append(len(places))
         weight_start.append(len(weights))
-    return ktree.Queries(
+    return Queries(
         np.array(kinds, dtype=np.int64),
         np.array(place_start, dtype=np.int64),
         np.array(places, dtype=np.int64),

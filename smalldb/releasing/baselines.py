@@ -9,9 +9,10 @@ from queries import Rows
 from queries.arrays import Integers
 from queries.packing import Places
 from smalldb.exact.bits import BitSource, SeededBits
-from smalldb.exact.integers import two_sided_geometric, uniform_permutation
+from smalldb.exact.integers import uniform_permutation
 from smalldb.marginals.estimate.column_estimates import on_simplex
 from smalldb.mechanisms import Neighbours
+from smalldb.noise.distributions import Geometric
 
 MOST_ROWS = 1 << 18  # of a table that is taken apart row by row
 INDEPENDENT, CELLS = "independent columns", "noise on all cells"
@@ -41,7 +42,7 @@ def baselines(real: Rows, epsilon: Fraction, neighbours: Neighbours) -> dict[str
     rows = min(n, MOST_ROWS)
     made = np.empty((rows, len(domain.sizes)), dtype=np.int64)
     for c, size in enumerate(domain.sizes):
-        noisy = real.table((c,)) + two_sided_geometric(rate / len(domain.sizes), size, source)
+        noisy = real.table((c,)) + Geometric(rate / len(domain.sizes)).draw(size, source)
         counts = on_simplex(noisy.astype(np.float64), n) * (rows / n)
         column = np.repeat(np.arange(size), whole(counts, rows))
         made[:, c] = column[uniform_permutation(rows, source)]
@@ -49,7 +50,7 @@ def baselines(real: Rows, epsilon: Fraction, neighbours: Neighbours) -> dict[str
     found = {INDEPENDENT: Rows.from_places(domain, kept)} if len(kept) else {}
     if domain.listable:
         cells = domain.table()
-        noisy = real.histogram() + two_sided_geometric(rate, len(cells), source)
+        noisy = real.histogram() + Geometric(rate).draw(len(cells), source)
         each = whole(on_simplex(noisy.astype(np.float64), n), n)
         found[CELLS] = Rows.from_places(domain, cells[each > 0], each[each > 0])
     return found

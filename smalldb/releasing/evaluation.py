@@ -1,14 +1,16 @@
 """What a synthetic table answers beside the real one, exactly; for the curator."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, final
 
 import numpy as np
-import pandas as pd
 
 from queries import DataError, Domain, QueryClass, Rows, Workload
 from queries.arrays import Floats, Integers
+from queries.late import pd
 from smalldb.exact.numbers import Number, positive
 from smalldb.mechanisms import Neighbours, column_named, relation_of
 from smalldb.planning import workload_of

@@ -24,11 +24,12 @@ import numpy as np
 from queries import DataError
 from queries.expressions import parse
 from smalldb.exact.bits import BitSource
-from smalldb.exact.integers import two_sided_geometric, uniform_below
+from smalldb.exact.integers import uniform_below
 from smalldb.exact.levels import exp_enclosure
 from smalldb.exact.numbers import positive
 from smalldb.marginals.contrasts import read_delta
 from smalldb.mechanisms import Journal, Neighbours
+from smalldb.noise.distributions import Geometric
 from smalldb.schema.asked import Asked
 from smalldb.schema.fields import spelled
 from smalldb.schema.kinds import MAX_PLACES, Cuts
@@ -195,7 +196,7 @@ def frequent(
     rate = epsilon / steps
     least = threshold(rate, delta / steps)
     texts = sorted(counts)
-    noise = two_sided_geometric(rate, len(texts), source).tolist()
+    noise = Geometric(rate).draw(len(texts), source).tolist()
     noisy = [(counts[text] + each, text) for text, each in zip(texts, noise, strict=True)]
     kept = sorted((pair for pair in noisy if pair[0] >= least), reverse=True)
     return [text for _, text in kept[: MAX_PLACES - 2]]

@@ -1,14 +1,16 @@
 """What a release and simple ways get right, column by column, as one long table; for the curator."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import comb
 
 import numpy as np
-import pandas as pd
 
 from queries import Domain, Rows, Workload
 from queries.arrays import Floats, Integers
+from queries.late import pd
 from smalldb.releasing.classifying import Classified, classified
 from smalldb.releasing.correlations import ordered_columns, rank_correlations
 from smalldb.releasing.distances import MAX_VISITS, Distances, distances, visits

@@ -7,8 +7,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, assert_never
 
-from pandas import DataFrame
-
 from queries import DataError, Domain, QueryClass, Rows, Workload
 from queries.frames import as_given
 from smalldb.exact.bits import BitSource
@@ -177,11 +175,14 @@ def carried_out(
         if not middle:
             places = places[uniform_permutation(len(places), finishing)]
         synthetic = schema.decode(places, middle=middle, rng=finishing)[[*source.names]]
+    elif isinstance(source.table, str | Rows):
+        synthetic = None  # of yes/no columns: the release makes it when it is asked
     else:
-        synthetic = domain.decode(places, like=source.table if isinstance(source.table, DataFrame) else None)
+        synthetic = domain.decode(places, like=source.table)
     confidential = Confidential(drawn.confidential, plan.workload, rows, Rows.from_bits(domain, places))
     record = make_record(plan, private=journal.source.private, drawn=drawn)
-    return Release(as_given(synthetic, source.given), record, plan, places, schema, confidential)
+    table = None if synthetic is None else as_given(synthetic, source.given)
+    return Release(table, record, plan, places, schema, confidential, drawn.measurements)
 
 
 def check_size(table: Rows, relation: Neighbours) -> None:

@@ -70,11 +70,12 @@ class Versions(TypedDict):
 class Record(TypedDict):
     """The public record of a release; `record.schema.json` says the same to other programs.
 
-    Of a plan, `rows` is None where only the release will tell.
+    Of a plan, `rows` is None where only the release will tell. Marginals state their `strategy`.
     """
 
     schema: int
     mechanism: str
+    strategy: NotRequired[str]
     candidates: str | None
     epsilon: str
     delta: str | None
@@ -137,6 +138,8 @@ def make_record(plan: Plan, *, private: bool, drawn: Drawn | None = None) -> Rec
         "private": private,
         "versions": {"smalldb": __version__},
     }
+    if plan.strategy is not None:
+        record["strategy"] = plan.strategy
     if not domain.binary:
         record["universe"]["columns"] = [
             {"name": column.name, "places": list(column.labels)} for column in domain.columns

@@ -1,5 +1,7 @@
 """The data's whole way: from a table to a synthetic table and its record."""
 
+from __future__ import annotations
+
 from concurrent.futures import Executor
 from typing import Any, TypeAlias, Unpack, overload
 
@@ -76,7 +78,7 @@ def release(
 
     SmallDB is the exponential mechanism over all databases of a small public size, with utility
     -max_f |f(x) - f(y)| (Blum, Ligett, Roth 2008; Algorithm 4 of Ligett's lecture), drawn exactly. Larger
-    tables are made from noisy answers, or from noisy tables of columns.
+    tables are made from noisy marginals: tables of columns, or contrasts of yes/no columns.
 
     Parameters
     ----------
@@ -92,8 +94,8 @@ def release(
         The privacy parameter, exact: an int, Fraction, Decimal, text such as "1/2", or a float,
         which is read through its shortest decimal text.
     delta
-        Exact, between 0 and 1: answers and rounds may get Gaussian noise, and the guarantee may be
-        (epsilon, delta): the record says it. None: pure epsilon-differential privacy.
+        Exact, between 0 and 1: marginals may get Gaussian noise, and the guarantee may be (epsilon, delta):
+        the record says it. None: pure epsilon-differential privacy.
     domain
         The public universe; by default every column is a yes/no attribute and every cell can exist.
     schema
@@ -103,7 +105,8 @@ def release(
         spend their share of epsilon first, to learn their places from the data.
     middle
         With a schema: whether each bin is its middle instead, and the rows stay in the mechanism's order.
-    alpha, rows, neighbours, n_max, mechanism, candidates, certificate, target, beta, rows_per_person
+    alpha, rows, neighbours, n_max, mechanism, strategy, candidates, certificate, target, beta,
+    rows_per_person
         What is asked for besides: as `smalldb.plan`. Where n is public, it is taken from the data.
     rng
         None: the operating system's entropy. Or a `BitSource`. An int is a seed.
@@ -112,8 +115,8 @@ def release(
     progress
         Show a bar on stderr.
     executor
-        Of rounds: any `concurrent.futures.Executor`, to count tables in pieces of the data: the same integers
-        (`docs/scale.md`); by default threads. Its workers see the data.
+        Of marginals: any `concurrent.futures.Executor`, to count tables in pieces of the data: the same
+        integers (`docs/scale.md`); by default threads. Its workers see the data.
     checkpoint
         A private folder of this release alone, in which each step is kept that was drawn. Killed and started
         again with the same data and arguments, the release goes on, nothing is drawn or paid twice, and the
@@ -139,6 +142,7 @@ def release(
 
     Examples
     --------
+    >>> import pandas as pd
     >>> frame = pd.DataFrame({"a": [0, 0, 1, 1], "b": [True, False, True, True]})
     >>> made = release(frame, "conjunctions:2", epsilon=1, rows=3, rng=7)
     >>> made.data.shape, list(made.data.dtypes.astype(str)), made.record["private"]
@@ -189,6 +193,7 @@ def generate(
 
     Takes the arguments of `release`.
 
+    >>> import pandas as pd
     >>> frame = pd.DataFrame({"a": [0, 0, 1, 1], "b": [0, 1, 1, 1]})
     >>> generate(frame, epsilon=1, rows=3).columns.tolist()
     ['a', 'b']

@@ -1,15 +1,17 @@
 """A release: the synthetic table with its public record, and what is for the curator alone."""
 
-from collections.abc import Mapping
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, final
 
-import pandas as pd
-
 from queries import Rows, Workload
 from queries.domain import Bits
+from queries.late import pd
 from smalldb.counting import Census
+from smalldb.mechanisms import Measurement, Measurements
 from smalldb.planning import Plan
 from smalldb.releasing.evaluation import evaluate
 from smalldb.releasing.record import Record
@@ -52,7 +54,7 @@ class Confidential:
         return float(max(self._errors(), default=Fraction(0)))
 
     @property
-    def errors(self) -> "pd.Series[float]":
+    def errors(self) -> pd.Series[float]:
         """|f(x) - f(y)| of each query kept, by its label (0 where n = 0)."""
         return pd.Series(list(map(float, self._errors())), index=list(self._workload.labels), dtype=float)
 
@@ -78,9 +80,12 @@ class Release:
         The rows of `data` as places of the universe's columns, shape (m, C).
     schema
         What `data` was written by; None: the places are their own labels.
+    measurements
+        The numbers with noise that were released on the way, in order: of all that is published, they say
+        most of the data. Empty for mechanisms that draw a table at once. May be published.
     """
 
-    __slots__ = ("__confidential", "data", "places", "plan", "record", "schema")
+    __slots__ = ("__confidential", "__data", "measurements", "places", "plan", "record", "schema")
 
     def __init__(
         self,
@@ -90,12 +95,14 @@ class Release:
         places: Bits,
         schema: Schema | None = None,
         confidential: Confidential | None = None,
+        measurements: Sequence[Measurement] = (),
     ) -> None:
-        self.data = data
+        self.__data = data  # None: the places as a table, which is made when it is asked for
         self.record = record
         self.plan = plan
         self.places = places
         self.schema = schema
+        self.measurements = Measurements(plan.workload.domain, measurements)
         self.__confidential = confidential
 
     def __repr__(self) -> str:
@@ -107,9 +114,10 @@ class Release:
     def _repr_html_(self) -> str:
         return in_notebook(self)
 
-    def __reduce__(self) -> tuple[type["Release"], tuple[Any, ...]]:
+    def __reduce__(self) -> tuple[type[Release], tuple[Any, ...]]:
         # what is private does not travel
-        return Release, (self.data, self.record, self.plan, self.places, self.schema)
+        public = (self.data, self.record, self.plan, self.places, self.schema)
+        return Release, (*public, None, tuple(self.measurements))
 
     def __getstate__(self) -> None:
         return None
@@ -128,6 +136,13 @@ class Release:
             ledger says (`smalldb.reporting.page.About`).
         """
         return reported(self, **choices)
+
+    @property
+    def data(self) -> Any:
+        """The synthetic table. May be published."""
+        if self.__data is None:
+            self.__data = self.plan.workload.domain.decode(self.places)
+        return self.__data
 
     @property
     def rows(self) -> Rows:

@@ -1,14 +1,15 @@
 """The data of a release before they are read: known by their columns alone, and read once or twice."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, final
 
-import pandas as pd
-
 from queries import Domain, Rows
 from queries.frames import as_frame, rows_of, universe_of
+from queries.late import pd
 from smalldb.files.inputs import rereadable
 from smalldb.schema import Schema
 from smalldb.schema.learned import OpenSchema
@@ -63,7 +64,7 @@ class Source:
         """The queries that the schema states, if it does."""
         return None if self.schema is None else self.schema.queries
 
-    def learned(self, schema: Schema) -> "Source":
+    def learned(self, schema: Schema) -> Source:
         """Return the source with the places that were learned."""
         return replace(self, domain=schema.domain, schema=schema, learns=None)
 

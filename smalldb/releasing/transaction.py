@@ -193,7 +193,7 @@ def running_of(plan: Plan, progress: bool, executor: Executor | None) -> Running
     """
     check_running(executor, None)
     if executor is not None and not isinstance(plan.chosen, Lasting):
-        raise ValueError(f"executor is for rounds: {plan.mechanism} take none")
+        raise ValueError(f"executor is for marginals: {plan.mechanism} takes none; leave it out")
     return Running(progress, executor)
 
 

@@ -1,12 +1,13 @@
 """How an evaluation is told: lines for people, JSON for machines. Confidential, as it is."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from math import isnan
 from typing import Any
 
-import pandas as pd
-
 from queries.arrays import Floats
+from queries.late import pd
 from smalldb.releasing.distances import Distances
 from smalldb.releasing.evaluation import Evaluation
 from smalldb.releasing.overview import MEASURES, summary

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from html import escape
 from pathlib import Path
-from typing import final
+from typing import Any, final
 
 from queries.frames import as_frame
 from smalldb.auditing import Audit
@@ -19,6 +19,7 @@ from smalldb.releasing.evaluation import Evaluation
 from smalldb.releasing.record import Record, make_record
 from smalldb.releasing.released import Release
 from smalldb.reporting.escaping import visible
+from smalldb.reporting.page import About, page
 from smalldb.reporting.page.contents import bound_of
 from smalldb.reporting.page.shares import marginals
 from smalldb.reporting.plots import plot_evaluation, plot_laws, plot_shares
@@ -77,6 +78,12 @@ def in_notebook(value: object) -> str:
             return _table("Evaluation", [("Confidential", CONFIDENTIAL), ("Methods", methods)])
         case _:
             raise TypeError(f"no table is known for {type(value).__name__}")
+
+
+def reported(release: Release, **choices: Any) -> str:
+    """Write the page about a release; what is chosen is its schema, and the words of `About`."""
+    schema = choices.pop("schema", None)
+    return page(release, schema, about=About(**choices))
 
 
 def record_facts(record: Record) -> Facts:

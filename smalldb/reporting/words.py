@@ -2,7 +2,7 @@
 
 import csv
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from io import StringIO
 from math import isfinite
@@ -17,39 +17,96 @@ from smalldb.planning import Plan
 from smalldb.releasing.record import Record
 from smalldb.reporting.escaping import visible
 
+USEFUL = 1 / 2  # a provable error above which a table is of little use
 CONFIDENTIAL = "CONFIDENTIAL: computed from the data, not for publication"
 
 
-def tell(record: Record, plan: Plan) -> str:
-    """Tell a release in a few lines; public numbers only."""
-    n, queries, bounds = record.get("n"), record["queries"], record.get("bounds")
-    rows = "rows (the release tells how many)" if record["rows"] is None else f"{record['rows']} rows"
-    asked = visible(queries["text"])
+def tell(record: Record, plan: Plan, *, verbose: bool = False) -> str:
+    """Tell a release in a few lines; public numbers only. More lines if it is to be `verbose`."""
+    n, facts, bounds = record.get("n"), plan.chosen.facts, record.get("bounds")
+    rows = "rows as the release will tell" if record["rows"] is None else f"{record['rows']} rows"
+    known = "n is private" if n is None else f"n = {n} is public"
     lines = [
-        f"mechanism: {plan.chosen.summary} of {rows} over {sized(plan.workload.domain.size)} cells",
-        *([] if plan.why is None else [f"           ({plan.why})"]),
-        f"queries:   {asked} ({queries['stated']} stated, {queries['reduced']} after reduction)",
-        f"guarantee: {privacy(plan)}, {record['neighbours']} neighbours, "
-        + ("n is private" if n is None else f"n = {n} is public"),
+        ("mechanism", f"{facts.method}, {rows}"),
+        ("known", facts.known),
+        ("guarantee", f"{privacy(plan)}, {record['neighbours']} neighbours, {known}"),
     ]
     if plan.rows_per_person > 1:
-        lines.append(f"           for a person with up to {plan.rows_per_person} rows, all of them together")
+        lines.append(("", f"for a person with up to {plan.rows_per_person} rows, all of them together"))
     if plan.learned:
         names = ", ".join(visible(each.column) for each in plan.learned)
         share = brief(sum((each.epsilon for each in plan.learned), Fraction(0)))
-        lines.append(f"           (of which {share} of epsilon was spent on learning the places of {names})")
+        lines.append(("", f"(of which {share} of epsilon was spent on learning the places of {names})"))
     if "warning" in record:
-        lines.append(f"warning:   {record['warning']}")
+        lines.append(("warning", record["warning"]))
     if n is not None and plan.delta is not None and plan.delta * n >= 1:
+        lines.append(("", "(a delta of 1/n would allow publishing somebody's row: choose one far below)"))
+    lines.append(("error", error_told(bounds, visible(record["queries"]["text"]))))
+    if bounds is not None and bounds.get("sharp", 0) > USEFUL:
         lines.append(
-            "           (a delta of 1/n would allow publishing somebody's row: choose one far below)"
+            ("", "(of little use: more data, a larger epsilon, fewer attributes or queries improve it)")
         )
+    if verbose:
+        lines += _more(record, plan)
+    return laid_out(lines)
+
+
+def laid_out(lines: Iterable[tuple[str, str]]) -> str:
+    """Lay out labels and what stands behind them; a line without a label belongs to the one before."""
+    return "\n".join(f"{label + ':' if label else '':11}{line}" for label, line in lines)
+
+
+def error_told(bounds: Mapping[str, Any] | None, queries: str) -> str:
+    """Tell what a record states of the error."""
     if bounds is None:
-        told = ["a provable bound would depend on n, which is private"]
-    else:
-        told = list(plan.chosen.promise.told(bounds))
-    lines += [f"{'' if place else 'error:':11}{line}" for place, line in enumerate(told)]
-    return "\n".join(lines)
+        return "a provable bound would depend on n, which is private"
+    if "sharp" in bounds:
+        return f"at most {promised(bounds['sharp'])} on every query of {queries}, {_but_for(bounds)}"
+    covers = bounds.get("covers", [f"every query of {queries}"])
+    if not covers:
+        return "no bound for what was not measured: the certificate is switched off"
+    if bounds["released"] is None:
+        return "the release computes a bound, and its record states it"
+    return f"at most {promised(bounds['released'])} on {covers[0]}, {_but_for(bounds)}"
+
+
+def _but_for(bounds: Mapping[str, Any]) -> str:
+    return f"with probability 1 - {bounds['beta']}"
+
+
+def _more(record: Record, plan: Plan) -> list[tuple[str, str]]:
+    """Tell what most users can do without."""
+    queries, bounds = record["queries"], record.get("bounds") or {}
+    asked = f"{visible(queries['text'])} ({queries['stated']} stated, {queries['reduced']} after reduction)"
+    lines = [
+        ("queries", f"{asked} over {sized(plan.workload.domain.size)} cells"),
+        ("in words", plan.chosen.facts.described),
+        *([] if plan.why is None else [("chosen", plan.why)]),
+    ]
+    if "sharp" in bounds:
+        lines.append(("theorems", f"Proposition 4.4: {promised(bounds['proposition_4_4'])}"))
+        lines.append(("", f"Theorem 4.5, with its own number of rows: {promised(bounds['theorem_4_5'])}"))
+    return lines
+
+
+def foretold(plan: Plan) -> str:
+    """Tell what a plan will cost, the error to expect, and what plain noise would do instead."""
+    expected, noise = plan.expected_error, plan.alternatives
+    lines = [("cost", plan.chosen.facts.cost)]
+    if expected is None:
+        return laid_out(lines)
+    if not plan.chosen.promise.proved:
+        return laid_out([("expected", f"an error of about {expected:.2g} (an estimate, no bound)"), *lines])
+    lines.insert(0, ("expected", f"a mean error of at most {promised(expected)}, which is proved"))
+    if noise is not None:
+        each, cells = rounded_up(noise["answers"]), rounded_up(noise["histogram"])
+        lines.append(("instead", f"with Laplace noise on each answer {each}, on each cell at most {cells}"))
+        if min(noise.values()) < expected:
+            lines += [
+                ("", "so plain noise is expected to do better than is provable for a small database,"),
+                ("", "if noisy answers or a noisy histogram will do in place of a table"),
+            ]
+    return laid_out(lines)
 
 
 def privacy(plan: Plan) -> str:

@@ -1,12 +1,12 @@
 """A first draft of a schema, from names, declared types and code books; never from a value of the data."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import pandas as pd
-from pandas.api import types
-
+from queries.late import pd
 from smalldb.schema.codebook import Described
 
 HEAD = """\
@@ -126,7 +126,8 @@ def _of_codebook(described: Described) -> str:
 def _of_dtype(dtype: object) -> str:
     if dtype is None:
         return 'kind = ""'
-    found = pd.api.types.pandas_dtype(dtype)
+    types = pd.api.types
+    found = types.pandas_dtype(dtype)
     if types.is_bool_dtype(found):
         return f'kind = "bool"\ndtype = "{found}"'
     if types.is_integer_dtype(found) or types.is_float_dtype(found):

@@ -1,10 +1,13 @@
 """The dtypes that a released column may have: a list, so that nothing depends on what pandas can be told."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import pandas as pd
+
+from queries.late import pd
 
 ALLOWED = (
     "bool, int8 to int64, uint8 to uint64, float32, float64, object, str, string, category, "
@@ -18,7 +21,6 @@ _PLAIN = (
     "float64",
     *(f"datetime64[{unit}]" for unit in ("s", "ms", "us", "ns")),
 )
-_NULLABLE = (pd.BooleanDtype, pd.Float32Dtype, pd.Float64Dtype, pd.StringDtype, pd.CategoricalDtype)
 
 
 def dtype_of(name: str) -> Any | None:
@@ -37,11 +39,12 @@ def dtype_of(name: str) -> Any | None:
         fits = _is_allowed_arrow(found.pyarrow_dtype)
     else:
         whole = pd.api.types.is_integer_dtype(found) and not isinstance(found, pd.SparseDtype)
-        fits = whole or isinstance(found, (*_NULLABLE, pd.DatetimeTZDtype))
+        floats, others = pd.Float32Dtype | pd.Float64Dtype, pd.StringDtype | pd.CategoricalDtype
+        fits = whole or isinstance(found, pd.BooleanDtype | floats | others | pd.DatetimeTZDtype)
     return found if fits else None
 
 
-def as_series(values: Sequence[object], dtype: Any) -> "pd.Series[Any]":
+def as_series(values: Sequence[object], dtype: Any) -> pd.Series[Any]:
     """Return values, None for a gap, in one of the `ALLOWED` dtypes.
 
     Moments are of the clock of the dtype's zone. An hour that the zone skips counts as the one behind it, one

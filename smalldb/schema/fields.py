@@ -1,5 +1,7 @@
 """What a row is: a text for each column. Each value is spelled by itself, whatever else its column holds."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterable
 from datetime import MAXYEAR
@@ -7,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from queries.encoding import spell
+from queries.late import pd
 from smalldb.schema.pieces import Fields
 
 NO_TEXT = "a value without a text"  # pandas spells no moment past the year 9999 in a time zone

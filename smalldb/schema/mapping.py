@@ -1,17 +1,19 @@
 """A schema: the public columns of a table, the universe that they make, and the way there and back."""
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import final
 
 import numpy as np
-import pandas as pd
 
 from queries import DataError, Domain, Marginals, QueryClass, Rows, Union, spec
 from queries.arrays import Integers
 from queries.expressions import joined, parse, suggestion, too_many
 from queries.frames import as_frame
+from queries.late import pd
 from queries.packing import Places, places_dtype
 from smalldb.exact.bits import BitSource, bit_source
 from smalldb.schema.pieces import CHUNK, Fields, Piece, distinct, read_counts, tally

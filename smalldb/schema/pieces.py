@@ -1,16 +1,18 @@
 """Tables that come in pieces, and their sum."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from queries import DataError, Domain, Rows
 from queries.arrays import Integers
 from queries.broken import RuledOut, told
+from queries.late import pd
 from queries.packing import Places, merge, pack_places, unpack_places
 from queries.rows import MAX_TOTAL
 

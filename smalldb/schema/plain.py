@@ -5,14 +5,16 @@ its separators. Where a line is not, all from its block on is left to the reader
 the same, so what one row holds does not change what another is read as.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from queries import DataError
+from queries.late import pd
 from smalldb.schema.pieces import Piece
 
 BLOCK = 1 << 22  # bytes
@@ -93,6 +95,6 @@ def _split(
 
 def _column(
     block: bytes, codes: npt.NDArray[np.int32], starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]
-) -> "pd.Series[Any]":
+) -> pd.Series[Any]:
     texts = [block[a:b].decode() for a, b in zip(starts.tolist(), ends.tolist(), strict=True)]
     return pd.Series(pd.Categorical.from_codes(codes, pd.Index(texts, dtype=object), validate=False))

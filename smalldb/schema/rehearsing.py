@@ -1,13 +1,15 @@
 """A rehearsal before anything is paid: what a release can hold is written, and read again as it was."""
 
+from __future__ import annotations
+
 import os
 from itertools import groupby
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
-import pandas as pd
 
+from queries.late import pd
 from smalldb.schema.mapping import Schema
 from smalldb.schema.schema_columns import Column
 from smalldb.schema.table_writers import written

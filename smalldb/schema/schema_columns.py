@@ -1,5 +1,7 @@
 """A column of a table: its kind, its place for gaps, and how fields become places and back."""
 
+from __future__ import annotations
+
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -7,11 +9,11 @@ from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 import queries
 from queries import DataError
 from queries.expressions import suggestion
+from queries.late import pd
 from queries.packing import Places
 from smalldb.exact.bits import BitSource
 from smalldb.schema.codings import Coding, binary, one_hot, thermometer
@@ -71,7 +73,7 @@ class Column:
     dtype: str | None = None
     universe: queries.Column = field(init=False, repr=False, compare=False)
     _dtype: Any = field(init=False, repr=False, compare=False)
-    _values: "pd.Series[Any]" = field(init=False, repr=False, compare=False)
+    _values: pd.Series[Any] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not self.name or self.name != self.name.strip() or "`" in self.name:
@@ -138,7 +140,7 @@ class Column:
         places = [size if {text, short(text)} & blank else self.kind.place(text) for text in distinct]
         return np.array([beyond if p is None else p for p in places], dtype=np.int64)[codes]
 
-    def decode(self, places: Places, source: BitSource | None = None) -> "pd.Series[Any]":
+    def decode(self, places: Places, source: BitSource | None = None) -> pd.Series[Any]:
         """Write each place, shape (r,), as a value of the column.
 
         Without a source, a bin is its middle. With one, it is drawn from the bin, uniformly; a drawn value
@@ -159,7 +161,7 @@ class Column:
                     values[i] = value
         return self._held(values, places)
 
-    def ends(self) -> tuple["pd.Series[Any]", npt.NDArray[np.int64]]:
+    def ends(self) -> tuple[pd.Series[Any], npt.NDArray[np.int64]]:
         """Return the values that a release writes at the ends of each bin, and their places.
 
         Of a place with one value that value, of a gap the gap: each twice.
@@ -176,7 +178,7 @@ class Column:
         """Whether fields are texts in JSON, too; otherwise they are numbers or truth."""
         return any(isinstance(value, str) for value in self.kind.values())
 
-    def written(self, values: "pd.Series[Any]") -> tuple[npt.NDArray[np.intp], list[str | None]]:
+    def written(self, values: pd.Series[Any]) -> tuple[npt.NDArray[np.intp], list[str | None]]:
         """Write released values as fields of a file, spelled as the schema has them, whatever their dtype.
 
         Returns
@@ -207,13 +209,13 @@ class Column:
         every.append(None)
         return codes, [every[place] for place in places.tolist()]
 
-    def _held(self, values: Sequence[Value | None], places: Places) -> "pd.Series[Any]":
+    def _held(self, values: Sequence[Value | None], places: Places) -> pd.Series[Any]:
         """Return values in the column's dtype; one that it would round into another bin is the middle."""
         made = self._typed(values)
         strayed = self.found(made) != places
         return made.mask(strayed, self._values.iloc[places].reset_index(drop=True)) if strayed.any() else made
 
-    def _typed(self, values: Sequence[Value | None]) -> "pd.Series[Any]":
+    def _typed(self, values: Sequence[Value | None]) -> pd.Series[Any]:
         """Return values in the column's dtype; errors as `dtypes.as_series`."""
         dtype = self._dtype
         if isinstance(self.kind, Dates) and self.kind.form is not None and dtype.kind == "M":
@@ -246,7 +248,7 @@ class Column:
             return thermometer(names, *gap)
         return binary(self.name, names + gap) if coding == "bits" else one_hot(names + gap)
 
-    def _series(self) -> "pd.Series[Any]":
+    def _series(self) -> pd.Series[Any]:
         """Return the value of each place, in the column's dtype.
 
         Each must be found in its place again, and so must the ends of each bin: what a release can hold, it

@@ -1,11 +1,12 @@
 """Tables that other programs read, in pieces of columns: Parquet files by pyarrow, and what DuckDB groups."""
 
-from collections.abc import Callable, Iterator, Sequence
+from __future__ import annotations
 
-import pandas as pd
+from collections.abc import Callable, Iterator, Sequence
 
 from queries import DataError
 from queries.frames import from_arrow
+from queries.late import pd
 from smalldb.schema.pieces import CHUNK, Piece
 from smalldb.schema.records import LONGEST, Heading
 

@@ -1,17 +1,20 @@
 """Writing released tables as files: a column writes its own texts, and its dtype has no say in them."""
 
+from __future__ import annotations
+
 import csv
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
+from queries.late import pd
 from smalldb.schema.fields import spelled
 from smalldb.schema.mapping import Schema
 from smalldb.schema.schema_columns import Column
@@ -79,11 +82,43 @@ def written(
         except ImportError as error:
             raise ValueError("Parquet files need pyarrow: pip install 'smalldb-dp[parquet]'") from error
     known = {} if schema is None else {column.name: column for column in schema.columns}
+    stated = None if schema is None else schema.separator
+    return spelled_out(_fields(frame, known), form, separator=separator or stated, guard=guard)
+
+
+@dataclass(frozen=True, slots=True)
+class Spelled:
+    """A column that is to be written.
+
+    Attributes
+    ----------
+    name
+        Its name.
+    codes
+        The place of each row's field among `fields`, shape (rows,).
+    fields
+        The distinct fields; None: a gap.
+    textual
+        Whether they are texts, which JSON puts in quotes.
+    gap
+        How CSV writes a gap.
+    """
+
+    name: str
+    codes: npt.NDArray[np.integer]
+    fields: Sequence[str | None]
+    textual: bool = False
+    gap: str = ""
+
+
+def spelled_out(
+    columns: Iterable[Spelled], form: str, *, separator: str | None = None, guard: bool = False
+) -> bytes:
+    """Write columns of equal length as CSV or JSON lines; else as `written`."""
     if form == "csv":
-        stated = None if schema is None else schema.separator
-        return _csv(frame, known, separator or stated or ",", guarded if guard else str)
+        return _csv([*columns], separator or ",", guarded if guard else str)
     if form == "jsonl":
-        return _json_lines(frame, known)
+        return _json_lines(columns)
     raise ValueError(f"a table is written as {', '.join(FORMATS)}, not {form!r}")
 
 
@@ -98,48 +133,42 @@ class _Lines:
         self.written.append(f"{line[:-2]}\n")
 
 
-def _csv(
-    frame: pd.DataFrame, known: Mapping[str, Column], separator: str, shown: Callable[[str], str]
-) -> bytes:
+def _csv(columns: Sequence[Spelled], separator: str, shown: Callable[[str], str]) -> bytes:
     lines = _Lines()
     writer = csv.writer(lines, delimiter=separator)
-    writer.writerow(shown(str(name)) for name in frame.columns)
-    columns = []
-    for name, (codes, fields, _) in _fields(frame, known):
-        gaps = known[name].gaps if name in known else ()
-        gap = gaps[0] if gaps else ""
-        columns.append(_each(codes, [shown(gap if field is None else field) for field in fields]))
-    writer.writerows(zip(*columns, strict=True))
+    writer.writerow(shown(column.name) for column in columns)
+    texts = [
+        _each(column.codes, [shown(column.gap if field is None else field) for field in column.fields])
+        for column in columns
+    ]
+    writer.writerows(zip(*texts, strict=True))
     return "".join(lines.written).encode()
 
 
-def _json_lines(frame: pd.DataFrame, known: Mapping[str, Column]) -> bytes:
-    columns = []
-    for name, (codes, fields, textual) in _fields(frame, known):
-        key = json.dumps(name, ensure_ascii=False)
+def _json_lines(columns: Iterable[Spelled]) -> bytes:
+    texts = []
+    for column in columns:
+        key = json.dumps(column.name, ensure_ascii=False)
         values = [
-            "null" if field is None else json.dumps(field, ensure_ascii=False) if textual else field
-            for field in fields
+            "null" if field is None else json.dumps(field, ensure_ascii=False) if column.textual else field
+            for field in column.fields
         ]
-        columns.append(_each(codes, [f"{key}:{value}" for value in values]))
-    return "".join(f"{{{','.join(row)}}}\n" for row in zip(*columns, strict=True)).encode()
+        texts.append(_each(column.codes, [f"{key}:{value}" for value in values]))
+    return "".join(f"{{{','.join(row)}}}\n" for row in zip(*texts, strict=True)).encode()
 
 
-_Fields: TypeAlias = tuple[npt.NDArray[np.intp], Sequence[str | None], bool]
-
-
-def _fields(frame: pd.DataFrame, known: Mapping[str, Column]) -> Iterator[tuple[str, _Fields]]:
-    """Yield the columns: places of the fields among the distinct ones, these (None: a gap), whether texts."""
+def _fields(frame: pd.DataFrame, known: Mapping[str, Column]) -> Iterator[Spelled]:
+    """Yield the columns of a table, those of a schema in its spelling."""
     for i, label in enumerate(frame.columns):
         name, values = str(label), frame.iloc[:, i]
         if name in known:
             column = known[name]
-            yield name, (*column.written(values), column.textual)
+            yield Spelled(name, *column.written(values), column.textual, (*column.gaps, "")[0])
         else:
-            yield name, _plainly(values, name)
+            yield _plainly(values, name)
 
 
-def _plainly(values: "pd.Series[Any]", name: str) -> _Fields:
+def _plainly(values: pd.Series[Any], name: str) -> Spelled:
     """Spell the values of a column that no schema describes."""
     found, kind = spelled(values), values.dtype.kind
     if found is None:
@@ -151,7 +180,7 @@ def _plainly(values: "pd.Series[Any]", name: str) -> _Fields:
         texts = [re.sub(r"\.0+\b", "", text.replace(" ", "T")) for text in texts]
         if all(text[10:] in ("", "T00:00:00") for text in texts):
             texts = [text[:10] for text in texts]
-    return codes, [text or None for text in texts], kind not in "biuf"
+    return Spelled(name, codes, [text or None for text in texts], kind not in "biuf")
 
 
 def guarded(text: str) -> str:
@@ -163,5 +192,5 @@ def guarded(text: str) -> str:
     return f"'{text}" if _RUN.match(text) and not _NUMBER.fullmatch(text) else text
 
 
-def _each(codes: npt.NDArray[np.intp], fields: Sequence[str]) -> list[str]:
+def _each(codes: npt.NDArray[np.integer], fields: Sequence[str]) -> list[str]:
     return np.array(fields, dtype=object)[codes].tolist() if len(codes) else []

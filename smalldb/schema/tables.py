@@ -1,23 +1,26 @@
 """Reading tables; `writing` writes them."""
 
+from __future__ import annotations
+
 import os
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
+import numpy.typing as npt
 
 from queries import DataError, Domain, Rows
 from queries.arrays import Integers
 from queries.domain import Bits
 from queries.expressions import suggestion
+from queries.late import pd
 from smalldb.files.outputs import unchanged
 from smalldb.schema import Schema, plain
 from smalldb.schema.fields import is_text
 from smalldb.schema.json_lines import json_names, json_pieces
 from smalldb.schema.kinds.number_format import without_zeros
-from smalldb.schema.pieces import Piece, distinct, tally
+from smalldb.schema.pieces import Fields, Piece, distinct, tally
 from smalldb.schema.records import (
     CHUNK,
     COMMA,
@@ -101,7 +104,7 @@ def read_csv(path: str, domain: Domain, separator: str | None = None) -> Rows:
         for columns, _ in pieces:
             bits = np.empty((len(columns[0]), len(columns)), dtype=np.uint8)
             for j, (name, column) in enumerate(zip(domain.attributes, columns, strict=True)):
-                codes, fields = pd.factorize(column)
+                codes, fields = _factorized(column)
                 found = _column([without_zeros(field.strip()).lower() for field in fields], name)
                 bits[:, j] = np.array(found, dtype=np.uint8)[codes]
             yield distinct(bits, domain.sizes)
@@ -308,6 +311,14 @@ def _places(path: str, header: Sequence[str], names: Sequence[str]) -> list[int]
         if name.strip() not in stripped:
             raise ValueError(f"{path} has no column {name!r}{suggestion(name, stripped)}")
     return [stripped.index(name.strip()) for name in names]
+
+
+def _factorized(column: Fields) -> tuple[Sequence[int] | npt.NDArray[np.intp], Iterable[str]]:
+    """Return the place of each field among the distinct ones, and these; pandas only where it made them."""
+    if not isinstance(column, np.ndarray):
+        return pd.factorize(column)
+    places: dict[str, int] = {}
+    return [places.setdefault(field, len(places)) for field in column.tolist()], places
 
 
 def _column(fields: list[str], name: str) -> list[int]:

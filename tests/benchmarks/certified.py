@@ -66,7 +66,7 @@ def main():
             public |= {"delta": "1e-9"} if seed % 4 > 1 else {}
             start = time.process_time()
             made = smalldb.release(
-                real, "marginals:2", epsilon=given.epsilon, mechanism="rounds", rng=seed, **public
+                real, "marginals:2", epsilon=given.epsilon, mechanism="marginals", rng=seed, **public
             )
             seconds += time.process_time() - start
             finished = Rows.from_places(real.domain, np.asarray(made.places, dtype=np.int64))

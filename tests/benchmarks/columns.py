@@ -21,9 +21,9 @@ import pandas as pd
 from beside import MOST, distances
 
 from smalldb.exact.bits import SeededBits
-from smalldb.exact.integers import two_sided_geometric
-from smalldb.marginals import Universe, checked, plan_rounds, release_rounds
+from smalldb.marginals import Universe, checked, plan_tables, release_tables
 from smalldb.marginals.estimate.column_estimates import on_simplex
+from smalldb.noise.distributions import Geometric
 
 
 def told(places, made, sizes):
@@ -40,9 +40,9 @@ def universe_of(sizes, ordered, target=None):
 
 def ours(places, universe, epsilon, delta, replaced, seed, times=1):
     """The release; each row stands there so many times, and as many rows are made as there are lines."""
-    plan = plan_rounds(universe, epsilon, delta, replaced, len(places) * times)
+    plan = plan_tables(universe, epsilon, delta, replaced, len(places) * times)
     rows = checked(places, np.full(len(places), times, dtype=np.int64), universe.sizes)
-    return release_rounds(plan, rows, SeededBits(seed), count=len(places)).places, plan.expected
+    return release_tables(plan, rows, SeededBits(seed), count=len(places)).places, plan.expected
 
 
 def independent(places, universe, epsilon, replaced, seed):
@@ -50,7 +50,7 @@ def independent(places, universe, epsilon, replaced, seed):
     source, rng, columns = SeededBits(seed), np.random.default_rng(seed), []
     rate = epsilon / len(universe.sizes) / (2 if replaced else 1)
     for column, size in zip(places.T, universe.sizes, strict=True):
-        counts = np.bincount(column, minlength=size) + two_sided_geometric(rate, size, source)
+        counts = np.bincount(column, minlength=size) + Geometric(rate).draw(size, source)
         shares = on_simplex(counts.astype(float), len(places)) / len(places)
         columns.append(rng.choice(size, size=len(places), p=shares / shares.sum()))
     return np.stack(columns, axis=1)
@@ -61,7 +61,7 @@ def every_cell(places, universe, epsilon, replaced, seed):
     rate = epsilon / (2 if replaced else 1)
     codes = np.ravel_multi_index(places.T, universe.sizes)
     counts = np.bincount(codes, minlength=universe.cells)
-    counts = counts + two_sided_geometric(rate, universe.cells, SeededBits(seed))
+    counts = counts + Geometric(rate).draw(universe.cells, SeededBits(seed))
     shares = on_simplex(counts.astype(float), len(places)) / len(places)
     drawn = np.random.default_rng(seed).choice(universe.cells, size=len(places), p=shares / shares.sum())
     return np.stack(np.unravel_index(drawn, universe.sizes), axis=1)

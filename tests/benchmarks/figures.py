@@ -10,7 +10,7 @@ the columns that are `ordered`); or a CSV (.gz) of 0 and 1, with ":16" behind it
 
 Printed: each measure of `tests/measures.py`, mean and standard error over the releases, and the CPU seconds
 of a release. With ``--beside FILE`` also by how many standard errors of the difference each is above FILE's.
-Simple ways are pure: see `accuracy_pins.simply`. Where a mechanism cannot make the release, it says why.
+Simple ways are pure: see `accuracy_pins.simply`. Where a strategy cannot make the release, it says why.
 """
 
 import argparse
@@ -60,14 +60,14 @@ def table(text):
 def ways(domain, places, epsilon, given):
     """Yield the name of a way, and a function from a seed to its tables of one and two columns."""
     rows, n = Rows.from_places(domain, places), len(places)
-    for mechanism in given.mechanisms:
+    for wished in given.strategies:
         for delta in (None, DELTA)[: 1 + given.delta]:
             public = {"n": n} if given.replace_one else {"n_max": n, "neighbours": "add-remove"}
-            name = mechanism if delta is None else f"{mechanism}, delta 1e-9"
+            name = wished if delta is None else f"{wished}, delta 1e-9"
+            strategy = None if wished == "best" else wished
+            public |= {"mechanism": "marginals", "strategy": strategy, "rows": n, "target": given.target}
             try:
-                plan = smalldb.plan(
-                    domain, "marginals:2", epsilon=epsilon, delta=delta, rows=n, mechanism=mechanism, **public
-                )
+                plan = smalldb.plan(domain, "marginals:2", epsilon=epsilon, delta=delta, **public)
             except ValueError as error:
                 print(f"{name}: {error}", file=sys.stderr)
                 continue
@@ -86,7 +86,10 @@ def main():
     parser.add_argument("tables", nargs="+", metavar="TABLE")
     parser.add_argument("--epsilon", nargs="*", type=Fraction, default=[Fraction(1)])
     parser.add_argument("--delta", action="store_true", help="with a delta of 1e-9, too")
-    parser.add_argument("--mechanisms", nargs="*", default=["answers", "rounds"])
+    parser.add_argument(
+        "--strategies", nargs="*", default=["best"], help="default: that of least expected error"
+    )
+    parser.add_argument("--target", metavar="COLUMN")
     parser.add_argument("--replace-one", action="store_true")
     parser.add_argument("--simple", action="store_true", help="simple ways, too")
     parser.add_argument("--releases", type=int, default=3)

@@ -27,9 +27,9 @@ SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGKILL)
 CASES = {
     "census": (4, "--rows 14 --mechanism census"),
     "rejection": (8, "--rows 20 --mechanism rejection --queries conjunctions:2"),
-    "answers": (12, "--rows 400 --mechanism answers"),
-    "rounds": (30, "--mechanism rounds"),
-    "learned": (3, "--mechanism rounds --schema schema.toml"),
+    "answers": (12, "--rows 400 --mechanism marginals --strategy contrasts"),
+    "rounds": (30, "--mechanism marginals"),
+    "learned": (3, "--mechanism marginals --schema schema.toml"),
 }
 OUTPUTS = ("out.csv", "out.json")
 SCHEMA = """

@@ -6,7 +6,7 @@ import numpy as np
 
 from queries.arrays import Floats
 from queries.domain import Integers
-from smalldb.marginals.adaptive.candidates import MOST_WEIGHT, Candidates
+from smalldb.marginals.adaptive.candidate_tables import MOST_WEIGHT, Candidates
 from smalldb.marginals.adaptive.packed_pairs import Strips
 from smalldb.marginals.measuring import Measured
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from queries.domain import Integers
 from smalldb.exact.bits import BitSource
-from smalldb.marginals.measuring import LIMIT, Law
+from smalldb.marginals.measuring import LIMIT, PrivacyMeasure
 from smalldb.marginals.universe import Universe
 
 MOVED = 4  # by how much the distance of a table from independent columns moves with a row, at most
@@ -29,10 +29,10 @@ def tops(universe: Universe, noise: Pairs) -> dict[tuple[int, int], int]:
     return {pair: round(_FAR * sqrt(v * 2 / pi) * universe.size(pair)) for pair, v in noise.items()}
 
 
-def answerable(universe: Universe, noise: Pairs, law: Law, cost: Fraction) -> bool:
+def answerable(universe: Universe, noise: Pairs, law: PrivacyMeasure, cost: Fraction) -> bool:
     """Whether the number at that cost is not lost in its own noise."""
     most = tops(universe, noise)
-    return law.size(cost / (MOVED * len(most))) <= _LOUDEST * sum(most.values())
+    return law.noise(cost / (MOVED * len(most))).mean_size <= _LOUDEST * sum(most.values())
 
 
 # Proof: docs/proofs/rounds.md, lemma 13.
@@ -59,7 +59,7 @@ def ask(
     universe: Universe,
     counts: Sequence[Integers],
     noise: Pairs,
-    law: Law,
+    law: PrivacyMeasure,
     cost: Fraction,
     source: BitSource,
 ) -> int:
@@ -78,8 +78,8 @@ def ask(
     most = tops(universe, noise)
     distances = (min(top, distance(table)) for top, table in zip(most.values(), counts, strict=True))
     found = min(LIMIT, sum(distances))  # like a count: where noise itself is cut off, nothing shows
-    drawn = found + law.single(cost, law.moved * MOVED * len(most), source)
-    return max(-LIMIT, min(LIMIT, drawn))
+    drawn = law.noise_of_number(cost, law.moved * MOVED * len(most)).draw(1, source)
+    return int(np.clip(np.array([found]) + drawn, -LIMIT, LIMIT)[0])
 
 
 def mostly(released: int, universe: Universe, noise: Pairs) -> bool:

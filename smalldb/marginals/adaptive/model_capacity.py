@@ -11,7 +11,7 @@ from smalldb.exact.bits import BitSource
 from smalldb.marginals.estimate.estimation import Reader
 from smalldb.marginals.estimate.junction import Scope
 from smalldb.marginals.measuring import Measured, choose
-from smalldb.marginals.plan_of_tables import RoundsPlan
+from smalldb.marginals.strategies.budgets import RoundsBudget
 
 
 class Room:
@@ -40,7 +40,7 @@ class Room:
 
 # Proof: docs/proofs/rounds.md, lemma 5.
 def selected(
-    plan: RoundsPlan,
+    plan: RoundsBudget,
     room: Room,
     names: Sequence[Scope],
     weight: int,

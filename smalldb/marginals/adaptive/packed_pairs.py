@@ -8,10 +8,10 @@ import numpy as np
 
 from queries.arrays import Booleans, Floats, Numbers
 from queries.domain import Integers
-from smalldb.marginals.adaptive.candidates import MOST_PENALTY, Candidates, Noise
+from smalldb.marginals.adaptive.candidate_tables import MOST_PENALTY, Candidates, Noise
 from smalldb.marginals.estimate.junction import Scope
-from smalldb.marginals.plan_of_tables import MANY_COLUMNS
 from smalldb.marginals.private_rows import PrivateRows
+from smalldb.marginals.strategies.budgets import MANY_COLUMNS
 
 MOST_MATRIX = 1 << 25  # cells of a matrix of all pairs of columns
 ROWS = 1 << 15  # that are counted together, so that their groups stay in the cache

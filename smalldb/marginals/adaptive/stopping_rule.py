@@ -4,8 +4,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import sqrt
 
-import numpy as np
-
 from queries.arrays import Floats
 from smalldb.marginals.measuring import Measured
 
@@ -67,10 +65,3 @@ def tells(table: Measured, expected: Floats, concentrated: bool) -> bool:
     """
     squares = float(((table.counts - expected) ** 2).sum()) / max(table.variance, _LEAST)
     return squares - expected.size > _DEVIATIONS * sqrt(_SPREAD[concentrated] * expected.size)
-
-
-def pooled(one: Measured, other: Measured) -> tuple[Floats, float]:
-    """Return what two measurements of a table tell together: counts, and the variance of their noise."""
-    first, second = max(one.variance, _LEAST), max(other.variance, _LEAST)
-    share = second / (first + second)
-    return np.asarray(share * one.counts + (1 - share) * other.counts), first * share

@@ -3,11 +3,10 @@
 from fractions import Fraction
 from math import prod
 
-from smalldb.marginals.adaptive.candidates import Candidates
+from smalldb.marginals.adaptive.candidate_tables import Candidates
 from smalldb.marginals.estimate.junction import Scope
-from smalldb.marginals.pairs_at_once import pairs_of
-from smalldb.marginals.plan_of_tables import RoundsPlan, put_off
-from smalldb.marginals.universe import Universe
+from smalldb.marginals.strategies.budgets import RoundsBudget, put_off
+from smalldb.marginals.universe import Universe, pairs_of
 
 LEVEL = 4  # of the other columns, at most: up to 16 groups
 LOUD = 1 / 40  # of a table, off by noise alone at its full cost: groups are as coarse as that needs
@@ -23,7 +22,7 @@ def tables_of(universe: Universe) -> list[tuple[int, int]]:
 
 
 # Proof: docs/proofs/rounds.md, lemma 6.
-def aimed(plan: RoundsPlan, candidates: Candidates) -> list[tuple[Scope, Fraction]]:
+def aimed(plan: RoundsBudget, candidates: Candidates) -> list[tuple[Scope, Fraction]]:
     """
     Return the tables of the target with each other column, and what each costs; none without a target.
 
@@ -47,7 +46,7 @@ def aimed(plan: RoundsPlan, candidates: Candidates) -> list[tuple[Scope, Fractio
     return []
 
 
-def _scope(plan: RoundsPlan, candidates: Candidates, table: tuple[int, ...]) -> Scope:
+def _scope(plan: RoundsBudget, candidates: Candidates, table: tuple[int, ...]) -> Scope:
     """
     Return a table of the target at the finest groups that noise allows.
 

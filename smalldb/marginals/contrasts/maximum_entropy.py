@@ -1,24 +1,31 @@
-"""From parities with public noise to a distribution over the cells."""
+"""From parities and cells with public noise to a distribution over the cells."""
 
-from collections.abc import Callable
 from math import nan
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 
 from queries.arrays import Floats
 from queries.domain import Integers
-from smalldb.marginals.contrasts.parity_means import Estimates, Measured, estimates, masks, released_total
-from smalldb.marginals.contrasts.parity_plan import AnswersPlan
+from smalldb.marginals.contrasts.parity_means import (
+    Estimates,
+    Measured,
+    estimates,
+    masks,
+    pieces,
+    released_counts,
+    released_total,
+)
+from smalldb.marginals.contrasts.parity_plan import ParityPlan
 from smalldb.marginals.contrasts.priors import prior
 from smalldb.marginals.contrasts.spectrum import Places, mask
-from smalldb.marginals.estimate.newton import Point, newton
+from smalldb.marginals.estimate.cell_estimates import CLEAR, EXACTLY, CellCounts
+from smalldb.marginals.estimate.cell_fitting import Contrasts, maximum_entropy
 
-NEWTON = 2048  # parities up to which second derivatives are formed
+ITERATIONS = 500
 SURPRISE = 3.0  # deviations that a safeguard's parity is from what was predicted, to count
 SURPRISING = 1.0  # deviation of its coefficient then, whatever its order
 PAIRS = tuple(float(prior(np.array([2]))[0]) / 2**halvings for halvings in range(6))
-Found = TypeVar("Found")
 _LEAST = 1e-200
 _SLOPE = 1e-6  # of a mean: what is left there does not matter
 
@@ -40,7 +47,7 @@ class Fitted(NamedTuple):
 
 
 # Proof: docs/proofs/safeguard.md, lemma 5.
-def guarded_fit(plan: AnswersPlan, measured: Measured) -> Fitted:
+def guarded_fit(plan: ParityPlan, measured: Measured) -> Fitted:
     """Fit to what was measured; what a safeguard measured counts only if all else predicts it badly."""
     fitted = fit(plan, estimates(plan, measured, plan.unguarded))
     if plan.safeguard is None:
@@ -52,7 +59,7 @@ def guarded_fit(plan: AnswersPlan, measured: Measured) -> Fitted:
     return fit(plan, everything, np.where(surprising, SURPRISING, sizes_of(plan, everything)))
 
 
-def predicted(plan: AnswersPlan, measured: Measured, sets: tuple[Places, ...]) -> Integers:
+def predicted(plan: ParityPlan, measured: Measured, sets: tuple[Places, ...]) -> Integers:
     """Predict the counts of some sets from all parts but a safeguard, rounded: int64, a set each."""
     fitted, total = fit(plan, estimates(plan, measured, plan.unguarded)), released_total(plan, measured)
     d = len(plan.workload.domain.attributes)
@@ -61,7 +68,7 @@ def predicted(plan: AnswersPlan, measured: Measured, sets: tuple[Places, ...]) -
     return counts
 
 
-def sizes_of(plan: AnswersPlan, found: Estimates) -> Floats:
+def sizes_of(plan: ParityPlan, found: Estimates) -> Floats:
     """
     Return how large coefficients seem to be, as standard deviations, shape (K,).
 
@@ -88,7 +95,7 @@ def sizes_of(plan: AnswersPlan, found: Estimates) -> Floats:
     return sizes
 
 
-def fit(plan: AnswersPlan, found: Estimates, sizes: Floats | None = None) -> Fitted:
+def fit(plan: ParityPlan, found: Estimates, sizes: Floats | None = None) -> Fitted:
     """
     Fit a distribution over all 2^d cells (0 on those that cannot exist), up to 20 attributes.
 
@@ -98,57 +105,53 @@ def fit(plan: AnswersPlan, found: Estimates, sizes: Floats | None = None) -> Fit
         ln Z(theta) - sum of theta_S z_S + sum of (sd_S / prior_S)^2 theta_S^2 / 2,
 
     over the parities that were measured as z_S with noise sd_S; prior_S is `sizes`, (K,), or `sizes_of`.
-    What is left of each answer is z_S - chi_S(q) = (sd_S / prior_S)^2 theta_S. Cost: some ten
-    Walsh-Hadamard transforms and systems of equations, or some hundred transforms if they are many.
+    What is left of each answer is z_S - chi_S(q) = (sd_S / prior_S)^2 theta_S. Cost: some dozens of
+    Walsh-Hadamard transforms.
     """
-    from smalldb.kernels.walsh import walsh
-
-    domain = plan.workload.domain
-    known = np.isfinite(found.deviations)
+    contrasts, known = Contrasts.of(plan.workload.domain), np.isfinite(found.deviations)
     codes, z, noise = masks(plan)[known], found.chi[known], found.deviations[known]
     sizes = sizes_of(plan, found) if sizes is None else sizes
     # The less a parity is known, beside how large it may be, the less it is followed. One yes/no column, seen
     # at 0.5 with noise 0.1 under a prior of 0.25: the ridge is 0.16, tanh(theta) + 0.16 theta = 0.5, and the
     # fitted mean is 0.427, nearer to 0 by 0.16 theta = 0.073.
     ridge = (noise / sizes[known]) ** 2
-    exists = np.zeros(1 << len(domain.attributes), dtype=bool)
-    exists[domain.cells()] = True
+    enough = max(_SLOPE, float(noise.min(initial=1.0)) / 100)
+    theta, probabilities = maximum_entropy(contrasts, codes, z, ridge, enough, ITERATIONS)
+    q = np.zeros(1 << len(plan.workload.domain.attributes))
+    q[contrasts.cells] = probabilities
+    return Fitted(theta, q, contrasts.sums(probabilities))
 
-    def model(theta: Floats) -> Point[tuple[Floats, Floats]]:
-        log_q = np.zeros(len(exists))
-        log_q[codes] = theta
-        walsh(log_q)
-        top = log_q[exists].max()
-        q = exists * np.exp(np.minimum(log_q - top, 0.0))
-        total = float(q.sum())
-        chi = q / total
-        walsh(chi)
-        means = chi[codes]
 
-        def curvature() -> Floats:
-            # covariances of parities, and a product of two parities is one: chi_S chi_T = chi_(S xor T)
-            products: Floats = chi[codes[:, None] ^ codes]
-            return products - np.outer(means, means) + np.diag(ridge + _SLOPE**2)
+def read(plan: ParityPlan, measured: Measured) -> Floats:
+    """
+    Return a distribution over all 2^d cells, from a plan that measured cells, alone or beside low orders.
 
-        value = float(top + np.log(total) - theta @ z + ridge @ theta**2 / 2)
-        return Point(theta, value, means - z + ridge * theta, curvature, (q / total, chi))
+    Expected counts are log-linear in the parities of the spectrum: see `CellCounts.read`.
+    """
+    contrasts, total = Contrasts.of(plan.workload.domain), max(1, released_total(plan, measured))
+    found = estimates(plan, measured)
+    sizes = sizes_of(plan, found)
+    released = CellCounts(
+        contrasts,
+        pieces(plan, measured.values)[-1],
+        min(float(plan.rate(plan.parts[-1])), CLEAR),
+        *_beside(plan, measured, total),
+    )
+    table = np.zeros(1 << len(plan.workload.domain.attributes))
+    table[contrasts.cells] = released.read(total, masks(plan), fit(plan, found, sizes).theta, sizes)
+    return table
 
-    enough = max(_SLOPE, float(noise.min()) / 100)
-    start = np.zeros(len(codes))
-    if len(codes) <= NEWTON:
-        best = newton(model, model(start), enough)
+
+def _beside(plan: ParityPlan, measured: Measured, total: int) -> tuple[Integers, Floats, Floats]:
+    """Return the sets that were measured beside the cells, the empty one among them, as in `CellCounts`."""
+    found = estimates(plan, measured, plan.parts[:-1])
+    known = np.isfinite(found.deviations)
+    if plan.replaced:
+        rows = [(plan.n, EXACTLY)]
     else:
-        best = _quasi_newton(model, start, enough)
-    return Fitted(best.place, *best.found)
-
-
-def _quasi_newton(model: Callable[[Floats], Point[Found]], start: Floats, enough: float) -> Point[Found]:
-    """Minimise without second derivatives."""
-    from scipy.optimize import minimize
-
-    def value_and_slope(theta: Floats) -> tuple[float, Floats]:
-        now = model(theta)
-        return now.value, now.slope
-
-    options = {"maxiter": 500, "ftol": 1e-13, "gtol": enough}
-    return model(minimize(value_and_slope, start, jac=True, method="L-BFGS-B", options=options).x)
+        counted = released_counts(plan, measured)
+        rows = [(n, part.deviations[0]) for part, n in counted if part is not plan.cells]
+    codes = np.concatenate([[0] * len(rows), masks(plan)[known]]).astype(np.int64)
+    sums = np.concatenate([[n for n, _ in rows], found.chi[known] * total])
+    deviations = np.concatenate([[deviation for _, deviation in rows], found.deviations[known] * total])
+    return codes, sums, deviations**2.0

@@ -1,45 +1,37 @@
-"""What is proved of the error of a release, from public and released numbers alone."""
+"""Between which numbers the sums of queries lie, from public and released numbers of parities alone."""
 
 from fractions import Fraction
 
 import numpy as np
 
-from queries import Rows
 from queries.arrays import Floats
-from queries.domain import Bits
 from smalldb.exact.numbers import Number, between_0_and_1
 from smalldb.marginals.contrasts.parity_means import Measured, pieces, released_counts
-from smalldb.marginals.contrasts.parity_plan import AnswersPlan
+from smalldb.marginals.contrasts.parity_plan import ParityPlan
+from smalldb.marginals.noise_bound import Sums
 
 _UNIT = 2.0**-52
 
 
 # Proof: docs/proofs/answers.md, lemma 7.
-def bound(plan: AnswersPlan, measured: Measured, bits: Bits, beta: Number) -> float:
+def parity_sums(plan: ParityPlan, measured: Measured, beta: Number) -> Sums:
     """
-    Return an error that max_f |f(x) - f(y)| does not exceed with probability 1 - beta over the noise.
+    Return between which numbers the sum of each query lies, with probability 1 - beta over the noise.
 
-    Parts share the failure evenly. The noise of a cube or a safeguard lies within the exact quantile of
-    its radius, that of a Wishart difference within what its moments say of each entry, that of a Gaussian
-    within its tail, and of cells what adds up to a parity or a query within a Chernoff bound. So the true sum
-    of each parity lies that near to the released one, and between -n and n; one that was not measured,
-    between -n and n. A query lies between the sums of the ends, and between 0 and 1. Under add-remove n is
-    private: it lies near to the released n, and if it could be 0, the bound is 1. Rounded up.
+    Parts share the failure evenly. The noise of a cube lies within the exact quantile of its radius, that of
+    a safeguard within its own, that of a Wishart difference within what its moments say of each entry, that
+    of a Gaussian within its tail, and of cells what adds up to a parity or a query within a Chernoff bound.
+    So the true sum of each parity lies that near to the released one, and between -n and n; one that was not
+    measured, between -n and n. A query lies between the sums of the ends. Under add-remove n is private: it
+    lies near to the released n.
 
     Parameters
     ----------
-    bits
-        The synthetic rows, shape (m, d), m at least 1; any rows, however they were made.
     beta
         Strictly between 0 and 1.
     """
-    failure = between_0_and_1(beta, "beta")
-    domain, series = plan.workload.domain, plan.spectrum
-    table = Rows.from_bits(domain, bits)
-    answers = plan.workload.answers(table) / (plan.workload.denominator * len(bits))
+    failure, series = between_0_and_1(beta, "beta"), plan.spectrum
     n = _count_interval(plan, measured, failure)
-    if n[0] <= 0:
-        return 1.0
     below, above = _parity_intervals(plan, measured, failure, n[1])
     c, chosen = series.coefficients, series.members
     ends = c * below[chosen], c * above[chosen]
@@ -51,13 +43,10 @@ def bound(plan: AnswersPlan, measured: Measured, bits: Bits, beta: Number) -> fl
             low, high = np.maximum(low, found[0]), np.minimum(high, found[1])
             size = np.maximum(size, found[2])
     # low, high and answers stand for sums of so many rounded terms
-    slack = (np.diff(series.starts) + 16) * _UNIT * (size + n[1])
-    gap = np.maximum(high - answers * n[0], answers * n[1] - low) + slack
-    gap = np.minimum(gap / n[0], np.maximum(answers, 1 - answers))
-    return min(1.0, float(gap.max(initial=0.0)) * (1 + 8 * _UNIT))
+    return Sums(low, high, n, (np.diff(series.starts) + 16) * _UNIT * (size + n[1]))
 
 
-def _count_interval(plan: AnswersPlan, measured: Measured, failure: Fraction) -> tuple[int, int]:
+def _count_interval(plan: ParityPlan, measured: Measured, failure: Fraction) -> tuple[int, int]:
     """Return between which numbers n lies, with the probability that all else is stated with."""
     if plan.replaced:
         return plan.n, plan.n
@@ -69,7 +58,7 @@ def _count_interval(plan: AnswersPlan, measured: Measured, failure: Fraction) ->
 
 
 def _parity_intervals(
-    plan: AnswersPlan, measured: Measured, failure: Fraction, most: int
+    plan: ParityPlan, measured: Measured, failure: Fraction, most: int
 ) -> tuple[Floats, Floats]:
     """Return between which sums each parity of the spectrum lies."""
     low, high = (np.full(len(plan.spectrum.sets), side * most) for side in (-1.0, 1.0))

@@ -1,6 +1,5 @@
 """Released integers, and the means of parities that they tell; post-processing."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 
@@ -8,9 +7,10 @@ import numpy as np
 
 from queries.arrays import Floats
 from queries.domain import Integers
-from smalldb.marginals.contrasts.parity_plan import AnswersPlan
+from smalldb.marginals.contrasts.parity_plan import ParityPlan
 from smalldb.marginals.contrasts.parts import Part
 from smalldb.marginals.contrasts.spectrum import codes_of
+from smalldb.marginals.estimate.column_estimates import pooled
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,12 +44,12 @@ class Estimates:
     deviations: Floats
 
 
-def pieces(plan: AnswersPlan, values: Integers) -> list[Integers]:
+def pieces(plan: ParityPlan, values: Integers) -> list[Integers]:
     """Split what is measured into the parts of the plan, of which cells or a safeguard stand last."""
     return np.split(values, np.cumsum([len(part.sets) for part in plan.parts])[: len(plan.parts) - 1])
 
 
-def estimates(plan: AnswersPlan, measured: Measured, parts: tuple[Part, ...] | None = None) -> Estimates:
+def estimates(plan: ParityPlan, measured: Measured, parts: tuple[Part, ...] | None = None) -> Estimates:
     """Read released integers of all parts, or some, as means of parities; post-processing."""
     total = float(max(1, released_total(plan, measured)))
     places = {chosen: place for place, chosen in enumerate(plan.spectrum.sets)}
@@ -62,32 +62,23 @@ def estimates(plan: AnswersPlan, measured: Measured, parts: tuple[Part, ...] | N
             chi[members] = np.clip(sums / total, -1.0, 1.0)
             deviations[members] = [part.deviations[len(chosen)] / total for chosen in sets]
             some.append(Estimates(chi, deviations))
-    return combined(some)
+    chi, variances = pooled([one.chi for one in some], [one.deviations**2 for one in some])
+    return Estimates(chi, np.sqrt(variances))
 
 
-def combined(some: Sequence[Estimates]) -> Estimates:
-    """Average independent estimates, weighted by their precision."""
-    weights = np.array([np.maximum(found.deviations, 1e-100) ** -2.0 for found in some])
-    precision = weights.sum(axis=0)
-    known = precision > 0
-    divisor = np.where(known, precision, 1.0)
-    chi = (weights * np.array([found.chi for found in some])).sum(axis=0) / divisor
-    return Estimates(chi, np.where(known, 1 / np.sqrt(divisor), inf))
-
-
-def released_total(plan: AnswersPlan, measured: Measured) -> int:
+def released_total(plan: ParityPlan, measured: Measured) -> int:
     """Return n under replace-one; under add-remove, the number of rows as the best part released it."""
     if plan.replaced:
         return plan.n
     return min(released_counts(plan, measured), key=lambda counted: counted[0].deviations[0])[1]
 
 
-def released_counts(plan: AnswersPlan, measured: Measured) -> list[tuple[Part, int]]:
+def released_counts(plan: ParityPlan, measured: Measured) -> list[tuple[Part, int]]:
     """Return the parts that count rows, under add-remove, and how many each released."""
     pairs = zip(plan.parts, pieces(plan, measured.values), strict=True)
     return [(part, part.counted(values)) for part, values in pairs if 0 in part.deviations]
 
 
-def masks(plan: AnswersPlan) -> Integers:
+def masks(plan: ParityPlan) -> Integers:
     """Return the cell code of each parity's set, up to 20 attributes."""
     return codes_of(plan.spectrum.sets, len(plan.workload.domain.attributes))

@@ -11,7 +11,7 @@ from smalldb.exact.bits import BitSource
 from smalldb.exact.integers import CLIP
 from smalldb.marginals.contrasts.maximum_entropy import predicted
 from smalldb.marginals.contrasts.parity_means import Measured, pieces
-from smalldb.marginals.contrasts.parity_plan import AnswersPlan
+from smalldb.marginals.contrasts.parity_plan import ParityPlan
 from smalldb.marginals.contrasts.parts import Part
 from smalldb.marginals.contrasts.spectrum import odd_counts
 
@@ -19,7 +19,7 @@ LIMIT = CLIP // 2
 
 
 # Proof: docs/proofs/draw.md, lemma 7; docs/proofs/safeguard.md, lemma 1.
-def measure(plan: AnswersPlan, rows: Rows, source: BitSource) -> Measured:
+def measure(plan: ParityPlan, rows: Rows, source: BitSource) -> Measured:
     """
     Release the counts of a plan with exact noise: by the exponential mechanism over answers, or Gaussian.
 
@@ -29,7 +29,7 @@ def measure(plan: AnswersPlan, rows: Rows, source: BitSource) -> Measured:
     no factor 1/2; but the mechanism is not epsilon-bounded-range. Gaussian noise is (epsilon, delta)-DP: see
     `gaussian.least_variances` and `accounting.concentrated`. A Wishart difference: `docs/proofs/wishart.md`.
 
-    Parts are released in order, and one may look at what those before it released: see `laws.Safeguard`.
+    Parts are released in order, and one may look at what those before it released: see `safeguard.Safeguard`.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def measure(plan: AnswersPlan, rows: Rows, source: BitSource) -> Measured:
 
 
 # Proof: docs/proofs/answers.md, lemma 1.
-def counts(plan: AnswersPlan, rows: Rows) -> Integers:
+def counts(plan: ParityPlan, rows: Rows) -> Integers:
     """Return what is measured, or may be chosen to be, without noise: int64, parts in order. Private."""
     odd = odd_counts(rows, tuple(places for part in plan.parts for places in part.sets))
     summed = odd if plan.replaced else rows.n - 2 * odd
@@ -73,7 +73,7 @@ def counts(plan: AnswersPlan, rows: Rows) -> Integers:
 
 
 # Proof: docs/proofs/answers.md, lemma 3.
-def loss(plan: AnswersPlan, one: Rows, other: Rows) -> Fraction:
+def loss(plan: ParityPlan, one: Rows, other: Rows) -> Fraction:
     """
     Return the privacy loss between two tables: the largest log ratio of the laws of their releases.
 

@@ -10,7 +10,7 @@ from queries import Workload
 from queries.arrays import Floats
 from queries.domain import MAX_TABLE_ATTRIBUTES, Integers
 from smalldb.exact.numbers import Number, between_0_and_1, positive, whole
-from smalldb.marginals.contrasts.distributions import LAWS, Cells, Safeguard
+from smalldb.marginals.contrasts.part_list import LAWS, Cells, Safeguard
 from smalldb.marginals.contrasts.parts import Part
 from smalldb.marginals.contrasts.priors import prior, read_deviation
 from smalldb.marginals.contrasts.setting import Setting
@@ -20,10 +20,16 @@ MAX_ATTRIBUTES = 256
 MOST_ROWS = 1 << 60  # so that a sum with noise fits 64 bits
 LEAST_EPSILON, MOST_EPSILON = Fraction(1, 1 << 40), 1 << 20
 LEAST_DELTA = Fraction(1, 10**300)
+_DESCRIBED = {
+    "wishart": "parities of one and two columns with Wishart noise",
+    "cells": "the counts of all cells with geometric noise",
+    "gaussian": "parities with Gaussian noise",
+    "safeguard": "the parity of three columns that was predicted worst",
+}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class AnswersPlan:
+class ParityPlan:
     """What a release of answers will measure; a function of public numbers alone.
 
     Attributes
@@ -62,6 +68,12 @@ class AnswersPlan:
         return self.parts[0].law if len(laws) == 1 else "both"
 
     @property
+    def described(self) -> str:
+        """What is measured, in some words."""
+        laws = dict.fromkeys(part.law for part in self.parts)
+        return ", ".join(_DESCRIBED.get(law, f"parities with {law} noise") for law in laws)
+
+    @property
     def safeguard(self) -> Safeguard | None:
         """The part that is measured last and chosen by what was released before, if there is one."""
         last = self.parts[-1]
@@ -86,7 +98,7 @@ class AnswersPlan:
         taken for all J of them, and the largest of 2 J normal numbers for the mean of the largest error.
         """
         orders = np.arange(1, self.spectrum.orders[-1] + 1)
-        left = 1 / (self._precision(orders, read=True) + prior(orders) ** -2)
+        left = 1 / (self.precision(orders, read=True) + prior(orders) ** -2)
         worst = self.spectrum.kinds.worst(np.concatenate([[0.0], left]))
         return min(1.0, sqrt(2 * log(2 * self.workload.size) * worst))
 
@@ -98,10 +110,10 @@ class AnswersPlan:
     @property
     def deviations(self) -> Floats:
         """The public noise of the mean of each parity of the spectrum, shape (K,); infinite: not measured."""
-        precision = self._precision(self.spectrum.orders, read=False)
+        precision = self.precision(self.spectrum.orders, read=False)
         return np.where(precision > 0, 1 / np.sqrt(np.where(precision > 0, precision, 1.0)), inf)
 
-    def _precision(self, orders: Integers, *, read: bool) -> Floats:
+    def precision(self, orders: Integers, *, read: bool) -> Floats:
         """Return 1 / variance of the means of parities: as released, or as it is expected to be read."""
         domain, cells = self.workload.domain, self.cells
         d = len(domain.attributes)
@@ -128,9 +140,9 @@ class AnswersPlan:
         return part.rate(self.setting)
 
 
-def plan_answers(
+def plan_parities(
     workload: Workload, *, n: int, epsilon: Number, neighbours: str, delta: Number | None = None
-) -> AnswersPlan:
+) -> ParityPlan:
     """
     Decide what to measure, by the least expected error.
 
@@ -168,29 +180,29 @@ def alternatives(
     neighbours: str,
     delta: Number | None = None,
     series: Spectrum | None = None,
-) -> list[AnswersPlan]:
-    """Return the plans that `plan_answers` chooses from; the same arguments and errors.
+) -> list[ParityPlan]:
+    """Return the plans that `plan_parities` chooses from; the same arguments and errors.
 
     `series` is the spectrum of the workload, where it is known.
     """
     domain = workload.domain
     if domain.unlike_binary is not None:
-        raise ValueError(f"answers need {domain.unlike_binary} (rounds take any)")
+        raise ValueError(f"contrasts need {domain.unlike_binary}: use strategy cells, pairs or adaptive")
     d = len(domain.attributes)
     if d > MAX_ATTRIBUTES:
-        raise ValueError(f"answers are released for at most {MAX_ATTRIBUTES} attributes, not {d}: drop some")
+        raise ValueError(f"contrasts are measured of at most {MAX_ATTRIBUTES} attributes, not {d}: drop some")
     if domain.valid is not None and d > MAX_TABLE_ATTRIBUTES:
         raise ValueError(
-            f"answers over more than {MAX_TABLE_ATTRIBUTES} attributes are released where all rows can "
+            f"contrasts of more than {MAX_TABLE_ATTRIBUTES} attributes are measured where all rows can "
             "exist: leave out valid, or drop attributes"
         )
     if neighbours not in ("replace-one", "add-remove"):
         raise ValueError("neighbours must be 'replace-one' or 'add-remove'")
     n, exact, allowed = whole(n, "n"), positive(epsilon, "epsilon"), read_delta(delta)
     if not LEAST_EPSILON <= exact <= MOST_EPSILON:
-        raise ValueError("answers are released for an epsilon of 2^-40 to 2^20")
+        raise ValueError("contrasts are measured with an epsilon of 2^-40 to 2^20")
     if n > MOST_ROWS:
-        raise ValueError("answers are released for at most 2^60 rows")
+        raise ValueError("contrasts are measured of at most 2^60 rows")
     series, replaced = series or spectrum(workload), neighbours == "replace-one"
     setting = Setting(workload, n, exact, replaced, series, allowed)
     designs = [parts for law in LAWS for parts in law.designs(setting)]
@@ -198,6 +210,6 @@ def alternatives(
         raise ValueError("epsilon is too small for so many attributes: use more epsilon or fewer attributes")
     deltas = [None if all(part.pure for part in parts) else allowed for parts in designs]
     return [
-        AnswersPlan(workload, n, exact, neighbours, parts, series, delta)
+        ParityPlan(workload, n, exact, neighbours, parts, series, delta)
         for parts, delta in zip(designs, deltas, strict=True)
     ]

@@ -12,12 +12,12 @@ from queries import Rows
 from queries.arrays import Floats
 from queries.domain import Integers
 from smalldb.exact.bits import BitSource
-from smalldb.exact.integers import two_sided_geometric
 from smalldb.marginals.contrasts.part_of_wishart import Wishart
-from smalldb.marginals.contrasts.parts import Part, Predict, geometric_deviation
+from smalldb.marginals.contrasts.parts import Part, Predict
 from smalldb.marginals.contrasts.safeguard import NOTICED, Safeguard
 from smalldb.marginals.contrasts.setting import Setting
 from smalldb.marginals.contrasts.spectrum import Places, codes_of, transformed
+from smalldb.noise.distributions import Geometric
 from smalldb.noise.tails import noise_quantile
 
 MOST_STEPS = 1 << 28  # of reading cells once
@@ -60,8 +60,8 @@ class Cells:
     @classmethod
     def _of(cls, setting: Setting, share: Fraction) -> "Cells":
         """Measure the count of each cell."""
-        rate = float(_rate(setting, share))
-        deviation = sqrt(setting.workload.domain.size) * geometric_deviation(rate)
+        variance = Geometric(_rate(setting, share)).variance()
+        deviation = sqrt(setting.workload.domain.size * variance)
         return cls(share, dict.fromkeys([0, *setting.spectrum.orders.tolist()], deviation))
 
     # Proof: docs/proofs/answers.md, lemma 2.
@@ -69,13 +69,17 @@ class Cells:
         """Return what a unit of the noise of a cell costs."""
         return _rate(setting, self.share)
 
+    def noise(self, setting: Setting) -> tuple[Geometric]:
+        """Return that of each count."""
+        return (Geometric(self.rate(setting)),)
+
     def exact(self, rows: Rows, sums: Integers) -> Integers:
         """Return the count of each cell."""
         return rows.histogram()
 
     def draw(self, setting: Setting, exact: Integers, source: BitSource, predict: Predict) -> Integers:
         """Add noise."""
-        return exact + two_sided_geometric(self.rate(setting), len(exact), source)
+        return exact + self.noise(setting)[0].draw(len(exact), source)
 
     def counted(self, values: Integers) -> int:
         """Return the sum of all cells."""

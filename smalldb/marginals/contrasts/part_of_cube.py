@@ -8,20 +8,19 @@ from typing import ClassVar
 
 import numpy as np
 
-from queries import Rows
 from queries.domain import Integers
 from smalldb.exact.bits import BitSource
-from smalldb.marginals.contrasts.parts import Part, Predict, counted_sums, sets_of, shares_of, worst
+from smalldb.marginals.contrasts.parts import Counted, Part, Predict, sets_of, shares_of, worst
 from smalldb.marginals.contrasts.setting import Setting
 from smalldb.marginals.contrasts.spectrum import Places
-from smalldb.noise.cube import cube_noise
+from smalldb.noise.distributions import Cube as CubeNoise
 from smalldb.noise.tails import radius_quantile
 
 MAX_LEVELS = 1 << 22  # that the exact draw of a radius may enclose
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Cube:
+class Cube(Counted):
     """Counts with noise V of probability proportional to exp(-epsilon share max |V|); a `parts.Part`.
 
     Between neighbours each count moves by at most 1, and so does the largest.
@@ -60,13 +59,11 @@ class Cube:
         ]
         parts = []
         for some, share in zip(sets, shares_of(weights), strict=True):
-            k, rate = len(some), setting.epsilon * share
-            if 20 * sqrt(k) / rate > MAX_LEVELS:
+            noise = CubeNoise(len(some), setting.epsilon * share)
+            if 20 * sqrt(noise.count) / noise.rate > MAX_LEVELS:
                 return ()
-            # V is uniform up to a radius R, and R + 1/2 is nearly Gamma(k + 1, rate)
-            variance = max(0.0, float((k + 1) * (k + 2) / rate**2 / 3 - Fraction(1, 12)))
             orders = {len(places) for places in some}
-            parts.append(cls(some, share, dict.fromkeys(orders, sqrt(variance) * setting.unit)))
+            parts.append(cls(some, share, dict.fromkeys(orders, sqrt(noise.variance()) * setting.unit)))
         return tuple(parts)
 
     # Proof: docs/proofs/answers.md, lemma 2.
@@ -74,30 +71,18 @@ class Cube:
         """Return what a unit of the largest entry costs."""
         return setting.epsilon * self.share
 
-    def exact(self, rows: Rows, sums: Integers) -> Integers:
-        """Return the counts of the sets."""
-        return sums
+    def noise(self, setting: Setting) -> tuple[CubeNoise]:
+        """Return that of all counts."""
+        return (CubeNoise(len(self.sets), self.rate(setting)),)
 
     def draw(self, setting: Setting, exact: Integers, source: BitSource, predict: Predict) -> Integers:
         """Add noise."""
-        return exact + cube_noise(len(self.sets), self.rate(setting), source)
-
-    def counted(self, values: Integers) -> int:
-        """Return the first count."""
-        return int(values[0])
-
-    def released(self, setting: Setting, values: Integers) -> tuple[tuple[Places, ...], Integers]:
-        """Return the sets and their sums."""
-        return counted_sums(setting, self.sets, values)
+        return exact + self.noise(setting)[0].draw(len(exact), source)
 
     def margins(self, setting: Setting, failure: Fraction) -> tuple[int, Integers]:
         """All noise lies within the quantile of the radius."""
         radius = radius_quantile(len(self.sets), self.rate(setting), failure)
         return radius, np.full(sum(1 for places in self.sets if places), setting.unit * radius)
-
-    def direct(self, setting: Setting, values: Integers, failure: Fraction) -> None:
-        """Nothing more."""
-        return None
 
     def loss(self, setting: Setting, gap: Integers, moved: int) -> Fraction:
         """Return the loss: log-probabilities are -rate max |z - counts|, so it is largest at z = counts."""

@@ -9,15 +9,15 @@ from typing import ClassVar
 
 import numpy as np
 
-from queries import Rows
+from queries.arrays import Floats
 from queries.domain import Integers
 from smalldb.accounting.concentrated import rho_of
 from smalldb.exact.bits import BitSource
 from smalldb.marginals.contrasts.parts import (
+    Counted,
     Part,
     Predict,
     attributes_of,
-    counted_sums,
     each_margin,
     heaviest_constant,
     sets_of,
@@ -25,12 +25,12 @@ from smalldb.marginals.contrasts.parts import (
 )
 from smalldb.marginals.contrasts.setting import Setting
 from smalldb.marginals.contrasts.spectrum import Places
-from smalldb.noise.gaussian import gaussian_noise, least_variances
-from smalldb.noise.tails import gaussian_quantile
+from smalldb.noise.distributions import DiscreteGaussian
+from smalldb.noise.gaussian import least_variances
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Gaussian:
+class Gaussian(Counted):
     """Counts with discrete Gaussian noise, whose variance depends on the order of a set; a `parts.Part`.
 
     Attributes
@@ -79,33 +79,21 @@ class Gaussian:
         """Return its share of epsilon; its noise is known by `variances`."""
         return setting.epsilon * self.share
 
-    def exact(self, rows: Rows, sums: Integers) -> Integers:
-        """Return the counts of the sets."""
-        return sums
+    def noise(self, setting: Setting) -> tuple[DiscreteGaussian, ...]:
+        """Return that of the counts of each order, ascending."""
+        return tuple(DiscreteGaussian(variance) for _, variance in sorted(self.variances.items()))
 
     def draw(self, setting: Setting, exact: Integers, source: BitSource, predict: Predict) -> Integers:
         """Add noise, order by order."""
-        sizes = Counter(map(len, self.sets))
-        noise = [gaussian_noise(self.variances[order], sizes[order], source) for order in sorted(sizes)]
+        sizes = [size for _, size in sorted(Counter(map(len, self.sets)).items())]
+        noise = [part.draw(size, source) for part, size in zip(self.noise(setting), sizes, strict=True)]
         return exact + np.concatenate(noise)
 
-    def counted(self, values: Integers) -> int:
-        """Return the first count."""
-        return int(values[0])
-
-    def released(self, setting: Setting, values: Integers) -> tuple[tuple[Places, ...], Integers]:
-        """Return the sets and their sums."""
-        return counted_sums(setting, self.sets, values)
-
-    def margins(self, setting: Setting, failure: Fraction) -> tuple[int, Integers]:
+    def margins(self, setting: Setting, failure: Fraction) -> tuple[int, Floats]:
         """Counts share the failure evenly; each lies within its tail."""
         each = failure / len(self.sets)
-        margins = {order: gaussian_quantile(variance, each) for order, variance in self.variances.items()}
-        return each_margin(setting, self.sets, margins)
-
-    def direct(self, setting: Setting, values: Integers, failure: Fraction) -> None:
-        """Nothing more."""
-        return None
+        within = [noise.quantile(None, each) for noise in self.noise(setting)]
+        return each_margin(setting, self.sets, dict(zip(sorted(self.variances), within, strict=True)))
 
     def loss(self, setting: Setting, gap: Integers, moved: int) -> Fraction:
         """No ratio is the largest: ValueError."""

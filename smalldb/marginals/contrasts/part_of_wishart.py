@@ -7,14 +7,14 @@ from functools import lru_cache
 from math import sqrt
 from typing import ClassVar
 
-from queries import Rows
+from queries.arrays import Floats
 from queries.domain import Integers
 from smalldb.exact.bits import BitSource
 from smalldb.marginals.contrasts.parts import (
+    Counted,
     Part,
     Predict,
     attributes_of,
-    counted_sums,
     each_margin,
     heaviest_constant,
     proved_loss,
@@ -24,14 +24,14 @@ from smalldb.marginals.contrasts.parts import (
 from smalldb.marginals.contrasts.safeguard import Safeguard
 from smalldb.marginals.contrasts.setting import Setting
 from smalldb.marginals.contrasts.spectrum import Places
-from smalldb.noise.tails import entry_quantile, laplace_sum_quantile
-from smalldb.noise.wishart import degrees, even_moments, rates, wishart_noise
+from smalldb.noise.distributions import WishartDifference
+from smalldb.noise.wishart import rates
 
 TILTS = tuple(Fraction(part, 32) for part in range(1, 32))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Wishart:
+class Wishart(Counted):
     """Counts with noise of a Wishart difference (`docs/proofs/wishart.md`); a `parts.Part`.
 
     Attributes
@@ -90,40 +90,22 @@ class Wishart:
         """Return what x and y of the noise add up to."""
         return setting.epsilon * self.share
 
-    def exact(self, rows: Rows, sums: Integers) -> Integers:
-        """Return the counts of the sets."""
-        return sums
-
-    def draw(self, setting: Setting, exact: Integers, source: BitSource, predict: Predict) -> Integers:
-        """Add noise: each set is an entry of the matrix, of its attributes or of one and the constant."""
+    def noise(self, setting: Setting) -> tuple[WishartDifference]:
+        """Return that of all sets: each is an entry, of its attributes or of one and the constant."""
         ranks = {attribute: rank for rank, attribute in enumerate(attributes_of(self.sets), start=1)}
         indices = [[0, 0, *(ranks[i] for i in places)] for places in self.sets]
-        pairs = [(some[-2], some[-1]) for some in indices]
-        return exact + wishart_noise(len(ranks), *rates(self.rate(setting), self.tilt), pairs, source)
+        pairs = tuple((some[-2], some[-1]) for some in indices)
+        return (WishartDifference(len(ranks), *rates(self.rate(setting), self.tilt), pairs),)
 
-    def counted(self, values: Integers) -> int:
-        """Return the first count."""
-        return int(values[0])
+    def draw(self, setting: Setting, exact: Integers, source: BitSource, predict: Predict) -> Integers:
+        """Add noise."""
+        return exact + self.noise(setting)[0].draw(len(exact), source)
 
-    def released(self, setting: Setting, values: Integers) -> tuple[tuple[Places, ...], Integers]:
-        """Return the sets and their sums."""
-        return counted_sums(setting, self.sets, values)
-
-    def margins(self, setting: Setting, failure: Fraction) -> tuple[int, Integers]:
+    def margins(self, setting: Setting, failure: Fraction) -> tuple[int, Floats]:
         """Entries share the failure evenly; each lies within what its moments say."""
-        d, each = len(attributes_of(self.sets)), failure / len(self.sets)
-        x, y = rates(self.rate(setting), self.tilt)
-        orders = {len(places) for places in self.sets}
-        margins = {order: entry_quantile(d, order, x, y, each) for order in orders if order}
-        if 0 in orders:
-            # a difference of gammas: a whole shape above theirs spreads further (a symmetric unimodal
-            # number was added)
-            margins[0] = laplace_sum_quantile(-(-degrees(d)[0] // 2), 1 / x, each)
+        (noise,), each = self.noise(setting), failure / len(self.sets)
+        margins = {order: noise.entry_quantile(order, each) for order in set(map(len, self.sets))}
         return each_margin(setting, self.sets, margins)
-
-    def direct(self, setting: Setting, values: Integers, failure: Fraction) -> None:
-        """Nothing more."""
-        return None
 
     def loss(self, setting: Setting, gap: Integers, moved: int) -> Fraction:
         """Return what is proved of the loss."""
@@ -133,6 +115,5 @@ class Wishart:
 @lru_cache(maxsize=1024)
 def _variances(attributes: int, tilt: Fraction) -> dict[int, float]:
     """Return the variance of a Wishart difference for epsilon 1: of n, and of entries of order 1 and 2."""
-    x, y = rates(Fraction(1), tilt)
-    moments = {order: even_moments(attributes, order, x, y, 2)[1] for order in (1, 2)}
-    return {0: degrees(attributes)[0] / float(x) ** 2, **{o: float(m) for o, m in moments.items()}}
+    noise = WishartDifference(attributes, *rates(Fraction(1), tilt), ())
+    return {order: noise.entry_variance(order) for order in range(3)}

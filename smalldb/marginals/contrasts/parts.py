@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
-from math import exp, expm1, sqrt
+from math import ceil
 from typing import ClassVar, Protocol, TypeAlias
 
 import numpy as np
@@ -13,6 +13,7 @@ from queries.domain import Integers
 from smalldb.exact.bits import BitSource
 from smalldb.marginals.contrasts.setting import Setting
 from smalldb.marginals.contrasts.spectrum import Places, Spectrum
+from smalldb.noise.distributions import Noise
 
 SHARES = 64  # shares are multiples of 1/64
 
@@ -23,7 +24,7 @@ Predict: TypeAlias = Callable[[], Integers]
 class Part(Protocol):
     """Some counts that are released together, with noise of one law: a frozen value, public as a whole.
 
-    A new law is a class of this shape in a file of its own, and a line in `answers.laws`.
+    A new kind is a class of this shape in a file of its own, and a line in `part_list.py`.
 
     Attributes
     ----------
@@ -61,6 +62,9 @@ class Part(Protocol):
     def rate(self, setting: Setting) -> Fraction:
         """Return the epsilon in the exponent of a unit of its noise."""
 
+    def noise(self, setting: Setting) -> tuple[Noise, ...]:
+        """Return the distributions of its noise, in the order of what they are added to."""
+
     def exact(self, rows: Rows, sums: Integers) -> Integers:
         """Return what is measured, without noise; `sums` are the counts of its sets. Private."""
 
@@ -73,7 +77,7 @@ class Part(Protocol):
     def released(self, setting: Setting, values: Integers) -> tuple[tuple[Places, ...], Integers]:
         """Return the parities that it measured, and their released sums of chi_S over the rows."""
 
-    def margins(self, setting: Setting, failure: Fraction) -> tuple[int, Integers]:
+    def margins(self, setting: Setting, failure: Fraction) -> tuple[int, Integers | Floats]:
         """Return what the noise of the number of rows, and of each of the released sums, does not exceed.
 
         All at once, but for a probability `failure`, and of each sum that the queries have.
@@ -94,6 +98,30 @@ class Part(Protocol):
         """
 
 
+class Counted:
+    """A part that releases the count of each of its sets; the first is that of the rows, under add-remove."""
+
+    __slots__ = ()
+
+    sets: tuple[Places, ...]
+
+    def exact(self, rows: Rows, sums: Integers) -> Integers:
+        """Return the counts of the sets."""
+        return sums
+
+    def counted(self, values: Integers) -> int:
+        """Return the first count."""
+        return int(values[0])
+
+    def released(self, setting: Setting, values: Integers) -> tuple[tuple[Places, ...], Integers]:
+        """Return the sets and their sums."""
+        return counted_sums(setting, self.sets, values)
+
+    def direct(self, setting: Setting, values: Integers, failure: Fraction) -> None:
+        """Nothing more."""
+        return None
+
+
 def counted_sums(
     setting: Setting, sets: tuple[Places, ...], values: Integers
 ) -> tuple[tuple[Places, ...], Integers]:
@@ -105,11 +133,11 @@ def counted_sums(
 
 
 def each_margin(
-    setting: Setting, sets: tuple[Places, ...], margins: Mapping[int, int]
-) -> tuple[int, Integers]:
+    setting: Setting, sets: tuple[Places, ...], margins: Mapping[int, float]
+) -> tuple[int, Floats]:
     """Return the margins of counts, known by the order of their sets, as `Part.margins` does."""
     some = np.array([margins[len(places)] for places in sets if places])
-    return margins.get(0, 0), setting.unit * some
+    return ceil(margins.get(0, 0)), setting.unit * some
 
 
 def proved_loss(setting: Setting, share: Fraction, moved: int) -> Fraction:
@@ -120,11 +148,6 @@ def proved_loss(setting: Setting, share: Fraction, moved: int) -> Fraction:
 def attributes_of(sets: tuple[Places, ...]) -> tuple[int, ...]:
     """Return the attributes that some set holds, ascending."""
     return tuple(sorted({i for places in sets for i in places}))
-
-
-def geometric_deviation(rate: float) -> float:
-    """Return the standard deviation of two-sided geometric noise."""
-    return sqrt(2 * exp(-rate)) / -expm1(-rate)
 
 
 def sets_of(series: Spectrum, lowest: int, highest: int) -> tuple[Places, ...]:

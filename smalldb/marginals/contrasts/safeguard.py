@@ -3,27 +3,27 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from math import log
+from math import log, sqrt
 from typing import ClassVar
 
 import numpy as np
 
-from queries import Rows
+from queries.arrays import Floats
 from queries.domain import Integers
 from smalldb.exact.bits import BitSource
-from smalldb.exact.integers import two_sided_geometric, uniform_below
+from smalldb.exact.integers import uniform_below
 from smalldb.exact.levels import draw_level
-from smalldb.marginals.contrasts.parts import Part, Predict, geometric_deviation, proved_loss, sets_of
+from smalldb.marginals.contrasts.parts import Counted, Part, Predict, proved_loss, sets_of
 from smalldb.marginals.contrasts.setting import Setting
 from smalldb.marginals.contrasts.spectrum import Places
-from smalldb.noise.tails import radius_quantile
+from smalldb.noise.distributions import Geometric
 
 SAFEGUARD = Fraction(1, 10)
 NOTICED = 0.5  # mean of a parity that a safeguard chooses almost surely, if it is predicted as 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Safeguard:
+class Safeguard(Counted):
     """One of the sets, measured last; a `parts.Part`.
 
     Which one is drawn by the exponential mechanism, by how far their counts are from what a fit to the
@@ -56,15 +56,15 @@ class Safeguard:
             return None
         if float(rate / 2) * NOTICED * setting.n / setting.unit < log(len(sets)) + 2:
             return None
-        return cls(sets, SAFEGUARD, {3: setting.unit * geometric_deviation(float(rate))})
+        return cls(sets, SAFEGUARD, {3: setting.unit * sqrt(Geometric(rate).variance())})
 
     def rate(self, setting: Setting) -> Fraction:
         """Return what a unit of its noise costs; its choice has as much."""
         return setting.epsilon * self.share / 2
 
-    def exact(self, rows: Rows, sums: Integers) -> Integers:
-        """Return the counts of the sets."""
-        return sums
+    def noise(self, setting: Setting) -> tuple[Geometric]:
+        """Return that of the count of the set that is chosen."""
+        return (Geometric(self.rate(setting)),)
 
     # Proof: docs/proofs/safeguard.md, lemmas 2, 3 and 4.
     def draw(self, setting: Setting, exact: Integers, source: BitSource, predict: Predict) -> Integers:
@@ -75,7 +75,7 @@ class Safeguard:
         level = draw_level(dict(zip(levels.tolist(), sizes.tolist(), strict=True)), rate / 2, source)
         worst = np.flatnonzero(gaps == gaps.max() - level)
         chosen = worst[uniform_below(len(worst), source)]
-        return np.concatenate([[chosen], exact[chosen] + two_sided_geometric(rate, 1, source)])
+        return np.concatenate([[chosen], exact[chosen] + self.noise(setting)[0].draw(1, source)])
 
     def counted(self, values: Integers) -> int:
         """Rows are not counted: KeyError."""
@@ -86,13 +86,9 @@ class Safeguard:
         chosen, value = values.tolist()
         return (self.sets[chosen],), np.array([setting.n - 2 * value if setting.replaced else value])
 
-    def margins(self, setting: Setting, failure: Fraction) -> tuple[int, Integers]:
-        """Its noise lies within the quantile of one count."""
-        return 0, np.array([setting.unit * radius_quantile(1, self.rate(setting), failure)])
-
-    def direct(self, setting: Setting, values: Integers, failure: Fraction) -> None:
-        """Nothing more."""
-        return None
+    def margins(self, setting: Setting, failure: Fraction) -> tuple[int, Floats]:
+        """Its noise lies within its quantile."""
+        return 0, np.array([setting.unit * self.noise(setting)[0].quantile(None, failure)])
 
     def loss(self, setting: Setting, gap: Integers, moved: int) -> Fraction:
         """Return what is proved of the loss."""

@@ -7,12 +7,12 @@ import numpy as np
 from queries.arrays import Floats
 from smalldb.marginals.contrasts.maximum_entropy import sizes_of
 from smalldb.marginals.contrasts.parity_means import Estimates
-from smalldb.marginals.contrasts.parity_plan import AnswersPlan
+from smalldb.marginals.contrasts.parity_plan import ParityPlan
 
 _HALVINGS = 50
 
 
-def frequencies(plan: AnswersPlan, found: Estimates) -> Floats:
+def frequencies(plan: ParityPlan, found: Estimates) -> Floats:
     """Return how frequent each attribute is, shape (d,); one half where that was not measured."""
     ones = np.full(len(plan.workload.domain.attributes), 0.5)
     for places, chi in zip(plan.spectrum.sets, found.chi, strict=True):
@@ -21,7 +21,7 @@ def frequencies(plan: AnswersPlan, found: Estimates) -> Floats:
     return ones
 
 
-def shrunk(plan: AnswersPlan, found: Estimates, means: Floats) -> Floats:
+def shrunk(plan: ParityPlan, found: Estimates, means: Floats) -> Floats:
     """Draw each parity towards what lower orders say of it, by its noise and prior.
 
     Order 2 and above 3: the product of the means of its attributes; order 3: `uninteracting`, where its pairs

@@ -109,7 +109,7 @@ def spectrum(workload: Workload) -> Spectrum:
     widest = max((len(q.attributes) for q in queries if q.weights is not None), default=0)
     if widest > MAX_WIDTH:
         raise ValueError(
-            f"a query looks at {widest} attributes; answers are released for queries over at most "
+            f"a query looks at {widest} attributes; contrasts are measured for queries over at most "
             f"{MAX_WIDTH} (parities apart): use a smaller width"
         )
     terms = sum(1 if q.weights is None else len(q.weights) for q in queries)

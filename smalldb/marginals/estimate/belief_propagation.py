@@ -151,8 +151,3 @@ def steps_between(tree: Tree, place: int) -> tuple[Step, ...]:
     """Return how the parent's cells are summed to what a bucket passes on to it."""
     bucket = tree.buckets[place]
     return steps(tree.buckets[bucket.parent].scope, bucket.passed, tree.groupings)
-
-
-def marginals(tree: Tree, tables: Sequence[Floats]) -> list[Floats]:
-    """Return the probabilities of the cells of each factor."""
-    return [summed(tables[place], path) for place, path in zip(tree.homes, tree.sums, strict=True)]

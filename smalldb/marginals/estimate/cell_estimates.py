@@ -1,38 +1,163 @@
-"""All cells of a small universe at once: measured with one noise, read by empirical Bayes."""
+"""Noisy counts of all cells, read by empirical Bayes: between what was counted and what low orders say."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache, reduce
 from itertools import combinations
-from math import log, prod
+from math import inf, log, prod, sqrt
 
 import numpy as np
 
-from queries.arrays import Floats, Numbers
+from queries.arrays import Floats
 from queries.domain import Integers
 from smalldb.marginals.estimate.belief_propagation import beliefs, build
-from smalldb.marginals.estimate.column_estimates import read_column
+from smalldb.marginals.estimate.cell_fitting import Contrasts, maximum_entropy, minimised
 from smalldb.marginals.estimate.grouping import halved
-from smalldb.marginals.estimate.log_linear import Factor, fit
-from smalldb.marginals.estimate.modelling import Model, fitted
+from smalldb.marginals.estimate.modelling import Model
 from smalldb.marginals.measuring import Measured
 from smalldb.marginals.universe import Universe
 
 MOST_CELLS = 1 << 20
-SHAPES = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 100.0, 1000.0)  # of the negative binomial
-SWEEPS, ITERATIONS = 0, 60
-_CLEAR = 40.0  # a rate beyond which there is no noise to speak of
-_CERTAIN = 1e-9  # a variance of which the same holds
-_TOLD = 0.02  # of the noise, what a prior is taken to miss at least
+SHAPES = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 100.0)  # of the negative binomial
+SCALES = {1: tuple(0.6 * 2.0**i for i in range(-3, 3)), 2: tuple(0.2 * 2.0**-i for i in range(-3, 6))}
+POWERS = (0.0, 0.5, 1.0)  # of frequencies in ordered columns, by which contrasts are expected smaller
+EXACTLY = 0.5  # deviation of a public number of rows
+ITERATIONS = 1000
+_FEW = 8  # contrasts: a table of fewer has the prior of all
+_PRICE = 4.0  # twice the logarithm of a likelihood, by which another prior must be better
+_LEVEL = 10.0  # deviation of the logarithm of what all cells are expected to hold
+CLEAR = 40.0  # a rate beyond which there is no noise to speak of
+_MOST = 50.0  # logarithm of what a cell is expected to hold
+_HIDDEN = 0.9  # of what counts tell of the coefficients, what noise can hide
+_START = 1e-4  # slopes that are left in the model from which the search starts,
+_SLOPE = 0.02  # and in the likeliest one
+_STEPS = 1 << 35  # of the sums of posteriors, in all
+_TRANSFORMED = 1 << 28  # cells, in all
+_LEAST = 1e-12  # deviation of a mean, as noise
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CellCounts:
+    """
+    What was released: counts of all cells, and parities beside them.
+
+    Attributes
+    ----------
+    contrasts
+        Of the N cells that can exist.
+    counts, rate
+        The released count of each cell, with two-sided geometric noise of ratio exp(-rate).
+    beside, sums, noise
+        The codes of parities of yes/no columns that were measured beside the cells, or of the empty set (the
+        number of rows); their sums, and the noise of these as variances.
+    """
+
+    contrasts: Contrasts
+    counts: Integers
+    rate: float
+    beside: Integers
+    sums: Floats
+    noise: Floats
+
+    def read(self, total: int, codes: Integers, theta: Floats, spread: Floats) -> Floats:
+        """
+        Return a distribution over the cells, shape (N,): their posterior means, divided by their sum.
+
+        Expected counts are log-linear, with a normal prior for each coefficient. True counts are negative
+        binomial around them. The likeliest coefficients are those of what was released: of the counts, with
+        their noise integrated out, and of the sums beside, which are normal around what the counts leave open
+        of them. The shape is the likeliest for the expected counts at the start: chosen again, it grows until
+        cells are not trusted.
+
+        Parameters
+        ----------
+        total
+            The number of rows, about.
+        codes
+            Of the contrasts that expected counts are made of.
+        theta
+            Their coefficients in a model of the released sums: the start.
+        spread
+            The deviations of their priors.
+        """
+        logs = self.contrasts.over_cells(codes, theta)
+        level = log(total) - float(np.logaddexp.reduce(logs))
+        codes, theta = np.concatenate([[0], codes]), np.concatenate([[level], theta])
+        spread = np.concatenate([[_LEVEL], spread])
+        logs = np.minimum(logs + level, _MOST)
+        shape = self.likeliest_shape(logs)
+        _, steps, means, variances = self.posterior(logs, shape)
+        precision = self.precision(variances)
+
+        def objective(theta: Floats) -> tuple[float, Floats]:
+            return self.objective(codes, theta, spread, shape, precision)
+
+        told = steps * np.exp(logs)
+        told -= np.minimum(steps**2 * variances, _HIDDEN * told)
+        most = int(max(10, min(ITERATIONS, _STEPS * self.rate / (80 * len(self.counts)))))
+        theta = minimised(objective, theta, 1 / np.sqrt(spread**-2.0 + told.sum()), _SLOPE, most)
+        logs = np.minimum(self.contrasts.over_cells(codes, theta), _MOST)
+        _, _, means, variances = self.posterior(logs, shape)
+        # counts move by their covariances with the sums
+        push = self.precision(variances) @ (self.sums - self.contrasts.sums(means)[self.beside])
+        means += variances * self.contrasts.over_cells(self.beside, push)
+        np.maximum(means, 0.0, out=means)
+        # where cells were seen to be empty, all of them, nothing is known of the distribution
+        if not means.sum() > 0:
+            means = np.ones(len(means))
+        return np.asarray(means / means.sum())
+
+    def precision(self, variances: Floats) -> Floats:
+        """Return the inverse of how sums beside vary around those of posterior means: counts and noise."""
+        products = self.contrasts.products(variances, self.beside)
+        return np.asarray(np.linalg.inv(products + np.diag(self.noise)), dtype=np.float64)
+
+    def objective(
+        self, codes: Integers, theta: Floats, spread: Floats, shape: float, precision: Floats
+    ) -> tuple[float, Floats]:
+        """Return minus the logarithm of the posterior density of coefficients, and its slopes; see `read`."""
+        logs = np.minimum(self.contrasts.over_cells(codes, theta), _MOST)
+        likelihood, steps, means, variances = self.posterior(logs, shape)
+        apart = self.sums - self.contrasts.sums(means)[self.beside]
+        push, away = precision @ apart, theta / spread
+        slopes = steps * (means - np.exp(logs) + variances * self.contrasts.over_cells(self.beside, push))
+        value = -likelihood + float(apart @ push + away @ away) / 2
+        return value, away / spread - self.contrasts.sums(slopes)[codes]
+
+    def posterior(self, logs: Floats, shape: float) -> tuple[float, Floats, Floats, Floats]:
+        """
+        Return what the released counts tell, where expected ones are given as logarithms.
+
+        The logarithm of their likelihood; of each cell how far a step of the logarithm of its expected count
+        arrives at the count; and the mean and the variance of the count.
+        """
+        from smalldb.kernels.posterior import posterior
+
+        heights, (means, variances) = np.logaddexp(logs, log(shape)), np.empty((2, len(logs)))
+        likelihood = posterior(self.counts, logs - heights, shape, self.rate, means, variances)
+        likelihood += shape * float((log(shape) - heights).sum())
+        return likelihood, np.exp(log(shape) - heights), means, variances
+
+    def likeliest_shape(self, logs: Floats) -> float:
+        """Climb to the likeliest shape for expected counts, given as logarithms."""
+
+        @cache
+        def likelihood(place: int) -> float:
+            return self.posterior(logs, SHAPES[place])[0] if 0 <= place < len(SHAPES) else -inf
+
+        place = len(SHAPES) // 2
+        while (best := max(place - 1, place, place + 1, key=likelihood)) != place:
+            place = best
+        return SHAPES[place]
 
 
 # Proof: docs/proofs/rounds.md, lemma 9.
-def read_cells(universe: Universe, measured: Measured, rate: float, total: int) -> Model:
+def read_cells(universe: Universe, measured: Measured, rate: float, total: int, replaced: bool) -> Model:
     """
     Return a distribution over all cells, from the released counts of all of them.
 
-    First a log-linear model of the tables of two columns is fitted to sums of the released counts. Counts are
-    negative binomial around what it expects, with the likeliest shape, and were seen with two-sided geometric
-    noise: their posterior means are taken. Their sums over columns and pairs of columns are moved to released
-    ones as far as the two differ by more than noise (`moved_to_sums`).
+    Expected counts are log-linear in the contrasts of one and two columns: see `CellCounts.read` and
+    `prior_spread`.
 
     Parameters
     ----------
@@ -42,106 +167,88 @@ def read_cells(universe: Universe, measured: Measured, rate: float, total: int) 
         Of the noise: exp(-rate |z|).
     total
         The number of rows.
+    replaced
+        Whether it is public.
     """
-    from smalldb.kernels.posterior import posterior
-
-    everything = tuple(range(len(universe.sizes)))
-    possible = universe.possible()
-    seen = np.where(possible, measured.counts, 0)
-    noise = measured.variance * np.count_nonzero(possible)  # of the sum of all cells that rows can be in
-    read = [
-        read_column(_margin(seen, (c,)), noise / size, total, ordered)
-        for c, (size, ordered) in enumerate(zip(universe.sizes, universe.ordered, strict=True))
-    ]
-    lifted = [_lifted(mass, total) for mass in read]
-    groupings = [halved(mass, True, levels=0) for mass in lifted]
-    pairs = [
-        Measured(
-            tuple((c, groupings[c].finest) for c in pair),
-            _margin(seen, pair),
-            measured.cost,
-            noise / universe.size(pair),
-        )
-        for pair in combinations(everything, 2)
-    ]
-    whole = tuple((c, groupings[c].finest) for c in everything)
-    zeros = np.where(possible, 0.0, -np.inf)
-    first = fitted(
-        groupings, dict(enumerate(lifted)), pairs, [(whole, zeros)], total, (), SWEEPS, ITERATIONS, alike=True
-    )
-    expected = np.maximum(_cells(first), 1e-300)[possible] * total
-    counts, bounded = np.ascontiguousarray(seen[possible]), min(rate, _CLEAR)
-    best, means, variances = -np.inf, expected, np.zeros(len(counts))
-    for shape in SHAPES:
-        heights = np.logaddexp(np.log(expected), log(shape))
-        found, spread = np.empty(len(counts)), np.empty(len(counts))
-        likelihood = posterior(counts, np.log(expected) - heights, shape, bounded, found, spread)
-        likelihood += shape * float((log(shape) - heights).sum())
-        if likelihood <= best:
-            break
-        best, means, variances = likelihood, found, spread
-    believed, doubt = np.zeros(universe.sizes), np.zeros(universe.sizes)
-    believed[possible] = np.maximum(means, 1e-12)
-    believed *= total / believed.sum()
-    doubt[possible] = variances
-    return moved_to_sums(believed, doubt, seen, measured.variance)
+    contrasts = Contrasts(universe.sizes, np.flatnonzero(universe.possible()))
+    counts = measured.counts.ravel()[contrasts.cells]
+    noise = max(_LEAST, sqrt(measured.variance * len(counts)) / total)
+    means = contrasts.sums(counts) / total
+    codes, spread = prior_spread(universe, means, noise)
+    most = max(50, min(ITERATIONS, _TRANSFORMED // prod(universe.sizes)))
+    theta, _ = maximum_entropy(contrasts, codes, means[codes], (noise / spread) ** 2, _START, most)
+    rows = np.full(int(replaced), float(total))
+    beside = np.zeros(len(rows), dtype=np.int64)
+    released = CellCounts(contrasts, counts, min(rate, CLEAR), beside, rows, np.full(len(rows), EXACTLY**2))
+    table = np.zeros(prod(universe.sizes))
+    table[contrasts.cells] = released.read(total, codes, theta, spread)
+    groupings = [halved(np.ones(size), True, levels=0) for size in universe.sizes]
+    tree = build([tuple((c, grouping.finest) for c, grouping in enumerate(groupings))], groupings)
+    with np.errstate(divide="ignore"):
+        tables, _ = beliefs(tree, [np.log(table.reshape(universe.sizes))])
+    return Model(tree, tuple(tables), ())
 
 
-def moved_to_sums(believed: Floats, doubt: Floats, seen: Integers, variance: float) -> Model:
+def prior_spread(universe: Universe, means: Floats, noise: float) -> tuple[Integers, Floats]:
     """
-    Return the distribution of posterior means, with sums moved to released ones where those tell more.
+    Return the codes of the contrasts of one and two columns, and the deviations of their coefficients' prior.
 
-    Where the prior holds, a released sum and a sum of posterior means differ by noise alone, of the variance
-    of the noise less that of the posterior: then moving would bring the noise back. What they differ by
-    beyond that is what the prior missed. Each table of one or two columns is held as closely as that says.
+    Those of a table have one deviation, over a power of their frequencies in ordered columns: neighbours are
+    alike there. It is the likeliest for the released means of all tables of so many columns, or of the table
+    alone where that is clearly likelier. The mean of a contrast of two columns that do not interact is the
+    product of two means; a small coefficient moves it by that times the variances of both contrasts.
 
     Parameters
     ----------
-    believed
-        Posterior means of all cells; 0 where no row can be, and there alone.
-    doubt
-        Their posterior variances.
-    seen
-        The released counts.
-    variance
-        Of the noise of each.
+    means
+        The released means of all contrasts, by their codes.
+    noise
+        The deviation of each.
     """
-    everything, total = tuple(range(believed.ndim)), float(believed.sum())
-    groupings = [halved(np.ones(size), True, levels=0) for size in believed.shape]
-    whole = tuple((c, groupings[c].finest) for c in everything)
-    scopes, factors = [], []
-    for columns in (*combinations(everything, 1), *combinations(everything, 2)):
-        here, beyond = _margin(believed, columns), _margin(seen - believed, columns)
-        for axis in range(beyond.ndim):  # what the tables of fewer columns say is theirs
-            beyond = beyond - beyond.mean(axis=axis, keepdims=True)
-        noise = max(variance * np.count_nonzero(believed) / here.size, _CERTAIN)
-        freedom = prod(size - 1 for size in here.shape)
-        left = max(noise - float(_margin(doubt, columns).mean()), 0.0)
-        missed = max(float((beyond**2).sum()) - left * freedom, _TOLD * noise * freedom)
-        # as in `modelling.factor_of`, the ridge is mu noise / s where mu rows are believed; with a variance s
-        # of c mu for what was missed there, it is the same for all cells
-        ridge = noise * float(np.maximum(here, 1.0).sum()) / missed
-        scopes.append(tuple(whole[c] for c in columns))
-        factors.append(Factor(np.zeros(here.shape), (here + beyond, np.full(here.shape, ridge))))
-    with np.errstate(divide="ignore"):
-        factors.append(Factor(np.log(believed / total), None))
-    tree = build([*scopes, whole], groupings)
-    found = fit(tree, factors, total, [None] * len(scopes), SWEEPS, ITERATIONS)
-    probabilities, _ = beliefs(tree, [*found, factors[-1].base])
-    return Model(tree, tuple(probabilities), tuple(found))
+    sizes, found = universe.sizes, list[tuple[Integers, Floats]]()
+    alone = [_moments(means[codes]) for codes in (_codes(sizes, (c,)) for c in range(len(sizes)))]
+    for width, scales in SCALES.items():
+        priors = [(scale, power) for scale in scales for power in POWERS]
+        tables, likelihoods = [], list[Floats]()
+        for columns in combinations(range(len(sizes)), width):
+            codes = _codes(sizes, columns)
+            smooth = [universe.ordered[c] and sizes[c] >= _FEW for c in columns]
+            frequencies = _outer(np.arange(1.0, sizes[c]) ** s for c, s in zip(columns, smooth, strict=True))
+            apart, moved = means[codes], np.ones(len(codes))
+            if width == 2:
+                apart = apart - _outer(alone[c][0] for c in columns)
+                moved = _outer(alone[c][1] for c in columns)
+            tables.append((codes, frequencies))
+            likelihoods.append(
+                np.array([_likelihood(apart, noise, s * frequencies**-p * moved) for s, p in priors])
+            )
+        together = int(np.argmax(np.sum(likelihoods, axis=0))) if tables else 0
+        for (codes, frequencies), likelihood in zip(tables, likelihoods, strict=True):
+            best = int(np.argmax(likelihood))
+            own = len(codes) >= _FEW and likelihood[best] > likelihood[together] + _PRICE
+            scale, power = priors[best if own else together]
+            found.append((codes, scale * frequencies**-power))
+    return np.concatenate([codes for codes, _ in found]), np.concatenate([spread for _, spread in found])
 
 
-def _margin(cells: Numbers, columns: Sequence[int]) -> Numbers:
-    sums: Numbers = cells.sum(axis=tuple(a for a in range(cells.ndim) if a not in columns))
-    return sums
+def _codes(sizes: Sequence[int], columns: Sequence[int]) -> Integers:
+    """Return the codes of the contrasts of a set of columns."""
+    steps = [prod(sizes[c + 1 :]) * np.arange(1, sizes[c]) for c in columns]
+    return np.asarray(reduce(np.add.outer, steps).ravel())
 
 
-def _lifted(mass: Floats, total: int) -> Floats:
-    lifted: Floats = np.maximum(mass, 1e-9 * total)
-    return lifted * float(total / lifted.sum())
+def _outer(parts: Iterator[Floats]) -> Floats:
+    return np.asarray(reduce(np.multiply.outer, parts).ravel())
 
 
-def _cells(model: Model) -> Floats:
-    """Return the probabilities of all cells: the table of the bucket that has all columns."""
-    sizes = [table.size for table in model.tables]
-    return model.tables[int(np.argmax(sizes))]
+def _moments(means: Floats) -> tuple[Floats, Floats]:
+    """Return the means of a column's contrasts, and their variances: cos^2 x = (1 + cos 2x) / 2."""
+    means = np.clip(means, -sqrt(2), sqrt(2))
+    wrapped = np.concatenate([[0.0], means, [0.0], -means[::-1]])  # of cosines of all frequencies below 2k
+    squares = 1 + wrapped[(2 * np.arange(1, len(means) + 1)) % len(wrapped)] / sqrt(2)
+    return means, np.maximum(squares - means**2, 0.02)
+
+
+def _likelihood(values: Floats, noise: float, spread: Floats) -> float:
+    variances = noise**2 + spread**2
+    return -float((np.log(variances) + values**2 / variances).sum())

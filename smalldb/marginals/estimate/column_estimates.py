@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from queries.arrays import Floats
 from queries.domain import Integers
@@ -16,14 +17,35 @@ POWERS = (0.5, 1.0, 1.5, 2.0)
 _TOLD = 0.02  # of the noise, what a table is taken to tell at least
 _FAR = 3.0  # deviations beyond which a place stands on its own
 _PASSES = 4
+_LEAST = 1e-200  # a variance
 _PRICE = 8.0  # variances that such a place costs, for having been picked
+
+
+def pooled(values: ArrayLike, variances: ArrayLike) -> tuple[Floats, Floats]:
+    """
+    Average independent measurements, by their precisions.
+
+    Parameters
+    ----------
+    values, variances
+        One after another along the first axis. An infinite variance: not measured.
+
+    Returns
+    -------
+    tuple of arrays
+        The means and their variances; 0 and infinite where nothing was measured.
+    """
+    weights = 1 / np.maximum(np.asarray(variances, dtype=np.float64), _LEAST)
+    precision = weights.sum(axis=0)
+    divisor = np.where(precision > 0, precision, 1.0)
+    means = np.asarray((weights * np.asarray(values, dtype=np.float64)).sum(axis=0) / divisor)
+    return means, np.where(precision > 0, 1 / divisor, np.inf)
 
 
 def pooled_total(columns: Sequence[Measured]) -> int:
     """Return the number of rows that all measured columns together tell: from 1 to `MOST_ROWS`."""
-    precisions = [1 / max(1e-9, part.variance * part.counts.size) for part in columns]
-    weighted = sum(p * part.counts.sum(dtype=float) for p, part in zip(precisions, columns, strict=True))
-    return bounded_total(weighted / sum(precisions))
+    sums = [part.counts.sum(dtype=float) for part in columns]
+    return bounded_total(float(pooled(sums, [part.variance * part.counts.size for part in columns])[0]))
 
 
 def bounded_total(rows: float) -> int:
@@ -107,8 +129,8 @@ def reconciled(
         width = grouping.groups(grouping.finest)
         for level in range(1, grouping.finest + 1):
             here = np.add.reduceat(values, grouping.starts[level])
-            variance = np.diff(np.append(grouping.starts[level], width)) * max(own.variance, 1e-9) / 2
-            weight, weighted = 1 / variance, here / variance
+            said = [here]
+            variances = [np.diff(np.append(grouping.starts[level], width)) * max(own.variance, 1e-9) / 2]
             for table in having.get(c, []):
                 axis = [column for column, _ in table.scope].index(c)
                 fine = table.scope[axis][1]
@@ -117,9 +139,9 @@ def reconciled(
                 sums = table.counts.sum(axis=tuple(a for a in range(table.counts.ndim) if a != axis))
                 starts = grouping.inside(level, fine)
                 each = np.diff(np.append(starts, len(sums))) * (table.counts.size / len(sums))
-                precision = 1 / (each * max(table.variance, 1e-9))
-                weight, weighted = weight + precision, weighted + precision * np.add.reduceat(sums, starts)
-            target = np.maximum(weighted / weight, 1e-3 * total / len(here))
+                said.append(np.add.reduceat(sums, starts))
+                variances.append(each * max(table.variance, 1e-9))
+            target = np.maximum(pooled(said, variances)[0], 1e-3 * total / len(here))
             target *= total / target.sum()
             ratio = np.divide(target, here, out=np.zeros_like(target), where=here > 0)
             values = values * ratio[grouping.parents(level, grouping.finest)]
@@ -130,7 +152,14 @@ def reconciled(
     return found
 
 
-def signal(beyond: Floats, expected: Floats, noise: float, alike: bool = False) -> Floats:
+def without_margins(table: Floats) -> Floats:
+    """Return a table less what its sums along each axis say of it: of two columns, their interaction."""
+    centre, axes = table.mean(), range(table.ndim)
+    margins = [table.mean(axis=tuple(a for a in axes if a != axis), keepdims=True) - centre for axis in axes]
+    return np.asarray(table - centre - sum(margins))
+
+
+def signal(beyond: Floats, expected: Floats, noise: float) -> Floats:
     """
     Return the prior variance of what each cell of a table holds beyond what was expected.
 
@@ -140,25 +169,23 @@ def signal(beyond: Floats, expected: Floats, noise: float, alike: bool = False) 
     Parameters
     ----------
     beyond
-        What was released beyond the expected counts; its mean along each axis is 0.
+        What was released beyond the expected counts; its mean along each axis is 0: see `without_margins`.
     expected
         Above 0, of the same shape.
     noise
         The variance of the released counts.
-    alike
-        Whether cells are taken to be off by like parts of their counts: p is 2, and none stands on its own.
     """
     freedom = beyond.size - 1 - sum(size - 1 for size in beyond.shape)
     told = max(float((beyond**2).sum()) - noise * freedom, _TOLD * noise * beyond.size)
     best, likeliest = expected, -np.inf
-    for power in POWERS[-1:] if alike else POWERS:
+    for power in POWERS:
         heights = expected**power
         variance = heights * (told / float(heights.sum()))
         both = variance + noise
         likelihood = -float((np.log(both) + beyond**2 / both).sum())
         if likelihood > likeliest:
             best, likeliest = variance, likelihood
-    return best if alike else np.maximum(best, beyond**2 - _FAR**2 * noise)
+    return np.maximum(best, beyond**2 - _FAR**2 * noise)
 
 
 # Proof: docs/proofs/rounds.md, lemma 3.

@@ -7,19 +7,18 @@ import numpy as np
 
 from queries.arrays import Floats
 from queries.domain import Integers
-from smalldb.marginals.adaptive.candidates import Candidates, candidates
+from smalldb.marginals.adaptive.candidate_tables import Candidates, candidates
 from smalldb.marginals.adaptive.packed_pairs import Strips, laid_out
-from smalldb.marginals.adaptive.stopping_rule import pooled
-from smalldb.marginals.estimate.column_estimates import pooled_total, read_column, reconciled
+from smalldb.marginals.estimate.column_estimates import pooled, pooled_total, read_column, reconciled
 from smalldb.marginals.estimate.grouping import Grouping, halved
 from smalldb.marginals.estimate.junction import Scope, cells
 from smalldb.marginals.estimate.modelling import Fixed, Model, cells_of, fitted, zeros_of
 from smalldb.marginals.estimate.proportional_fitting import CLOSE
 from smalldb.marginals.estimate.table_updates import groups_at, moved
 from smalldb.marginals.measuring import Measured
-from smalldb.marginals.plan_of_tables import RoundsPlan
 from smalldb.marginals.private_rows import PrivateRows
 from smalldb.marginals.rows.exchange_search import affordable, exchanged
+from smalldb.marginals.strategies.budgets import TableBudget
 
 PREDICTING = 1 << 15  # rows of a model from which predictions are made; their seeds are public numbers
 SAMPLE = 1 << 19  # rows of a model from which the last tables are read, at most
@@ -42,9 +41,11 @@ class Reader:
         The cells of the model of columns and rules alone.
     layout
         How the tables of the candidates are counted and scored.
+    joined
+        Whether columns and tables were measured at once: margins of the tables are those of `read`.
     """
 
-    plan: RoundsPlan
+    plan: TableBudget
     columns: tuple[Measured, ...]
     total: int
     read: tuple[Floats, ...]
@@ -55,10 +56,11 @@ class Reader:
     sizes: tuple[int, ...]
     least: int
     layout: Candidates | Strips
+    joined: bool
 
     # Proof: docs/proofs/rounds.md, lemma 7.
     @staticmethod
-    def of(plan: RoundsPlan, columns: tuple[Measured, ...]) -> "Reader":
+    def of(plan: TableBudget, columns: tuple[Measured, ...], *, joined: bool = False) -> "Reader":
         """Read the released columns."""
         total = plan.rows if plan.law.replaced else pooled_total(columns)
         read = tuple(
@@ -74,16 +76,23 @@ class Reader:
         sizes = tuple(cells(name, groupings) for name in names)
         least = cells_of([], groupings, fixed)
         layout = laid_out(chosen)
-        return Reader(plan, columns, total, read, groupings, fixed, chosen, names, sizes, least, layout)
+        return Reader(
+            plan, columns, total, read, groupings, fixed, chosen, names, sizes, least, layout, joined
+        )
 
     def again(self, more: Sequence[Measured]) -> "Reader":
         """Return what follows from every column measured once more, too; groups and total stay."""
-        both = [pooled(one, other) for one, other in zip(self.columns, more, strict=True)]
+        both = [
+            pooled([one.counts, other.counts], [[one.variance], [other.variance]])
+            for one, other in zip(self.columns, more, strict=True)
+        ]
         read = tuple(
-            read_column(counts, variance, self.total, ordered)
+            read_column(counts, variance.item(), self.total, ordered)
             for (counts, variance), ordered in zip(both, self.plan.universe.ordered, strict=True)
         )
-        columns = tuple(replace(one, variance=v) for one, (_, v) in zip(self.columns, both, strict=True))
+        columns = tuple(
+            replace(one, variance=v.item()) for one, (_, v) in zip(self.columns, both, strict=True)
+        )
         return replace(self, read=read, columns=columns)
 
     def fit(
@@ -104,13 +113,13 @@ class Reader:
         near
             Of the noise of the surest table: sweeps end when they change counts by less.
         """
-        told = [] if self.plan.pairs else tables  # margins of pairs at once are those of `read`
+        told = [] if self.joined else tables
         masses = reconciled(self.read, self.columns, self.groupings, told, self.total, among)
         fixed = [rule for rule in self.fixed if all(c in masses for c, _ in rule[0])]
         sweeps = LAST_SWEEPS if last else SWEEPS
         noise = min((table.variance for table in tables), default=0.0) ** 0.5
         close = max(CLOSE, near * noise / self.total)
-        return fitted(self.groupings, masses, tables, fixed, self.total, start, sweeps, 0, close=close)
+        return fitted(self.groupings, masses, tables, fixed, self.total, start, sweeps, close)
 
     # Proof: docs/proofs/rounds.md, lemma 3.
     def predicted(self, model: Model, number: int) -> list[Floats]:

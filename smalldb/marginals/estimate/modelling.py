@@ -10,11 +10,10 @@ import numpy as np
 from queries.arrays import Floats
 from queries.domain import Integers
 from smalldb.marginals.estimate.belief_propagation import Tree, beliefs, build
-from smalldb.marginals.estimate.column_estimates import signal
+from smalldb.marginals.estimate.column_estimates import signal, without_margins
 from smalldb.marginals.estimate.grouping import Grouping, halved
 from smalldb.marginals.estimate.junction import Scope, cells, junction_tree
-from smalldb.marginals.estimate.log_linear import Factor, fit
-from smalldb.marginals.estimate.proportional_fitting import CLOSE
+from smalldb.marginals.estimate.proportional_fitting import CLOSE, Factor, fit
 from smalldb.marginals.measuring import Measured
 from smalldb.marginals.rows.model_rows import model_rows
 from smalldb.marginals.universe import Universe
@@ -88,8 +87,6 @@ def fitted(
     total: int,
     start: Sequence[Floats],
     sweeps: int,
-    iterations: int,
-    alike: bool = False,
     close: float = CLOSE,
 ) -> Model:
     """
@@ -103,18 +100,16 @@ def fitted(
         Logarithms of weights that are kept as they are: structural zeros.
     start
         Coefficients of an earlier model of the same columns and the first of the tables.
-    sweeps, iterations, close
-        See `fitting.fit`, and `scaling.scaled`.
-    alike
-        See `reading.signal`.
+    sweeps, close
+        See `proportional_fitting.fit`.
     """
     tree = build(scopes_of(columns, groupings, [t.scope for t in tables], fixed), groupings)
     ranked = {c: mass[groupings[c].order] for c, mass in columns.items()}
     factors = [Factor(np.log(mass / total), (mass, np.full(len(mass), OWN))) for mass in ranked.values()]
-    factors += [factor_of(table, ranked, groupings, total, alike) for table in tables]
+    factors += [factor_of(table, ranked, groupings, total) for table in tables]
     factors += [Factor(weights, None) for _, weights in fixed]
     known = [*start, *[None] * (len(columns) + len(tables) - len(start))]
-    found = fit(tree, factors, total, known, sweeps, iterations, close)
+    found = fit(tree, factors, total, known, sweeps, close)
     weights = [f.base + t for f, t in zip(factors, found, strict=False)]
     weights += [factor.base for factor in factors[len(found) :]]
     probabilities, _ = beliefs(tree, weights)
@@ -123,7 +118,7 @@ def fitted(
 
 # Proof: docs/proofs/rounds.md, lemma 7.
 def factor_of(
-    table: Measured, columns: Mapping[int, Floats], groupings: Sequence[Grouping], total: int, alike: bool
+    table: Measured, columns: Mapping[int, Floats], groupings: Sequence[Grouping], total: int
 ) -> Factor:
     """
     Return the factor of a measured table: its counts with the margins of columns, and the ridge.
@@ -134,15 +129,9 @@ def factor_of(
     """
     sums = [np.add.reduceat(columns[c], groupings[c].starts[level]) for c, level in table.scope]
     independent = total * reduce(np.multiply.outer, [part / total for part in sums])
-    beyond = table.counts - independent
-    axes = range(beyond.ndim)
-    centre = beyond.mean()
-    margins = [beyond.mean(axis=tuple(a for a in axes if a != axis), keepdims=True) - centre for axis in axes]
-    beyond = beyond - centre - sum(margins)
+    beyond = without_margins(table.counts - independent)
     noise = max(table.variance, 1e-9)
     floor = np.maximum(independent, 1.0)
-    ridge = floor * noise / signal(beyond, floor, noise, alike)
-    held = independent + beyond
-    if not alike:  # below 0 nothing can be met: coefficients would only run away where ridges are small
-        held = np.maximum(held, 0.0)
-    return Factor(np.zeros(beyond.shape), (held, ridge))
+    ridge = floor * noise / signal(beyond, floor, noise)
+    # below 0 nothing can be met: coefficients would only run away where ridges are small
+    return Factor(np.zeros(beyond.shape), (np.maximum(independent + beyond, 0.0), ridge))

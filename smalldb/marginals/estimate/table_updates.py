@@ -6,7 +6,7 @@ import numpy as np
 
 from queries.arrays import Floats
 from queries.domain import Integers
-from smalldb.marginals.estimate.column_estimates import signal
+from smalldb.marginals.estimate.column_estimates import signal, without_margins
 from smalldb.marginals.estimate.grouping import Grouping
 from smalldb.marginals.measuring import Measured
 
@@ -35,8 +35,7 @@ def moved(
         shape = table.counts.shape
         coarse = np.zeros(shape)
         np.add.at(coarse, (first[:, None], second[None, :]), expected)
-        beyond = table.counts - coarse
-        beyond = beyond - beyond.mean(axis=0) - beyond.mean(axis=1, keepdims=True) + beyond.mean()
+        beyond = without_margins(table.counts - coarse)
         noise = max(table.variance, 1e-9)
         prior = signal(beyond, np.maximum(coarse, 1.0), noise)
         wanted = np.maximum(coarse + beyond * prior / (prior + noise), 0.0)

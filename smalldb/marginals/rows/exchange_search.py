@@ -6,6 +6,7 @@ import numpy as np
 
 from queries.arrays import Floats
 from queries.domain import Integers
+from queries.mixing import splitmix64
 from smalldb.marginals.private_rows import PrivateRows
 
 SWEEPS = 8
@@ -62,7 +63,8 @@ def exchanged(
     for sweep in range(sweeps):
         for column, some in enumerate(tables):
             if len(some) and column not in fixed:
-                own = np.uint64((seed + (sweep * len(tables) + column) * 0x1_0000_0001) % (1 << 64))
+                own = (seed + (sweep * len(tables) + column) * 0x1_0000_0001) % (1 << 64)
+                partners = (splitmix64(rows.shape[1], own) % np.uint64(rows.shape[1])).astype(np.int64)
                 others, origins, strides = some[:, 0].copy(), some[:, 1].copy(), some[:, 2:].copy()
-                swap(rows, column, others, origins, strides, cells, importance, own)
+                swap(rows, column, others, origins, strides, cells, importance, partners)
     return rows

@@ -6,6 +6,7 @@ import numpy as np
 
 from queries.arrays import Floats
 from queries.domain import Integers
+from queries.mixing import splitmix64
 from smalldb.marginals.estimate.belief_propagation import Tree
 
 
@@ -42,8 +43,10 @@ def model_rows(tree: Tree, tables: Sequence[Floats], rows: int, seed: int) -> In
         axis = [c for c, _ in bucket.scope].index(column)
         table = np.moveaxis(tables[place], axis, -1).reshape(-1, grouping.groups(fine))
         starts = np.append(grouping.inside(level[column], fine), grouping.groups(fine))
-        own = np.uint64((seed + 2 * place) % (1 << 64))
-        refine(context, groups[column], np.maximum(table, 0.0), starts, own)
+        own = (seed + 2 * place) % (1 << 64)
+        words = splitmix64(len(table) * (len(starts) - 1), (own + 1) % (1 << 64)) >> np.uint64(11)
+        offsets = words.astype(np.float64).reshape(len(table), -1) * 2.0**-53
+        refine(context, groups[column], np.maximum(table, 0.0), starts, splitmix64(rows, own), offsets)
         level[column] = fine
     for c, grouping in enumerate(tree.groupings):
         groups[c] = grouping.order[groups[c]]

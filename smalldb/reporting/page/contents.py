@@ -1,12 +1,13 @@
 """What a page shows of the synthetic data: the shares of every column, with whiskers, and the first rows."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from re import sub
 
-import pandas as pd
-
 from queries import Workload
 from queries.frames import as_frame
+from queries.late import pd
 from smalldb.exact.numbers import as_text
 from smalldb.releasing.evaluation import joint_shares
 from smalldb.releasing.record import Record

@@ -33,7 +33,7 @@ def what(plan: Plan, record: Record, about: About) -> str:
                 ("Guarantee", f"{privacy(plan)}, {record['neighbours']} neighbours"),
                 ("Rows", f"{record['rows']:,} synthetic rows; none belongs to a person"),
                 ("Columns", ", ".join(named)),
-                ("Mechanism", plan.chosen.explanation),
+                ("Mechanism", plan.chosen.facts.described),
                 *chosen,
                 (
                     "Made to answer",

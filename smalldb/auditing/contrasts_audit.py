@@ -1,24 +1,24 @@
-"""The audit of released answers: integers with noise whose law is known in closed form."""
+"""The audit of measured contrasts: integers with noise whose law is known in closed form."""
 
 from fractions import Fraction
 
 from queries import Rows, Workload
 from smalldb.auditing.databases import check_budget, databases, neighbours_of
 from smalldb.auditing.loss import Audit
-from smalldb.marginals.contrasts import AnswersPlan, loss
-from smalldb.marginals.contrasts.distributions import AUDITED
+from smalldb.marginals.contrasts import ParityPlan, loss
 from smalldb.marginals.contrasts.parity_measurement import counts
 from smalldb.marginals.contrasts.parity_plan import alternatives
+from smalldb.marginals.contrasts.part_list import AUDITED
 from smalldb.planning import Neighbours
 
 MOST_PAIRS = 20_000  # of neighbours, each less than a millisecond
 
 
-def audit_answers(
+def audit_contrasts(
     workload: Workload, epsilon: Fraction, n: int, relation: Neighbours, method: str | None
 ) -> Audit:
     """
-    Return the worst loss of the integers that a release of answers measures, exactly.
+    Return the worst loss of the integers that marginals measure by strategy contrasts, exactly.
 
     The log-probability of z is -rate |z - counts| plus what no database changes, in the norm of each part. So
     the loss of a pair is the distance of its counts, at z = counts of the first; and the other way round.
@@ -26,7 +26,7 @@ def audit_answers(
     Parameters
     ----------
     method
-        "cube" or "cells", as `AnswersPlan.method`; None: what a release would measure.
+        "cube" or "cells", as `ParityPlan.method`; None: what a release would measure.
 
     Raises
     ------
@@ -53,13 +53,13 @@ def audit_answers(
 
 def _plan(
     workload: Workload, epsilon: Fraction, n: int, relation: Neighbours, method: str | None
-) -> AnswersPlan:
+) -> ParityPlan:
     plans = alternatives(workload, n=n, epsilon=epsilon, neighbours=relation.value)
     if method is not None:
         plans = [plan for plan in plans if plan.method == method]
     if not plans:
         names = " or ".join(map(repr, AUDITED))
-        raise ValueError(f"method must be {names} for an audit of these answers")
+        raise ValueError(f"method must be {names} for an audit of these contrasts")
     plan = min(plans, key=lambda plan: plan.expected_error)
     for part in plan.parts:
         if part.unaudited is not None:

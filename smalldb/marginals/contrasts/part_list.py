@@ -1,4 +1,4 @@
-"""The laws of noise that answers may get; of plans that are expected to err alike, the first is taken."""
+"""The kinds of parts that a plan may have; of plans that are expected to err alike, the first is taken."""
 
 from smalldb.marginals.contrasts.part_of_cells import Cells
 from smalldb.marginals.contrasts.part_of_cube import Cube

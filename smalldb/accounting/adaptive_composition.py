@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 
 from queries.arrays import Floats
-from smalldb.accounting.checks import checked_number
+from smalldb.accounting.checked_arguments import checked_number
 from smalldb.exact.numbers import Number, float_above, positive, whole
 
 MOST = 64  # releases

@@ -1,0 +1,98 @@
+"""Answers of queries on columns, and the bounds that are looked up after each column."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from queries.arrays import Integers, Words
+from smalldb.kernels.bitwise import ONE, ones
+from smalldb.kernels.compiling import inlined, kernel
+
+CONJUNCTION, PARITY, TABLE = range(3)
+
+
+class Queries(NamedTuple):
+    """Answers on columns: ``offset + factor count`` of the rows that a query counts; tables add weights.
+
+    Attributes
+    ----------
+    kinds
+        Shape (k,): `CONJUNCTION` counts the rows on which all literals hold, `PARITY` those with an odd
+        number of ones, `TABLE` adds the weight of each row's setting.
+    place_start
+        Shape (k + 1,): where a query's attributes start, in
+    places
+        shape (literals,), ascending; and
+    flips
+        shape (literals,), all bits set where the literal is negated.
+    weight_start
+        Shape (k + 1,): where its table starts, in
+    weights
+        shape (entries,), product order.
+    offsets, factors
+        Shape (k,).
+    """
+
+    kinds: Integers
+    place_start: Integers
+    places: Integers
+    flips: Words
+    weight_start: Integers
+    weights: Integers
+    offsets: Integers
+    factors: Integers
+
+
+class Checks(NamedTuple):
+    """What is looked up after each column: queries that no clique holds, with the bounds of each layer.
+
+    Attributes
+    ----------
+    start
+        Shape (nodes + 1,): where the queries to check after a node start, in
+    queries
+        shape (checks,).
+    lows, highs
+        Shape (checks,): the bounds on each answer.
+    """
+
+    start: Integers
+    queries: Integers
+    lows: Integers
+    highs: Integers
+
+
+@inlined
+def answer(queries: Queries, j: int, columns: Words, everyone: np.uint64) -> int:
+    """Return the answer of query j on the columns."""
+    first, last = queries.place_start[j], queries.place_start[j + 1]
+    if queries.kinds[j] == CONJUNCTION:
+        chosen = everyone
+        for literal in range(first, last):
+            chosen &= columns[queries.places[literal]] ^ queries.flips[literal]
+        return int(queries.offsets[j] + queries.factors[j] * np.int64(ones(chosen)))
+    if queries.kinds[j] == PARITY:
+        chosen = np.uint64(0)
+        for literal in range(first, last):
+            chosen ^= columns[queries.places[literal]]
+        return int(queries.offsets[j] + queries.factors[j] * np.int64(ones(chosen)))
+    total = queries.offsets[j]
+    row = everyone
+    shift = np.uint64(0)
+    while row:
+        setting = np.uint64(0)
+        for literal in range(first, last):
+            setting = setting << ONE | (columns[queries.places[literal]] >> shift) & ONE
+        total += queries.weights[queries.weight_start[j] + np.int64(setting)]
+        row >>= ONE
+        shift += ONE
+    return int(total)
+
+
+@kernel
+def answers_of(queries: Queries, columns: Words, everyone: np.uint64) -> Integers:
+    """Return all answers, shape (k,)."""
+    found = np.empty(len(queries.kinds), np.int64)
+    for j in range(len(found)):
+        found[j] = answer(queries, j, columns, everyone)
+    return found

@@ -1,0 +1,126 @@
+"""The counts of all cells of a small universe, measured with one noise."""
+
+from concurrent.futures import Executor
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import ClassVar, Self
+
+from queries import Rows, Workload
+from smalldb.marginals.estimate.cell_estimates import MOST_CELLS, read_cells
+from smalldb.marginals.estimate.column_estimates import bounded_total
+from smalldb.marginals.expected_error import all_cells
+from smalldb.marginals.measuring import PrivacyMeasure
+from smalldb.marginals.noise_bound import MOST_CELLS as MOST_BOUNDED
+from smalldb.marginals.noise_bound import bound, margins, sums_of_cells
+from smalldb.marginals.private_rows import PrivateRows
+from smalldb.marginals.strategies.budgets import TableBudget
+from smalldb.marginals.strategies.outcome import (
+    PROGRESS,
+    Fitted,
+    History,
+    Progress,
+    TableStrategy,
+    published,
+    released_table,
+)
+from smalldb.marginals.universe import Universe
+from smalldb.mechanisms import Journal
+from smalldb.noise.geometric import Geometric
+
+READING = 1 << 26  # cells / rate that are read at once: each cell takes some 1 / rate steps
+
+
+@dataclass(frozen=True, slots=True)
+class AllCells(TableBudget, TableStrategy):
+    """
+    Geometric noise on every cell; under a delta, too: its tail is lighter than that of Gaussian noise.
+
+    Attributes
+    ----------
+    measuring
+        The epsilon of all cells.
+    """
+
+    name: ClassVar[str] = "cells"
+    method: ClassVar[str] = "marginals of all cells"
+    described: ClassVar[str] = "the counts of all cells, with geometric noise"
+
+    measuring: Fraction
+
+    @classmethod
+    def planned(
+        cls,
+        universe: Universe,
+        epsilon: Fraction,
+        replaced: bool,
+        rows: int,
+        memory: int,
+        certificate: Fraction,
+    ) -> Self | None:
+        """Return the strategy; None where there are too many cells, or noise too loud to be read."""
+        law, left = PrivacyMeasure(concentrated=False, replaced=replaced), epsilon * (1 - certificate)
+        if universe.cells > MOST_CELLS or universe.cells > READING * law.rate(left):
+            return None
+        return cls(
+            universe=universe,
+            epsilon=epsilon,
+            delta=None,
+            law=law,
+            rows=rows,
+            certifying=epsilon * certificate,
+            memory=memory,
+            expected=all_cells(universe, law, left, rows),
+            measuring=left,
+        )
+
+    @property
+    def costs(self) -> tuple[object, ...]:
+        """Of the cells."""
+        return (self.measuring,)
+
+    @property
+    def cost(self) -> Fraction:
+        """What all steps cost together."""
+        return self.measuring + self.certifying
+
+    @property
+    def noise(self) -> Geometric:
+        """The noise on every cell."""
+        return Geometric(self.law.rate(self.measuring))
+
+    def measures_all(self, workload: Workload) -> bool:
+        """Whether every query is a sum of what is measured, so that a bound follows from the noise alone."""
+        return self.universe.cells <= MOST_BOUNDED
+
+    # Proof: docs/proofs/certificate.md, "All cells".
+    def uncertified(self, workload: Workload, beta: Fraction) -> tuple[Self, float]:
+        """Return the strategy with all of epsilon for cells, and about the bound of their noise in rows."""
+        saved = replace(self, measuring=self.cost, certifying=Fraction(0))
+        return saved, max(margins(workload, saved.noise, beta))
+
+    def bound(
+        self, history: History, workload: Workload, n: int | None, finished: Rows, beta: Fraction
+    ) -> float:
+        """Return the bound that follows from the noise alone."""
+        return bound(
+            workload, finished, sums_of_cells(workload, history.tables[0].counts, self.noise, n, beta)
+        )
+
+    # Proof: docs/proofs/rounds.md, lemma 8.
+    def fit(
+        self, rows: PrivateRows, journal: Journal, progress: Progress | None, executor: Executor | None
+    ) -> Fitted:
+        """Measure all cells at once; they are read by empirical Bayes."""
+        sizes = self.universe.sizes
+        everything = tuple(range(len(sizes)))
+        scope = tuple((c, 0) for c in everything)
+        measured = released_table(
+            self.law, journal, scope, sizes, self.measuring, lambda: rows.table(everything, sizes)
+        )
+        seen = measured.counts[self.universe.possible()]
+        total = self.rows if self.law.replaced else bounded_total(seen.sum(dtype=float))
+        model = read_cells(self.universe, measured, float(self.noise.rate), total, self.law.replaced)
+        if progress is not None:
+            progress(PROGRESS, PROGRESS)
+        history, told = History((), (measured,)), (published(self.law, measured, None),)
+        return Fitted(self, history, total, model, model.rows, self.measuring, told)

@@ -1,0 +1,274 @@
+"""All tables of one and two columns at once: counts, the noise of a cone, and how they are read."""
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cache, partial
+from math import prod
+from typing import ClassVar, Self
+
+import numpy as np
+
+from queries import Rows, Workload
+from queries.arrays import Floats
+from queries.domain import Integers
+from smalldb.exact.bits import BitSource
+from smalldb.marginals.estimate.column_estimates import without_margins
+from smalldb.marginals.estimate.estimation import Reader
+from smalldb.marginals.estimate.grouping import Grouping
+from smalldb.marginals.expected_error import all_pairs
+from smalldb.marginals.measuring import LIMIT, Measured, PrivacyMeasure
+from smalldb.marginals.noise_bound import bound, loudest, measured_at_once, sums_at_once
+from smalldb.marginals.private_rows import PrivateRows, counted
+from smalldb.marginals.strategies.budgets import TableBudget
+from smalldb.marginals.strategies.outcome import PROGRESS, Fitted, History, Progress, TableStrategy
+from smalldb.marginals.universe import Universe, pairs_of
+from smalldb.mechanisms import Journal, Marginal, Measurement
+from smalldb.noise import cone
+from smalldb.noise.cone import ConeDifference
+
+MOST_PLACES = 64  # of a column
+MOST_WIDE = 256  # numbers in a row of a frame: the noise takes some 12 times their square of normal numbers
+REFUSALS = 32  # tables one after another that have no room in the model, when it is taken to be full
+
+
+@dataclass(frozen=True, slots=True)
+class AllPairs(TableBudget, TableStrategy):
+    """
+    All tables of one and two columns, with one noise of a cone.
+
+    Attributes
+    ----------
+    measuring
+        The epsilon of all tables.
+    """
+
+    name: ClassVar[str] = "pairs"
+    method: ClassVar[str] = "marginals of all pairs of columns"
+    described: ClassVar[str] = "all tables of one and two columns at once, with cone noise"
+
+    measuring: Fraction
+
+    @classmethod
+    def planned(
+        cls,
+        universe: Universe,
+        epsilon: Fraction,
+        replaced: bool,
+        rows: int,
+        memory: int,
+        certificate: Fraction,
+    ) -> Self | None:
+        """Return the strategy; None where not all pairs can be measured at once."""
+        if not measurable(universe):
+            return None
+        left = epsilon * (1 - certificate)
+        columns, noise = variances(universe, left, replaced)
+        return cls(
+            universe=universe,
+            epsilon=epsilon,
+            delta=None,
+            law=PrivacyMeasure(concentrated=False, replaced=replaced),
+            rows=rows,
+            certifying=epsilon * certificate,
+            memory=memory,
+            expected=all_pairs(universe, columns, noise, rows),
+            measuring=left,
+        )
+
+    def after(self, asking: Fraction) -> Self:
+        """Return the strategy of what an epsilon for asking first leaves; the certificate stays as it is."""
+        return replace(self, measuring=self.measuring - asking, epsilon=self.epsilon - asking)
+
+    @property
+    def costs(self) -> tuple[object, ...]:
+        """Of all tables."""
+        return (self.measuring,)
+
+    @property
+    def cost(self) -> Fraction:
+        """What all steps cost together."""
+        return self.measuring + self.certifying
+
+    @property
+    def noise(self) -> ConeDifference:
+        """The noise of all tables."""
+        return noise_at_once(self.universe, self.measuring, self.law.replaced)
+
+    def measures_all(self, workload: Workload) -> bool:
+        """Whether every query is a sum of what is measured, so that a bound follows from the noise alone."""
+        return measured_at_once(workload)
+
+    # Proof: docs/proofs/pairs.md, lemma 8.
+    def uncertified(self, workload: Workload, beta: Fraction) -> tuple[Self, float]:
+        """Return the strategy with all of epsilon for tables, and about the bound of their noise in rows."""
+        saved = replace(self, measuring=self.cost, certifying=Fraction(0))
+        return saved, loudest(workload, saved.noise, beta)
+
+    def bound(
+        self, history: History, workload: Workload, n: int | None, finished: Rows, beta: Fraction
+    ) -> float:
+        """Return the bound that follows from the noise alone."""
+        return bound(workload, finished, sums_at_once(workload, history.at_once, self.noise, n, beta))
+
+    def fit(
+        self, rows: PrivateRows, journal: Journal, progress: Progress | None, executor: Executor | None
+    ) -> Fitted:
+        """Measure all tables at once; the most dependent ones make the model."""
+        count = cache(lambda: counted(rows, partial(counts_of, self.universe), executor))
+        return self.fit_counted(count, journal, progress)
+
+    # Proof: docs/proofs/rounds.md, lemma 12.
+    def fit_counted(
+        self, count: Callable[[], list[Integers]], journal: Journal, progress: Progress | None
+    ) -> Fitted:
+        """Fit as `fit` does; `count` gives what `counts_of` does, where it was not released before."""
+        universe, replaced, cost = self.universe, self.law.replaced, self.measuring
+
+        def draw(coins: BitSource) -> Integers:
+            return measure_at_once(universe, count(), replaced, cost, coins)
+
+        values = journal.step(draw, lambda released: released.tolist(), partial(np.array, dtype=np.int64))
+        at_once = tables_at_once(universe, values)
+        reader = Reader.of(self, read_columns(universe, at_once, replaced, cost), joined=True)
+        read = read_pairs(universe, at_once, replaced, cost, reader.read, reader.groupings, reader.total)
+        tables, beside, refused = list[Measured](), list[Measured](), 0
+        for table in sorted(read, key=dependence, reverse=True):
+            fits = refused < REFUSALS and reader.fits(tables, table.scope)
+            refused = 0 if fits else refused + 1
+            (tables if fits else beside).append(table)
+        model = reader.fit(tables, (), last=True)
+        if progress is not None:
+            progress(PROGRESS, PROGRESS)
+        history = History(reader.columns, tuple(tables), tuple(beside), at_once=at_once)
+        sizes = universe.sizes
+        of = tuple(Marginal(c, tuple(tuple(range(sizes[one])) for one in c)) for c in at_once)
+        told = (Measurement(of, values, self.noise, cost),)
+        return Fitted(self, history, reader.total, model, partial(reader.rows, model, beside), cost, told)
+
+
+def measurable(universe: Universe) -> bool:
+    """
+    Whether all tables of two columns can be measured at once, and the workload has no wider ones.
+
+    Yes/no columns alone have parities, which `smalldb.marginals.strategies.contrasts` measures.
+    """
+    if max(map(len, universe.tables)) != 2:
+        return False
+    return 2 < max(universe.sizes) <= MOST_PLACES and cone.width(universe.sizes) <= MOST_WIDE
+
+
+def variances(
+    universe: Universe, cost: Fraction, replaced: bool
+) -> tuple[list[float], dict[tuple[int, int], float]]:
+    """Return the variance of the noise: of each column's counts, and of the cells that `read_pairs` gives."""
+    noise = noise_at_once(universe, cost, replaced)
+    columns, cells = cone.variances(noise.sizes, noise.rate, noise.pairs)
+    return columns, dict(zip(noise.pairs, cells, strict=True))
+
+
+# Proof: docs/proofs/pairs.md, lemma 3.
+def noise_at_once(universe: Universe, cost: Fraction, replaced: bool) -> ConeDifference:
+    """Return the noise of all these tables."""
+    rate = PrivacyMeasure(concentrated=False, replaced=replaced).rate(cost)
+    return ConeDifference(universe.sizes, rate, tuple(pairs_of(universe)))
+
+
+def tables_of_pairs(universe: Universe, rows: PrivateRows) -> list[Integers]:
+    """Return the counts of the table of each pair of columns."""
+    sizes = universe.sizes
+    return [rows.table((a, b), (sizes[a], sizes[b])) for a, b in pairs_of(universe)]
+
+
+# Proof: docs/proofs/rounds.md, lemma 12.
+def counts_of(universe: Universe, rows: PrivateRows) -> list[Integers]:
+    """Return the counts of each column, then the table of each pair of columns."""
+    columns = [rows.table((c,), (size,)) for c, size in enumerate(universe.sizes)]
+    return columns + tables_of_pairs(universe, rows)
+
+
+# Proof: docs/proofs/pairs.md, lemma 6; docs/proofs/rounds.md, lemma 12.
+def measure_at_once(
+    universe: Universe, counts: Sequence[Integers], replaced: bool, cost: Fraction, source: BitSource
+) -> Integers:
+    """
+    Release all these tables at once: pure `cost`-differential privacy.
+
+    Parameters
+    ----------
+    counts
+        As in `counts_of`.
+
+    Returns
+    -------
+    array of int64
+        The tables with noise, one after another.
+    """
+    exact = np.concatenate([table.ravel() for table in counts])
+    noise = noise_at_once(universe, cost, replaced).draw(exact.size, source)
+    return np.clip(exact + noise, -LIMIT, LIMIT)
+
+
+def tables_at_once(universe: Universe, values: Integers) -> dict[tuple[int, ...], Integers]:
+    """Return the released tables by their columns: those of one column, then those of two."""
+    scopes = [*((c,) for c in range(len(universe.sizes))), *pairs_of(universe)]
+    shapes = [tuple(universe.sizes[c] for c in scope) for scope in scopes]
+    parts = np.split(values, np.cumsum([prod(shape) for shape in shapes])[:-1])
+    return {scope: part.reshape(shape) for scope, part, shape in zip(scopes, parts, shapes, strict=True)}
+
+
+# Proof: docs/proofs/rounds.md, lemma 12.
+def read_columns(
+    universe: Universe, tables: Mapping[tuple[int, ...], Integers], replaced: bool, cost: Fraction
+) -> tuple[Measured, ...]:
+    """Return what was released of each column. It costs nothing by itself."""
+    noise = noise_at_once(universe, cost, replaced)
+    return tuple(
+        Measured(((c, 0),), tables[c,], Fraction(0), noise, variance)
+        for c, variance in enumerate(variances(universe, cost, replaced)[0])
+    )
+
+
+# Proof: docs/proofs/rounds.md, lemma 12.
+def read_pairs(
+    universe: Universe,
+    tables: Mapping[tuple[int, ...], Integers],
+    replaced: bool,
+    cost: Fraction,
+    columns: Sequence[Floats],
+    groupings: Sequence[Grouping],
+    total: int,
+) -> list[Measured]:
+    """
+    Return the released tables of pairs, with the margins of independent columns.
+
+    Parameters
+    ----------
+    tables, replaced, cost
+        As `measure_at_once` released them.
+    columns
+        Expected counts of each column's places, `total` in all.
+
+    Returns
+    -------
+    list of Measured
+        At all places, in the order of the groupings. They cost nothing by themselves.
+    """
+    found, noise = list[Measured](), noise_at_once(universe, cost, replaced)
+    _, spread = variances(universe, cost, replaced)
+    for a, b in pairs_of(universe):
+        independent = np.outer(columns[a], columns[b]) / total
+        ranked = np.rint(independent + without_margins(tables[a, b] - independent)).astype(np.int64)
+        ranked = ranked[np.ix_(groupings[a].order, groupings[b].order)]
+        scope = ((a, groupings[a].finest), (b, groupings[b].finest))
+        found.append(Measured(scope, ranked, Fraction(0), noise, spread[a, b]))
+    return found
+
+
+def dependence(table: Measured) -> float:
+    """Return the sum of squared differences from independent columns, less what noise adds to it."""
+    counts = table.counts.astype(np.float64)
+    independent = np.outer(counts.sum(axis=1), counts.sum(axis=0)) / max(counts.sum(), 1.0)
+    freedom = (counts.shape[0] - 1) * (counts.shape[1] - 1)
+    return float(((counts - independent) ** 2).sum() - table.variance * freedom)

@@ -1,0 +1,228 @@
+"""Sharing a privacy budget among measurements of tables, from public numbers alone."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import isqrt
+from typing import ClassVar, Self
+
+from smalldb.accounting.concentrated import rho_of
+from smalldb.marginals.expected_error import columns_alone, in_rounds
+from smalldb.marginals.measuring import PrivacyMeasure
+from smalldb.marginals.universe import Universe, pairs_of
+
+MEMORY = 1 << 16  # cells of all tables of the model, beyond those of columns and rules
+CERTIFICATE = Fraction(1, 20)
+SELECTING = Fraction(3, 20)  # of a round
+LARGE = 1 << 10  # cells of a table: larger ones are measured by groups
+MOST_ROUNDS = 75  # of up to `MANY_COLUMNS`; more of more
+EVER_ROUNDS = 200
+MANY_PAIRS = 91  # of 14 columns: fewer need fewer rounds
+MANY_COLUMNS = 28  # more need more rounds, so that each is in a table, and tables that reach far
+DEAF = 0.3  # of a measured table, off by noise alone: with many columns more than that finds nothing
+MAX_ENTRIES = 10**9  # of the synthetic table, rows x columns
+_ROWS = 10**6  # that are made whatever the public guess was
+_FINE = 1 << 10  # to which shares are rounded
+
+
+@dataclass(frozen=True, slots=True)
+class TableBudget:
+    """
+    What every strategy has that measures tables, from public numbers.
+
+    Attributes
+    ----------
+    universe
+        The columns, the rules and the workload.
+    epsilon, delta
+        The guarantee; delta is None for a pure one, and also where a delta would not be of use.
+    law
+        How costs are counted and noise is drawn. Costs are epsilons, or parts of a rho.
+    rows
+        The public n under replace-one; under add-remove a public guess, which steers choices only.
+    certifying
+        What the certificate costs: half for its selection, half for its size; 0 for none.
+    memory
+        How many cells the tables of the model may have beyond those of columns and rules.
+    expected
+        About what the total variation distance of the workload's tables will be in the mean.
+    """
+
+    name: ClassVar[str]
+
+    universe: Universe
+    epsilon: Fraction
+    delta: Fraction | None
+    law: PrivacyMeasure
+    rows: int
+    certifying: Fraction
+    memory: int
+    expected: float
+
+    @property
+    def public(self) -> tuple[object, ...]:
+        """What decides what is done: numbers, texts and arrays."""
+        where = self.universe
+        rules = [part for columns, allowed in where.rules for part in (columns, allowed)]
+        fields = (where.sizes, where.ordered, where.tables, where.weights, where.target, *rules)
+        costs = (self.epsilon, self.delta, self.law, self.certifying, *self.costs)
+        return (*fields, *costs, self.rows, self.memory)
+
+    @property
+    def costs(self) -> tuple[object, ...]:
+        """What its own steps cost."""
+        raise NotImplementedError
+
+    # Proof: docs/proofs/rounds.md, lemma 6.
+    @property
+    def budget(self) -> Fraction:
+        """What all costs must not exceed: epsilon, or the rho that proves (epsilon, delta)."""
+        return self.epsilon if self.delta is None else rho_of(self.epsilon, self.delta)
+
+    @property
+    def most_rows(self) -> int:
+        """How many rows are made at most where their number is read from what was released."""
+        return max(1, min(MAX_ENTRIES // len(self.universe.sizes), max(_ROWS, 100 * self.rows)))
+
+
+@dataclass(frozen=True, slots=True)
+class RoundsBudget(TableBudget):
+    """
+    What each column and each round of selecting and measuring a table costs.
+
+    Attributes
+    ----------
+    columns
+        The cost of each column.
+    rounds
+        How many tables of 64 cells can be selected and measured; fewer large ones, more small ones.
+    selecting, measuring
+        What each round costs in its two parts, for a table of 64 cells.
+    """
+
+    columns: tuple[Fraction, ...]
+    rounds: int
+    selecting: Fraction
+    measuring: Fraction
+
+    def cost_of(self, cells: int) -> Fraction:
+        """
+        Return what a table of so many cells costs: `measuring` at 64 cells, and more for larger ones.
+
+        Proportional to the square root of cells, from a quarter to four times as much: the sum over tables of
+        cells / cost, the noise of all of them, is then least for a given sum of costs.
+        """
+        return self.measuring * min(Fraction(4), max(Fraction(1, 4), Fraction(isqrt(cells << 8), 128)))
+
+    def raised(self, times: Fraction) -> Self:
+        """Return the plan of rounds that cost so many times as much."""
+        return replace(self, selecting=self.selecting * times, measuring=self.measuring * times)
+
+    def after(self, asking: Fraction) -> Self:
+        """Return the pure plan of what an epsilon for asking first leaves; the certificate stays as it is."""
+        kept = 1 - asking / (self.budget - self.certifying)
+        columns = tuple(kept * cost for cost in self.columns)
+        return replace(self.raised(kept), columns=columns, epsilon=self.epsilon - asking)
+
+    @property
+    def costs(self) -> tuple[object, ...]:
+        """Of the columns, and of rounds."""
+        return (self.columns, self.rounds, self.selecting, self.measuring)
+
+    @property
+    def for_rounds(self) -> Fraction:
+        """What all rounds cost together."""
+        return self.rounds * (self.selecting + self.measuring)
+
+    # Proof: docs/proofs/rounds.md, lemma 6.
+    @property
+    def cost(self) -> Fraction:
+        """What all steps cost together, exactly: never more than the budget."""
+        return sum(self.columns, self.certifying) + self.for_rounds
+
+    @classmethod
+    def shared(
+        cls,
+        universe: Universe,
+        law: PrivacyMeasure,
+        epsilon: Fraction,
+        delta: Fraction | None,
+        rows: int,
+        memory: int,
+        certificate: Fraction,
+    ) -> Self:
+        """
+        Share the budget among columns and rounds.
+
+        Columns are shared so that the sum of their errors (as total variation distance) is least: costs
+        proportional to k^(1/2) pure, k^(2/3) under rho. What they get in all grows with the error that they
+        would have if they got everything; rounds get fewer as that grows. Of more than 28 columns there are
+        none where noise alone would put what they measure off by more than `DEAF`.
+        """
+        budget = epsilon if delta is None else rho_of(epsilon, delta)
+        left = budget * (1 - certificate)
+        parts = [round(k ** (2 / 3 if law.concentrated else 1 / 2) * _FINE) for k in universe.sizes]
+        blur = columns_alone(universe, law, [left * part / sum(parts) for part in parts], rows)
+        among = pairs_of(universe)
+        pairs = len(among)
+        share = (
+            Fraction(round(_FINE * _column_share(blur, law.concentrated)), _FINE) if pairs else Fraction(1)
+        )
+        rounds = _rounds(blur, pairs, len(universe.sizes), law.concentrated)
+        each = left * (1 - share) / max(1, rounds)
+        plan = cls(
+            universe=universe,
+            epsilon=epsilon,
+            delta=delta,
+            law=law,
+            rows=rows,
+            certifying=budget * certificate,
+            memory=memory,
+            expected=blur,
+            columns=tuple(left * share * part / sum(parts) for part in parts),
+            rounds=rounds,
+            selecting=each * SELECTING,
+            measuring=each * (1 - SELECTING),
+        )
+        if not pairs:
+            return plan
+        cells = [min(universe.sizes[a] * universe.sizes[b], LARGE) for a, b in among]
+        noise = _pair_by_pair(plan, cells)
+        if len(universe.sizes) > MANY_COLUMNS and sum(put_off(plan, cells, Fraction(1))) > DEAF * pairs:
+            # rounds would find next to nothing, and columns, which make up most of the error, pay for them
+            alone = tuple(left * part / sum(parts) for part in parts)
+            plan = replace(plan, columns=alone, rounds=0, selecting=Fraction(0), measuring=Fraction(0))
+            noise, rounds = [1.0], 0
+        return replace(plan, expected=in_rounds(universe, blur, law.concentrated, rounds / pairs, noise))
+
+
+def _pair_by_pair(plan: RoundsBudget, sizes: Sequence[int]) -> list[float]:
+    """Return by how much noise puts each table of such sizes off, were all selected and measured alike."""
+    shared = sum(
+        (many * (plan.cost_of(size) + plan.selecting) for size, many in Counter(sizes).items()), Fraction(0)
+    )
+    return put_off(plan, sizes, plan.for_rounds / shared)
+
+
+def put_off(plan: RoundsBudget, sizes: Sequence[int], times: Fraction) -> list[float]:
+    """Return by how much noise puts each table of such sizes off, at so many times what a round costs."""
+    noise = {size: plan.law.noise(times * plan.cost_of(size)) for size in set(sizes)}  # few of 10^5 differ
+    off = {size: noise[size].mean_size * size / (2 * plan.rows) for size in noise}
+    return [off[size] for size in sizes]
+
+
+def _column_share(blur: float, concentrated: bool) -> float:
+    """Return the share of columns; fitted to tables of 8 to 14 columns."""
+    middle = 0.3 if concentrated else 0.4
+    return float(min(0.75, max(0.1, middle * (max(blur, 1e-12) / 0.0043) ** 0.3)))
+
+
+def _rounds(blur: float, pairs: int, columns: int, concentrated: bool) -> int:
+    """Return how many rounds are worth their noise."""
+    if not pairs:
+        return 0
+    times = min(1.0, pairs / MANY_PAIRS) * max(1.0, columns / MANY_COLUMNS)
+    wanted: float = (38 if concentrated else 27) * (max(blur, 1e-12) / 0.0043) ** -0.6 * times
+    most = min(EVER_ROUNDS, round(MOST_ROUNDS * max(1.0, columns / MANY_COLUMNS)))
+    return min(most, pairs + pairs // 2, max(3, round(wanted)))

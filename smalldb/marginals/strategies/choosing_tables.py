@@ -1,0 +1,110 @@
+"""Which tables to measure, and how: the strategy of least expected error, from public numbers."""
+
+from fractions import Fraction
+from typing import TypeAlias
+
+from smalldb.marginals.measuring import PrivacyMeasure
+from smalldb.marginals.strategies.adaptive import Adaptive
+from smalldb.marginals.strategies.all_cells import AllCells
+from smalldb.marginals.strategies.all_pairs import AllPairs
+from smalldb.marginals.strategies.budgets import CERTIFICATE, MEMORY
+from smalldb.marginals.strategies.dependence import ASKING, DependenceTested
+from smalldb.marginals.universe import Universe
+
+SURE = 0.8  # of the error of rounds, below which all pairs at once are taken: rounds may find few that depend
+NEAR = 0.01  # an error above which it is asked first: columns that hardly depend may be near to independent
+DROWNED = "noise of more than 2^40 would be added to every count: epsilon is too small"
+
+OfTables: TypeAlias = AllCells | AllPairs | Adaptive | DependenceTested
+
+
+# Proof: docs/proofs/rounds.md, lemma 8.
+def plan_tables(
+    universe: Universe,
+    epsilon: Fraction,
+    delta: Fraction | None,
+    replaced: bool,
+    rows: int,
+    *,
+    memory: int = MEMORY,
+    certificate: Fraction = CERTIFICATE,
+    strategy: str | None = None,
+) -> OfTables:
+    """
+    Return the strategy of least expected error, or the one of a name.
+
+    Parameters
+    ----------
+    rows
+        The public n under replace-one, else a public guess of it.
+    certificate
+        The share of the budget for the certificate, 0 for none.
+    strategy
+        "cells", "pairs" or "adaptive"; None: any.
+
+    Raises
+    ------
+    ValueError
+        Noise would be above 2^40 in the mean on every count, if there were no delta; or what the strategy
+        of that name cannot do.
+    """
+    if not 0 <= certificate < 1:
+        raise ValueError("certificate must be a share of at least 0 and below 1")
+    if rows < 1:
+        raise ValueError("rows must be at least 1")
+    if PrivacyMeasure(concentrated=False, replaced=replaced).drowns(epsilon * (1 - certificate)):
+        raise ValueError(DROWNED)
+    cells = AllCells.planned(universe, epsilon, replaced, rows, memory, certificate)
+    at_once = AllPairs.planned(universe, epsilon, replaced, rows, memory, certificate)
+    if strategy == AllCells.name:
+        if cells is None:
+            raise ValueError(
+                "the strategy cells is for up to 2^20 cells: leave out strategy, or use fewer columns"
+            )
+        return cells
+    if strategy == AllPairs.name:
+        if at_once is None:
+            raise ValueError(
+                "the strategy pairs is for tables of two columns, one of 3 categories or more and none of "
+                "more than 64: use another strategy"
+            )
+        return at_once
+    adaptive = _adaptive(universe, epsilon, delta, replaced, rows, memory, certificate)
+    if strategy == Adaptive.name:
+        return adaptive
+    # both are 0 where epsilon is huge: cells are then exact, a model is not
+    by_cells = cells is not None and cells.expected <= adaptive.expected
+    plan = cells if cells is not None and by_cells else adaptive
+    if at_once is None:
+        return plan
+    if at_once.expected < SURE * plan.expected and (by_cells or at_once.expected < NEAR):
+        return at_once
+    if by_cells or at_once.expected >= plan.expected:
+        return plan
+    asking = at_once.measuring * ASKING
+    if adaptive.delta is None:
+        left = adaptive.after(asking)
+    else:
+        left = Adaptive.shared(
+            universe, adaptive.law, epsilon - asking, adaptive.delta, rows, memory, certificate
+        )
+    tested = DependenceTested(asking, left, at_once.after(asking))
+    return tested if tested.answerable else plan
+
+
+def _adaptive(
+    universe: Universe,
+    epsilon: Fraction,
+    delta: Fraction | None,
+    replaced: bool,
+    rows: int,
+    memory: int,
+    certificate: Fraction,
+) -> Adaptive:
+    """Return the rounds of least expected error: pure ones, or with the delta that is allowed."""
+    laws = {allowed: PrivacyMeasure(allowed is not None, replaced) for allowed in (None, delta)}
+    plans = [
+        Adaptive.shared(universe, law, epsilon, allowed, rows, memory, certificate)
+        for allowed, law in laws.items()
+    ]
+    return min(plans, key=lambda plan: plan.expected)

@@ -1,0 +1,246 @@
+"""What a release of tables gives, step by step: released integers, a model, rows."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Protocol
+
+import numpy as np
+
+from queries import Rows, Workload
+from queries.domain import Integers
+from smalldb.exact.bits import BitSource
+from smalldb.exact.integers import uniform_permutation
+from smalldb.marginals.estimate.grouping import Grouping
+from smalldb.marginals.estimate.junction import Scope
+from smalldb.marginals.estimate.modelling import Model
+from smalldb.marginals.measuring import Measured, PrivacyMeasure, measure, released
+from smalldb.marginals.private_rows import PrivateRows, checked
+from smalldb.mechanisms import Journal, Marginal, Measurement, Running
+
+PROGRESS = 1000
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class History:
+    """
+    The released integers, in the order of release; all that later steps know of the data.
+
+    Attributes
+    ----------
+    columns
+        Every column at all its places.
+    tables
+        The tables that the model has, those of a target first, and then one a round; or the table of all
+        cells; or those of pairs that were measured at once.
+    beside
+        The tables that it has no room for: rows are moved to them.
+    again
+        Every column once more, where rounds ended early; else empty.
+    dependence
+        The number that told whether most pairs of columns depend; None: it was not asked.
+    at_once
+        All tables of one and two columns that were measured at once, by their columns; else empty.
+    """
+
+    columns: tuple[Measured, ...]
+    tables: tuple[Measured, ...]
+    beside: tuple[Measured, ...] = ()
+    again: tuple[Measured, ...] = ()
+    dependence: int | None = None
+    at_once: Mapping[tuple[int, ...], Integers] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fitted:
+    """
+    What was released before the certificate, and what follows from it.
+
+    Attributes
+    ----------
+    strategy
+        That was followed: of two, the one that a released number decided.
+    history
+        The released integers.
+    total
+        The number of rows that was read from them; n itself under replace-one.
+    model
+        The distribution that was fitted to them.
+    rows
+        Makes so many rows from a seed: places, shape (C, count).
+    spent
+        The cost of what was drawn: an epsilon, or a rho; at most that of the strategy.
+    measurements
+        What was released, as it is published.
+    """
+
+    strategy: "TableStrategy"
+    history: History
+    total: int
+    model: Model
+    rows: Callable[[int, int], Integers]
+    spent: Fraction
+    measurements: tuple[Measurement, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outcome:
+    """
+    What a release of tables gives: as `Fitted`, and rows.
+
+    Attributes
+    ----------
+    places
+        The synthetic rows in uniformly random order, shape (rows, C).
+    """
+
+    strategy: "TableStrategy"
+    history: History
+    total: int
+    model: Model
+    places: Integers
+    spent: Fraction
+    measurements: tuple[Measurement, ...]
+
+    def bound(self, workload: Workload, n: int | None, finished: Rows, beta: Fraction) -> float:
+        """Return the bound on every query that follows from the noise alone, where all were measured."""
+        return self.strategy.bound(self.history, workload, n, finished, beta)
+
+
+class TableStrategy(Protocol):
+    """A strategy that measures tables of columns; explicit subclasses are released by `release`."""
+
+    @property
+    def law(self) -> PrivacyMeasure:
+        """How costs are counted."""
+
+    @property
+    def delta(self) -> Fraction | None:
+        """Of the guarantee; None: it is pure."""
+
+    @property
+    def certifying(self) -> Fraction:
+        """What the certificate costs; 0: there is none."""
+
+    @property
+    def most_rows(self) -> int:
+        """How many rows are made at most where their number is read from what was released."""
+
+    def measures_all(self, workload: Workload) -> bool:
+        """Whether every query is a sum of what is measured, so that a bound follows from the noise alone."""
+        return False
+
+    def bound(
+        self, history: History, workload: Workload, n: int | None, finished: Rows, beta: Fraction
+    ) -> float:
+        """Return the bound that follows from the noise alone; 1 where none does."""
+        return 1.0
+
+    def fit(
+        self, rows: PrivateRows, journal: Journal, progress: Progress | None, executor: Executor | None
+    ) -> Fitted:
+        """Measure, and fit a model to what was released; the one step that sees the data."""
+
+    def release(self, rows: Rows, journal: Journal, count: int | None, running: Running) -> Outcome:
+        """Release a synthetic table of so many rows: see `release_tables`."""
+        private = checked(rows.places().astype(np.int64), rows.counts, rows.domain.sizes)
+        with _bar(running.progress) as tick:
+            return release_tables(
+                self, private, journal, count=count, progress=tick, executor=running.executor
+            )
+
+
+def release_tables(
+    strategy: TableStrategy,
+    rows: PrivateRows,
+    source: BitSource | Journal,
+    *,
+    count: int | None = None,
+    progress: Progress | None = None,
+    executor: Executor | None = None,
+) -> Outcome:
+    """
+    Release a synthetic table under the guarantee of a strategy.
+
+    Every step is a function of the data, given what was released before, of the cost that the strategy
+    states: costs add up (docs/proofs/rounds.md).
+
+    Parameters
+    ----------
+    rows
+        The private rows; under replace-one as many as the strategy says.
+    source
+        Where random bits come from; or a journal that has a source, and what was released before.
+    count
+        How many rows are wanted; None: as many as there are, or are read from what was released (then up to
+        `TableBudget.most_rows`).
+    progress
+        Called after each round with how much of the rounds' budget is spent, and how much there is.
+    executor
+        Counts the candidates in pieces of the rows; None: threads.
+    """
+    journal = source if isinstance(source, Journal) else Journal(source)
+    fitted = strategy.fit(rows, journal, progress, executor)
+    wanted = min(fitted.total, strategy.most_rows) if count is None else count
+    made = fitted.rows(wanted, journal.step(lambda coins: coins.bits(64)))
+    places = made[:, uniform_permutation(wanted, journal.finishing())].T
+    return Outcome(
+        strategy=fitted.strategy,
+        history=fitted.history,
+        total=fitted.total,
+        model=fitted.model,
+        places=places,
+        spent=fitted.spent,
+        measurements=fitted.measurements,
+    )
+
+
+def published(
+    law: PrivacyMeasure,
+    table: Measured,
+    groupings: Sequence[Grouping] | None,
+    selecting: Fraction | None = None,
+) -> Measurement:
+    """Return what was released of a table as it is published; without groupings, at all categories."""
+    columns, groups = [], []
+    for (column, level), size in zip(table.scope, table.counts.shape, strict=True):
+        own = range(size) if groupings is None else groupings[column].of_places(level).tolist()
+        columns.append(column)
+        groups.append(tuple(own))
+    values = table.counts.ravel()
+    of = (Marginal(tuple(columns), tuple(groups)),)
+    return Measurement(of, values, table.noise, table.cost, law.concentrated, selecting)
+
+
+def released_table(
+    law: PrivacyMeasure,
+    journal: Journal,
+    scope: Scope,
+    shape: tuple[int, ...],
+    cost: Fraction,
+    count: Callable[[], Integers],
+) -> Measured:
+    """Release a table, unless it was released before: then nothing is counted."""
+    return journal.step(
+        lambda coins: measure(count(), scope, law, cost, coins),
+        lambda table: table.counts.ravel().tolist(),
+        lambda flat: released(np.array(flat, dtype=np.int64).reshape(shape), scope, law, cost),
+    )
+
+
+@contextmanager
+def _bar(shown: bool) -> Iterator[Progress]:
+    """Show how many rounds are done, of how many there are at most."""
+    from tqdm import tqdm
+
+    with tqdm(unit=" rounds", disable=not shown) as bar:
+
+        def tick(done: int, most: int) -> None:
+            bar.total = most
+            bar.update(done - bar.n)
+
+        yield tick

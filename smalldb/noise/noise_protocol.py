@@ -1,0 +1,135 @@
+"""What a noise distribution is, and what several of them have in common."""
+
+from abc import ABC, abstractmethod
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from typing import Any, ClassVar, NamedTuple, TypeAlias, TypeVar
+
+import numpy as np
+
+from queries.arrays import Floats
+from queries.domain import Integers
+from smalldb.exact.bits import BitSource
+from smalldb.exact.numbers import as_text, float_above
+from smalldb.noise.tails import SLACK, log_concave_quantile
+
+Weights: TypeAlias = Sequence[float] | Floats | None
+"""Of a linear combination of values, one each; None: of one value (of the one that varies most)."""
+
+_Kind = TypeVar("_Kind", int, tuple[int, ...])
+
+
+class Loss(NamedTuple):
+    """
+    What noise costs.
+
+    Attributes
+    ----------
+    epsilon
+        Pure differential privacy; None: there is none.
+    rho
+        Zero-concentrated differential privacy.
+    """
+
+    epsilon: Fraction | None
+    rho: Fraction
+
+    @classmethod
+    def pure(cls, epsilon: Fraction) -> "Loss":
+        """Return the loss of what is known to be epsilon-DP: epsilon^2 / 2-zCDP (Bun and Steinke 2016)."""
+        return cls(epsilon, epsilon**2 / 2)
+
+
+@dataclass(frozen=True, slots=True)
+class Noise(ABC):
+    """
+    A distribution of whole numbers that are added to counts.
+
+    Attributes
+    ----------
+    name
+        What records call it.
+    """
+
+    name: ClassVar[str]
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """What `read` makes the value of: exact texts, integers and lists of these, as JSON holds them."""
+        return {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
+
+    @abstractmethod
+    def draw(self, count: int, source: BitSource) -> Integers:
+        """
+        Draw `count` values, exactly: int64, cut off at `exact.integers.CLIP`.
+
+        Raises
+        ------
+        ValueError
+            A joint distribution has another number of values.
+        """
+
+    @abstractmethod
+    def variance(self, weights: Weights = None) -> float:
+        """Return the variance of a linear combination of the values."""
+
+    @abstractmethod
+    def quantile(self, weights: Weights, failure: Fraction) -> float:
+        """Return what |linear combination| exceeds with probability at most `failure`; rounded up."""
+
+    @abstractmethod
+    def loss(self, moved: Fraction | int) -> Loss:
+        """Return the loss where the values move by `moved` between neighbours, in the distribution's norm."""
+
+
+# Proof: docs/proofs/noise.md, lemma 5.
+def rounded_quantile(
+    noise: Noise,
+    weights: Weights,
+    kinds: Sequence[_Kind],
+    entry: Callable[[_Kind, Fraction], int],
+    failure: Fraction,
+) -> float:
+    """
+    Return the best of two quantiles of rounded log-concave noise, whose values have quantiles of their own.
+
+    All values within theirs (union bound); or what no log-concave number of that variance exceeds, and all
+    that rounding adds.
+    """
+    if weights is None:
+        return float(max(entry(kind, failure) for kind in set(kinds)))
+    sums = defaultdict[_Kind, Fraction](Fraction)
+    sizes = magnitudes(weights)
+    for size, kind in zip(sizes, kinds, strict=True):
+        sums[kind] += size
+    count = max(1, sum(1 for size in sizes if size))
+    each = sum((size * entry(kind, failure / count) for kind, size in sums.items() if size), Fraction(0))
+    rounding = float(sum(sizes, Fraction(0)) / 2)
+    return min(float_above(each), (log_concave_quantile(noise.variance(weights), failure) + rounding) * SLACK)
+
+
+def magnitudes(weights: Weights) -> list[Fraction]:
+    """Return the absolute weights, exactly; of one value, 1."""
+    if weights is None:
+        return [Fraction(1)]
+    return list(map(Fraction, np.abs(np.asarray(weights, dtype=np.float64)).tolist()))
+
+
+def sum_of_squares(weights: Weights) -> float:
+    """Return the sum of squared weights; of one value, 1."""
+    return 1.0 if weights is None else float(np.square(np.asarray(weights, dtype=np.float64)).sum())
+
+
+def check_count(there: int, count: int) -> None:
+    """Refuse a number of values that a joint distribution does not have: ValueError."""
+    if count != there:
+        raise ValueError(f"this noise is of {there} values at once, not of {count}")
+
+
+def _plain(value: Any) -> Any:
+    """Return a parameter as JSON holds it."""
+    if isinstance(value, Fraction):
+        return as_text(value)
+    return list(map(_plain, value)) if isinstance(value, tuple) else value

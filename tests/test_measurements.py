@@ -1,0 +1,133 @@
+"""What a release publishes of its measurements: true numbers with the noise that is stated, at their cost."""
+
+import json
+import pickle
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import smalldb
+from queries import Column, Domain, Marginals, Rows
+from smalldb.accounting.concentrated import rho_of
+from smalldb.exact.bits import SeededBits
+from smalldb.marginals.contrasts.parity_plan import alternatives
+from smalldb.marginals.strategies.contrasts import Contrasts
+from smalldb.mechanisms import Journal, Marginal
+from smalldb.noise.distributions import read
+
+DOMAIN = Domain([Column("a", 3), Column("b", 7), "c", Column("d", 40)])
+YES_NO = Domain(["p", "q", "r", "s"])
+N = 800
+RELATIONS = {"replace-one": {}, "add-remove": {"neighbours": "add-remove", "n_max": 1000}}
+STRATEGIES = {
+    "cells": (Domain(DOMAIN.columns[:3]), "cells", "1"),
+    "pairs": (DOMAIN, "pairs", "20"),
+    "adaptive": (DOMAIN, "adaptive", "20"),
+    "contrasts": (YES_NO, "contrasts", "1"),
+    "ruled": (Domain(["p", "q", "r", "s"], "~(p & q)"), "contrasts", "1"),
+}
+QUERIES = {"contrasts": "marginals:3", "ruled": "marginals:4"}
+
+
+def rows_of(domain):
+    rng = np.random.default_rng(1)
+    hidden = rng.random(N)
+    places = [np.minimum((hidden + 0.3 * rng.random(N)) * size, size - 1) for size in domain.sizes]
+    places = np.stack(places, axis=1).astype(np.int64)
+    return Rows.from_places(domain, places[domain.contains(places)] if domain.valid else places)
+
+
+def released(name, relation, **more):
+    domain, strategy, epsilon = STRATEGIES[name]
+    given = {"epsilon": epsilon, "strategy": strategy, "rng": 1} | RELATIONS[relation] | more
+    return smalldb.release(rows_of(domain), QUERIES.get(name, "marginals:2"), **given), rows_of(domain)
+
+
+def true_values(part, places, relation):
+    """What a part of a measurement would hold without noise, by its definition."""
+    if isinstance(part, Marginal):
+        found = np.zeros(part.shape, dtype=np.int64)
+        for row in places.tolist():
+            found[tuple(own[row[c]] for c, own in zip(part.columns, part.groups, strict=True))] += 1
+        return found
+    odd = sum(sum(row[c] for c in part.columns) % 2 for row in places.tolist())
+    return np.array([odd if relation == "replace-one" else len(places) - 2 * odd])
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_values_are_true_numbers_with_the_noise_that_is_stated(name, relation):
+    made, rows = released(name, relation)
+    places = np.repeat(rows.places(), rows.counts, axis=0)
+    assert len(made.measurements) > 0
+    for each in made.measurements:
+        assert not each.values.flags.writeable
+        gaps = [values - true_values(part, places, relation) for part, values in each.tables()]
+        apart = np.concatenate([gap.ravel() for gap in gaps])
+        failure = Fraction(1, 10**6)
+        for place in range(len(apart)) if len(apart) < 30 else (0, len(apart) - 1):
+            one = np.zeros(len(apart))
+            one[place] = 1.0
+            assert abs(apart[place]) <= each.noise.quantile(one, failure / len(apart))
+        assert apart.any() or each.noise.variance() < 1
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("delta", [None, "1e-6"])
+def test_costs_add_up_to_what_the_strategy_may_spend(relation, delta):
+    made, _ = released("adaptive", relation, delta=delta)
+    strategy = made.plan.chosen.strategy
+    spent = sum(each.cost + (each.selecting or 0) for each in made.measurements)
+    assert 0 < spent + strategy.certifying <= strategy.budget
+    assert {each.concentrated for each in made.measurements} == {strategy.delta is not None}
+    for each in made.measurements:
+        loss = each.noise.loss(2 if relation == "replace-one" else 1)
+        assert (loss.rho if each.concentrated else loss.epsilon) == each.cost
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_gaussian_contrasts_have_a_noise_for_each_order_and_are_paid_once(relation):
+    rows, delta = rows_of(YES_NO), Fraction(1, 1000)
+    given = {"n": rows.n, "epsilon": Fraction(1), "neighbours": relation, "delta": delta}
+    plans = alternatives(Marginals(3).workload(YES_NO), **given)
+    (plan,) = [one for one in plans if one.delta is not None and one.spectrum.orders[-1] == 3][-1:]
+    made = Contrasts(plan, Fraction(0)).release(rows, Journal(SeededBits(1)), None)
+    places = np.repeat(rows.places(), rows.counts, axis=0)
+    assert [each.cost for each in made.measurements] == [rho_of(1, delta)] + [0] * (
+        len(made.measurements) - 1
+    )
+    orders = [{len(part.columns) for part in each.of} for each in made.measurements]
+    assert orders == [{order} for order in range(relation == "replace-one", 4)]
+    for each in made.measurements:
+        assert each.concentrated
+        gaps = [values - true_values(part, places, relation) for part, values in each.tables()]
+        assert np.abs(gaps).max() <= each.noise.quantile(None, Fraction(1, 10**8))
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_json_and_frames_hold_all_of_them(name):
+    made, _ = released(name, "replace-one")
+    told = json.loads(json.dumps(made.measurements.as_json()))
+    assert [one["values"] for one in told] == [each.values.tolist() for each in made.measurements]
+    for one, each in zip(told, made.measurements, strict=True):
+        noise = dict(one["noise"])
+        assert read(noise.pop("name"), noise) == each.noise
+        assert Fraction(one["rho" if each.concentrated else "epsilon"]) == each.cost
+    frame = made.measurements.to_frame()
+    assert frame["value"].tolist() == [value for one in told for value in one["values"]]
+    copy = pickle.loads(pickle.dumps(made))
+    assert copy.measurements.as_json() == made.measurements.as_json()
+
+
+def test_groups_are_named_by_their_categories():
+    made, _ = released("adaptive", "replace-one")
+    frame = made.measurements.to_frame()
+    columns = frame[frame["table"] == "a"]
+    assert columns["cell"].tolist() == ["a=0", "a=1", "a=2"]
+    assert frame["cell"].str.contains(" or ").any()
+
+
+def test_mechanisms_that_draw_a_table_at_once_publish_none():
+    made = smalldb.release(rows_of(YES_NO), "marginals:1", epsilon=1, rows=2, mechanism="census", rng=1)
+    assert list(made.measurements) == [] and made.measurements.to_frame().empty

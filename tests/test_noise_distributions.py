@@ -1,0 +1,206 @@
+"""What noise distributions say of themselves: variances, quantiles and losses, by the definition."""
+
+import json
+from fractions import Fraction
+from itertools import product
+from math import log, sqrt
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from smalldb.exact.bits import SeededBits
+from smalldb.noise import cube
+from smalldb.noise.distributions import (
+    ConeDifference,
+    Cube,
+    DiscreteGaussian,
+    Geometric,
+    WishartDifference,
+    read,
+)
+from smalldb.noise.tails import log_concave_quantile
+
+EVERY = [
+    Geometric(Fraction(1, 3)),
+    DiscreteGaussian(Fraction(7, 2)),
+    Cube(4, Fraction(2, 5)),
+    WishartDifference(2, Fraction(1, 40), Fraction(1, 10), ((0, 0), (0, 2), (1, 2))),
+    ConeDifference((2, 3), Fraction(1, 5), ((0, 1),)),
+]
+COUNTS = [3, 3, 4, 3, 11]
+WEIGHTS = [None, [1], [-2], [0, 1, 0], [1, 1, 1, 1], [1, -1], [0.5, 0.25, -0.25, 1], [3, 0.125, 0.125], [0.0]]
+FAILURES = [Fraction(1, 5), Fraction(1, 20), Fraction(1, 1000)]
+
+
+@pytest.mark.parametrize("noise", EVERY, ids=lambda noise: noise.name)
+def test_records_hold_noise(noise):
+    written = json.loads(json.dumps(noise.parameters))
+    assert read(noise.name, written) == noise and len({noise, read(noise.name, written)}) == 1
+
+
+def test_records_of_other_noise_are_refused():
+    with pytest.raises(ValueError, match="no noise of the name 'white': use one of"):
+        read("white", {})
+    with pytest.raises(ValueError, match="cube noise has other parameters"):
+        read("cube", {"rate": "1/2"})
+
+
+@pytest.mark.parametrize(("noise", "count"), [*zip(EVERY, COUNTS, strict=True)], ids=str)
+def test_values_are_whole_and_as_many_as_asked_for(noise, count):
+    drawn = noise.draw(count, SeededBits(1))
+    assert drawn.dtype == np.int64 and drawn.shape == (count,)
+    if noise not in EVERY[:2]:
+        with pytest.raises(ValueError, match=f"of {count} values at once, not of 2"):
+            noise.draw(2, SeededBits(1))
+
+
+def law_of_one(noise):
+    """Numbers, and the probability of each value but for less than 1e-12."""
+    x = np.arange(-400, 401)
+    scale = (
+        -abs(x) * float(noise.rate) if isinstance(noise, Geometric) else -(x**2) / (2 * float(noise.scale))
+    )
+    return x, np.exp(scale) / np.exp(scale).sum()
+
+
+def law_of_sum(noise, weights):
+    """The law of eight times a combination whose weights are eighths: by convolution."""
+    _, one = law_of_one(noise)
+    found = np.ones(1)
+    for weight in map(int, 8 * np.array([1] if weights is None else weights)):
+        spaced = np.zeros(800 * abs(weight) + 1)
+        spaced[:: max(1, abs(weight))] += one if weight else one.sum()
+        found = np.convolve(found, spaced if weight else np.ones(1))
+    return np.arange(len(found)) - len(found) // 2, found
+
+
+INDEPENDENT = [
+    *EVERY[:2],
+    Geometric(Fraction(3)),
+    DiscreteGaussian(Fraction(1, 3)),
+    DiscreteGaussian(Fraction(80)),
+]
+
+
+@pytest.mark.parametrize("noise", INDEPENDENT, ids=lambda noise: str(noise.parameters))
+@pytest.mark.parametrize("weights", WEIGHTS, ids=str)
+def test_sums_of_independent_noise(noise, weights):
+    eighths, probabilities = law_of_sum(noise, weights)
+    assert noise.variance(weights) == pytest.approx(float(eighths**2 @ probabilities) / 64, rel=1e-9)
+
+    def rare(r, failure):
+        return probabilities[abs(eighths) > 8 * r].sum() <= failure * (1 + 1e-9)
+
+    for failure in FAILURES:
+        found = noise.quantile(weights, failure)
+        assert rare(found, failure)
+        if weights is None:
+            assert isinstance(noise, DiscreteGaussian) or not found or not rare(found - 1, failure)
+        # bounds of sums are not exact: but for the steps of a sum, they are no more than twice as large
+        assert not found or not rare(found / 2 - 2 * max(map(abs, weights or [1])), failure)
+
+
+def cube_law(noise, reach):
+    """Every vector of a cube that is far enough, and its probability."""
+    vectors = np.array(list(product(range(-reach, reach + 1), repeat=noise.count)))
+    odds = np.exp(-float(noise.rate) * abs(vectors).max(axis=1))
+    return vectors, odds / odds.sum()
+
+
+@pytest.mark.parametrize(("count", "rate", "reach"), [(1, 1, 60), (2, Fraction(1, 2), 90), (3, 2, 22)])
+def test_sums_of_a_cube(count, rate, reach):
+    noise = Cube(count, Fraction(rate))
+    vectors, probabilities = cube_law(noise, reach)
+    assert noise.variance() == pytest.approx(float(vectors[:, 0] ** 2 @ probabilities), rel=1e-9)
+    for weights in ([1] * count, [1, -2, 0.5][:count], [0] * count):
+        sums = vectors @ weights
+        assert noise.variance(weights) == pytest.approx(float(sums**2 @ probabilities), rel=1e-9)
+        for failure in FAILURES:
+            found = noise.quantile(weights, failure)
+            assert probabilities[abs(sums) > found].sum() <= failure
+            assert not found or probabilities[abs(sums) >= found / 2.5 - 1].sum() > failure
+
+
+def test_the_sum_of_a_large_cube():
+    """Its quantile grows like the root of the number of values, as the deviation does."""
+    noise = Cube(100, Fraction(1))
+    deviation = sqrt(noise.variance(np.ones(100)))
+    drawn = np.array([noise.draw(100, SeededBits(seed)).sum() for seed in range(100)])
+    assert 0.75 < drawn.std() / deviation < 1.3
+    assert 1.96 * deviation < noise.quantile(np.ones(100), Fraction(1, 20)) < 3.7 * deviation
+    # where one value counts, no bound is above the radius
+    assert noise.quantile(None, Fraction(1, 20)) < 1.3 * sqrt(3 * noise.variance())
+
+
+@pytest.mark.parametrize("count", [1, 2, 30])
+def test_wide_cubes_have_the_variance_of_narrow_ones(count, monkeypatch):
+    noise = Cube(count, Fraction(1, 200))
+    exact = noise.variance()
+    monkeypatch.setattr(cube, "_LEVELS", 0)
+    assert noise.variance() == pytest.approx(exact, rel=1e-5) and noise.variance() != exact
+
+
+def test_log_concave_numbers_stay_within():
+    """Laplace numbers are the widest of them: for these it is not far off."""
+    for failure in [Fraction(1, 2), *FAILURES, Fraction(1, 10**9), Fraction(1, 10**400)]:
+        found = log_concave_quantile(2.0, failure)
+        odds = log(failure.denominator) - log(failure.numerator)
+        assert odds < found < odds + 1.5 + log(odds + 2)
+        if failure > 1e-300:
+            for law in (stats.laplace(), stats.norm(scale=sqrt(2)), stats.uniform(-sqrt(6), 2 * sqrt(6))):
+                assert law.var() == pytest.approx(2) and 2 * law.sf(found) <= failure
+
+
+def worst_ratio(law, other):
+    return max(abs(log(a / b)) for a, b in zip(law, other, strict=True) if min(a, b) > 1e-250)
+
+
+def test_losses_of_independent_noise():
+    """Two values that move by 1 and by 2: the loss and the divergences of their laws."""
+    geometric, gaussian = Geometric(Fraction(1, 3)), DiscreteGaussian(Fraction(7, 2))
+    lost, proved = 0.0, {order: 0.0 for order in (1.001, 2, 8, 64)}
+    for move in (1, 2):
+        _, law = law_of_one(geometric)
+        law, other = law[300:500], np.roll(law, move)[300:500]
+        lost += worst_ratio(law, other)
+        for order in proved:
+            proved[order] += log(law @ (law / other) ** (order - 1)) / (order - 1)
+    found = geometric.loss(3)
+    assert found.epsilon == Fraction(1) and lost == pytest.approx(1)
+    assert found.rho == Fraction(1, 2) and all(value <= order / 2 for order, value in proved.items())
+    found = gaussian.loss(1 + 4)
+    assert found.epsilon is None and found.rho == Fraction(5, 7)
+    x, _ = law_of_one(gaussian)
+    divergence = sum(
+        log(sum(np.exp(-(2 * x**2 - (x - move) ** 2) / 7.0) / np.exp(-(x**2) / 7.0).sum())) for move in (1, 2)
+    )  # of order 2: it is 2 rho
+    assert divergence == pytest.approx(2 * found.rho)
+
+
+def test_losses_of_joint_noise():
+    vectors, law = cube_law(Cube(2, Fraction(1, 2)), 30)
+    table = law.reshape(61, 61)
+    moved = np.roll(table, (1, 1), axis=(0, 1))
+    inner = slice(5, 55)
+    assert len(vectors) == 61**2
+    lost = worst_ratio(table[inner, inner].ravel(), moved[inner, inner].ravel())
+    assert Cube(2, Fraction(1, 2)).loss(1).epsilon == Fraction(1, 2) and lost == pytest.approx(0.5)
+    assert EVERY[3].loss(1).epsilon == Fraction(1, 8) and EVERY[4].loss(2).epsilon == Fraction(2, 5)
+    assert EVERY[4].loss(2).rho == Fraction(2, 25)
+
+
+def test_weights_must_fit():
+    for noise in EVERY[3:]:
+        with pytest.raises(ValueError):
+            noise.variance([1.0, 2.0])
+        with pytest.raises(ValueError):
+            noise.quantile([1.0, 2.0], Fraction(1, 2))
+
+
+def test_quantiles_of_a_tiny_rate_are_whole():
+    noise = Geometric(Fraction(1, 10**12))
+    assert noise.quantile(None, Fraction(1, 10)) == pytest.approx(1e12 * log(10), rel=1e-6)
+    assert (
+        Geometric(Fraction(600)).variance() == 0.0 == Geometric(Fraction(600)).quantile(None, Fraction(1, 10))
+    )
