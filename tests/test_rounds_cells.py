@@ -12,6 +12,7 @@ from smalldb.marginals.estimate.cell_estimates import POWERS, SCALES, prior_spre
 from smalldb.marginals.estimate.column_estimates import on_simplex
 from smalldb.marginals.measuring import PrivacyMeasure
 from smalldb.marginals.measuring import released as recorded
+from smalldb.marginals.strategies.all_cells import AllCells
 from smalldb.noise.distributions import Geometric
 
 SIZES = (8, 6, 5, 4)
@@ -158,7 +159,7 @@ def test_the_number_of_rows_is_read_where_rows_can_be():
     allowed[0] = True
     universe = Universe((40, 40), (False, False), ((0, 1),), (1,), (((0, 1), allowed),))
     plan = plan_tables(universe, Fraction(1, 2), None, False, 2000)
-    assert plan.cells
+    assert isinstance(plan, AllCells)
     places = np.stack([np.zeros(2000, dtype=np.int64), np.arange(2000) % 40], axis=1)
     rows = checked(places, np.ones(2000, dtype=np.int64), universe.sizes)
     totals = [release_tables(plan, rows, SeededBits(seed), count=1).total for seed in range(8)]

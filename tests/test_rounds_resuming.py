@@ -181,7 +181,7 @@ def test_a_checkpoint_holds_released_integers_and_no_rows(tmp_path):
 
 def test_only_rounds_take_an_executor(tmp_path):
     frame = pd.DataFrame({"a": [0, 1, 1], "b": [0, 0, 1]})
-    with ThreadPoolExecutor(1) as pool, pytest.raises(ValueError, match="executor is for rounds"):
+    with ThreadPoolExecutor(1) as pool, pytest.raises(ValueError, match="executor is for marginals: census takes none; leave it out"):
         smalldb.release(frame, epsilon=1, rows=2, executor=pool)
     with pytest.raises(TypeError, match="executor must be"):
         smalldb.release(frame, epsilon=1, rows=2, executor=3)

@@ -206,9 +206,6 @@ def test_a_tree_is_the_greedy_one(seed):
 def test_parts_expect_what_the_whole_model_does(seldom, monkeypatch):
     """Tables one after another: some join parts, some are of columns of one part; rules join, too."""
     monkeypatch.setattr("smalldb.marginals.estimate.refitting.SELDOM", seldom)
-    monkeypatch.setattr(
-        "smalldb.marginals.strategies.budgets.measurable", lambda _: False
-    )  # else all pairs at once
     rng, columns = np.random.default_rng(5), 30
     allowed = np.ones((3, 3), dtype=bool)
     allowed[0, 2] = False
@@ -219,7 +216,8 @@ def test_parts_expect_what_the_whole_model_does(seldom, monkeypatch):
     )
     places[9][(places[4] == 0) & (places[9] == 2)] = 1
     rows = checked(places.T, np.ones(3_000, dtype=np.int64), universe.sizes)
-    plan, bits = plan_tables(universe, Fraction(200), None, False, 3_000), SeededBits(2)
+    plan = plan_tables(universe, Fraction(200), None, False, 3_000, strategy="adaptive")
+    bits = SeededBits(2)
     alone = [
         measure(rows.table((c,), (3,)), ((c, 0),), plan.law, cost, bits)
         for c, cost in enumerate(plan.columns)
