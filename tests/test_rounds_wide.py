@@ -32,7 +32,8 @@ def latent(columns, rows, seed=0):
 
 
 def test_wide_tables_get_rounds_for_every_column():
-    rounds = [plan_tables(wide(c), Fraction(1), None, False, 100_000).rounds for c in (14, 28, 56, 100)]
+    given = Fraction(1), None, False, 100_000
+    rounds = [plan_tables(wide(c), *given, strategy="adaptive").rounds for c in (14, 28, 56, 100)]
     assert rounds[0] >= 26
     assert rounds[2] > 50
     assert rounds[3] > 90
