@@ -6,8 +6,8 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from smalldb.exact.bits import SeededBits
 from smalldb.accounting.concentrated import rho_of
+from smalldb.exact.bits import SeededBits
 from smalldb.marginals import Universe, checked, plan_tables, release_tables
 from smalldb.marginals.adaptive.stopping_rule import MOST_RAISED, QUIET, RAISED, Heard, tells
 from smalldb.marginals.estimate.column_estimates import pooled
