@@ -166,5 +166,5 @@ def test_rows_that_would_pass_64_bits_are_refused_before_anything_is_paid():
     weights = Linear([[0, Fraction(1, 1 << 42), 1, 1, 0, 0]]).workload(DOMAIN)
     given = {"n": 9, "epsilon": 1, "mechanism": "marginals"}
     assert smalldb.plan(DOMAIN, weights, rows=(1 << 20) - 1, **given).rows == (1 << 20) - 1
-    with pytest.raises(ValueError, match=r"reach 2\^62: rows x the common denominator"):
+    with pytest.raises(ValueError, match=r"^tables would reach 2\^62: rows x the common denominator"):
         smalldb.plan(DOMAIN, weights, rows=1 << 20, **given)

@@ -20,6 +20,11 @@ from smalldb.exact.bits import SeededBits, SystemBits
 from smalldb.files.checkpoints import Checkpoint
 from smalldb.marginals import private_rows as counting
 from smalldb.marginals.private_rows import PrivateRows, checked, counted
+from smalldb.marginals.strategies.adaptive import Adaptive
+from smalldb.marginals.strategies.all_cells import AllCells
+from smalldb.marginals.strategies.all_pairs import AllPairs
+from smalldb.marginals.strategies.contrasts import Contrasts
+from smalldb.marginals.strategies.dependence import DependenceTested
 from smalldb.mechanisms.journal import Counted, Journal
 from smalldb.releasing.budget_ledger import Ledger, OutOfBudget
 
@@ -31,7 +36,8 @@ CASES = {
     "gaussian": (WIDE, {"delta": "1e-9"}),
     "target": (WIDE, {"target": "c"}),
     "add-remove": (WIDE, {"neighbours": "add-remove", "n_max": 900}),
-    "pairs": (Domain([Column(f"a{i}", 3) for i in range(13)]), {"epsilon": "20"}),
+    "pairs": (Domain([Column(f"a{i}", 3) for i in range(13)]), {"epsilon": "20", "strategy": "pairs"}),
+    "asked": (Domain([Column(f"a{i}", 6) for i in range(6)]), {"epsilon": "6"}),
     "certified at once": (Domain([f"a{i}" for i in range(24)]), {"epsilon": "0.1"}),
 }
 
@@ -51,6 +57,9 @@ def test_a_release_that_goes_on_is_the_one_that_was_not_killed(name, tmp_path, m
     given = {"epsilon": 2, "mechanism": "marginals", **given}
     rows = rows_of(domain)
     whole = smalldb.release(rows, rng=7, **given)
+    follows = {"cells": AllCells, "pairs": AllPairs, "asked": DependenceTested}
+    follows |= dict.fromkeys(("at once", "certified at once"), Contrasts)
+    assert isinstance(whole.plan.chosen.strategy, follows.get(name, Adaptive))
     full = tmp_path / "full"
     kept = smalldb.release(rows, rng=7, checkpoint=full, **given)
     assert (kept.places == whole.places).all() and kept.record == whole.record
@@ -181,7 +190,10 @@ def test_a_checkpoint_holds_released_integers_and_no_rows(tmp_path):
 
 def test_only_marginals_take_an_executor(tmp_path):
     frame = pd.DataFrame({"a": [0, 1, 1], "b": [0, 0, 1]})
-    with ThreadPoolExecutor(1) as pool, pytest.raises(ValueError, match="executor is for marginals"):
+    with (
+        ThreadPoolExecutor(1) as pool,
+        pytest.raises(ValueError, match="executor is for marginals: census takes none; leave it out"),
+    ):
         smalldb.release(frame, epsilon=1, rows=2, executor=pool)
     with pytest.raises(TypeError, match="executor must be"):
         smalldb.release(frame, epsilon=1, rows=2, executor=3)

@@ -6,11 +6,14 @@ from itertools import combinations
 import numpy as np
 import pytest
 
+from smalldb.accounting.concentrated import rho_of
 from smalldb.exact.bits import SeededBits
 from smalldb.marginals import Universe, checked, plan_tables, release_tables
 from smalldb.marginals.adaptive.stopping_rule import MOST_RAISED, QUIET, RAISED, Heard, tells
 from smalldb.marginals.estimate.column_estimates import pooled
 from smalldb.marginals.measuring import PrivacyMeasure, measure
+from smalldb.marginals.strategies.adaptive import Adaptive
+from smalldb.marginals.strategies.dependence import DependenceTested
 
 N = 4_000
 SIZES = (6, 4, 5, 6, 8, 4, 6, 5)
@@ -89,14 +92,15 @@ def test_columns_get_what_is_left_where_nothing_depends_on_anything(epsilon, del
     places = np.stack([rng.choice(k, size=N, p=rng.dirichlet(np.ones(k))) for k in SIZES], axis=1)
     tables = tuple(combinations(range(8), 2))
     universe = Universe(SIZES, (False,) * 8, tables, (1,) * len(tables))
-    plan = plan_tables(universe, epsilon, delta, True, N, strategy="adaptive")
-    assert plan.rounds
+    plan = plan_tables(universe, epsilon, delta, True, N)
+    assert isinstance(plan, Adaptive if delta else DependenceTested)
     rows = checked(places, np.ones(N, dtype=np.int64), SIZES)
     made = release_tables(plan, rows, SeededBits(3))
+    assert made.strategy == (plan if delta else plan.adaptive)
     history = made.history
     assert QUIET <= len(history.tables) <= 2 * QUIET
     assert [table.scope for table in history.again] == [table.scope for table in history.columns]
-    assert made.spent == plan.budget - plan.certifying
+    assert made.spent == (rho_of(epsilon, delta) if delta else epsilon) - plan.certifying
     shares = {a.cost / b.cost for a, b in zip(history.again, history.columns, strict=True)}
     assert len(shares) == 1
 
@@ -108,4 +112,4 @@ def test_rounds_go_on_where_columns_depend_on_each_other():
     universe = Universe(SIZES, (False,) * 8, tables, (1,) * len(tables))
     plan = plan_tables(universe, Fraction(1), None, True, N, strategy="adaptive")
     made = release_tables(plan, checked(places, np.ones(N, dtype=np.int64), SIZES), SeededBits(3))
-    assert plan.rounds and not made.history.again
+    assert plan.rounds and made.history.tables and not made.history.again

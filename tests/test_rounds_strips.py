@@ -216,7 +216,8 @@ def test_parts_expect_what_the_whole_model_does(seldom, monkeypatch):
     )
     places[9][(places[4] == 0) & (places[9] == 2)] = 1
     rows = checked(places.T, np.ones(3_000, dtype=np.int64), universe.sizes)
-    plan, bits = plan_tables(universe, Fraction(200), None, False, 3_000, strategy="adaptive"), SeededBits(2)
+    plan = plan_tables(universe, Fraction(200), None, False, 3_000, strategy="adaptive")
+    bits = SeededBits(2)
     alone = [
         measure(rows.table((c,), (3,)), ((c, 0),), plan.law, cost, bits)
         for c, cost in enumerate(plan.columns)

@@ -32,16 +32,14 @@ def latent(columns, rows, seed=0):
 
 
 def test_wide_tables_get_rounds_for_every_column():
-    given = {"strategy": "adaptive"}
-    rounds = [
-        plan_tables(wide(c), Fraction(1), None, False, 100_000, **given).rounds for c in (14, 28, 56, 100)
-    ]
+    given = Fraction(1), None, False, 100_000
+    rounds = [plan_tables(wide(c), *given, strategy="adaptive").rounds for c in (14, 28, 56, 100)]
     assert rounds[0] >= 26
     assert rounds[2] > 50
     assert rounds[3] > 90
-    assert plan_tables(wide(100), Fraction(10), None, False, 100_000, **given).rounds == 200
+    assert plan_tables(wide(100), Fraction(10), None, False, 100_000).rounds == 200
     for columns in (28, 100):
-        plan = plan_tables(wide(columns), Fraction(1), None, False, 100_000, **given)
+        plan = plan_tables(wide(columns), Fraction(1), None, False, 100_000)
         assert plan.cost <= plan.budget
 
 

@@ -67,13 +67,11 @@ class ByMarginals:
         if asked > most:
             give = "give rows" if request.rows is None else "give fewer"
             return f"at most {most} rows of {columns} columns are made by marginals: {give}"
-        ways, wished = (
-            {cls._contrasts: ("contrasts",), cls._tables: ("cells", "pairs", "adaptive")},
-            request.strategy,
-        )
-        found = [way(request, n) for way, names in ways.items() if wished is None or wished in names]
-        if wished is None and workload.domain.unlike_binary is not None:
-            del found[0]  # that contrasts are for yes/no columns is of no use to others
+        found, wished = list[Strategy | str](), request.strategy
+        if wished == Contrasts.name or (wished is None and workload.domain.unlike_binary is None):
+            found.append(cls._contrasts(request, n))
+        if wished != Contrasts.name:
+            found.append(cls._tables(request, n))
         plans = [made for made in found if not isinstance(made, str)]
         if not plans:
             return "; ".join(dict.fromkeys(made for made in found if isinstance(made, str)))

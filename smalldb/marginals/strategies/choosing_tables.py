@@ -107,4 +107,7 @@ def _adaptive(
         Adaptive.shared(universe, law, epsilon, allowed, rows, memory, certificate)
         for allowed, law in laws.items()
     ]
-    return min(plans, key=lambda plan: plan.expected)
+    plan = min(plans, key=lambda plan: plan.expected)
+    if plan.law.drowns(min(plan.columns)):
+        raise ValueError(DROWNED)
+    return plan
