@@ -11,9 +11,11 @@ import smalldb
 from queries import Column, Domain, Marginals, Rows
 from smalldb.accounting.concentrated import rho_of
 from smalldb.exact.bits import SeededBits
+from smalldb.marginals.adaptive.dependence_test import distance
 from smalldb.marginals.contrasts.parity_plan import alternatives
 from smalldb.marginals.strategies.contrasts import Contrasts
-from smalldb.mechanisms import Journal, Marginal
+from smalldb.marginals.strategies.dependence import DependenceTested
+from smalldb.mechanisms import Dependence, Journal, Marginal
 from smalldb.noise.distributions import read
 
 DOMAIN = Domain([Column("a", 3), Column("b", 7), "c", Column("d", 40)])
@@ -51,6 +53,13 @@ def true_values(part, places, relation):
         for row in places.tolist():
             found[tuple(own[row[c]] for c, own in zip(part.columns, part.groups, strict=True))] += 1
         return found
+    if isinstance(part, Dependence):
+        sizes = places.max(axis=0) + 1
+        tables = [np.zeros((sizes[a], sizes[b]), dtype=np.int64) for a, b in part.pairs]
+        for (a, b), table in zip(part.pairs, tables, strict=True):
+            np.add.at(table, (places[:, a], places[:, b]), 1)
+        return np.array([sum(map(min, part.tops, map(distance, tables)))])
+    assert part.signed == (relation == "add-remove")
     odd = sum(sum(row[c] for c in part.columns) % 2 for row in places.tolist())
     return np.array([odd if relation == "replace-one" else len(places) - 2 * odd])
 
@@ -131,3 +140,23 @@ def test_groups_are_named_by_their_categories():
 def test_mechanisms_that_draw_a_table_at_once_publish_none():
     made = smalldb.release(rows_of(YES_NO), "marginals:1", epsilon=1, rows=2, mechanism="census", rng=1)
     assert list(made.measurements) == [] and made.measurements.to_frame().empty
+
+
+@pytest.mark.parametrize("delta", [None, "1e-9"])
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_the_number_that_decides_is_published_with_its_cost(relation, delta):
+    domain, n = Domain([Column(f"c{i}", k) for i, k in enumerate((5, 8, 9, 3, 7, 4, 6, 10))]), 30_000
+    places = np.random.default_rng(0).integers(0, domain.sizes, (n, 8))
+    given = {"epsilon": 1, "delta": delta, "mechanism": "marginals", "rng": 1} | RELATIONS[relation]
+    if relation == "add-remove":
+        given["n_max"] = n
+    made = smalldb.release(Rows.from_places(domain, places), "marginals:2", rows=10, **given)
+    strategy, first = made.plan.chosen.strategy, made.measurements[0]
+    assert isinstance(strategy, DependenceTested)
+    (part,) = first.of
+    assert isinstance(part, Dependence) and first.cost == strategy.asking and not first.concentrated
+    gap = abs(int(first.values[0] - true_values(part, places, relation)[0]))
+    assert gap <= first.noise.quantile(None, Fraction(1, 10**6))
+    moved = (2 if relation == "replace-one" else 1) * 4 * len(part.pairs)
+    assert first.noise.loss(moved).epsilon == first.cost
+    assert "dependence of pairs" in made.measurements.to_frame()["cell"][0]

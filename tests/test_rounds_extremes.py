@@ -14,6 +14,7 @@ from smalldb.marginals.certificate import certify
 from smalldb.marginals.estimate.column_estimates import WIDTHS, bounded_total, on_simplex, read_column, whole
 from smalldb.marginals.estimate.table_updates import fitted_margins
 from smalldb.marginals.measuring import LIMIT, PrivacyMeasure, measure
+from smalldb.marginals.strategies.dependence import DependenceTested
 
 DROWNED = (
     r"^(contrasts are measured with an epsilon of 2\^-40 to 2\^20; )?"
@@ -160,3 +161,29 @@ def test_where_there_is_no_noise_the_table_is_that_of_the_data(epsilon):
     found = smalldb.release(real, epsilon=epsilon, mechanism="marginals", rng=1).rows
     assert (found.words == real.words).all()
     assert (found.counts == real.counts).all()
+
+
+def test_a_beta_that_floats_do_not_hold_is_refused_before_anything_is_paid():
+    for strategy in ("adaptive", "cells", "contrasts"):
+        with pytest.raises(ValueError, match="beta must be at least 1e-300"):
+            smalldb.plan(Domain(3), n=200, epsilon=1, strategy=strategy, beta="1e-400")
+
+
+def test_selections_whose_epsilon_would_be_rounded_to_0_are_refused():
+    many = Domain([Column(f"c{i}", 4) for i in range(24)])
+    given = {"n": 1 << 52, "epsilon": Fraction(1, 1 << 37), "delta": "1e-12", "rows": 10}
+    with pytest.raises(ValueError, match="epsilon is too small"):
+        smalldb.plan(many, strategy="adaptive", **given)
+
+
+def test_a_question_can_be_answered_in_every_plan_that_asks_it():
+    """A certificate that is not bought makes the noise of pairs smaller, and the tops of the question too."""
+    asked = 0
+    for n in (1_000, 10_000, 100_000):
+        for epsilon in ("0.3", 1, 3):
+            columns = Domain([Column(f"c{i}", 4) for i in range(10)])
+            chosen = smalldb.plan(columns, n=n, epsilon=epsilon, mechanism="marginals").chosen.strategy
+            if isinstance(chosen, DependenceTested):
+                asked += 1
+                assert chosen.answerable
+    assert asked

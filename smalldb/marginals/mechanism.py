@@ -269,7 +269,10 @@ def _certificate(request: Request) -> Fraction:
 
 def _drowned(strategy: Strategy) -> str | None:
     """Say why a certificate cannot be given, where noise would be louder than any count."""
-    if strategy.certifying and strategy.law.drowns(strategy.certifying / 2):
+    ways: list[Strategy] = [strategy]
+    if isinstance(strategy, DependenceTested):
+        ways = [strategy.adaptive, strategy.at_once]
+    if any(way.certifying and way.law.drowns(way.certifying / 2) for way in ways):
         return "the certificate would add noise of more than 2^40: give it a larger share, or 0"
     return None
 
@@ -280,7 +283,8 @@ def _saved(request: Request, strategy: OfTables) -> OfTables:
     workload, beta = request.workload, request.beta
     if isinstance(strategy, DependenceTested):
         at_once = _saved(request, strategy.at_once)
-        return replace(strategy, at_once=at_once) if isinstance(at_once, AllPairs) else strategy
+        tested = replace(strategy, at_once=at_once) if isinstance(at_once, AllPairs) else strategy
+        return tested if tested.answerable else strategy
     if not isinstance(strategy, AllCells | AllPairs):
         return strategy
     if not strategy.certifying or not strategy.measures_all(workload):

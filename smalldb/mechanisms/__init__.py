@@ -1,7 +1,7 @@
 """What a mechanism is to the rest of the house: what it is asked, what it tells, and what it draws."""
 
 from smalldb.mechanisms.journal import LOST, Journal
-from smalldb.mechanisms.measurement import Marginal, Measurement, Measurements, Parity
+from smalldb.mechanisms.measurement import Dependence, Marginal, Measurement, Measurements, Parity
 from smalldb.mechanisms.protocol import Drawn, Facts, Guarantee, Lasting, Mechanism, Promise, Running
 from smalldb.mechanisms.relations import MAX_N, Neighbours, relation_of
 from smalldb.mechanisms.request import UNPLANNED, Request, column_named, workload_of
@@ -10,6 +10,7 @@ __all__ = [
     "LOST",
     "MAX_N",
     "UNPLANNED",
+    "Dependence",
     "Drawn",
     "Facts",
     "Guarantee",

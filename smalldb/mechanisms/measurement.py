@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import prod, sqrt
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -58,14 +58,50 @@ class Parity:
     ----------
     columns
         Their numbers, ascending.
+    signed
+        Whether it is the sum of signs: under add-remove.
     """
 
     columns: tuple[int, ...]
+    signed: bool
 
     @property
     def size(self) -> int:
         """One number."""
         return 1
+
+
+@dataclass(frozen=True, slots=True)
+class Dependence:
+    """
+    One number that tells how far pairs of columns depend, in all.
+
+    The sum over the pairs of how far their table is, in rows, from that of independent columns with its
+    margins (the sum of absolute differences, rounded down), each up to its top.
+
+    Attributes
+    ----------
+    pairs
+        Numbers of columns.
+    tops
+        Of each pair.
+    """
+
+    pairs: tuple[tuple[int, int], ...]
+    tops: tuple[int, ...]
+
+    @property
+    def columns(self) -> tuple[int, ...]:
+        """The numbers of all columns."""
+        return tuple(sorted({c for pair in self.pairs for c in pair}))
+
+    @property
+    def size(self) -> int:
+        """One number."""
+        return 1
+
+
+Measured: TypeAlias = Marginal | Parity | Dependence
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,7 +127,7 @@ class Measurement:
         from public or released numbers.
     """
 
-    of: tuple[Marginal | Parity, ...]
+    of: tuple[Measured, ...]
     values: Integers
     noise: Noise
     cost: Fraction
@@ -103,7 +139,7 @@ class Measurement:
         if sum(part.size for part in self.of) != len(self.values):
             raise ValueError("a measurement needs one value for each number that was measured")
 
-    def tables(self) -> Iterator[tuple[Marginal | Parity, Integers]]:
+    def tables(self) -> Iterator[tuple[Measured, Integers]]:
         """Yield each part with its values; those of a table in its shape."""
         ends = np.cumsum([part.size for part in self.of])[:-1]
         for part, values in zip(self.of, np.split(self.values, ends), strict=True):
@@ -167,16 +203,23 @@ class Measurements(Sequence[Measurement]):
             for each in self._items
         ]
 
-    def _told(self, part: Marginal | Parity) -> dict[str, Any]:
+    def _told(self, part: Measured) -> dict[str, Any]:
         names = [self.domain.names[c] for c in part.columns]
         if isinstance(part, Parity):
-            return {"parity": names}
+            return {"parity": names, "signed": part.signed}
+        if isinstance(part, Dependence):
+            pairs = [[self.domain.names[c] for c in pair] for pair in part.pairs]
+            return {"dependence": pairs, "tops": list(part.tops)}
         return {"columns": names, "groups": [list(own) for own in part.groups]}
 
-    def _cells(self, part: Marginal | Parity) -> list[str]:
+    def _cells(self, part: Measured) -> list[str]:
         """Tell each cell of a table by the categories of its groups."""
         if isinstance(part, Parity):
-            return ["odd number of yes"]
+            if not part.signed:
+                return ["rows with an odd number of yes"]
+            return ["sum of signs: -1 for an odd number of yes" if part.columns else "rows"]
+        if isinstance(part, Dependence):
+            return ["dependence of pairs, in rows"]
         axes = []
         for c, own in zip(part.columns, part.groups, strict=True):
             labels: list[list[str]] = [[] for _ in range(max(own) + 1)]

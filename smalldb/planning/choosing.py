@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from fractions import Fraction
 from math import inf
 from typing import Required, TypedDict
 
@@ -19,6 +20,7 @@ from smalldb.planning.plans import Plan
 from smalldb.schema.schema_argument import SchemaLike, schema_or_none
 
 MOST_EPSILON = 1 << 1000  # what follows from it is a float
+LEAST_BETA = Fraction(1, 10**300)  # likewise
 
 
 class Settings(TypedDict, total=False):
@@ -124,6 +126,8 @@ def plan(
     if exact_epsilon > MOST_EPSILON:
         raise ValueError("epsilon must be at most 2^1000")
     exact_beta = between_0_and_1(beta, "beta")
+    if exact_beta < LEAST_BETA:
+        raise ValueError("beta must be at least 1e-300")
     allowed = read_delta(delta)
     each_person = whole(rows_per_person, "rows_per_person")
     if allowed is not None and each_person > 1:

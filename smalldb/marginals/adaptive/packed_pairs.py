@@ -196,7 +196,7 @@ class Strips:
         return [flat]
 
     def associations(self, predicted: Sequence[Floats], wanted: Booleans) -> Floats:
-        """Return Cramer's V of the wanted ones of all tables, at least, else 0: see `reaching.cramers_v`."""
+        """Return Cramer's V of the wanted tables, at least, else 0: see `association_weights.cramers_v`."""
         found = np.zeros(len(wanted))
         for strip in self.strips:
             if not wanted[slice(*strip.tables)].any():

@@ -1,4 +1,4 @@
-"""The relaxed mechanism: the exponential mechanism over answers, then the nearest small table."""
+"""Contrasts of yes/no columns: parities with noise, their means, their bound, and rows near to them."""
 
 from smalldb.marginals.contrasts.parity_bound import parity_sums
 from smalldb.marginals.contrasts.parity_means import Measured

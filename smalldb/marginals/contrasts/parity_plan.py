@@ -30,7 +30,7 @@ _DESCRIBED = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ParityPlan:
-    """What a release of answers will measure; a function of public numbers alone.
+    """What a release of parities will measure; a function of public numbers alone.
 
     Attributes
     ----------

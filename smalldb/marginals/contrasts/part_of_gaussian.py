@@ -42,7 +42,7 @@ class Gaussian(Counted):
     law: ClassVar[str] = "gaussian"
     pure: ClassVar[bool] = False
     unaudited: ClassVar[str | None] = (
-        "answers with Gaussian noise have no largest loss: the plan was made with delta"
+        "contrasts with Gaussian noise have no largest loss: the plan was made with delta"
     )
 
     sets: tuple[Places, ...]

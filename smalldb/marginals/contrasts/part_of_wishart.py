@@ -43,7 +43,7 @@ class Wishart(Counted):
     law: ClassVar[str] = "wishart"
     pure: ClassVar[bool] = True
     unaudited: ClassVar[str | None] = (
-        "these answers get Wishart noise, whose loss is proved and not computed: "
+        "these contrasts get Wishart noise, whose loss is proved and not computed: "
         "name method 'cube' or 'cells' to audit"
     )
 

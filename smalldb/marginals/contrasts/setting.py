@@ -1,4 +1,4 @@
-"""What the parts of a plan of answers share."""
+"""What the parts of a plan of parities share."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -10,7 +10,7 @@ from smalldb.marginals.contrasts.spectrum import Spectrum
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Setting:
-    """What a plan of answers is made for; public.
+    """What a plan of parities is made for; public.
 
     Attributes
     ----------

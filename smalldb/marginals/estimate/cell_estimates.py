@@ -31,8 +31,8 @@ _MOST = 50.0  # logarithm of what a cell is expected to hold
 _HIDDEN = 0.9  # of what counts tell of the coefficients, what noise can hide
 _START = 1e-4  # slopes that are left in the model from which the search starts,
 _SLOPE = 0.02  # and in the likeliest one
-_STEPS = 1 << 35  # of the sums of posteriors, in all
-_TRANSFORMED = 1 << 28  # cells, in all
+_STEPS = 1 << 31  # of the sums of posteriors, in all
+_TRANSFORMED = 1 << 24  # cells, in all
 _LEAST = 1e-12  # deviation of a mean, as noise
 
 

@@ -27,7 +27,7 @@ def joint(tree: Tree, tables: Sequence[Floats], levels: Sequence[int]) -> tuple[
     Parameters
     ----------
     tables
-        The probabilities of the buckets, from `passing.beliefs`.
+        The probabilities of the buckets, from `belief_propagation.beliefs`.
     levels
         Of each column of the groupings, at which it is looked at.
 

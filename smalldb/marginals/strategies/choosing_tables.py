@@ -108,6 +108,7 @@ def _adaptive(
         for allowed, law in laws.items()
     ]
     plan = min(plans, key=lambda plan: plan.expected)
-    if plan.law.drowns(min(plan.columns)):
+    mute = plan.rounds and not plan.law.selecting(plan.selecting)  # its epsilon is rounded down, to 0
+    if mute or plan.law.drowns(min(plan.columns)):
         raise ValueError(DROWNED)
     return plan

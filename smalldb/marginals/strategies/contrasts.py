@@ -175,8 +175,8 @@ class Parities:
                 found.append(_whole(plan, values, noises[0], cost))
             elif part is plan.safeguard:
                 chosen, value = values.tolist()
-                of = (Parity(part.sets[chosen]),)
-                found.append(Measurement(of, np.array([value]), noises[0], cost / 2, selecting=cost / 2))
+                one = (Parity(part.sets[chosen], not plan.replaced),)
+                found.append(Measurement(one, np.array([value]), noises[0], cost / 2, selecting=cost / 2))
             else:
                 if not part.pure and plan.delta is not None:
                     cost = rho_of(plan.epsilon, plan.delta)
@@ -186,7 +186,8 @@ class Parities:
                 )
                 ends = np.cumsum([len(some) for some in groups])[:-1]
                 for some, own, noise in zip(groups, np.split(values, ends), noises, strict=True):
-                    found.append(Measurement(tuple(map(Parity, some)), own, noise, cost, not part.pure))
+                    of = tuple(Parity(places, not plan.replaced) for places in some)
+                    found.append(Measurement(of, own, noise, cost, not part.pure))
                     cost = Fraction(0)
         return tuple(found)
 

@@ -6,15 +6,17 @@ from fractions import Fraction
 from functools import cache, partial
 from typing import ClassVar
 
+import numpy as np
+
 from smalldb.exact.bits import BitSource
-from smalldb.marginals.adaptive.dependence_test import answerable, ask, mostly
+from smalldb.marginals.adaptive.dependence_test import MOVED, answerable, ask, mostly, tops
 from smalldb.marginals.measuring import PrivacyMeasure
 from smalldb.marginals.private_rows import PrivateRows, counted
 from smalldb.marginals.strategies.adaptive import Adaptive
 from smalldb.marginals.strategies.all_pairs import AllPairs, counts_of, variances
 from smalldb.marginals.strategies.outcome import Fitted, Progress, TableStrategy
 from smalldb.marginals.universe import Universe
-from smalldb.mechanisms import Journal
+from smalldb.mechanisms import Dependence, Journal, Measurement
 
 ASKING = Fraction(1, 64)  # of all but the certificate, for asking whether most pairs depend
 
@@ -117,4 +119,12 @@ class DependenceTested(TableStrategy):
         counted_in = found.strategy.delta is None
         spent = found.spent + (self.asking if counted_in else 0)  # with a rho, asking is beside it
         history = replace(found.history, dependence=answer)
-        return replace(found, history=history, spent=spent)
+        most = tops(universe, noise)
+        told = Measurement(
+            (Dependence(tuple(most), tuple(most.values())),),
+            np.array([answer]),
+            law.noise_of_number(self.asking, law.moved * MOVED * len(most)),
+            self.asking,
+        )
+        measurements = (told, *found.measurements)
+        return replace(found, history=history, spent=spent, measurements=measurements)
