@@ -29,8 +29,9 @@ def dtype_of(name: str) -> Any | None:
     >>> dtype_of("int8"), dtype_of("period[D]"), dtype_of("no such dtype")
     (dtype('int8'), None, None)
     """
+    types = pd.api.types  # before the try: that pandas cannot be loaded is told as such
     try:
-        found: Any = pd.api.types.pandas_dtype(name)
+        found: Any = types.pandas_dtype(name)
     except Exception:  # which ones pandas raises for any text is not documented
         return None
     if isinstance(found, np.dtype):
@@ -38,7 +39,7 @@ def dtype_of(name: str) -> Any | None:
     elif isinstance(found, pd.ArrowDtype):
         fits = _is_allowed_arrow(found.pyarrow_dtype)
     else:
-        whole = pd.api.types.is_integer_dtype(found) and not isinstance(found, pd.SparseDtype)
+        whole = types.is_integer_dtype(found) and not isinstance(found, pd.SparseDtype)
         floats, others = pd.Float32Dtype | pd.Float64Dtype, pd.StringDtype | pd.CategoricalDtype
         fits = whole or isinstance(found, pd.BooleanDtype | floats | others | pd.DatetimeTZDtype)
     return found if fits else None
