@@ -35,6 +35,7 @@ import numpy as np
 import pandas as pd
 
 from queries import Column, DataError, Domain, Predicates, spec
+from queries.broken import RuledOut
 from smalldb.accounting import compose_records
 from smalldb.files.checkpoints import MARK, Checkpoint
 from smalldb.planning import workload_of
@@ -152,7 +153,7 @@ fuzz.run_one(*sys.argv[1:])
 
 def check(error, data="", path=""):
     """The tool's own errors are of four kinds, one line each; neither they nor their causes name a value."""
-    assert type(error) in (ValueError, TypeError, DataError, OutOfBudget), type(error)
+    assert type(error) in (ValueError, TypeError, DataError, RuledOut, OutOfBudget), type(error)
     assert "\n" not in str(error) and "\r" not in str(error)
     assert 0 < len(str(error)) < 2000
     header, body = split(data)
