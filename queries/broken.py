@@ -8,6 +8,7 @@ import numpy.typing as npt
 from queries.arrays import Booleans
 from queries.encoding import DataError
 from queries.expressions import parse, shorten
+from queries.relations import Relation
 from queries.rules import Truth
 
 MOST = 3  # rules that are told
@@ -34,8 +35,11 @@ def broken(
     find: Callable[[str], Truth | None],
     sizes: Sequence[int],
     places: npt.NDArray[np.integer],
+    relations: Sequence[Relation] = (),
 ) -> dict[int, Booleans]:
     """Tell which rows of places, shape (r, C), break each rule that some row breaks, by its number from 1.
+
+    Relations are the rules that are no predicates.
 
     Rules are read one by one, not from tables: give the rows that cannot exist, and no others.
     """
@@ -50,8 +54,11 @@ def broken(
         held: Booleans = table[within[:, column]]
         return held
 
+    stated = {relation.text: relation for relation in relations}
     rows = {
-        number: np.logical_and(inside, ~parse(text).evaluate(truth))
+        number: np.logical_and(
+            inside, ~(stated[text].holds(within) if text in stated else parse(text).evaluate(truth))
+        )
         for number, text in enumerate(rule_texts(valid), start=1)
     }
     return {number: found for number, found in rows.items() if found.any()}

@@ -10,13 +10,14 @@ from math import prod
 import numpy as np
 
 from queries.arrays import Booleans, Integers
-from queries.broken import broken, told
+from queries.broken import broken, rule_texts, told
 from queries.columns import Bits, Column
 from queries.encoding import DataError, check_columns, read_column, write_column
-from queries.expressions import count_told, joined, parse, shorten, too_many
+from queries.expressions import count_told, joined
 from queries.late import pd
-from queries.names import find, nearest, owners, repeated
+from queries.names import find, nearest, owners, repeated, unknown
 from queries.packing import Places, places_dtype
+from queries.relations import Relation
 from queries.rules import Parts, Rule, Truth, closure, compiled, count, listed, projected, read_codes
 
 MAX_TABLE_ATTRIBUTES = 20  # a table of all cells is made up to 2^20
@@ -42,6 +43,8 @@ class Domain:
         Which rows can exist: a predicate text such as ``"~(child & married)"``, several of them (rules,
         which all must hold), or the allowed cells as integer codes; None: all. An AND is taken apart, so
         each of up to 2^14 rules is a table over the few columns that it looks at: none lists the universe.
+    relations
+        What those texts of `valid` mean that are no predicates.
 
     Attributes
     ----------
@@ -65,13 +68,17 @@ class Domain:
 
     columns: tuple[Column, ...]
     valid: str | tuple[str, ...] | tuple[int, ...] | None = None
+    relations: tuple[Relation, ...] = ()
     attributes: tuple[str, ...] = field(init=False, compare=False, repr=False)
     sizes: tuple[int, ...] = field(init=False, compare=False, repr=False)
     binary: bool = field(init=False, compare=False, repr=False)
     _owners: tuple[tuple[int, int], ...] = field(init=False, compare=False, repr=False)
 
     def __init__(
-        self, columns: Iterable[Column | str] | int, valid: str | Iterable[str] | Iterable[int] | None = None
+        self,
+        columns: Iterable[Column | str] | int,
+        valid: str | Iterable[str] | Iterable[int] | None = None,
+        relations: Iterable[Relation] = (),
     ) -> None:
         if isinstance(columns, str | Column):
             raise TypeError("attributes must be a list of names, or of columns, not one alone")
@@ -86,23 +93,23 @@ class Domain:
         made = tuple(c if isinstance(c, Column) else Column(c) for c in columns)
         if not made:
             raise ValueError("a domain needs at least one attribute")
-        object.__setattr__(self, "columns", made)
-        object.__setattr__(self, "attributes", tuple(a for c in made for a in c.attributes))
-        object.__setattr__(self, "sizes", tuple(c.size for c in made))
-        object.__setattr__(self, "binary", all(c.yes_no for c in made))
-        object.__setattr__(self, "_owners", owners(made))
-        object.__setattr__(self, "valid", None)
-        wrong = repeated(made)
-        if isinstance(valid, str):
-            wrong += _unknown(self, [valid])
-        elif valid is not None:
-            given = list(valid)
-            texts = tuple(rule for rule in given if isinstance(rule, str))
-            if texts and len(texts) == len(given):
-                wrong += _unknown(self, texts)
-                valid = texts
-            elif not wrong:
-                valid = read_codes(given, self.sizes, self.binary)
+        made_of = {
+            "columns": made,
+            "attributes": tuple(a for c in made for a in c.attributes),
+            "sizes": tuple(c.size for c in made),
+            "binary": all(c.yes_no for c in made),
+            "_owners": owners(made),
+            "relations": tuple(relations),
+        }
+        for name, value in made_of.items():
+            object.__setattr__(self, name, value)
+        wrong, given = repeated(made), [valid] if isinstance(valid, str) else list(valid or ())
+        texts = tuple(rule for rule in given if isinstance(rule, str))
+        if texts and len(texts) == len(given):
+            wrong += unknown(made, texts, [relation.text for relation in self.relations])
+            valid = valid if isinstance(valid, str) else texts
+        elif valid is not None and not wrong:
+            valid = read_codes(given, self.sizes, self.binary)
         if wrong:
             raise ValueError(joined(wrong))
         object.__setattr__(self, "valid", valid)
@@ -136,8 +143,7 @@ class Domain:
             return len(self.valid)
         if self.product <= MAX_CELLS:
             return len(self.cells())
-        found = _count(self)
-        if found is None:
+        if (found := _count(self)) is None:
             raise ValueError(
                 "valid: the rows that the rules leave cannot be counted: use fewer rules that meet"
             )
@@ -267,6 +273,10 @@ class Domain:
             inside = np.logical_and(inside, rule.holds(clipped))
         return inside
 
+    def broken(self, places: Places) -> dict[int, Booleans]:
+        """Tell which of some rows that cannot exist break which rule, by its number; see `queries.broken`."""
+        return broken(self.valid, self.find, self.sizes, places, self.relations)
+
     def encode(self, frame: pd.DataFrame) -> Places:
         """Read a table as places, shape (n, C), columns as here; of yes/no columns 0/1, uint8.
 
@@ -285,7 +295,7 @@ class Domain:
         for c, column in enumerate(self.columns):
             places[:, c] = read_column(frame[column.name], column)
         if self.valid is not None and not (kept := self.contains(places)).all():
-            raise DataError(told(self.valid, broken(self.valid, self.find, self.sizes, places[~kept])))
+            raise DataError(told(self.valid, self.broken(places[~kept])))
         return places
 
     def decode(self, places: Places, like: pd.DataFrame | None = None) -> pd.DataFrame:
@@ -316,8 +326,10 @@ def _rules(domain: Domain) -> tuple[Rule, ...]:
         allowed = np.zeros(domain.product, dtype=bool)
         allowed[np.array(domain.valid, dtype=np.int64)] = True
         return (Rule(tuple(range(len(domain.sizes))), allowed.reshape(domain.sizes)),)
-    texts = [domain.valid] if isinstance(domain.valid, str) else domain.valid
-    return compiled([str(text) for text in texts], domain.find, domain.sizes)
+    stated = {relation.text for relation in domain.relations}
+    texts = [text for text in rule_texts(domain.valid) if text not in stated]
+    given = [rule for relation in domain.relations for rule in relation.rules]
+    return compiled(texts, domain.find, domain.sizes, given)
 
 
 @lru_cache(maxsize=32)
@@ -334,9 +346,8 @@ def _count(domain: Domain) -> int | None:
 
 
 def _leaves_nothing(domain: Domain) -> bool:
-    if domain.valid_decided:
-        return domain.size == 0
-    return not projected(domain.rules, domain.sizes, ())[0].any()
+    known = domain.valid_decided
+    return domain.size == 0 if known else not projected(domain.rules, domain.sizes, ())[0].any()
 
 
 @lru_cache(maxsize=4)
@@ -348,8 +359,7 @@ def _few(domain: Domain) -> Places | None:
 
 @lru_cache(maxsize=4096)
 def _allowed(domain: Domain, columns: tuple[int, ...]) -> Booleans:
-    places = _few(domain)
-    if places is not None:
+    if (places := _few(domain)) is not None:
         allowed = np.zeros([domain.sizes[c] for c in columns], dtype=bool)
         allowed[tuple(places[:, c] for c in columns)] = True
     else:
@@ -388,13 +398,3 @@ def _cells(domain: Domain) -> Integers:
 def _joined(domain: Domain) -> Integers | None:
     """List the cells that rules leave of a universe of more than 2^20; None: too many on the way."""
     return listed(domain.rules, domain.sizes)
-
-
-def _unknown(domain: Domain, texts: Sequence[str]) -> list[str]:
-    """Tell what the rules name that is not there, or why they are not read."""
-    word = "attribute" if domain.binary else "attribute or place"
-    return too_many(texts) or [
-        f"valid names an unknown {word} {shorten(name)!r}{domain.nearest(name)}"
-        for name in dict.fromkeys(name for text in texts for name in parse(text).names)
-        if domain.find(name) is None
-    ]

@@ -1,12 +1,13 @@
 """Which column a name of a predicate speaks of, and at which of its places it holds."""
 
 from collections import Counter
+from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
 
 from queries.columns import Column
-from queries.expressions import suggestion
+from queries.expressions import parse, shorten, suggestion, too_many
 from queries.rules import Truth
 
 Columns = tuple[Column, ...]
@@ -45,6 +46,16 @@ def nearest(columns: Columns, name: str) -> str:
     attributes = [a for column in columns for a in column.attributes]
     places = [p for column in columns if not column.yes_no for p in column.place_names]
     return suggestion(name, dict.fromkeys([*attributes, *places]))
+
+
+def unknown(columns: Columns, texts: Sequence[str], known: Sequence[str] = ()) -> list[str]:
+    """Tell what rules name that is not there, or why they are not read; but for those that are `known`."""
+    word = "attribute" if all(column.yes_no for column in columns) else "attribute or place"
+    return too_many(texts) or [
+        f"valid names an unknown {word} {shorten(name)!r}{nearest(columns, name)}"
+        for name in dict.fromkeys(name for text in texts if text not in known for name in parse(text).names)
+        if find(columns, name) is None
+    ]
 
 
 def repeated(columns: Columns) -> list[str]:

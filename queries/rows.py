@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from queries.arrays import Integers, Words
-from queries.broken import RuledOut, broken, told
+from queries.broken import RuledOut, told
 from queries.columns import Bits
 from queries.domain import DataError, Domain
 from queries.late import pd
@@ -100,7 +100,7 @@ class Rows:
         if places.dtype.kind == "i" and (places < 0).any():
             raise DataError(told(None, []))
         if not (kept := domain.contains(places)).all():
-            numbers = broken(domain.valid, domain.find, domain.sizes, places[~kept])
+            numbers = domain.broken(places[~kept])
             raise RuledOut(told(domain.valid, numbers), numbers)
         return cls._made(domain, *merge(pack_places(places, domain.sizes), counts))
 

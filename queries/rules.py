@@ -17,6 +17,7 @@ MAX_RULE_CELLS = 1 << 20  # of the columns that one rule looks at, and of each t
 MAX_RULES_CELLS = 1 << 24  # of the tables of all rules
 MAX_CODES = 1 << 62  # cells, where these have codes: int64
 MAX_BUCKET = 1 << 12  # cells of the parts that larger tables are made in
+TOO_LARGE = "valid: the tables of the rules pass 2^24 cells: use rules of fewer columns"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,9 +48,12 @@ Truth = tuple[int, Booleans]  # a column, and at which of its places a name hold
 
 
 def compiled(
-    texts: Iterable[str], find: Callable[[str], Truth | None], sizes: Sequence[int]
+    texts: Iterable[str],
+    find: Callable[[str], Truth | None],
+    sizes: Sequence[int],
+    given: Iterable[Rule] = (),
 ) -> tuple[Rule, ...]:
-    """Make the tables of predicates, whose names `find` knows; one table a set of columns.
+    """Make the tables of predicates, whose names `find` knows, and `given` ones; one table a set of columns.
 
     Raises
     ------
@@ -72,9 +76,14 @@ def compiled(
             )
         total += 0 if columns in found else cells
         if total > MAX_RULES_CELLS:
-            raise ValueError("valid: the tables of the rules pass 2^24 cells: use rules of fewer columns")
+            raise ValueError(TOO_LARGE)
         allowed = truth_of(expression, names, columns)
         found[columns] = found[columns] & allowed if columns in found else allowed
+    for rule in given:
+        total += 0 if rule.columns in found else rule.allowed.size
+        if total > MAX_RULES_CELLS:
+            raise ValueError(TOO_LARGE)
+        found[rule.columns] = (found[rule.columns] & rule.allowed) if rule.columns in found else rule.allowed
     return tuple(Rule(columns, allowed) for columns, allowed in found.items())
 
 

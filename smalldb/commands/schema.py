@@ -128,7 +128,7 @@ def run_check(arguments: argparse.Namespace) -> None:
         ]
         rules = [
             {"rule": number, "text": text, "broken": found.broken[number], "rows": found.first[number]}
-            for number, text in enumerate(rule_texts(schema.valid), start=1)
+            for number, text in enumerate(rule_texts(schema.domain.valid), start=1)
             if number in found.broken
         ]
         said = {"confidential": True, "rows": found.rows, "columns": columns, "ruled_out": found.ruled_out}
@@ -155,7 +155,7 @@ def check_account(found: Check) -> str:
         lines.append(f"{name:{width}}{gaps:12,}{unknown:12,}{note}")
     if found.ruled_out:
         lines.append(f"ruled out by valid: {found.ruled_out:,} row{'s' * (found.ruled_out != 1)}")
-    texts = rule_texts(found.schema.valid)
+    texts = rule_texts(found.schema.domain.valid)
     for number, times in sorted(found.broken.items()):
         said = f"  rule {number}, {shorten(texts[number - 1])!r}: {times:,} row{'s' * (times != 1)}"
         lines.append(said + _where(found.first[number]))

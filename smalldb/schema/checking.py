@@ -3,12 +3,12 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import final
 
 import numpy as np
 
 from queries.arrays import Integers
-from queries.broken import broken
 from smalldb.schema.mapping import Schema
 from smalldb.schema.pieces import Piece
 from smalldb.schema.schema_columns import UNKNOWN
@@ -77,7 +77,8 @@ def check_table(schema: Schema, pieces: Iterable[Piece]) -> Check:
         known += (rows + 1 + found[: SHOWN - len(known)]).tolist()
 
     for fields, _ in pieces:
-        found = np.stack([column.found(fields[c]) for c, column in enumerate(schema.columns)], axis=1)
+        each = [column.found(fields[c]) for c, column in enumerate(schema.columns)]
+        found, disordered = np.stack(each, axis=1), schema.disordered(fields, each)
         gaps += (found == lost).sum(axis=0)
         unknown += (found == UNKNOWN).sum(axis=0)
         refused = (found == UNKNOWN) | ((found == lost) & absent)
@@ -85,9 +86,13 @@ def check_table(schema: Schema, pieces: Iterable[Piece]) -> Check:
             note(schema.names[c], np.flatnonzero(refused[:, c]))
         placed = np.flatnonzero(~refused.any(axis=1))
         outside = placed[~domain.contains(found[placed])]
-        ruled_out += len(outside)
-        for number, which in broken(domain.valid, domain.find, domain.sizes, found[outside]).items():
-            many[number] += int(which.sum())
-            note(number, outside[which])
+        broken = {number: outside[which] for number, which in domain.broken(found[outside]).items()}
+        for number, which in disordered.items():
+            by_value = np.intersect1d(placed, np.flatnonzero(which))
+            broken[number] = np.union1d(broken.get(number, by_value), by_value)
+        ruled_out += len(reduce(np.union1d, broken.values(), outside))
+        for number, those in sorted(broken.items()):
+            many[number] += len(those)
+            note(number, those)
         rows += len(found)
     return Check(schema, rows, tuple(gaps.tolist()), tuple(unknown.tolist()), ruled_out, many, first)

@@ -10,12 +10,17 @@ from typing import final
 import numpy as np
 
 from queries import DataError, Domain, Marginals, QueryClass, Rows, Union, spec
-from queries.arrays import Integers
+from queries.arrays import Booleans, Integers
+from queries.broken import rule_texts
 from queries.expressions import joined, parse, suggestion, too_many
 from queries.frames import as_frame
 from queries.late import pd
 from queries.packing import Places, places_dtype
 from smalldb.exact.bits import BitSource, bit_source
+from smalldb.exact.numbers import whole
+from smalldb.schema.gap_relations import gap_relations
+from smalldb.schema.ordered_values import ordered_steps
+from smalldb.schema.orders import Orders, is_order, read_orders
 from smalldb.schema.pieces import CHUNK, Fields, Piece, distinct, read_counts, tally
 from smalldb.schema.records import as_separator
 from smalldb.schema.schema_columns import Column
@@ -48,18 +53,24 @@ class Schema:
     columns
         In the order in which a decoded table has them.
     valid
-        Which rows can exist: a predicate over attributes and places, or several (rules, which all must hold).
+        Which rows can exist: a predicate over attributes and places, or an order between columns such as
+        ``exit >= injection``; or several (rules, which all must hold).
     queries
         What a release shall answer well if nobody says otherwise, as `queries.spec` reads it.
     ignored
         Columns of the data that are left out; "*": all that the schema does not have.
     separator
         Of fields in CSV files; None: commas, or what a file or an option states.
+    rows_per_person
+        The most rows that one person has, from public knowledge: 1 says that a row is a person. None: nothing
+        is said of people, and a release protects rows.
 
     Attributes
     ----------
     domain
-        The universe: the places of each column in turn.
+        The universe: the places of each column in turn, and as rules all that the schema says of rows.
+    orders
+        The orders between columns.
 
     Raises
     ------
@@ -73,7 +84,9 @@ class Schema:
     queries: str | None = None
     ignored: tuple[str, ...] = ()
     separator: str | None = None
+    rows_per_person: int | None = None
     domain: Domain = field(init=False, repr=False, compare=False)
+    orders: Orders = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", tuple(self.columns))
@@ -87,6 +100,8 @@ class Schema:
             raise ValueError(TOO_LARGE)
         if self.separator is not None:
             object.__setattr__(self, "separator", as_separator(self.separator))
+        if self.rows_per_person is not None:
+            whole(self.rows_per_person, "rows_per_person")
         for name, times in Counter(self.names).items():
             if times > 1:
                 wrong.append(f"column {name!r} stands more than once")
@@ -94,9 +109,17 @@ class Schema:
                 wrong.append(f"column {name!r} is described and ignored")
         rules = (self.valid,) if isinstance(self.valid, str) else self.valid or ()
         wrong += unreadable(self.queries, rules, len(self.columns))
+        orders, disordered = read_orders(self.columns, rules)
+        relations, loose = gap_relations(self.columns)
+        wrong += [*disordered, *loose]
         if wrong:
             raise ValueError(joined(wrong))
-        object.__setattr__(self, "domain", Domain([c.universe for c in self.columns], self.valid))
+        valid = self.valid
+        if relations:
+            valid = (*rules, *(relation.text for relation in relations))
+        relations = [*orders.relations(), *relations]
+        object.__setattr__(self, "orders", orders)
+        object.__setattr__(self, "domain", Domain([c.universe for c in self.columns], valid, relations))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -174,8 +197,14 @@ class Schema:
         DataError
             As `encode`.
         """
-        step = ": smalldb schema check says how many rows, and which"
-        return tally(self.domain, self._counted_pieces(pieces, counts), step)
+        step, outside = ": smalldb schema check says how many rows, and which", set[int]()
+        return tally(self.domain, self._counted_pieces(pieces, counts, outside), step, outside)
+
+    def disordered(self, fields: Sequence[Fields], found: Sequence[Integers]) -> dict[int, Booleans]:
+        """Tell which rows of data break each order by value, by its number among all rules, from 1."""
+        numbers = {text: number for number, text in enumerate(rule_texts(self.domain.valid), start=1)}
+        broken = self.orders.broken(fields, found)
+        return {numbers[text]: rows for text, rows in broken.items()}
 
     def decode(
         self, places: Places, *, middle: bool = False, rng: int | BitSource | None = None
@@ -195,19 +224,28 @@ class Schema:
         Raises
         ------
         ValueError
-            A place that its column does not have, or another number of columns.
+            A place that its column does not have, or another number of columns; a row in whose places no
+            values keep the orders between columns.
         """
         if places.ndim != 2 or places.shape[1] != len(self.columns):
             raise ValueError(f"rows must be places of shape (r, {len(self.columns)})")
         source = None if middle else bit_source(rng)
-        return pd.DataFrame(
-            {column.name: column.decode(places[:, c], source) for c, column in enumerate(self.columns)}
-        )
+        steps = ordered_steps(self.orders, places, source)
+        values = {
+            column.name: column.holding(places[:, c], steps[c])
+            if c in steps
+            else column.decode(places[:, c], source)
+            for c, column in enumerate(self.columns)
+        }
+        return pd.DataFrame(values)
 
     def _counted_pieces(
-        self, pieces: Iterable[Piece], counts: str | None
+        self, pieces: Iterable[Piece], counts: str | None, outside: set[int]
     ) -> Iterator[tuple[Places, Sequence[int] | Integers]]:
-        """Yield the counted pieces; what is wrong with any column of any piece is told at the end."""
+        """Yield the counted pieces; what is wrong with any column of any piece is told at the end.
+
+        The numbers of the orders that some row breaks go to `outside`.
+        """
         wrong: dict[str, str] = {}
         for fields, times in pieces:
             found = [column.found(fields[c]) for c, column in enumerate(self.columns)]
@@ -215,6 +253,7 @@ class Schema:
                 problem = column.problem(each)
                 if problem is not None:
                     wrong.setdefault(column.name, problem)
+            outside.update(self.disordered(fields, found))
             if not wrong:
                 yield self._counted(found, fields, times, counts)
         if wrong:
@@ -253,6 +292,8 @@ def unreadable(queries: str | None, rules: Sequence[str], columns: int = 0) -> l
             wrong.append(str(error))
     wrong += (many := too_many(rules))
     for rule in () if many else rules:
+        if is_order(rule):
+            continue
         try:
             parse(rule)
         except (ValueError, TypeError) as error:

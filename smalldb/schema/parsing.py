@@ -28,9 +28,12 @@ _Type: TypeAlias = "type | tuple[type, ...]"
 
 _TOP: dict[str, _Type] = {
     **{"columns": dict, "valid": (str, list), "queries": str, "ignore": (str, list)},
-    "separator": str,
+    **{"separator": str, "rows_per_person": int},
 }
-_SHARED: dict[str, _Type] = {"kind": str, "missing": (bool, list), "unknown": str, "dtype": str}
+_SHARED: dict[str, _Type] = {
+    **{"kind": str, "missing": (bool, list), "unknown": str, "dtype": str},
+    **{"missing_with": (str, list), "only_if": str},
+}
 _LEARNS: dict[str, _Type] = {"share": (str, int, Decimal)}
 _SIGNS: dict[str, _Type] = {"decimal": str, "thousands": str}
 _BINS: dict[str, _Type] = {"cuts": list, "range": list, "bins": int}
@@ -171,6 +174,9 @@ def parsed(text: str, learned: Mapping[str, Sequence[str]] | None = None) -> tup
             separator = as_separator(separator)
         except ValueError as error:
             wrong.append((str(error), ("separator",)))
+    each_person = given.get("rows_per_person")
+    if isinstance(each_person, int) and each_person < 1:
+        wrong.append(("rows_per_person must be a whole number of at least 1", ("rows_per_person",)))
     readable, count = not wrong, len(tables) if isinstance(tables, dict) else 0
     if isinstance(queries, str):
         wrong += [(said, ("queries",)) for said in unreadable(queries, (), count)]
@@ -178,7 +184,7 @@ def parsed(text: str, learned: Mapping[str, Sequence[str]] | None = None) -> tup
         try:
             stated = valid if isinstance(valid, str) else rules
             queried = None if wrong else queries
-            schema = Schema(tuple(columns), stated, queried, ignored or (), separator)
+            schema = Schema(tuple(columns), stated, queried, ignored or (), separator, each_person)
             if not wrong:
                 return schema, tuple(asked)
         except ValueError as error:
@@ -271,6 +277,9 @@ def _column(name: str, given: object) -> Column:
     gaps = () if isinstance(given.get("missing"), bool) else _texts(given, "missing")
     if gaps is None:
         wrong.append(_Fault("missing must be a list of texts", "missing"))
+    together = _texts(given, "missing_with")
+    if together is None:
+        wrong.append(_Fault("missing_with must be a list of texts", "missing_with"))
     if wrong:
         raise _Wrong(*wrong)
     try:
@@ -282,6 +291,8 @@ def _column(name: str, given: object) -> Column:
             gaps=gaps or (),
             unknown=unknown == "missing",
             dtype=given.get("dtype"),
+            missing_with=together or (),
+            only_if=given.get("only_if"),
         )
     except (ValueError, TypeError) as error:
         said = str(error)

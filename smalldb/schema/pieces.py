@@ -25,16 +25,21 @@ CHUNK = 1 << 16  # rows of a piece
 _COUNT = re.compile("[0-9]{1,19}")
 
 
-def tally(domain: Domain, pieces: Iterable[tuple[Places, Sequence[int] | Integers]], step: str = "") -> Rows:
+def tally(
+    domain: Domain,
+    pieces: Iterable[tuple[Places, Sequence[int] | Integers]],
+    step: str = "",
+    outside: set[int] | None = None,
+) -> Rows:
     """Add up rows of places, shape (r, C), with how often each occurs; memory grows with the distinct rows.
 
     Raises
     ------
     DataError
-        Rows outside the domain's valid cells, with the rules that they break and the next `step`; or counts
-        that add up to 2^62 or more.
+        Rows outside the domain's valid cells, with the rules that they break and the next `step`; or rules
+        are `outside`, by their numbers, once all pieces are read; or counts that add up to 2^62 or more.
     """
-    outside: set[int] | None = None  # the rules that rows break; those of all pieces are told
+    outside, refused = set() if outside is None else outside, False  # those of all pieces are told
     runs = [Rows.from_places(domain, np.zeros((0, len(domain.sizes)), dtype=np.uint8))]
     n = 0
     for places, counts in pieces:
@@ -44,12 +49,13 @@ def tally(domain: Domain, pieces: Iterable[tuple[Places, Sequence[int] | Integer
         try:
             runs.append(Rows.from_places(domain, places, np.asarray(counts, dtype=np.int64)))
         except RuledOut as error:
-            outside = (outside or set()) | error.numbers
+            outside |= error.numbers
+            refused = True
             continue
         # a run is merged with those that are no longer, so each row is moved a few times, not once a piece
         while len(runs) > 1 and len(runs[-2].counts) <= 2 * len(runs[-1].counts):
             runs.append(runs.pop().plus(runs.pop()))
-    if outside is not None:
+    if refused or outside:
         raise RuledOut(told(domain.valid, outside) + step, outside)
     while len(runs) > 1:
         runs.append(runs.pop().plus(runs.pop()))

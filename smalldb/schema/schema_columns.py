@@ -52,6 +52,10 @@ class Column:
         Whether fields without a place count as gaps; otherwise they are refused.
     dtype
         Of the decoded column, as pandas names it; None: as the kind has it.
+    missing_with
+        Columns that have a gap in the same rows; needs `missing`.
+    only_if
+        A predicate over other columns: where it does not hold, this one has a gap; needs `missing`.
 
     Attributes
     ----------
@@ -71,6 +75,8 @@ class Column:
     gaps: tuple[str, ...] = ()
     unknown: bool = False
     dtype: str | None = None
+    missing_with: tuple[str, ...] = ()
+    only_if: str | None = None
     universe: queries.Column = field(init=False, repr=False, compare=False)
     _dtype: Any = field(init=False, repr=False, compare=False)
     _values: pd.Series[Any] = field(init=False, repr=False, compare=False)
@@ -88,6 +94,9 @@ class Column:
             raise ValueError(f"column {self.name!r}: coding must be one of {', '.join(codings)}{near}")
         if self.unknown and not self.missing:
             raise ValueError(f'column {self.name!r}: unknown = "missing" needs missing = true')
+        if (self.missing_with or self.only_if is not None) and not self.missing:
+            key = "missing_with" if self.missing_with else "only_if"
+            raise ValueError(f"column {self.name!r}: {key} needs missing = true")
         if self.gaps and (not self.missing or {*texts, *map(without_zeros, texts)} & {*self.gaps}):
             raise ValueError(f"column {self.name!r}: what means missing cannot be a value of the column")
         object.__setattr__(self, "universe", self._universe(self.coding or codings[0]))
@@ -160,6 +169,25 @@ class Column:
                 for i, value in zip(at, drawn(self.kind, place, len(at), source), strict=True):
                     values[i] = value
         return self._held(values, places)
+
+    def holding(self, places: Places, steps: Sequence[int | None]) -> pd.Series[Any]:
+        """Write each place, shape (r,), as the value at a step of its grid; None: the middle, or a gap."""
+        if not isinstance(self.kind, Binned):
+            return self.decode(places)
+        middles = {place: sum(self.kind.steps(place)) // 2 for place in range(self.kind.size)}
+        filled = [
+            middles.get(place) if step is None else step
+            for place, step in zip(places.tolist(), steps, strict=True)
+        ]
+        values = {step: self.kind.at(step) for step in {*filled} if step is not None}
+        made = self._held([None if step is None else values[step] for step in filled], places)
+        left = np.array([step is None for step in steps], dtype=bool)
+        return made.mask(left, self.decode(places)) if left.any() else made
+
+    @property
+    def pandas_dtype(self) -> Any:
+        """The dtype of the decoded column."""
+        return self._dtype
 
     def ends(self) -> tuple[pd.Series[Any], npt.NDArray[np.int64]]:
         """Return the values that a release writes at the ends of each bin, and their places.

@@ -53,6 +53,7 @@ class Cuts:
     )
     labels: ClassVar[None] = None
     ordered: ClassVar[bool] = True
+    measure: ClassVar[str] = "numbers"
 
     cuts: tuple[Decimal, ...]
     low: Decimal
@@ -121,6 +122,15 @@ class Cuts:
     def cuts_told(self) -> Sequence[str]:
         """The cuts, plainly written."""
         return [f"{cut:f}" for cut in self.cuts]
+
+    @property
+    def unit(self) -> Fraction:
+        """One of the last of `decimals` digits."""
+        return Fraction(1, 10**self.decimals)
+
+    def value(self, text: str) -> Decimal | None:
+        """Read the number of a field."""
+        return self.numbers.read(text)
 
     def place(self, text: str) -> int | None:
         """Find the bin of a field."""

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
+from fractions import Fraction
 from itertools import pairwise
 from typing import ClassVar, NamedTuple, final
 
@@ -28,6 +29,7 @@ _EDGE = re.compile(
 _CLOCK = re.compile("%[HIMSTXcrRp]")
 _YEARLESS = re.compile("(?:[^%]|%[^YyGcx])*", re.DOTALL)
 _START = datetime(1, 1, 1)
+_MICROSECOND = timedelta(microseconds=1)
 
 Day = int | str | date
 
@@ -64,6 +66,7 @@ class Dates:
     codings: ClassVar[tuple[str, ...]] = BINS
     labels: ClassVar[None] = None
     ordered: ClassVar[bool] = True
+    measure: ClassVar[str] = "dates"
     spelling: ClassVar[str] = 'a date is written as 1999-12-31, or as its schema says: format = "%d.%m.%Y"'
 
     cuts: tuple[int | str, ...]
@@ -86,7 +89,7 @@ class Dates:
         if form is not None and (_YEARLESS.fullmatch(form) or self._unreadable()):
             raise ValueError(
                 f"format {form!r} does not tell the dates of the bins: expected one such as "
-                f"{'%d.%m.%Y %H:%M' if self._timed else '%d.%m.%Y'!r}"
+                f"{'%d.%m.%Y %H:%M' if self.timed else '%d.%m.%Y'!r}"
             )
 
     @classmethod
@@ -115,6 +118,16 @@ class Dates:
     def cuts_told(self) -> Sequence[str]:
         """The cuts, as they are stated."""
         return [str(cut) for cut in self.cuts]
+
+    @property
+    def unit(self) -> Fraction:
+        """A day, a minute or a second, in microseconds."""
+        return Fraction(self._step // _MICROSECOND)
+
+    def value(self, text: str) -> int | None:
+        """Read a date as microseconds since the first of January of the year 1, of its own clock."""
+        found = self._read(text)
+        return None if found is None else (found.replace(tzinfo=None) - _START) // _MICROSECOND
 
     def place(self, text: str) -> int | None:
         """Find the bin of a field."""
@@ -161,17 +174,18 @@ class Dates:
                     return datetime.strptime(spelled, self.form)
         if written := _DATE.fullmatch(text):
             with suppress(ValueError):
-                return datetime.fromisoformat(text if self._timed else written[1])
+                return datetime.fromisoformat(text if self.timed else written[1])
         return None
 
     @property
-    def _timed(self) -> bool:
+    def timed(self) -> bool:
+        """Whether times of the day count."""
         return _CLOCK.search(self.form or "") is not None or any(len(edge.text) > 10 for edge in self._edges)
 
     @property
     def _step(self) -> timedelta:
         """How far values are apart."""
-        if not self._timed:
+        if not self.timed:
             return timedelta(days=1)
         seconds = any(edge.start.second for edge in self._edges) or bool(self.form and "%S" in self.form)
         return timedelta(seconds=1) if seconds else timedelta(minutes=1)
@@ -180,7 +194,7 @@ class Dates:
         return self._iso(moment) if self.form is None else moment.strftime(self.form)
 
     def _iso(self, moment: datetime) -> str:
-        return moment.isoformat() if self._timed else moment.date().isoformat()
+        return moment.isoformat() if self.timed else moment.date().isoformat()
 
     def _unreadable(self) -> bool:
         """Tell whether a value of some bin, as written, is not found in it: its ends, and one a year."""

@@ -1,6 +1,8 @@
 """What a kind of column is to the rest of the house."""
 
 from collections.abc import Sequence
+from decimal import Decimal
+from fractions import Fraction
 from typing import ClassVar, Protocol, runtime_checkable
 
 Value = bool | int | float | str
@@ -56,3 +58,20 @@ class Binned(Kind, Protocol):
 
     def written(self, text: str) -> str:
         """Write a value of the grid, spelled by `fields.as_field` from any dtype, as a field of a file."""
+
+
+@runtime_checkable
+class Measured(Kind, Protocol):
+    """A kind whose fields have values that can be compared, exactly; its released ones lie on a grid."""
+
+    measure: ClassVar[str]  # "numbers", "dates" or "times": those of one measure can be compared
+
+    @property
+    def unit(self) -> Fraction:
+        """How far released values are apart: a step has the value ``step * unit``."""
+
+    def value(self, text: str) -> Decimal | int | None:
+        """Return the value of a field: a number, or microseconds since a fixed moment; None: none."""
+
+    def steps(self, place: int) -> tuple[int, int]:
+        """Return the first and the last step of the grid that lie in a place."""

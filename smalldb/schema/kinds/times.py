@@ -5,6 +5,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import time
+from fractions import Fraction
 from typing import ClassVar, final
 
 from smalldb.schema.kinds.edges import (
@@ -36,6 +37,7 @@ class Times:
     codings: ClassVar[tuple[str, ...]] = BINS
     labels: ClassVar[None] = None
     ordered: ClassVar[bool] = True
+    measure: ClassVar[str] = "times"
     dtype: ClassVar[str] = "str"
     spelling: ClassVar[str] = "a time is written as 18:30 or 18:30:15"
 
@@ -70,6 +72,16 @@ class Times:
     def cuts_told(self) -> Sequence[str]:
         """The cuts."""
         return self.cuts
+
+    @property
+    def unit(self) -> Fraction:
+        """A minute or a second, in microseconds."""
+        return Fraction(self._step * 10**6)
+
+    def value(self, text: str) -> int | None:
+        """Read a time as microseconds since midnight; fractions of seconds are passed over."""
+        seconds = _seconds(text)
+        return None if seconds is None else seconds * 10**6
 
     def place(self, text: str) -> int | None:
         """Find the bin of a field."""

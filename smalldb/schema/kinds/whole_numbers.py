@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
 from typing import ClassVar, final
 
 from smalldb.exact.numbers import as_fraction
@@ -28,6 +30,8 @@ class Integers:
     spelling: ClassVar[str] = 'a whole number of its range; unknown = "nearest" takes others for its ends'
     cuts_told: ClassVar[tuple[str, ...]] = ()
     ordered: ClassVar[bool] = True
+    measure: ClassVar[str] = "numbers"
+    unit: ClassVar[Fraction] = Fraction(1)
 
     low: int
     high: int
@@ -57,6 +61,14 @@ class Integers:
     def labels(self) -> Sequence[str]:
         """The numbers."""
         return [str(number) for number in range(self.low, self.high + 1)]
+
+    def value(self, text: str) -> Decimal | None:
+        """Read the number of a field, also one beyond the range."""
+        return self.numbers.read(text)
+
+    def steps(self, place: int) -> tuple[int, int]:
+        """Return the number, twice."""
+        return self.low + place, self.low + place
 
     def place(self, text: str) -> int | None:
         """Find the place of a field."""

@@ -1,0 +1,58 @@
+"""Gaps that go together: a column that has one where another has, or where a predicate does not hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from queries.expressions import parse, shorten, suggestion
+from queries.names import find, nearest
+from queries.relations import Relation
+from queries.rules import Rule, compiled
+from smalldb.schema.schema_columns import Column
+
+
+def gap_relations(columns: Sequence[Column]) -> tuple[list[Relation], list[str]]:
+    """Return what `missing_with` and `only_if` of columns say of rows, and what is wrong with them."""
+    numbers = {column.name: c for c, column in enumerate(columns)}
+    relations, wrong = list[Relation](), list[str]()
+    for c, column in enumerate(columns):
+        for other in dict.fromkeys(column.missing_with):
+            said = f"column {column.name!r}: missing_with"
+            if other not in numbers:
+                wrong.append(f"{said}: there is no column {other!r}{suggestion(other, numbers)}")
+            elif other == column.name:
+                wrong.append(f"{said} names the column itself")
+            elif not columns[numbers[other]].missing:
+                wrong.append(f"{said}: column {other!r} has no place for gaps: give it missing = true")
+            else:
+                text = f"column {column.name!r}: missing_with = {other!r}"
+                relations.append(Relation(text, [_together(columns, c, numbers[other])]))
+        if column.only_if is not None:
+            try:
+                relations.append(_only_if(columns, numbers, column))
+            except ValueError as error:
+                wrong.append(f"column {column.name!r}: only_if: {error}")
+    return relations, wrong
+
+
+def _together(columns: Sequence[Column], one: int, other: int) -> Rule:
+    """Both have a gap, or neither."""
+    first, second = sorted((one, other))
+    gaps = [np.arange(columns[c].universe.size) == columns[c].kind.size for c in (first, second)]
+    return Rule((first, second), gaps[0][:, None] == gaps[1][None, :])
+
+
+def _only_if(columns: Sequence[Column], numbers: Mapping[str, int], column: Column) -> Relation:
+    """A value only where a predicate holds."""
+    stated, universe = column.only_if or "", tuple(c.universe for c in columns)
+    for name in parse(stated).names:
+        found = find(universe, name)
+        if found is None:
+            raise ValueError(f"unknown attribute or place {shorten(name)!r}{nearest(universe, name)}")
+        if found[0] == numbers[column.name]:
+            raise ValueError("it names the column itself")
+    text = f"`{column.universe.place_names[-1]}` | ({stated})"
+    rules = compiled([text], lambda name: find(universe, name), [c.size for c in universe])
+    return Relation(f"column {column.name!r}: only_if = {stated!r}", rules)

@@ -1,0 +1,313 @@
+"""Orders between columns, such as ``exit >= injection``: by value, as rules over bins, and in rows of data.
+
+An order holds where one of its columns has a gap.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from fractions import Fraction
+from functools import reduce
+from graphlib import CycleError, TopologicalSorter
+from itertools import pairwise
+from math import gcd, lcm, prod
+from typing import NamedTuple, final
+
+import numpy as np
+
+from queries.arrays import Booleans, Integers
+from queries.expressions import shorten, suggestion
+from queries.late import pd
+from queries.relations import Relation
+from queries.rules import MAX_RULE_CELLS, Rule, projected
+from smalldb.schema.fields import spelled
+from smalldb.schema.kinds import Cuts, Dates, Measured
+from smalldb.schema.pieces import Fields
+from smalldb.schema.schema_columns import Column
+
+MAX_PATHS = 1 << 10  # of columns, each in order with the next
+_NAME = r"(?:[^\W\d]\w*|`[^`]+`)"
+_SIGN = r"\s*(<=|>=|<|>)\s*"
+_ORDER = re.compile(rf"\s*{_NAME}(?:{_SIGN}{_NAME})+\s*")
+_EXACT, _EXACT_SINGLE = 15, 6  # decimal digits that every float of 8, of 4 bytes keeps
+
+
+def is_order(text: str) -> bool:
+    """Tell whether a rule is an order between columns; a value that is compared is no name.
+
+    >>> is_order("exit >= injection"), is_order("a <= b < `c d`"), is_order("age>=40"), is_order("a & b<c")
+    (True, True, False, False)
+    """
+    return _ORDER.fullmatch(text) is not None
+
+
+class Pair(NamedTuple):
+    """Two columns, by their numbers, of which the first is not above the second; `strict`: it is below."""
+
+    low: int
+    high: int
+    strict: bool
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Order:
+    """An order that a schema states; of a chain each two neighbours."""
+
+    text: str
+    pairs: tuple[Pair, ...]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Orders:
+    """The orders of a schema.
+
+    Attributes
+    ----------
+    columns
+        All columns of the schema.
+    stated
+        The orders.
+    strict
+        By the two columns of each pair in order, whether the first must be below the second. No circles.
+    scale
+        By column, how many of the smallest common units one step of its grid is.
+    """
+
+    columns: tuple[Column, ...]
+    stated: tuple[Order, ...] = ()
+    strict: Mapping[tuple[int, int], bool] = field(init=False)
+    scale: Mapping[int, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        strict: dict[tuple[int, int], bool] = {}
+        for low, high, below in (pair for order in self.stated for pair in order.pairs):
+            strict[low, high] = strict.get((low, high), False) or below
+        units = {c: self.kind(c).unit for pair in strict for c in pair}
+        common = reduce(_common, units.values(), Fraction(0))
+        object.__setattr__(self, "strict", strict)
+        object.__setattr__(self, "scale", {c: int(unit / common) for c, unit in units.items()})
+
+    def kind(self, column: int) -> Measured:
+        """Return the kind of a column that some order names."""
+        kind = self.columns[column].kind
+        assert isinstance(kind, Measured)
+        return kind
+
+    def span(self, column: int, place: int) -> tuple[int, int]:
+        """Return the least and the greatest value of a place, in common units."""
+        first, last = self.kind(column).steps(place)
+        return first * self.scale[column], last * self.scale[column]
+
+    def least(self, value: int, pair: tuple[int, int]) -> int:
+        """Return the least value that the second column of a pair can have beside one of the first."""
+        step = self.scale[pair[1]]
+        return (value // step + 1) * step if self.strict[pair] else -(-value // step) * step
+
+    def greatest(self, value: int, pair: tuple[int, int]) -> int:
+        """Return the greatest value that the first column of a pair can have beside one of the second."""
+        step = self.scale[pair[0]]
+        return (-(-value // step) - 1) * step if self.strict[pair] else value // step * step
+
+    @property
+    def groups(self) -> list[list[int]]:
+        """The columns that orders connect, each group such that a column stands behind those below it."""
+        above: dict[int, set[int]] = {c: set() for pair in self.strict for c in pair}
+        for low, high in self.strict:
+            above[high].add(low)
+        found: list[set[int]] = []
+        for low, high in self.strict:
+            met = [group for group in found if low in group or high in group]
+            found = [group for group in found if group not in met] + [{low, high}.union(*met)]
+        sequence = [*TopologicalSorter(above).static_order()]
+        return [[c for c in sequence if c in group] for group in found]
+
+    def relations(self) -> tuple[Relation, ...]:
+        """Return what the orders say of places: a row of places can exist if values in it keep all orders.
+
+        Values exist if, along every path of columns without gaps, the least value of the last that is not
+        below the first is in its place: the least values of all columns are then such values.
+
+        Raises
+        ------
+        ValueError
+            An order that no values keep, or tables or paths that are too large.
+        """
+        rules: dict[str, list[Rule]] = {order.text: [] for order in self.stated}
+        texts: dict[tuple[int, int], list[str]] = {}
+        for order in self.stated:
+            for pair in order.pairs:
+                texts.setdefault(pair[:2], []).append(order.text)
+        sizes, made = [column.universe.size for column in self.columns], list[Rule]()
+        for path, reached in self._paths():
+            last = path[-1]
+            ends = [self.span(last, place)[1] for place in range(self.columns[last].kind.size)]
+            held = np.array([[value <= end for end in ends] for value in reached], dtype=bool)
+            first = texts[path[0], path[1]][0]
+            if len(path) == 2 and not held.any():
+                raise ValueError(f"valid: no values keep the order {shorten(first)!r}: see the ranges")
+            members = tuple(sorted({path[0], last, *(c for c in path[1:-1] if self.columns[c].missing)}))
+            cells = prod(sizes[c] for c in members)
+            if cells > MAX_RULE_CELLS:
+                raise ValueError(
+                    f"valid: order {shorten(first)!r} meets {cells} cells of {len(members)} columns, more "
+                    "than 2^20: use fewer cuts, or fewer places in the columns"
+                )
+            rule = Rule(members, self._table(held, path, members, sizes))
+            if len(path) > 2 and not (projected(made, sizes, members)[0] & ~rule.allowed).any():
+                continue  # what is in order step by step is so from end to end
+            made.append(rule)
+            for text in dict.fromkeys(t for pair in pairwise(path) for t in texts[pair]):
+                rules[text].append(rule)
+        return tuple(Relation(text, own) for text, own in rules.items())
+
+    def _paths(self) -> Iterator[tuple[tuple[int, ...], list[int]]]:
+        """Yield the columns of each path, short ones first; by place of the first the last's least value."""
+        after: dict[int, list[int]] = {}
+        for low, high in self.strict:
+            after.setdefault(low, []).append(high)
+        waiting: list[tuple[tuple[int, ...], list[int]]] = [
+            ((c,), [self.span(c, place)[0] for place in range(self.columns[c].kind.size)]) for c in after
+        ]
+        for path, reached in waiting:  # which grows on the way
+            if len(path) > 1:
+                yield path, reached
+            for c in after.get(path[-1], ()):
+                waiting.append(((*path, c), [self.least(value, (path[-1], c)) for value in reached]))
+                if len(waiting) > MAX_PATHS:
+                    raise ValueError("valid: orders make more than 2^10 paths of columns: state fewer")
+
+    def _table(
+        self, held: Booleans, path: tuple[int, ...], members: tuple[int, ...], sizes: Sequence[int]
+    ) -> Booleans:
+        """Lay what holds of the ends of a path over its columns that can have gaps; it holds beside gaps."""
+        allowed = np.ones([sizes[c] for c in members], dtype=bool)
+        ends = sorted((path[0], path[-1]))
+        told = held if ends[0] == path[0] else held.T
+        within = tuple(slice(self.columns[c].kind.size) for c in members)
+        allowed[within] = told.reshape([self.columns[c].kind.size if c in ends else 1 for c in members])
+        return allowed
+
+    def broken(self, fields: Sequence[Fields], found: Sequence[Integers]) -> dict[str, Booleans]:
+        """Tell which rows of data break each order that some row breaks, by its text: bool, shape (r,).
+
+        Parameters
+        ----------
+        fields
+            The columns of a piece of a table.
+        found
+            Their places, as `Column.found` has found them; what has none keeps every order.
+        """
+        ranks, there = self._ranked(fields, found)
+        rows: dict[str, Booleans] = {}
+        for order in self.stated:
+            wrong = np.zeros(len(found[0]), dtype=bool)
+            for low, high, strict in order.pairs:
+                beyond = ranks[low] >= ranks[high] if strict else ranks[low] > ranks[high]
+                wrong |= there[low] & there[high] & beyond
+            if wrong.any():
+                rows[order.text] = wrong
+        return rows
+
+    def _ranked(
+        self, fields: Sequence[Fields], found: Sequence[Integers]
+    ) -> tuple[dict[int, Integers], dict[int, Booleans]]:
+        """Return the rank of each value among those of all columns of its group, and where there is one."""
+        ranks, there = dict[int, Integers](), dict[int, Booleans]()
+        for group in self.groups:
+            values: dict[int, tuple[Integers, list[Decimal | int | None]]] = {}
+            for c in group:
+                column = self.columns[c]
+                texts = spelled(fields[c], column.numbers.decimal)
+                assert texts is not None  # `found` has refused it
+                values[c] = texts[0], [self.kind(c).value(text) for text in texts[1]]
+                there[c] = (found[c] >= 0) & (found[c] < column.kind.size)
+            every = sorted({v for _, distinct in values.values() for v in distinct if v is not None})
+            rank = {value: i for i, value in enumerate(every)}
+            for c, (codes, distinct) in values.items():
+                own = [-1 if value is None else rank[value] for value in distinct]
+                ranks[c] = np.array(own, dtype=np.int64)[codes]
+        return ranks, there
+
+
+def read_orders(columns: Sequence[Column], texts: Sequence[str]) -> tuple[Orders, list[str]]:
+    """Read the orders among the rules of a schema, and tell what is wrong with them."""
+    numbers = {column.name: c for c, column in enumerate(columns)}
+    stated, wrong = list[Order](), list[str]()
+    for text in dict.fromkeys(text for text in texts if is_order(text)):
+        names = [name.strip("`") for name in re.findall(_NAME, text)]
+        said = f"valid: order {shorten(text)!r}"
+        faults = [
+            f"{said}: there is no column {name!r}{suggestion(name, numbers)}"
+            for name in dict.fromkeys(names)
+            if name not in numbers
+        ]
+        faults = faults or _unlike(said, [columns[numbers[name]] for name in names])
+        signs = re.findall(_SIGN, re.sub(r"`[^`]+`", "x", text))
+        if not faults:
+            pairs = []
+            for one, sign, other in zip(names, signs, names[1:], strict=False):
+                low, high = (one, other) if sign[0] == "<" else (other, one)
+                pairs.append(Pair(numbers[low], numbers[high], len(sign) == 1))
+            stated.append(Order(text, tuple(pairs)))
+        wrong += faults
+    made = Orders(tuple(columns), tuple(stated))
+    try:
+        made.groups  # noqa: B018
+    except CycleError as error:
+        names = [repr(columns[c].name) for c in reversed(error.args[1])]
+        return Orders(tuple(columns)), [*wrong, f"valid: orders go in a circle: {' <= '.join(names)}"]
+    return made, wrong
+
+
+def _unlike(said: str, columns: Sequence[Column]) -> list[str]:
+    """Tell why columns cannot be compared."""
+    faults = [
+        f"{said}: column {column.name!r} has no numbers, dates or times that could be compared"
+        for column in dict.fromkeys(columns)
+        if not isinstance(column.kind, Measured)
+    ]
+    kinds = [(c.name, c.kind.measure) for c in columns if isinstance(c.kind, Measured)]
+    for (one, measure), (other, another) in pairwise(kinds):
+        if measure != another:
+            faults.append(f"{said}: column {one!r} holds {measure}, and {other!r} {another}")
+        if one == other:
+            faults.append(f"{said}: it compares column {one!r} with itself")
+    return faults or [f"{said}: {reason}" for c in dict.fromkeys(columns) if (reason := _inexact(c))]
+
+
+def _inexact(column: Column) -> str | None:
+    """Tell why released values of a column may not be those that were drawn, so that no order is sure."""
+    kind, dtype = column.kind, column.pandas_dtype
+    assert isinstance(kind, Measured)
+    zone = isinstance(dtype, pd.DatetimeTZDtype) or getattr(getattr(dtype, "pyarrow_dtype", 0), "tz", None)
+    if isinstance(kind, Dates) and kind.timed and zone:
+        return f"column {column.name!r} has times of a time zone, which skips some: take a dtype without zone"
+    numbered = getattr(dtype, "kind", "O") == "f"
+    if numbered or (isinstance(kind, Cuts) and kind.decimals and kind.numbers.plain):
+        digits = _EXACT_SINGLE if numbered and dtype.itemsize == 4 else _EXACT
+        most = max(abs(step) for place in range(kind.size) for step in kind.steps(place))
+        if most >= 10**digits:
+            return (
+                f"column {column.name!r} has numbers of more than {digits} digits, "
+                "which its dtype may round: take fewer decimals"
+            )
+    series, _ = column.ends()
+    texts = spelled(series, column.numbers.decimal)
+    steps = [step for place in range(kind.size) for step in kind.steps(place)]
+    read = [] if texts is None else [kind.value(texts[1][code]) for code in texts[0]]
+    if read[: len(steps)] != [step * kind.unit for step in steps]:
+        return (
+            f"column {column.name!r} does not write its values in full: its format or dtype leaves out a part"
+        )
+    return None
+
+
+def _common(one: Fraction, other: Fraction) -> Fraction:
+    """Return the largest unit of which both are multiples."""
+    below = lcm(one.denominator, other.denominator)
+    return Fraction(gcd(int(one * below), int(other * below)), below)
