@@ -68,7 +68,7 @@ class Domain:
 
     columns: tuple[Column, ...]
     valid: str | tuple[str, ...] | tuple[int, ...] | None = None
-    relations: tuple[Relation, ...] = ()
+    relations: tuple[Relation, ...] = field(default=(), repr=False)
     attributes: tuple[str, ...] = field(init=False, compare=False, repr=False)
     sizes: tuple[int, ...] = field(init=False, compare=False, repr=False)
     binary: bool = field(init=False, compare=False, repr=False)

@@ -59,14 +59,18 @@ def test_epsilon_covers_all_rows_of_a_person():
         assert plans[0].privacy == 3 * plans[1].privacy
     for made in (one, three):
         check_record(made.record)
-    with pytest.raises(ValueError, match="leave out delta"):
-        release(rows_per_person=2, delta="1e-9")
+    with pytest.raises(ValueError, match="less than 1e-300 is left to each row"):
+        release(rows_per_person=2, delta="1e-300")
     with pytest.raises(ValueError, match="rows_per_person must be a whole number"):
         release(rows_per_person=0)
 
 
 def test_the_page_says_who_is_one_person():
-    assert fact(page(release()), "One person is").startswith("one row. A person with k rows")
+    unsaid, said = page(release()), page(release(rows_per_person=1))
+    assert fact(unsaid, "One person is").startswith("not stated: what is protected is one row")
+    assert "Rows are protected here, and not people" in unsaid
+    assert fact(said, "One person is").startswith("one row. A person with k rows")
+    assert "Rows are protected here" not in said
     text = page(release(rows_per_person=3))
     assert fact(text, "One person is").startswith("up to 3 rows: epsilon covers all of them")
     assert "If all rows of any one person, up to 3, were exchanged" in text

@@ -336,7 +336,7 @@ columns.sex = { kind = "categories", values = ["f", "m"] }
 columns.born = { kind = "dates", cuts = [1950], range = [1900, 2000] }
 columns.old = { kind = "cuts", cuts = [300], range = [200, 400] }
 columns.fine = { kind = "cuts", cuts = [0.5], range = [0, 1e9], decimals = 9 }
-columns.late = {kind = "dates", cuts = ["2000-01-01T12:00"], range = [1990, 2010], dtype = "datetime64[s, CET]"}
+columns.late = { kind="dates", cuts=["2000-01-01T12:00"], range = [1990, 2010], dtype = "datetime64[s, CET]" }
 columns.month = { kind = "dates", cuts = [1950], range = [1900, 2000], format = "%Y-%m" }
 columns.gap = { kind = "bool", missing = true }
 """

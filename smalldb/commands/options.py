@@ -131,9 +131,9 @@ def add_size(command: Parser) -> None:
     command.add_argument(
         "--rows-per-person",
         type=whole_number,
-        default=1,
         metavar="K",
-        help="the most rows that one person has; epsilon covers all of them together (default 1)",
+        help="the most rows that one person has, from public knowledge (default: the schema's); epsilon and "
+        "delta cover all of them together; if nobody says it, they protect rows and not people",
     )
     command.add_argument(
         "--certificate",
@@ -160,14 +160,15 @@ def add_size(command: Parser) -> None:
     )
 
 
-def described(arguments: argparse.Namespace) -> tuple[Domain, str | None]:
-    """Return the universe and the queries that are stated, by the command or by the schema."""
+def described(arguments: argparse.Namespace) -> tuple[Domain, str | None, int | None]:
+    """Return the universe and the queries, and what a schema says of persons (rows of each)."""
     if arguments.schema is None:
-        return universe(arguments), arguments.queries
+        return universe(arguments), arguments.queries, None
     if arguments.valid is not None:
         raise ValueError("--valid goes with --attributes: a schema says it in its key valid")
     schema = read_schema(arguments.schema)
-    return schema.domain, schema.queries if arguments.queries is None else arguments.queries
+    queries = schema.queries if arguments.queries is None else arguments.queries
+    return schema.domain, queries, schema.rows_per_person
 
 
 def universe(arguments: argparse.Namespace) -> Domain:

@@ -16,6 +16,7 @@ from smalldb.commands.options import (
 from smalldb.commands.parsers import Commands
 from smalldb.files.outputs import Outputs
 from smalldb.planning import Neighbours, Plan, Settings, plan
+from smalldb.planning.choosing import agreed_rows
 from smalldb.releasing.memory import check_memory
 from smalldb.releasing.record import make_record
 from smalldb.reporting.plots_base import check_plotting
@@ -51,8 +52,9 @@ def run_plan(arguments: argparse.Namespace) -> None:
     if arguments.n is None and arguments.neighbours == Neighbours.REPLACE_ONE.value:
         raise ValueError("give --n (public under replace-one), or --neighbours add-remove with --n-max")
     form = None if arguments.plot is None else check_plotting(arguments.plot)
-    domain, queries = described(arguments)
+    domain, queries, stated = described(arguments)
     chosen = {name: getattr(arguments, name) for name in ("n", *Settings.__annotations__)}
+    chosen["rows_per_person"] = agreed_rows(arguments.rows_per_person, stated)
     made = plan(domain, queries, **chosen)
     check_memory(made)
     if form is not None:

@@ -18,6 +18,8 @@ from smalldb.schema import Schema, draft_schema, read_schema
 from smalldb.schema.checking import SHOWN as SHOWN_ROWS
 from smalldb.schema.checking import Check, check_table
 from smalldb.schema.codebook import read_codebook
+from smalldb.schema.derived import Derived
+from smalldb.schema.records import agreed
 from smalldb.schema.tables import read_columns, read_separator, table_pieces
 from smalldb.schema.wizard import ask_schema
 
@@ -120,7 +122,14 @@ def run_check(arguments: argparse.Namespace) -> None:
     """Count what of a table has no place."""
     schema, path = read_schema(arguments.schema), rereadable(arguments.data)
     with unchanged(path):
-        found = check_table(schema, table_pieces(path, schema, separator=arguments.separator))
+        derived: tuple[Derived, ...] = ()
+        if schema.derived:  # a table may lack them
+            known = [*schema.names, *schema.unread]
+            names = read_columns(path, separator=agreed(arguments.separator, schema.separator), known=known)
+            derived = tuple(each for each in schema.derived if each.column.name in names)
+            schema = schema.with_derived([*names])
+        found = check_table(schema, table_pieces(path, schema, separator=arguments.separator), derived)
+    texts = _relations(schema, derived)
     if arguments.json:
         columns = [
             {"column": name, "gaps": gaps, "no_place": unknown, "rows": found.first.get(name, [])}
@@ -128,17 +137,23 @@ def run_check(arguments: argparse.Namespace) -> None:
         ]
         rules = [
             {"rule": number, "text": text, "broken": found.broken[number], "rows": found.first[number]}
-            for number, text in enumerate(rule_texts(schema.domain.valid), start=1)
+            for number, text in enumerate(texts, start=1)
             if number in found.broken
         ]
         said = {"confidential": True, "rows": found.rows, "columns": columns, "ruled_out": found.ruled_out}
         print(as_json(said | {"rules": rules, "fits": found.fits}))
     else:
-        print(check_account(found))
+        print(check_account(found, texts))
 
 
-def check_account(found: Check) -> str:
-    """Tell what fits, for people; counts and numbers of rows alone."""
+def _relations(schema: Schema, derived: Sequence[Derived] = ()) -> list[str]:
+    """Return the rules of a schema, and behind them the columns that are computed."""
+    computed = [f"column {each.column.name!r}: derive = {each.text!r}" for each in derived]
+    return [*rule_texts(schema.domain.valid), *computed]
+
+
+def check_account(found: Check, texts: Sequence[str] = ()) -> str:
+    """Tell what fits, for people; counts and numbers of rows alone. `texts` are those of the rules."""
     columns = found.schema.columns
     names = [visible(column.name) for column in columns]
     width = max(len("column"), *map(len, names))
@@ -155,7 +170,7 @@ def check_account(found: Check) -> str:
         lines.append(f"{name:{width}}{gaps:12,}{unknown:12,}{note}")
     if found.ruled_out:
         lines.append(f"ruled out by valid: {found.ruled_out:,} row{'s' * (found.ruled_out != 1)}")
-    texts = rule_texts(found.schema.domain.valid)
+    texts = texts or rule_texts(found.schema.domain.valid)
     for number, times in sorted(found.broken.items()):
         said = f"  rule {number}, {shorten(texts[number - 1])!r}: {times:,} row{'s' * (times != 1)}"
         lines.append(said + _where(found.first[number]))
@@ -178,12 +193,14 @@ def run_show(arguments: argparse.Namespace) -> None:
 
 def schema_account(schema: Schema) -> str:
     """Tell a schema, for people."""
-    width = max(len(visible(name)) for name in schema.names)
+    width = max(len(visible(column.name)) for column in schema.released)
     domain = schema.domain
     lines = [
         f"{visible(column.name):{width}}  {', '.join(map(visible, _shown(column.labels)))}"
         for column in domain.columns
     ]
+    for each in schema.derived:
+        lines.append(f"{visible(each.column.name):{width}}  computed: {visible(each.text)}")
     size = sized(domain.size) if domain.valid_decided else f"up to {sized(domain.product)}"
     lines.append(f"{len(domain.columns)} columns, {sum(domain.sizes)} places, {size} cells that can exist")
     if schema.queries is not None:

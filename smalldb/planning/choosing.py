@@ -9,6 +9,8 @@ from typing import Required, TypedDict
 from queries import Column, Domain, QueryClass, Workload
 from queries.expressions import suggestion
 from smalldb import bounds
+from smalldb.accounting.groups import group_factor
+from smalldb.accounting.methods import LEAST_DELTA
 from smalldb.counting.scores import base_measure
 from smalldb.exact.numbers import Number, between_0_and_1, positive, share, whole
 from smalldb.exact.rounded_text import rounded_down
@@ -38,7 +40,7 @@ class Settings(TypedDict, total=False):
     certificate: Number | None
     target: str | None
     beta: Number
-    rows_per_person: int
+    rows_per_person: int | None
 
 
 def plan(
@@ -59,7 +61,7 @@ def plan(
     certificate: Number | None = None,
     target: str | None = None,
     beta: Number = "0.05",
-    rows_per_person: int = 1,
+    rows_per_person: int | None = None,
 ) -> Plan:
     """Decide what a release would do, and what it can promise, without any data.
 
@@ -103,8 +105,10 @@ def plan(
         with each other column of the workload first. What measures everything at once takes no notice; nor
         does the expected error. None: no column comes first.
     rows_per_person
-        The most rows that one person has in the table, from public knowledge. `epsilon` protects all of them:
-        each row gets that part of it. A guarantee without delta alone is divided so.
+        K, the most rows that one person has in the table, from public knowledge; by default the schema's.
+        `epsilon` and `delta` protect all of them: each row gets a K-th of epsilon, and so much of delta that
+        it is delta for K rows together (`smalldb.accounting.groups`). None: nothing is said of people, and
+        what is protected is one row.
 
     Raises
     ------
@@ -120,6 +124,7 @@ def plan(
     known = schema_or_none(schema, domain)
     if known is not None:
         domain, queries = known.domain, known.queries if queries is None else queries
+        rows_per_person = agreed_rows(rows_per_person, known.rows_per_person)
     relation = relation_of(neighbours)
     certifying = None if certificate is None else share(certificate, "certificate")
     exact_epsilon = positive(epsilon, "epsilon")
@@ -129,9 +134,13 @@ def plan(
     if exact_beta < LEAST_BETA:
         raise ValueError("beta must be at least 1e-300")
     allowed = read_delta(delta)
-    each_person = whole(rows_per_person, "rows_per_person")
+    each_person = 1 if rows_per_person is None else whole(rows_per_person, "rows_per_person")
     if allowed is not None and each_person > 1:
-        raise ValueError("rows_per_person divides pure privacy: leave out delta")
+        allowed /= group_factor(exact_epsilon / each_person, each_person)
+        if allowed < LEAST_DELTA:
+            raise ValueError(
+                "rows_per_person: of delta less than 1e-300 is left to each row: leave out delta"
+            )
     mechanisms = _taking(mechanism, strategy, candidates)
     if allowed is not None and not any(each.takes_delta for each in mechanisms):
         takers = " and ".join(each.name for each in named("auto") if each.takes_delta)
@@ -175,7 +184,14 @@ def plan(
         strategy=strategy,
     )
     made = _least_error(request, mechanisms) if rows is None else _first(request, mechanisms)
-    return replace(made, rows_per_person=each_person)
+    return replace(made, rows_per_person=each_person, persons_stated=rows_per_person is not None)
+
+
+def agreed_rows(given: int | None, schema: int | None) -> int | None:
+    """Return how many rows a person has, as an argument or a schema states; ValueError: they state two."""
+    if None not in (given, schema) and given != schema:
+        raise ValueError(f"rows_per_person: the schema says {schema}, not {given}")
+    return schema if given is None else given
 
 
 def _taking(mechanism: str, strategy: str | None, candidates: str | None) -> tuple[type[Mechanism], ...]:

@@ -3,8 +3,10 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from math import log, sqrt
 
 from queries import Workload
+from smalldb.accounting.groups import group_factor
 from smalldb.exact.numbers import as_text
 from smalldb.exact.rounded_text import rounded_up
 from smalldb.marginals.mechanism import ByMarginals
@@ -30,8 +32,10 @@ class Plan:
         Why what would have been taken before could not be done.
     rows_per_person
         The most rows that one person has. What the request and the mechanism call epsilon protects one row;
-        here epsilons protect a person, all rows together: from one table to another step by step, the losses
-        and their ranges add up.
+        here epsilons and delta protect a person, all rows together: from one table to another step by step,
+        the losses and their ranges add up, and deltas as `smalldb.accounting.groups` says.
+    persons_stated
+        Whether somebody said so; otherwise rows are protected, and nothing is said of people.
     learned
         The columns whose places were learned from the data before, and what that cost. The mechanism gets the
         rest; `epsilon`, `privacy` and `delta` are those of all together. One row a person then.
@@ -42,6 +46,7 @@ class Plan:
     runner_up: "Plan | None" = None
     refused: tuple[str, ...] = ()
     rows_per_person: int = 1
+    persons_stated: bool = False
     learned: tuple[Learned, ...] = ()
 
     def __repr__(self) -> str:
@@ -132,7 +137,10 @@ class Plan:
     @property
     def delta(self) -> Fraction | None:
         """The delta of the guarantee; None: it is pure, also where a delta was allowed."""
-        deltas = (self.chosen.guarantee.delta, *(each.delta for each in self.learned))
+        own = self.chosen.guarantee.delta
+        if own is not None and self.rows_per_person > 1:
+            own *= group_factor(self.request.epsilon, self.rows_per_person)
+        deltas = (own, *(each.delta for each in self.learned))
         return sum((delta for delta in deltas if delta is not None), Fraction(0)) or None
 
     @property
@@ -153,6 +161,27 @@ class Plan:
     def expected_error(self) -> float | None:
         """A bound on the mean error, or an estimate of it; None where n is private and nothing is known."""
         return self.chosen.promise.expected_error
+
+    @property
+    def column_noise(self) -> float | None:
+        """About how far noise moves the share of a place, if all of the budget went to the columns alone.
+
+        A standard deviation: Laplace noise on the counts of each column, with an equal part of epsilon, or
+        Gaussian noise where a delta is allowed and less is needed. None: the rows are not known.
+        """
+        rows, request = self.request.rows_hint, self.request
+        if not rows:
+            return None
+        columns, moved = (
+            len(self.workload.domain.columns),
+            1 if self.neighbours is Neighbours.ADD_REMOVE else 2,
+        )
+        epsilon = float(request.epsilon)
+        noise = [moved * sqrt(2) * columns / epsilon]
+        if request.delta is not None:
+            least = log(request.delta.denominator) - log(request.delta.numerator)
+            noise.append(sqrt(moved * columns / 2) / (sqrt(epsilon + least) - sqrt(least)))
+        return min(noise) / rows
 
     @property
     def proposition_4_4(self) -> float | None:

@@ -64,7 +64,7 @@ def shared(
     ValueError
         Categories without a delta; more than one row of a person: a threshold hides one row of a rare text.
     """
-    if settings.get("rows_per_person", 1) != 1:
+    if settings.get("rows_per_person") not in (None, 1):
         raise ValueError("rows_per_person: learned places protect one row each; list the places instead")
     epsilon, delta = positive(settings["epsilon"], "epsilon"), read_delta(settings.get("delta"))
     costs, spent, gone = [], Fraction(0), Fraction(0)

@@ -14,6 +14,7 @@ from smalldb.exact.integers import uniform_permutation
 from smalldb.files.checkpoints import Folder, check_running
 from smalldb.mechanisms import MAX_N, Journal, Neighbours, Running, relation_of
 from smalldb.planning import Plan, plan
+from smalldb.planning.choosing import agreed_rows
 from smalldb.releasing.budget_ledger import Account, Ledger
 from smalldb.releasing.learned_categories import Texts, gather, learn, shared
 from smalldb.releasing.memory import check_memory
@@ -85,6 +86,11 @@ def carry_out(
         The table is not of the declared universe: before anything is paid.
     """
     goal, settings = destination or Destination(), settings or {}
+    stated = None if source.schema is None else source.schema.rows_per_person
+    if ready is None:
+        settings = {**settings, "rows_per_person": agreed_rows(settings.get("rows_per_person"), stated)}
+    elif stated not in (None, ready.rows_per_person):
+        raise ValueError("the plan was made for another rows_per_person than the schema says")
     costs: tuple[Learned, ...] = ()
     learns, texts = source.learns, Texts()
     if learns is not None:

@@ -32,7 +32,7 @@ class Source:
     schema
         What its columns hold; None: places of the domain.
     names
-        The schema's columns in the order of the table; of JSON lines in the schema's.
+        The released columns in the order of the table; of JSON lines in the schema's.
     learns
         What is to be learned from the data; `schema` and `domain` hold stand-ins until `learned`.
     given
@@ -101,11 +101,12 @@ def table_source(
         return Source(table, universe_of(table, domain), given=data)
     known, learns = _known(schema)
     if not isinstance(table, Rows):
-        names = _in_order(known, known.chosen([*table.columns]))
+        known.chosen([*table.columns])
+        names = _in_order(known, [*table.columns])
         return Source(table, known.domain, known, names, learns, data)
     if learns is not None:
         raise TypeError("places are learned from a table: give the table, not its counted rows")
-    return Source(table, universe_of(table, known.domain), known, known.names)
+    return Source(table, universe_of(table, known.domain), known, _in_order(known, []))
 
 
 def file_source(
@@ -150,9 +151,9 @@ def file_source(
         with open(path, "rb"):
             pass  # the usual error where it cannot be read
     else:
-        names = list(read_columns(path, separator=sign, known=[*names, *known.ignored]))
-    order = _in_order(known, chosen(path, names, known, counts))
-    return Source(path, known.domain, known, order, learns, counts=counts, separator=sign)
+        names = list(read_columns(path, separator=sign, known=[*names, *known.unread]))
+    chosen(path, names, known, counts)
+    return Source(path, known.domain, known, _in_order(known, names), learns, counts=counts, separator=sign)
 
 
 def _known(schema: Schema | OpenSchema) -> tuple[Schema, OpenSchema | None]:
@@ -160,6 +161,8 @@ def _known(schema: Schema | OpenSchema) -> tuple[Schema, OpenSchema | None]:
     return (schema.outline, schema) if isinstance(schema, OpenSchema) else (schema, None)
 
 
-def _in_order(schema: Schema, places: list[int]) -> tuple[str, ...]:
-    """Return the columns of a schema in the order in which they stand in a table."""
-    return tuple(name for _, name in sorted(zip(places, schema.names, strict=False)))
+def _in_order(schema: Schema, given: Sequence[object]) -> tuple[str, ...]:
+    """Return the columns that are released, in the order of a table; those that it lacks are the last."""
+    places = {str(name).strip(): i for i, name in enumerate(given)}
+    names = [column.name for column in schema.released]
+    return tuple(sorted(names, key=lambda name: places.get(name, len(places))))

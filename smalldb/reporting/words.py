@@ -18,6 +18,7 @@ from smalldb.releasing.record import Record
 from smalldb.reporting.escaping import visible
 
 USEFUL = 1 / 2  # a provable error above which a table is of little use
+NOT_PEOPLE = "of each row, not of people: nobody said how many rows a person has (rows_per_person)"
 CONFIDENTIAL = "CONFIDENTIAL: computed from the data, not for publication"
 
 
@@ -31,6 +32,8 @@ def tell(record: Record, plan: Plan, *, verbose: bool = False) -> str:
         ("known", facts.known),
         ("guarantee", f"{privacy(plan)}, {record['neighbours']} neighbours, {known}"),
     ]
+    if not plan.persons_stated:
+        lines.append(("", NOT_PEOPLE))
     if plan.rows_per_person > 1:
         lines.append(("", f"for a person with up to {plan.rows_per_person} rows, all of them together"))
     if plan.learned:
@@ -46,9 +49,22 @@ def tell(record: Record, plan: Plan, *, verbose: bool = False) -> str:
         lines.append(
             ("", "(of little use: more data, a larger epsilon, fewer attributes or queries improve it)")
         )
+    if plan.column_noise is not None and plan.column_noise > USEFUL:
+        lines += [
+            (
+                "warning",
+                "nothing useful is expected: if all of epsilon went to the shares of single columns,",
+            ),
+            ("", f"noise would still move each by {_points(plan.column_noise)}"),
+        ]
     if verbose:
         lines += _more(record, plan)
     return laid_out(lines)
+
+
+def _points(share: float) -> str:
+    """Write how far a share is moved, which has 100 points."""
+    return f"about {100 * share:.0f} of 100 points" if share < 1 else "more than 100 points"
 
 
 def laid_out(lines: Iterable[tuple[str, str]]) -> str:

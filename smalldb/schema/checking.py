@@ -9,8 +9,10 @@ from typing import final
 import numpy as np
 
 from queries.arrays import Integers
+from queries.broken import rule_texts
+from smalldb.schema.derived import Derived
 from smalldb.schema.mapping import Schema
-from smalldb.schema.pieces import Piece
+from smalldb.schema.pieces import Fields, Piece
 from smalldb.schema.schema_columns import UNKNOWN
 
 SHOWN = 5  # rows that are named
@@ -36,6 +38,9 @@ class Check:
     first
         The first rows with something to mend, from 1 below the names, blank lines not counted; by column for
         a field that is refused, and by the number of a rule.
+    computed
+        Columns that a release computes: for them no row is refused. The rows in which one is another are
+        among the `broken`, with numbers behind those of rules.
     """
 
     schema: Schema
@@ -45,6 +50,7 @@ class Check:
     ruled_out: int
     broken: Mapping[int, int]
     first: Mapping[str | int, Sequence[int]]
+    computed: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return "<Check: computed from the data>"
@@ -52,12 +58,20 @@ class Check:
     @property
     def fits(self) -> bool:
         """Whether the table would be taken."""
-        refused = (gaps and not c.missing for gaps, c in zip(self.gaps, self.schema.columns, strict=True))
-        return not (any(self.unknown) or self.ruled_out or any(refused))
+        columns = zip(self.schema.columns, self.gaps, self.unknown, strict=True)
+        read = [each for each in columns if each[0].name not in self.computed]
+        return not (self.ruled_out or any(unknown or (gaps and not c.missing) for c, gaps, unknown in read))
 
 
-def check_table(schema: Schema, pieces: Iterable[Piece]) -> Check:
+def check_table(schema: Schema, pieces: Iterable[Piece], derived: Sequence[Derived] = ()) -> Check:
     """Count what has no place in a schema, of a table that comes in pieces (see `Schema.count`).
+
+    Parameters
+    ----------
+    schema
+        With the `derived` columns that the table has (`Schema.with_derived`).
+    derived
+        Columns that a release computes: in how many rows they are others is counted, too.
 
     Raises
     ------
@@ -90,9 +104,24 @@ def check_table(schema: Schema, pieces: Iterable[Piece]) -> Check:
         for number, which in disordered.items():
             by_value = np.intersect1d(placed, np.flatnonzero(which))
             broken[number] = np.union1d(broken.get(number, by_value), by_value)
+        for number, others in _miscomputed(schema, derived, fields).items():
+            many[number] += len(others)
+            note(number, others)
         ruled_out += len(reduce(np.union1d, broken.values(), outside))
         for number, those in sorted(broken.items()):
             many[number] += len(those)
             note(number, those)
         rows += len(found)
-    return Check(schema, rows, tuple(gaps.tolist()), tuple(unknown.tolist()), ruled_out, many, first)
+    gone = tuple(each.column.name for each in derived)
+    return Check(schema, rows, tuple(gaps.tolist()), tuple(unknown.tolist()), ruled_out, many, first, gone)
+
+
+def _miscomputed(schema: Schema, derived: Sequence[Derived], fields: Sequence[Fields]) -> dict[int, Integers]:
+    """Return the rows in which computed columns are others, by numbers behind those of rules."""
+    named, known = (
+        dict(zip(schema.names, fields, strict=False)),
+        dict(zip(schema.names, schema.columns, strict=True)),
+    )
+    first = len(rule_texts(schema.domain.valid)) + 1
+    rows = {first + i: np.flatnonzero(each.broken(named, known)) for i, each in enumerate(derived)}
+    return {number: which for number, which in rows.items() if len(which)}

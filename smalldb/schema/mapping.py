@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import final
 
 import numpy as np
@@ -18,6 +18,7 @@ from queries.late import pd
 from queries.packing import Places, places_dtype
 from smalldb.exact.bits import BitSource, bit_source
 from smalldb.exact.numbers import whole
+from smalldb.schema.derived import Derived
 from smalldb.schema.gap_relations import gap_relations
 from smalldb.schema.ordered_values import ordered_steps
 from smalldb.schema.orders import Orders, is_order, read_orders
@@ -64,6 +65,9 @@ class Schema:
     rows_per_person
         The most rows that one person has, from public knowledge: 1 says that a row is a person. None: nothing
         is said of people, and a release protects rows.
+    derived
+        Columns that are computed from the released ones, each behind those that it is computed from. They are
+        not measured; a table that is read may have them, and they are passed over.
 
     Attributes
     ----------
@@ -85,6 +89,7 @@ class Schema:
     ignored: tuple[str, ...] = ()
     separator: str | None = None
     rows_per_person: int | None = None
+    derived: tuple[Derived, ...] = ()
     domain: Domain = field(init=False, repr=False, compare=False)
     orders: Orders = field(init=False, repr=False, compare=False)
 
@@ -102,7 +107,7 @@ class Schema:
             object.__setattr__(self, "separator", as_separator(self.separator))
         if self.rows_per_person is not None:
             whole(self.rows_per_person, "rows_per_person")
-        for name, times in Counter(self.names).items():
+        for name, times in Counter(column.name for column in self.released).items():
             if times > 1:
                 wrong.append(f"column {name!r} stands more than once")
             if name in self.ignored:
@@ -126,6 +131,22 @@ class Schema:
         """The names of the columns."""
         return tuple(column.name for column in self.columns)
 
+    @property
+    def released(self) -> tuple[Column, ...]:
+        """The columns of a released table: those of the schema, and behind them those that are computed."""
+        return (*self.columns, *(each.column for each in self.derived))
+
+    @property
+    def unread(self) -> tuple[str, ...]:
+        """The names of columns that a table may have and a release does not read."""
+        return (*self.ignored, *(each.column.name for each in self.derived))
+
+    def with_derived(self, names: Collection[str]) -> Schema:
+        """Return the schema that reads the computed columns, too, of those that a table has."""
+        read = tuple(each.column for each in self.derived if each.column.name in names)
+        others = tuple(each for each in self.derived if each.column.name not in names)
+        return replace(self, columns=(*self.columns, *read), derived=others)
+
     def chosen(self, given: Sequence[str], counts: str | None = None) -> list[int]:
         """Tell where the schema's columns (then the one of counts) stand among the columns of a table.
 
@@ -145,7 +166,7 @@ class Schema:
             if times[name] > 1:
                 raise ValueError(f"the table has two columns {name!r}")
         if "*" not in self.ignored:
-            known = {*wanted, *self.ignored}
+            known = {*wanted, *self.unread}
             for name in stripped:
                 if name not in known:
                     raise ValueError(
@@ -237,6 +258,9 @@ class Schema:
             else column.decode(places[:, c], source)
             for c, column in enumerate(self.columns)
         }
+        known = {column.name: column for column in self.released}
+        for each in self.derived:
+            values[each.column.name] = each.written(each.of(values, known))
         return pd.DataFrame(values)
 
     def _counted_pieces(

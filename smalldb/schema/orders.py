@@ -277,10 +277,10 @@ def _unlike(said: str, columns: Sequence[Column]) -> list[str]:
             faults.append(f"{said}: column {one!r} holds {measure}, and {other!r} {another}")
         if one == other:
             faults.append(f"{said}: it compares column {one!r} with itself")
-    return faults or [f"{said}: {reason}" for c in dict.fromkeys(columns) if (reason := _inexact(c))]
+    return faults or [f"{said}: {reason}" for c in dict.fromkeys(columns) if (reason := inexact(c))]
 
 
-def _inexact(column: Column) -> str | None:
+def inexact(column: Column) -> str | None:
     """Tell why released values of a column may not be those that were drawn, so that no order is sure."""
     kind, dtype = column.kind, column.pandas_dtype
     assert isinstance(kind, Measured)

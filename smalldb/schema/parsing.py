@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 from queries.expressions import joined, shorten, suggestion
 from smalldb.exact.numbers import as_fraction
 from smalldb.schema.asked import Asked, closest, filled
+from smalldb.schema.derived import read_derived
 from smalldb.schema.kinds import Categories, Cuts, Dates, Flag, Integers, Kind, Times
 from smalldb.schema.kinds.number_format import NumberFormat
 from smalldb.schema.lines import key_lines, line_of, too_deep
@@ -44,6 +45,10 @@ _KEYS: dict[str, dict[str, _Type]] = {
     "integers": {"range": list, **_SIGNS, "coding": str},
     "dates": {**_BINS, "format": str, "coding": str},
     "times": {**_BINS, "coding": str},
+}
+_DERIVED: dict[str, _Type] = {
+    **{"derive": str, "decimals": int, "missing": (bool, list), "dtype": str},
+    **_SIGNS,
 }
 _NEEDED: dict[str, tuple[tuple[str, ...], ...]] = {  # of each, one
     "bool": (),
@@ -139,7 +144,7 @@ def parsed(text: str, learned: Mapping[str, Sequence[str]] | None = None) -> tup
     rest = ""
     wrong: list[tuple[str, tuple[str, ...]]] = []  # with the path of the key
     wrong += [(said, (key or "",)) for said, key in _faults(given, _TOP, (("columns",),))]
-    columns, asked = [], []
+    columns, asked, computed = [], [], dict[str, Mapping[str, Any]]()
     tables = given.get("columns")
     if isinstance(tables, dict) and len(tables) > MAX_COLUMNS:
         raise ValueError(too_many_columns(len(tables)))
@@ -149,6 +154,11 @@ def parsed(text: str, learned: Mapping[str, Sequence[str]] | None = None) -> tup
             rest = f"; columns from {shorten(name)!r} on were not read"
             break
         try:
+            if isinstance(described, dict) and "derive" in described:
+                if faults := [*_faults(described, _DERIVED, ())]:
+                    raise _Wrong(*faults)
+                computed[name] = described
+                continue
             if isinstance(described, dict) and (what := _what_learns(described)) is not None:
                 asked.append(_asked(name, described, what))
                 described = filled(described, what, (learned or {}).get(name))
@@ -162,6 +172,9 @@ def parsed(text: str, learned: Mapping[str, Sequence[str]] | None = None) -> tup
             for said, key in error.faults:
                 told = said.removeprefix(f"column {name!r}: ")
                 wrong.append((told, ("columns", name, key or "")))
+    if not wrong:
+        derived, faulty = read_derived(columns, computed)
+        wrong += [(said, ("columns", name, "derive")) for name, said in faulty]
     ignored, rules = _texts(given, "ignore"), _texts(given, "valid")
     wrong += [
         (f"{key} must be a list of texts", (key,))
@@ -177,14 +190,15 @@ def parsed(text: str, learned: Mapping[str, Sequence[str]] | None = None) -> tup
     each_person = given.get("rows_per_person")
     if isinstance(each_person, int) and each_person < 1:
         wrong.append(("rows_per_person must be a whole number of at least 1", ("rows_per_person",)))
-    readable, count = not wrong, len(tables) if isinstance(tables, dict) else 0
+    readable, count = not wrong, len(tables) - len(computed) if isinstance(tables, dict) else 0
     if isinstance(queries, str):
         wrong += [(said, ("queries",)) for said in unreadable(queries, (), count)]
     if readable:
         try:
             stated = valid if isinstance(valid, str) else rules
             queried = None if wrong else queries
-            schema = Schema(tuple(columns), stated, queried, ignored or (), separator, each_person)
+            others = separator, each_person, tuple(derived)
+            schema = Schema(tuple(columns), stated, queried, ignored or (), *others)
             if not wrong:
                 return schema, tuple(asked)
         except ValueError as error:

@@ -81,7 +81,7 @@ def written(
             return frame.rename(columns=str).to_parquet(engine="pyarrow", index=False)
         except ImportError as error:
             raise ValueError("Parquet files need pyarrow: pip install 'smalldb-dp[parquet]'") from error
-    known = {} if schema is None else {column.name: column for column in schema.columns}
+    known = {} if schema is None else {column.name: column for column in schema.released}
     stated = None if schema is None else schema.separator
     return spelled_out(_fields(frame, known), form, separator=separator or stated, guard=guard)
 

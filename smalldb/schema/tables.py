@@ -173,8 +173,8 @@ def table_pieces(
     if is_json_lines(path):
         choose(wanted)
         signs = {column.name: column.numbers.decimal for column in schema.columns}
-        return json_pieces(path, wanted, None if "*" in schema.ignored else schema.ignored, signs)
-    return _pieces(path, choose, sign, [*wanted, *schema.ignored], progress)
+        return json_pieces(path, wanted, None if "*" in schema.ignored else schema.unread, signs)
+    return _pieces(path, choose, sign, [*wanted, *schema.unread], progress)
 
 
 def read_by_duckdb(
@@ -203,7 +203,7 @@ def read_by_duckdb(
         if table is None and not is_parquet(path):
             sign = agreed(separator, schema.separator)
             with open_text(path) as file:
-                header = read_heading(file, path, sign, [*schema.names, counts or "", *schema.ignored])
+                header = read_heading(file, path, sign, [*schema.names, counts or "", *schema.unread])
             if header.lines > 1:  # DuckDB may lose rows behind lines that it passes over
                 raise ValueError(f"{path}: DuckDB needs all column names in the first line, and none above")
         pieces = duckdb_pieces(path, lambda names: schema.chosen(names, counts), table, header)

@@ -101,6 +101,8 @@ def _schema(plan: Plan, schema: Schema | None) -> str:
     for c, column in enumerate(plan.workload.domain.columns):
         kind = column.kind if schema is None else _kind(schema.columns[c].kind)
         rows.append((column.name, kind, _few(labels_of(column))))
+    for each in () if schema is None else schema.derived:
+        rows.append((each.column.name, "computed", each.text))
     head = ("column", "kind", "places")
     return element("div", table("Columns and their places", head, rows), class_="wrapping")
 

@@ -7,6 +7,10 @@ from smalldb.reporting.page.gain import beliefs_picture, guesses_picture
 from smalldb.reporting.page.markup import element, facts, paragraph, section, table, text
 from smalldb.reporting.words import brief, privacy, rounded_up
 
+UNSTATED = (
+    "Rows are protected here, and not people: nobody said how many rows a person has (rows_per_person). A "
+    "person with several rows is protected less."
+)
 BELIEFS, GUESSES = ("0.01", "0.1", "0.5"), ("0.5", "0.9", "0.99")
 
 
@@ -14,6 +18,7 @@ def guarantee(plan: Plan, record: Record) -> str:
     """Say what is guaranteed to the people in the data."""
     replaced = plan.neighbours is Neighbours.REPLACE_ONE
     change = f"{_rows(plan)} exchanged for any other" if replaced else f"{_rows(plan)} added or left out"
+    alone = "" if plan.persons_stated else " with one row"
     also = "" if plan.delta is None else ", and to its delta"
     seeded = "This release is NOT private: its randomness came from a seed. Without one, this would hold:"
     said, meaning, *shown = (_pure if plan.delta is None else _with_delta)(plan, change)
@@ -31,8 +36,10 @@ def guarantee(plan: Plan, record: Record) -> str:
             element("strong", text(f"{privacy(plan)}. ")),
             text(f"{said} This holds whatever else is known, and for whatever is computed from the table."),
         ),
+        *([] if plan.persons_stated else [element("p", text(UNSTATED), class_="warning")]),
         paragraph(
-            f"What this means for one person: somebody may know all other people's rows, and {meaning}:"
+            f"What this means for one person{alone}: somebody may know all other people's rows, and "
+            f"{meaning}:"
         ),
         element("div", *shown, class_="beside"),
         paragraph(
@@ -49,7 +56,12 @@ def assumed(plan: Plan, record: Record) -> str:
     rules = [domain.valid] if isinstance(domain.valid, str) else list(domain.valid or ())
     listed = rules and isinstance(rules[0], int)
     said = "a list of the cells that can exist" if listed else "; ".join(map(str, rules))
-    if each == 1:
+    if not plan.persons_stated:
+        person = (
+            "not stated: what is protected is one row, and not a person. A person with k rows is protected "
+            "at k epsilon"
+        )
+    elif each == 1:
         person = "one row. A person with k rows is protected at k epsilon"
     else:
         person = f"up to {each:,} rows: epsilon covers all of them, and each row got 1/{each:,} of it"
@@ -88,6 +100,8 @@ def assumed(plan: Plan, record: Record) -> str:
 
 def _rows(plan: Plan) -> str:
     each = plan.rows_per_person
+    if not plan.persons_stated:
+        return "any one row was"
     return "any one person's row was" if each == 1 else f"all rows of any one person, up to {each:,}, were"
 
 

@@ -1,0 +1,320 @@
+"""Columns that are computed from others, such as ``age - education - 6``, exactly and in every row."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, NamedTuple, TypeVar, final
+
+import numpy as np
+
+from queries.arrays import Booleans, Integers
+from queries.expressions import shorten, suggestion
+from queries.late import pd
+from smalldb.schema.fields import spelled
+from smalldb.schema.kinds import Cuts, Dates
+from smalldb.schema.kinds import Integers as WholeNumbers
+from smalldb.schema.kinds.number_format import NumberFormat
+from smalldb.schema.orders import inexact
+from smalldb.schema.pieces import Fields
+from smalldb.schema.schema_columns import Column
+
+MAX_LENGTH = 10_000  # characters of an expression
+MAX_DECIMALS = 12
+DAY = 86_400 * 10**6  # microseconds
+_TOKEN = re.compile(
+    r"\s*(?:(?P<number>[0-9]+(?:\.[0-9]+)?)|(?P<name>[^\W\d]\w*)|`(?P<quoted>[^`]+)`|(?P<sign>[-+*/()]))"
+)
+_BINDING = {"+": 1, "-": 1, "*": 2, "/": 2, "negative": 3}
+_DIGITS = 4  # that a divisor is taken to have which is itself a quotient
+
+_T = TypeVar("_T")
+Step = tuple[str, Any]  # "number" and its value, "name" and the name, or "sign" and the sign
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """A column that is computed from released values.
+
+    Attributes
+    ----------
+    column
+        How its numbers are held and spelled: bins of a range that holds them all.
+    text
+        The expression. Numbers stand for themselves, dates for days; a gap makes a gap, and so does a
+        division by 0. The result is rounded to the column's digits, half to even.
+    steps
+        Of the expression, in postfix order.
+    """
+
+    column: Column
+    text: str
+    steps: tuple[Step, ...]
+
+    @property
+    def operands(self) -> tuple[str, ...]:
+        """The columns that occur, each once."""
+        return _names(self.steps)
+
+    def of(self, fields: Mapping[str, Fields], columns: Mapping[str, Column]) -> list[Fraction | None]:
+        """Compute its values, one a row, from fields of the operands, which are of these columns."""
+        codes, values = [], []
+        for name in self.operands:
+            own, found = values_of(fields[name], columns[name])
+            codes.append(own)
+            values.append(found)
+        distinct, of_row = np.unique(np.stack(codes), axis=1, return_inverse=True)
+        made = [
+            self._value(
+                {name: each[code] for name, each, code in zip(self.operands, values, row, strict=True)}
+            )
+            for row in distinct.T.tolist()
+        ]
+        return [made[i] for i in of_row.reshape(-1).tolist()]
+
+    def written(self, values: Sequence[Fraction | None]) -> pd.Series[Any]:
+        """Return values in the column's dtype."""
+        kind = self.column.kind
+        assert isinstance(kind, Cuts)
+        steps = [None if value is None else int(value / kind.unit) for value in values]
+        cut = int(Fraction(kind.cuts[0]) / kind.unit)
+        places = [kind.size if step is None else int(step >= cut) for step in steps]
+        return self.column.holding(np.array(places, dtype=np.int64), steps)
+
+    def broken(self, fields: Mapping[str, Fields], columns: Mapping[str, Column]) -> Booleans:
+        """Tell in which rows of data the column, whose fields are given too, is another than computed."""
+        codes, stated = values_of(fields[self.column.name], self.column)
+        computed = self.of(fields, columns)
+        told = [stated[code] for code in codes.tolist()]
+        return np.array([a != b for a, b in zip(told, computed, strict=True)], dtype=bool)
+
+    def _value(self, values: Mapping[str, Fraction | None]) -> Fraction | None:
+        if any(value is None for value in values.values()):
+            return None
+        kind = self.column.kind
+        assert isinstance(kind, Cuts)
+        try:
+            exact = _evaluated(self.steps, Fraction, lambda name: values[name] or Fraction(0), _combined)
+        except ZeroDivisionError:
+            return None
+        return round(exact / kind.unit) * kind.unit
+
+
+def values_of(fields: Fields, column: Column) -> tuple[Integers, list[Fraction | None]]:
+    """Return the place of each field among the distinct ones, and the values of these; None: a gap."""
+    texts, kind = spelled(fields, column.numbers.decimal), column.kind
+    assert texts is not None  # seen before, when places were found
+    assert isinstance(kind, Cuts | Dates | WholeNumbers)
+    places = column.found(np.array(texts[1], dtype=object))
+    values = [
+        Fraction(value) / (DAY if isinstance(kind, Dates) else 1)
+        if 0 <= place < kind.size and (value := kind.value(text)) is not None
+        else None
+        for text, place in zip(texts[1], places.tolist(), strict=True)
+    ]
+    return texts[0].astype(np.int64), values
+
+
+class _Range(NamedTuple):
+    """What is known of an expression: between which numbers it lies, its digits, and whether it has gaps."""
+
+    low: Fraction
+    high: Fraction
+    digits: int | None
+    days: int = 0  # how many dates are added in it, less those that are subtracted
+    gaps: bool = False
+
+
+def read_derived(
+    columns: Sequence[Column], given: Mapping[str, Mapping[str, Any]]
+) -> tuple[list[Derived], list[tuple[str, str]]]:
+    """Read the columns that are computed, from their tables in a schema, by name.
+
+    Returns
+    -------
+    derived, wrong
+        Such that each stands behind those that it is computed from; and what is wrong, with the column.
+    """
+    known, wrong = {column.name: column for column in columns}, list[tuple[str, str]]()
+    parsed: dict[str, tuple[Step, ...]] = {}
+    for name, described in given.items():
+        try:
+            parsed[name] = _parsed(described["derive"])
+        except ValueError as error:
+            wrong.append((name, f"derive: {error}"))
+    made, waiting = list[Derived](), dict(parsed)
+    while waiting:
+        ready = [name for name, steps in waiting.items() if not {*_names(steps)} & {*waiting}]
+        if not ready:
+            first, names = next(iter(waiting)), ", ".join(map(repr, waiting))
+            return made, [*wrong, (first, f"derive: it goes in a circle, by columns {names}")]
+        name = ready[0]
+        steps = waiting.pop(name)
+        if any(operand in given and operand not in known for operand in _names(steps)):
+            continue  # what is wrong with the operand is told
+        try:
+            column = _column(name, steps, given[name], known)
+        except (ValueError, TypeError) as error:
+            wrong.append((name, str(error).removeprefix(f"column {name!r}: ")))
+            continue
+        known[name] = column
+        made.append(Derived(column, given[name]["derive"], steps))
+    return made, wrong
+
+
+def _column(
+    name: str, steps: Sequence[Step], given: Mapping[str, Any], known: Mapping[str, Column]
+) -> Column:
+    """Return how the numbers of an expression are held: between its least and its greatest value."""
+
+    def number(text: Fraction) -> _Range:
+        digits = next(d for d in range(MAX_LENGTH) if (text * 10**d).denominator == 1)
+        return _Range(text, text, digits)
+
+    if not _names(steps):
+        raise ValueError("derive: it names no column")
+    found = _evaluated(steps, number, lambda operand: _range_of(operand, known), _ranged)
+    if found.days:
+        raise ValueError("derive: it is a date, and no number: take the difference of two dates")
+    decimals = given.get("decimals", found.digits)
+    if decimals is None or not 0 <= decimals <= MAX_DECIMALS:
+        raise ValueError(f"derive: say how many digits it has: decimals, from 0 to {MAX_DECIMALS}")
+    gaps = given.get("missing", False)
+    if found.gaps and gaps is False:
+        raise ValueError("derive: it can have gaps, or divide by 0: missing = true gives gaps a place")
+    low, high = (found.low * 10**decimals).__floor__(), (found.high * 10**decimals).__ceil__()
+    ends = [Decimal(step).scaleb(-decimals) for step in (low, max(high, low + 1))]
+    numbers = NumberFormat(**{key: given[key] for key in ("decimal", "thousands") if key in given})
+    column = Column(
+        name,
+        Cuts([ends[1]], ends[0], ends[1], decimals, numbers),
+        missing=gaps is not False,
+        gaps=tuple(gaps) if isinstance(gaps, list) else (),
+        dtype=given.get("dtype"),
+    )
+    if reason := inexact(column):
+        raise ValueError(reason)
+    return column
+
+
+def _range_of(name: str, known: Mapping[str, Column]) -> _Range:
+    """Return what is known of a column."""
+    if name not in known:
+        raise ValueError(f"derive: there is no column {name!r}{suggestion(name, known)}")
+    column = known[name]
+    if not isinstance(column.kind, Cuts | Dates | WholeNumbers):
+        raise ValueError(f"derive: column {name!r} has no numbers or dates to compute with")
+    ends = [step * column.kind.unit for place in range(column.kind.size) for step in column.kind.steps(place)]
+    if isinstance(column.kind, Dates):
+        digits = None if column.kind.timed else 0
+        return _Range(min(ends) / DAY, max(ends) / DAY, digits, 1, column.missing)
+    digits = column.kind.decimals if isinstance(column.kind, Cuts) else 0
+    return _Range(min(ends), max(ends), digits, 0, column.missing)
+
+
+def _ranged(sign: str, one: _Range, other: _Range) -> _Range:
+    """Return what is known of a sum, a difference, a product or a quotient."""
+    gaps = one.gaps or other.gaps
+    digits = None if None in (one.digits, other.digits) else max(one.digits or 0, other.digits or 0)
+    if sign in "+-":
+        turn = 1 if sign == "+" else -1
+        ends = [one.low + turn * (other.low if turn > 0 else other.high)]
+        ends += [one.high + turn * (other.high if turn > 0 else other.low)]
+        return _Range(ends[0], ends[1], digits, one.days + turn * other.days, gaps)
+    if one.days or other.days:
+        raise ValueError("derive: a date can be subtracted from another and no more: put that in parentheses")
+    if sign == "*":
+        digits = None if digits is None else (one.digits or 0) + (other.digits or 0)
+    elif other.low <= 0 <= other.high:
+        least = Fraction(1, 10 ** (_DIGITS if other.digits is None else other.digits))  # of divisors
+        most = max(abs(one.low), abs(one.high)) / least
+        return _Range(-most, most, None, 0, True)
+    every = [_combined(sign, a, b) for a in (one.low, one.high) for b in (other.low, other.high)]
+    return _Range(min(every), max(every), digits if sign == "*" else None, 0, gaps)
+
+
+def _combined(sign: str, one: Fraction, other: Fraction) -> Fraction:
+    match sign:
+        case "+":
+            return one + other
+        case "-":
+            return one - other
+        case "*":
+            return one * other
+    return one / other
+
+
+def _evaluated(
+    steps: Sequence[Step],
+    number: Callable[[Fraction], _T],
+    value: Callable[[str], _T],
+    combine: Callable[[str, _T, _T], _T],
+) -> _T:
+    """Evaluate an expression over anything that can be combined."""
+    stack: list[_T] = []
+    for kind, word in steps:
+        if kind == "number":
+            stack.append(number(word))
+        elif kind == "name":
+            stack.append(value(word))
+        elif word == "negative":
+            stack.append(combine("-", number(Fraction(0)), stack.pop()))
+        else:
+            right = stack.pop()
+            stack.append(combine(word, stack.pop(), right))
+    return stack.pop()
+
+
+def _names(steps: Sequence[Step]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(word for kind, word in steps if kind == "name"))
+
+
+def _tokens(text: str) -> Iterator[tuple[str, str]]:
+    at = 0
+    while at < len(text.rstrip()):
+        found = _TOKEN.match(text, at)
+        if found is None:
+            raise ValueError(
+                f"{shorten(text)!r}: at character {at + 1}: expected a number, a column, + - * / ( )"
+            )
+        kind = found.lastgroup or ""
+        yield "name" if kind == "quoted" else kind, found[kind]
+        at = found.end()
+
+
+def _parsed(text: str) -> tuple[Step, ...]:
+    """Parse an expression; ``* /`` bind more tightly than ``+ -``. Nothing is evaluated as code."""
+    if len(text) > MAX_LENGTH:
+        raise ValueError(f"an expression may have up to {MAX_LENGTH} characters")
+    steps, waiting, operand = list[Step](), list[str](), True
+    fault = ValueError(f"{shorten(text)!r}: expected an expression such as age - education - 6")
+    for kind, word in _tokens(text):
+        if kind != "sign":
+            if not operand:
+                raise fault
+            steps.append((kind, Fraction(word) if kind == "number" else word))
+            operand = False
+        elif word == "(" or (operand and word == "-"):
+            if not operand:
+                raise fault
+            waiting.append("negative" if word == "-" else word)
+        elif operand:
+            raise fault
+        elif word == ")":
+            while waiting and waiting[-1] != "(":
+                steps.append(("sign", waiting.pop()))
+            if not waiting:
+                raise fault
+            waiting.pop()
+        else:
+            while waiting and waiting[-1] != "(" and _BINDING[waiting[-1]] >= _BINDING[word]:
+                steps.append(("sign", waiting.pop()))
+            waiting.append(word)
+            operand = True
+    if operand or "(" in waiting:
+        raise fault
+    return (*steps, *(("sign", word) for word in reversed(waiting)))
