@@ -19,10 +19,10 @@ from typing import NamedTuple, final
 import numpy as np
 
 from queries.arrays import Booleans, Integers
-from queries.expressions import shorten, suggestion
+from queries.expressions import joined, shorten, suggestion
 from queries.late import pd
 from queries.relations import Relation
-from queries.rules import MAX_RULE_CELLS, Rule, projected
+from queries.rules import MAX_RULE_CELLS, MAX_RULES_CELLS, Rule
 from smalldb.schema.fields import spelled
 from smalldb.schema.kinds import Cuts, Dates, Measured
 from smalldb.schema.pieces import Fields
@@ -52,6 +52,27 @@ class Pair(NamedTuple):
     strict: bool
 
 
+class Path(NamedTuple):
+    """Columns of which each is in order with the next.
+
+    Attributes
+    ----------
+    columns
+        From the lowest to the highest.
+    reached
+        By place of the first, the least value of the last.
+    held
+        Which places of the first and the last can stand together: bool, shaped by their places without gaps.
+    follows
+        Whether a shorter path and the last step say as much.
+    """
+
+    columns: tuple[int, ...]
+    reached: tuple[int, ...]
+    held: Booleans
+    follows: bool = False
+
+
 @final
 @dataclass(frozen=True, slots=True)
 class Order:
@@ -76,12 +97,15 @@ class Orders:
         By the two columns of each pair in order, whether the first must be below the second. No circles.
     scale
         By column, how many of the smallest common units one step of its grid is.
+    spans
+        By column and place, the least and the greatest value, in common units.
     """
 
     columns: tuple[Column, ...]
     stated: tuple[Order, ...] = ()
     strict: Mapping[tuple[int, int], bool] = field(init=False)
     scale: Mapping[int, int] = field(init=False)
+    spans: Mapping[int, Sequence[tuple[int, int]]] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         strict: dict[tuple[int, int], bool] = {}
@@ -90,7 +114,16 @@ class Orders:
         units = {c: self.kind(c).unit for pair in strict for c in pair}
         common = reduce(_common, units.values(), Fraction(0))
         object.__setattr__(self, "strict", strict)
-        object.__setattr__(self, "scale", {c: int(unit / common) for c, unit in units.items()})
+        scale = {c: int(unit / common) for c, unit in units.items()}
+        spans = {
+            c: [
+                (first * times, last * times)
+                for first, last in map(self.kind(c).steps, range(self.kind(c).size))
+            ]
+            for c, times in scale.items()
+        }
+        object.__setattr__(self, "scale", scale)
+        object.__setattr__(self, "spans", spans)
 
     def kind(self, column: int) -> Measured:
         """Return the kind of a column that some order names."""
@@ -100,8 +133,7 @@ class Orders:
 
     def span(self, column: int, place: int) -> tuple[int, int]:
         """Return the least and the greatest value of a place, in common units."""
-        first, last = self.kind(column).steps(place)
-        return first * self.scale[column], last * self.scale[column]
+        return self.spans[column][place]
 
     def least(self, value: int, pair: tuple[int, int]) -> int:
         """Return the least value that the second column of a pair can have beside one of the first."""
@@ -135,62 +167,81 @@ class Orders:
         Raises
         ------
         ValueError
-            An order that no values keep, or tables or paths that are too large.
+            Orders that no values keep, or tables or paths that are too large.
         """
         rules: dict[str, list[Rule]] = {order.text: [] for order in self.stated}
         texts: dict[tuple[int, int], list[str]] = {}
         for order in self.stated:
             for pair in order.pairs:
                 texts.setdefault(pair[:2], []).append(order.text)
-        sizes, made = [column.universe.size for column in self.columns], list[Rule]()
-        for path, reached in self._paths():
-            last = path[-1]
-            ends = [self.span(last, place)[1] for place in range(self.columns[last].kind.size)]
-            held = np.array([[value <= end for end in ends] for value in reached], dtype=bool)
-            first = texts[path[0], path[1]][0]
-            if len(path) == 2 and not held.any():
-                raise ValueError(f"valid: no values keep the order {shorten(first)!r}: see the ranges")
-            members = tuple(sorted({path[0], last, *(c for c in path[1:-1] if self.columns[c].missing)}))
-            cells = prod(sizes[c] for c in members)
-            if cells > MAX_RULE_CELLS:
-                raise ValueError(
-                    f"valid: order {shorten(first)!r} meets {cells} cells of {len(members)} columns, more "
-                    "than 2^20: use fewer cuts, or fewer places in the columns"
-                )
-            rule = Rule(members, self._table(held, path, members, sizes))
-            if len(path) > 2 and not (projected(made, sizes, members)[0] & ~rule.allowed).any():
-                continue  # what is in order step by step is so from end to end
-            made.append(rule)
-            for text in dict.fromkeys(t for pair in pairwise(path) for t in texts[pair]):
-                rules[text].append(rule)
+        wrong = list[str]()
+        for path in self._paths():
+            first = texts[path.columns[0], path.columns[1]][0]
+            if len(path.columns) == 2 and not path.held.any():
+                wrong.append(f"valid: no values keep the order {shorten(first)!r}: see the ranges")
+            if not path.follows:
+                rule = self._rule(path)
+                for text in dict.fromkeys(t for pair in pairwise(path.columns) for t in texts[pair]):
+                    rules[text].append(rule)
+        if wrong:
+            raise ValueError(joined(wrong))
         return tuple(Relation(text, own) for text, own in rules.items())
 
-    def _paths(self) -> Iterator[tuple[tuple[int, ...], list[int]]]:
-        """Yield the columns of each path, short ones first; by place of the first the last's least value."""
+    def _paths(self) -> Iterator[Path]:
+        """Yield each path of two columns or more, the short ones first."""
         after: dict[int, list[int]] = {}
         for low, high in self.strict:
             after.setdefault(low, []).append(high)
-        waiting: list[tuple[tuple[int, ...], list[int]]] = [
-            ((c,), [self.span(c, place)[0] for place in range(self.columns[c].kind.size)]) for c in after
-        ]
-        for path, reached in waiting:  # which grows on the way
-            if len(path) > 1:
-                yield path, reached
-            for c in after.get(path[-1], ()):
-                waiting.append(((*path, c), [self.least(value, (path[-1], c)) for value in reached]))
-                if len(waiting) > MAX_PATHS:
-                    raise ValueError("valid: orders make more than 2^10 paths of columns: state fewer")
+        cells = 0
+        waiting = list[Path]()
+        for c in after:
+            least = tuple(low for low, _ in self.spans[c])
+            waiting.append(Path((c,), least, np.eye(len(least)) > 0))
+        for path in waiting:  # which grows on the way
+            if len(path.columns) > 1:
+                yield path
+            for c in after.get(path.columns[-1], ()):
+                own = len(path.reached) * self.columns[c].kind.size
+                cells += own
+                if own > MAX_RULE_CELLS or cells > MAX_RULES_CELLS or len(waiting) == MAX_PATHS:
+                    raise ValueError(
+                        f"valid: the order of {self.columns[path.columns[0]].name!r} and "
+                        f"{self.columns[c].name!r} has more than 2^20 pairs of places, or all orders have "
+                        "more than 2^24, or 2^10 paths of columns: use fewer cuts, or fewer orders that meet"
+                    )
+                waiting.append(self._longer(path, c))
 
-    def _table(
-        self, held: Booleans, path: tuple[int, ...], members: tuple[int, ...], sizes: Sequence[int]
-    ) -> Booleans:
-        """Lay what holds of the ends of a path over its columns that can have gaps; it holds beside gaps."""
-        allowed = np.ones([sizes[c] for c in members], dtype=bool)
-        ends = sorted((path[0], path[-1]))
-        told = held if ends[0] == path[0] else held.T
-        within = tuple(slice(self.columns[c].kind.size) for c in members)
-        allowed[within] = told.reshape([self.columns[c].kind.size if c in ends else 1 for c in members])
-        return allowed
+    def _longer(self, path: Path, column: int) -> Path:
+        """Return a path with one more column."""
+        pair = path.columns[-1], column
+        reached = tuple(self.least(value, pair) for value in path.reached)
+        held = self._within(reached, column)
+        edge = self._within([self.least(low, pair) for low, _ in self.spans[pair[0]]], column)
+        joint = path.held.astype(np.float32) @ edge.astype(np.float32) > 0  # at some place between
+        follows = len(path.columns) > 1 and not (joint & ~held).any()
+        return Path((*path.columns, column), reached, held, follows)
+
+    def _within(self, values: Sequence[int], column: int) -> Booleans:
+        """Tell which values are not above the last one of which places, shape (values, places)."""
+        ends = [high for _, high in self.spans[column]]
+        held: Booleans = np.array(values, dtype=object)[:, None] <= np.array(ends, dtype=object)[None, :]
+        return held.astype(bool)
+
+    def _rule(self, path: Path) -> Rule:
+        """Return what a path says of the columns that it sees: what holds of its ends, beside no gap."""
+        ends = path.columns[0], path.columns[-1]
+        seen = tuple(sorted({*ends, *(c for c in path.columns if self.columns[c].missing)}))
+        sizes = [self.columns[c].universe.size for c in seen]
+        if prod(sizes) > MAX_RULE_CELLS:
+            raise ValueError(
+                f"valid: the order of {self.columns[ends[0]].name!r} and {self.columns[ends[1]].name!r} sees "
+                f"{len(seen)} columns that can have gaps, of more than 2^20 cells: use fewer cuts"
+            )
+        allowed = np.ones(sizes, dtype=bool)
+        told = path.held if ends[0] < ends[1] else path.held.T
+        within = tuple(slice(self.columns[c].kind.size) for c in seen)
+        allowed[within] = told.reshape([self.columns[c].kind.size if c in ends else 1 for c in seen])
+        return Rule(seen, allowed)
 
     def broken(self, fields: Sequence[Fields], found: Sequence[Integers]) -> dict[str, Booleans]:
         """Tell which rows of data break each order that some row breaks, by its text: bool, shape (r,).
