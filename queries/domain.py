@@ -105,7 +105,7 @@ class Domain:
             object.__setattr__(self, name, value)
         wrong, given = repeated(made), [valid] if isinstance(valid, str) else list(valid or ())
         texts = tuple(rule for rule in given if isinstance(rule, str))
-        if texts and len(texts) == len(given):
+        if self.relations or (texts and len(texts) == len(given)):
             wrong += unknown(made, texts, [relation.text for relation in self.relations])
             valid = valid if isinstance(valid, str) else texts
         elif valid is not None and not wrong:

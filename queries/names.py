@@ -49,13 +49,17 @@ def nearest(columns: Columns, name: str) -> str:
 
 
 def unknown(columns: Columns, texts: Sequence[str], known: Sequence[str] = ()) -> list[str]:
-    """Tell what rules name that is not there, or why they are not read; but for those that are `known`."""
+    """Tell what rules name that is not there, or why they are not read; `known` ones are relations."""
     word = "attribute" if all(column.yes_no for column in columns) else "attribute or place"
-    return too_many(texts) or [
+    if many := too_many(texts):
+        return many
+    faults = [
         f"valid names an unknown {word} {shorten(name)!r}{nearest(columns, name)}"
         for name in dict.fromkeys(name for text in texts if text not in known for name in parse(text).names)
         if find(columns, name) is None
     ]
+    lost = [f"valid lacks the relation {shorten(text)!r}" for text in known if text not in texts]
+    return faults + lost
 
 
 def repeated(columns: Columns) -> list[str]:

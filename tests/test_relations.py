@@ -1,9 +1,12 @@
 """Relations between columns: no released row breaks one, whichever mechanism draws it."""
 
+import re
+import textwrap
 from bisect import bisect_left, bisect_right
 from datetime import date, timedelta
 from functools import cache
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -17,7 +20,7 @@ from queries.relations import Relation
 from queries.rules import Rule
 from smalldb.commands.schema import check_account
 from smalldb.exact.bits import SeededBits
-from smalldb.schema import parse_schema
+from smalldb.schema import parse_schema, read_schema
 from smalldb.schema.checking import check_table
 from smalldb.schema.kinds import Cuts, Dates, Integers, Times
 from smalldb.schema.mapping import Schema
@@ -417,5 +420,95 @@ def test_a_relation_is_part_of_what_a_domain_is():
     domain = Domain(["x", "y"], ["a", "x | y"], [one])
     assert domain.rules[0].allowed.tolist() == [[False, False], [True, True]]
     assert domain != Domain(["x", "y"], ["a", "x | y"], [other])
+    for valid in (None, ["x | y"]):
+        with pytest.raises(ValueError, match="valid lacks the relation 'a'"):
+            Domain(["x", "y"], valid, [one])
     with pytest.raises(DataError, match=r"rule 1 \('a'\)"):
         domain.encode(pd.DataFrame({"x": [0], "y": [1]}))
+
+
+CITIES = """
+columns.country = { kind = "categories", values = ["FR", "UK", "IT"], missing = true }
+[columns.city]
+kind = "categories"
+values = ["Leeds", "York", "Paris"]
+unknown = "other"
+missing = true
+determines = { country = { Leeds = "UK", York = "UK", Paris = "FR", Rome = "IT" } }
+"""
+COUNTRIES = {"Leeds": "UK", "York": "UK", "Paris": "FR"}
+
+
+def places_table(n=300):
+    rng = np.random.default_rng(6)
+    city = rng.choice(["Leeds", "York", "Paris", "Rome", None], n)
+    country = [COUNTRIES.get(c) or rng.choice(["FR", "UK", "IT"]) for c in city]
+    return pd.DataFrame({"city": city, "country": country})
+
+
+@pytest.mark.parametrize("asked", [{}, {"mechanism": "marginals", "strategy": "adaptive"}])
+def test_a_column_follows_from_another_in_every_released_row(asked):
+    made = smalldb.generate(places_table(), schema=CITIES, epsilon=1, rng=4, **asked)
+    follows = made["city"].map(COUNTRIES)
+    assert (follows.isna() | made["country"].isna() | (follows == made["country"])).all()
+    assert follows.notna().sum() > 100
+
+
+def test_a_code_book_may_be_a_file_beside_the_schema(tmp_path):
+    inline = parse_schema(CITIES)
+    book = 'determines = "places.csv"\n'
+    (tmp_path / "s.toml").write_text(CITIES[: CITIES.index("determines")] + book)
+    places = tmp_path / "places.csv"
+    places.write_text("city,country\nLeeds,UK\nYork,UK\nParis,FR\nRome,IT\n")
+    assert read_schema(str(tmp_path / "s.toml")).domain == inline.domain
+    for text, said in (
+        (
+            "city,country\nLeeds,UK\nYork,UK\nParis,FR\nParis,IT\n",
+            "'Paris' has two values of column 'country'",
+        ),
+        ("city,country\nLeeds,UK\nYork,UK\n", "no value of column 'country' stands beside 'Paris'"),
+        ("town,country\nLeeds,UK\n", "a first line of 'city' and the columns that follow"),
+        ("city,land\nLeeds,UK\n", "there is no other column 'land'"),
+        ("city,country\nLeeds\n", "as many fields in every line"),
+        ('city,country\n"Leeds,UK\n', "no CSV file in UTF-8"),
+    ):
+        places.write_text(text)
+        with pytest.raises(ValueError, match="column 'city': determines") as refused:
+            read_schema(str(tmp_path / "s.toml"))
+        assert said in str(refused.value)
+    places.unlink()
+    with pytest.raises(ValueError, match=r"determines: places\.csv: no such file"):
+        read_schema(str(tmp_path / "s.toml"))
+
+
+@pytest.mark.parametrize(
+    ("book", "said"),
+    [
+        ('{ country = { Leeds = "US", York = "UK", Paris = "FR" } }', "'US' is no value of column 'country'"),
+        ('{ city = { Leeds = "UK" } }', "there is no other column 'city'"),
+        ('{ country = "UK" }', "determines must be a file, or such as"),
+        ("7", "determines must be a file, or such as"),
+    ],
+)
+def test_code_books_that_do_not_fit_are_refused(book, said):
+    with pytest.raises(ValueError, match="column 'city'") as refused:
+        parse_schema(CITIES[: CITIES.index("determines")] + f"determines = {book}")
+    assert said in str(refused.value)
+
+
+def test_a_row_of_data_against_the_code_book_is_refused_and_counted():
+    schema, frame = parse_schema(CITIES), places_table(40)
+    frame.loc[5] = ["Leeds", "FR"]
+    with pytest.raises(DataError, match="determines 'country'") as refused:
+        schema.encode(frame)
+    assert "Leeds" not in str(refused.value)
+    assert dict(check_table(schema, schema.pieces(frame)).broken) == {1: 1}
+
+
+def test_the_examples_of_the_page_are_schemas():
+    page = (Path(__file__).parent.parent / "docs" / "schema.md").read_text(encoding="utf-8")
+    part = page[page.index("## Relations between columns") : page.index("## Who a person is")]
+    blocks = re.findall(r"(?:^(?:    .*)?\n)+", part, re.M)
+    examples = [parse_schema(textwrap.dedent(block)) for block in blocks if block.strip()]
+    assert [len(schema.domain.valid or ()) for schema in examples] == [2, 2, 1, 0]
+    assert [len(schema.derived) for schema in examples] == [0, 0, 0, 2]

@@ -19,6 +19,7 @@ from queries.packing import Places, places_dtype
 from smalldb.exact.bits import BitSource, bit_source
 from smalldb.exact.numbers import whole
 from smalldb.schema.derived import Derived
+from smalldb.schema.determined import determined_relations
 from smalldb.schema.gap_relations import gap_relations
 from smalldb.schema.ordered_values import ordered_steps
 from smalldb.schema.orders import Orders, is_order, read_orders
@@ -116,7 +117,9 @@ class Schema:
         wrong += unreadable(self.queries, rules, len(self.columns))
         orders, disordered = read_orders(self.columns, rules)
         relations, loose = gap_relations(self.columns)
-        wrong += [*disordered, *loose]
+        following, unlike = determined_relations(self.columns)
+        relations += following
+        wrong += [*disordered, *loose, *unlike]
         if wrong:
             raise ValueError(joined(wrong))
         valid = self.valid

@@ -1,5 +1,6 @@
 """Schemas as TOML files."""
 
+import os
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
@@ -10,6 +11,7 @@ from queries.expressions import joined, shorten, suggestion
 from smalldb.exact.numbers import as_fraction
 from smalldb.schema.asked import Asked, closest, filled
 from smalldb.schema.derived import read_derived
+from smalldb.schema.determined import read_book
 from smalldb.schema.kinds import Categories, Cuts, Dates, Flag, Integers, Kind, Times
 from smalldb.schema.kinds.number_format import NumberFormat
 from smalldb.schema.lines import key_lines, line_of, too_deep
@@ -33,7 +35,7 @@ _TOP: dict[str, _Type] = {
 }
 _SHARED: dict[str, _Type] = {
     **{"kind": str, "missing": (bool, list), "unknown": str, "dtype": str},
-    **{"missing_with": (str, list), "only_if": str},
+    **{"missing_with": (str, list), "only_if": str, "determines": (str, dict)},
 }
 _LEARNS: dict[str, _Type] = {"share": (str, int, Decimal)}
 _SIGNS: dict[str, _Type] = {"decimal": str, "thousands": str}
@@ -71,6 +73,7 @@ _NAMED: dict[_Type, str] = {
     int: "a whole number",
     list: "a list, in square brackets",
     (bool, list): "true, false or a list of texts",
+    (str, dict): 'a file, or such as { country = { Leeds = "UK" } }',
     (str, list): "a text or a list of texts",
     (str, int, Decimal): 'a share of epsilon, such as "1/20"',
 }
@@ -98,7 +101,7 @@ def read_schema(path: str) -> Schema:
         It is no TOML in UTF-8 or no schema: names the file, and each column, key and line that is wrong.
     """
     try:
-        return parse_schema(schema_text_of(path))
+        return parse_schema(schema_text_of(path), os.path.dirname(path))
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} is not a text in UTF-8") from error
     except (ValueError, TypeError) as error:
@@ -111,13 +114,15 @@ def schema_text_of(path: str) -> str:
         return file.read(MAX_TEXT + 1)
 
 
-def parse_schema(text: str) -> Schema:
+def parse_schema(text: str, folder: str = "") -> Schema:
     r"""Read a schema from the text of a TOML file; errors as `read_schema`, without the file.
+
+    Files that it names are looked for in `folder`.
 
     >>> parse_schema('[columns.age]\nkind = "cuts"\ncuts = [18, 65]\nrange = [0, 99]').domain.attributes
     ('age>=18', 'age>=65')
     """
-    schema, asked = parsed(text)
+    schema, asked = parsed(text, folder=folder)
     if asked:
         raise ValueError(
             f"column {asked[0].column!r} learns its places from the data, for a share of epsilon: "
@@ -126,7 +131,9 @@ def parse_schema(text: str) -> Schema:
     return schema
 
 
-def parsed(text: str, learned: Mapping[str, Sequence[str]] | None = None) -> tuple[Schema, tuple[Asked, ...]]:
+def parsed(
+    text: str, learned: Mapping[str, Sequence[str]] | None = None, folder: str = ""
+) -> tuple[Schema, tuple[Asked, ...]]:
     """Read a schema, with what was learned or a stand-in for it, and which columns are to learn."""
     if len(text) > MAX_TEXT:
         raise ValueError("a schema may have up to 2^21 characters: describe fewer columns or values")
@@ -162,7 +169,7 @@ def parsed(text: str, learned: Mapping[str, Sequence[str]] | None = None) -> tup
             if isinstance(described, dict) and (what := _what_learns(described)) is not None:
                 asked.append(_asked(name, described, what))
                 described = filled(described, what, (learned or {}).get(name))
-            columns.append(_column(name, described))
+            columns.append(_column(name, described, folder))
             if asked and asked[-1].column == name and what == "cuts" and learned is None:
                 _column(name, filled(described, what, closest(columns[-1])))
             cells += coded_cells(columns[-1])
@@ -266,7 +273,7 @@ def _asked(name: str, given: Mapping[str, Any], what: str) -> Asked:
     return Asked(name, what, spent, bins)
 
 
-def _column(name: str, given: object) -> Column:
+def _column(name: str, given: object, folder: str = "") -> Column:
     if not isinstance(given, dict):
         raise _Wrong(_Fault("expected a table of what it can hold"))
     every = _SHARED | {key: form for keys in _KEYS.values() for key, form in keys.items()}
@@ -307,6 +314,7 @@ def _column(name: str, given: object) -> Column:
             dtype=given.get("dtype"),
             missing_with=together or (),
             only_if=given.get("only_if"),
+            determines=read_book(name, given["determines"], folder) if "determines" in given else (),
         )
     except (ValueError, TypeError) as error:
         said = str(error)

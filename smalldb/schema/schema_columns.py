@@ -56,6 +56,8 @@ class Column:
         Columns that have a gap in the same rows; needs `missing`.
     only_if
         A predicate over other columns: where it does not hold, this one has a gap; needs `missing`.
+    determines
+        By the name of another column, which value of it goes with which of this one (`determined.Book`).
 
     Attributes
     ----------
@@ -77,6 +79,7 @@ class Column:
     dtype: str | None = None
     missing_with: tuple[str, ...] = ()
     only_if: str | None = None
+    determines: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = ()
     universe: queries.Column = field(init=False, repr=False, compare=False)
     _dtype: Any = field(init=False, repr=False, compare=False)
     _values: pd.Series[Any] = field(init=False, repr=False, compare=False)
