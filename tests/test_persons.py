@@ -41,7 +41,7 @@ def test_a_delta_covers_all_rows_of_a_person():
     record = smalldb.release(FRAME, schema=SCHEMA, rng=1, **GAUSSIAN).record
     assert record["privacy"] == {
         "epsilon": "3",
-        "delta": "1/1000",
+        "delta": "0.001",
         "bounded_range": None,
         "rows_per_person": 3,
     }
