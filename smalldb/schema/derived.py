@@ -80,8 +80,9 @@ class Derived:
         """Return values in the column's dtype."""
         kind = self.column.kind
         assert isinstance(kind, Cuts)
-        steps = [None if value is None else int(value / kind.unit) for value in values]
-        cut = int(Fraction(kind.cuts[0]) / kind.unit)
+        digits = 10**kind.decimals
+        steps = [None if value is None else int(value * digits) for value in values]
+        cut = int(kind.cuts[0] * digits)
         places = [kind.size if step is None else int(step >= cut) for step in steps]
         return self.column.holding(np.array(places, dtype=np.int64), steps)
 
@@ -101,7 +102,8 @@ class Derived:
             exact = _evaluated(self.steps, Fraction, lambda name: values[name] or Fraction(0), _combined)
         except ZeroDivisionError:
             return None
-        return round(exact / kind.unit) * kind.unit
+        digits = 10**kind.decimals
+        return Fraction(round(exact * digits), digits)
 
 
 def values_of(fields: Fields, column: Column) -> tuple[Integers, list[Fraction | None]]:
