@@ -1,0 +1,168 @@
+"""
+Several tables from one payment: draws of the confidential table, given what was released of it.
+
+The confidential table is what is missing, the measurements are what was observed. Rows move, one column at a
+time, by Metropolis steps: a move is proposed from a model of the columns, which is drawn anew from the rows
+before each sweep, and is taken with the ratio of the likelihoods of the noise. So each table is a draw from
+the distribution of the data given the measurements and the model, and estimates from several of them are
+combined by Rubin's rule (`smalldb.inference.combining`). All of it is post-processing.
+"""
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+
+from queries import Domain
+from queries.arrays import Integers
+from queries.domain import Bits
+from queries.mixing import splitmix64
+from smalldb.inference.column_model import ColumnModel, Rows
+from smalldb.inference.mixing import split_r_hat
+from smalldb.inference.observed import Observed
+from smalldb.inference.tied_columns import Blocks
+from smalldb.kernels.imputing import sweep
+from smalldb.mechanisms import Measurement
+
+CHAINS = 4
+FIRST = 100  # sweeps of a chain before it is judged, and as many that are
+MOST = 6400
+AGREEING = 1.05  # a potential scale reduction below which chains are taken to be mixed
+PSEUDO_ROWS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Mixing:
+    """
+    How well the chains behind several tables had mixed when the first was drawn.
+
+    Attributes
+    ----------
+    r_hat
+        The largest potential scale reduction of all measured cells and contrasts.
+    sweeps
+        Of each chain, before the first table.
+    moved
+        The share of entries that a sweep changes.
+    """
+
+    r_hat: float
+    sweeps: int
+    moved: float
+
+
+class NotMixed(ValueError):
+    """The chains do not agree with each other: no table that they give may be relied on."""
+
+
+# Proof: docs/proofs/imputation.md, lemma 1.
+def impute(
+    domain: Domain,
+    measurements: Sequence[Measurement],
+    total: int,
+    near: Bits,
+    seed: int,
+    *,
+    pseudo_rows: float = PSEUDO_ROWS,
+    most_sweeps: int = MOST,
+) -> tuple[Mixing, Iterator[Integers]]:
+    """
+    Return tables without end, each a draw of the data given what was released.
+
+    Parameters
+    ----------
+    measurements
+        What was released; their selection is taken as given.
+    total
+        The number of rows.
+    near
+        Synthetic rows, shape (m, C): half of the chains begin with them, the others with independent columns.
+    seed
+        64 bits.
+    pseudo_rows
+        How many rows the prior of the model has for each group of a column that others depend on.
+    most_sweeps
+        A chain that has not mixed after twice as many is given up.
+
+    Returns
+    -------
+    Mixing, iterator of numpy.ndarray
+        Each table: categories, shape (total, C).
+
+    Raises
+    ------
+    NotMixed
+        After so many sweeps the chains do not agree.
+    ValueError
+        Noise, rules or tables that this cannot be done with.
+    """
+    blocks = Blocks.of(domain)
+    observed = Observed.of(measurements, blocks)
+    start = blocks.merged(near)
+    shares = [np.bincount(own, minlength=size) + 1 / size for own, size in zip(start.T, blocks.sizes, strict=True)]
+    model = ColumnModel.of(
+        blocks.sizes.tolist(), observed.together, [own / own.sum() for own in shares], pseudo_rows
+    )
+    chains = [
+        _Chain(model, observed, start, total, int(word), apart=k % 2 == 1)
+        for k, word in enumerate(splitmix64(CHAINS, seed))
+    ]
+    with ThreadPoolExecutor() as threads:
+        mixing, window = _mixed(chains, threads, most_sweeps)
+    gap = max(1, window // 8)
+    return mixing, map(blocks.split, _later(chains, gap))
+
+
+class _Chain:
+    """Rows on their walk, with their deviations from what was released."""
+
+    def __init__(
+        self, model: ColumnModel, observed: Observed, near: Rows, total: int, seed: int, apart: bool
+    ) -> None:
+        self._model, self._layout = model, model.layout()
+        self._state = np.array([seed], dtype=np.uint64)
+        words = splitmix64(total * (near.shape[1] if apart else 1), seed ^ 1).reshape(-1, total)
+        # rows of the synthetic table; or each column from another one of them
+        self.rows: Rows = np.empty((total, near.shape[1]), dtype=np.int16)
+        for b, own in enumerate(near.T):
+            self.rows[:, b] = own[words[b if apart else 0] % np.uint64(len(near))]
+        self._observed = observed.beside(self.rows)
+
+    def walk(self, sweeps: int, traced: bool = False) -> tuple[Integers, int]:
+        """Move every entry so many times; return the deviations after each sweep, and how many moved."""
+        observed, traces, moved = self._observed, [], 0
+        for _ in range(sweeps):
+            self._model.draw(self.rows, self._state, self._layout)
+            moved += sweep(self.rows, self._state, self._layout, observed.counted, observed.signed)
+            if traced:
+                traces.append(observed.deviations)
+        return np.array(traces, dtype=np.int64), moved
+
+
+def _mixed(chains: Sequence[_Chain], threads: Executor, most: int) -> tuple[Mixing, int]:
+    """Walk until the chains agree: twice as far each time."""
+    done, window = 0, FIRST
+    while True:
+        list(threads.map(lambda chain: chain.walk(window - done), chains))
+        found = list(threads.map(lambda chain: chain.walk(window, traced=True), chains))
+        done = 2 * window
+        r_hat = float(split_r_hat(np.array([traces for traces, _ in found])).max(initial=1.0))
+        if r_hat < AGREEING:
+            entries = len(chains) * window * chains[0].rows.size
+            return Mixing(r_hat, done, sum(moved for _, moved in found) / entries), window
+        if 2 * window > most:
+            raise NotMixed(
+                f"after {done} sweeps the chains differ (R-hat {r_hat:.2f}): several tables cannot be drawn "
+                "from these measurements; use the intervals of what was measured"
+            )
+        window *= 2
+
+
+def _later(chains: Sequence[_Chain], gap: int) -> Iterator[Rows]:
+    """Yield the rows of each chain after so many more sweeps, again and again."""
+    with ThreadPoolExecutor() as threads:
+        while True:
+            list(threads.map(lambda chain: chain.walk(gap), chains))
+            for chain in chains:
+                yield chain.rows
