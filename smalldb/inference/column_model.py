@@ -1,4 +1,4 @@
-"""A distribution of columns that is drawn anew from rows: Dirichlet tables on the cliques of measured tables."""
+"""A distribution of columns that is drawn anew from rows: Dirichlet tables on the cliques of measurements."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ import numpy as np
 from queries.arrays import Floats, Integers, Words
 from smalldb.kernels.imputing import Cliques, gammas
 
-MOST = 1 << 20  # cells of all cliques
+MOST_CONTEXTS = 64  # of a column, for each group of the largest that it depends on: more have too few rows
 WITHIN = 0.5  # rows that each category has beforehand among those of its group
 
 Rows = np.ndarray[tuple[int, int], np.dtype[np.int16]]
@@ -63,7 +63,7 @@ class ColumnModel:
         Raises
         ------
         ValueError
-            The cliques are too large.
+            A column depends on too many others.
         """
         groups = []
         for column, size in enumerate(sizes):
@@ -72,12 +72,15 @@ class ColumnModel:
             groups.append(np.unique(together, axis=0, return_inverse=True)[1].ravel())
         counts = [int(own.max()) + 1 for own in groups]
         cliques = _eliminated(counts, [tuple(table) for table in measured])
-        if sum(prod(counts[c] for c in clique) for clique in cliques) > MOST:
-            raise ValueError(f"the measured tables meet in more than {MOST} cells: several cannot be drawn")
         before = []
         for column, *given in cliques:
             contexts = prod(counts[c] for c in given)
             largest = max((counts[c] for c in given), default=1)
+            if contexts > MOST_CONTEXTS * largest:
+                raise ValueError(
+                    f"what was measured makes a column depend on {len(given)} others at once: several tables "
+                    "can be drawn where fewer columns meet"
+                )
             own = np.bincount(groups[column], shares[column]) * pseudo_rows * largest / contexts
             before.append(np.tile(own, contexts))
         return cls(tuple(groups), cliques, tuple(before))
@@ -91,11 +94,11 @@ class ColumnModel:
             for column in (*clique[1:], clique[0]):
                 own = self.groups[column]
                 code = code * (int(own.max()) + 1) + own[rows[:, column]]
-            mass = gammas(np.bincount(code, minlength=end - start) + before, state)
+            mass = gammas(before + np.bincount(code, minlength=end - start), state)
             cells = mass.reshape(-1, int(self.groups[clique[0]].max()) + 1)
             layout.probabilities[start:end] = (cells / cells.sum(axis=1, keepdims=True)).ravel()
         for column, own in enumerate(self.groups):
-            mass = gammas(np.bincount(rows[:, column], minlength=len(own)) + WITHIN, state)
+            mass = gammas(np.full(len(own), WITHIN) + np.bincount(rows[:, column], minlength=len(own)), state)
             within = mass / np.bincount(own, mass)[own]
             layout.shares[layout.starts[column] : layout.starts[column + 1]] = within
 

@@ -94,7 +94,9 @@ def combine(estimates: Sequence[float], variances: Sequence[float] | None = None
     return Pooled(middle, sum(within) / count, between, count)
 
 
-def interval(statistic: Callable[[Any], Any], tables: Iterable[Any], level: float = 0.95) -> tuple[float, float]:
+def interval(
+    statistic: Callable[[Any], Any], tables: Iterable[Any], level: float = 0.95
+) -> tuple[float, float]:
     """
     Return the interval of any function of a table.
 

@@ -1,4 +1,4 @@
-"""Published measurements as what the rows of a table are held against: counts, and the density of the noise."""
+"""Published measurements as what rows are held against: counts, and the density of the noise."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -50,7 +50,6 @@ class Observed:
         at = {c: (b, k) for b, columns in enumerate(blocks.columns) for k, c in enumerate(columns)}
         tables, values, densities = list[dict[int, Integers]](), list[Integers](), list[Density]()
         parities = list[tuple[Parity, int, Density]]()
-        ends = [0]
         for each in measurements:
             for part, own in each.tables():
                 if isinstance(part, Marginal):
@@ -59,13 +58,17 @@ class Observed:
                     densities.append(density(each.noise))
                 elif isinstance(part, Parity):
                     parities.append((part, int(own[0]), density(each.noise, len(part.columns))))
-            if len(parities) > ends[-1]:
-                ends.append(len(parities))
-        if any(one.kind == LARGEST for one in densities):
-            raise ValueError("several tables cannot be drawn from tables with cube noise")
+        joint = {each.noise for each in measurements if isinstance(each.noise, Cube)}
+        if len(joint) > 1 or any(one.kind == LARGEST for one in densities):
+            raise ValueError("several tables cannot be drawn from several sets of numbers with cube noise")
         if len(parities) > MOST_PARITIES:
             raise ValueError(f"several tables are drawn from at most {MOST_PARITIES} contrasts")
-        return cls(blocks.sizes, tuple(tables), _counted(tables, values, densities, blocks), _signed(parities, ends, blocks, at))
+        return cls(
+            blocks.sizes,
+            tuple(tables),
+            _counted(tables, values, densities, blocks),
+            _signed(parities, blocks, at),
+        )
 
     @property
     def together(self) -> list[dict[int, Integers]]:
@@ -83,6 +86,7 @@ class Observed:
         counted = self.counted._replace(beyond=self.counted.beyond.copy())
         signed = self.signed._replace(beyond=self.signed.beyond.copy())
         starts = np.cumsum([0, *map(int, self.sizes)])
+        signed.beyond[signed.scales < 0] += len(rows)  # a sum of signs: the rows, less twice the odd ones
         count_rows(rows, starts, counted, signed)
         return replace(self, counted=counted, signed=signed)
 
@@ -169,7 +173,6 @@ def _counted(
 
 def _signed(
     parities: Sequence[tuple[Parity, int, Density]],
-    ends: Sequence[int],
     blocks: Blocks,
     at: Mapping[int, tuple[int, int]],
 ) -> Signed:
@@ -185,12 +188,19 @@ def _signed(
         b, k = at[c]
         own = blocks.cells[b][:, k].astype(np.uint64) << np.uint64(c % 64)
         bits[starts[b] : starts[b + 1], c // 64] |= own
+    first, looking = ragged(
+        [
+            [p for p, (part, _, _) in enumerate(parities) if set(part.columns) & set(columns)]
+            for columns in blocks.columns
+        ]
+    )
     return Signed(
         beyond=-np.array([value for _, value, _ in parities], dtype=np.int64),
         scales=np.array([-2 if part.signed else 1 for part, _, _ in parities], dtype=np.int64),
         masks=masks,
         bits=bits,
-        first=np.array(ends, dtype=np.int64),
-        kinds=np.array([parities[p][2].kind for p in ends[:-1]], dtype=np.int64),
+        kinds=np.array([one.kind for _, _, one in parities], dtype=np.int64),
         rates=np.array([one.rate for _, _, one in parities], dtype=np.float64),
+        first_parity=first,
+        parities=looking,
     )

@@ -6,7 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from queries.arrays import Floats, Integers, Words
-from smalldb.kernels.compiling import inlined, kernel
+from smalldb.kernels.bitwise import ONE, ones
+from smalldb.kernels.compiling import kernel
 
 ABSOLUTE, SQUARED, LARGEST = 0, 1, 2  # what the log density of a set of deviations is a multiple of
 
@@ -95,22 +96,23 @@ class Signed(NamedTuple):
         Shape (P, W): which bits are looked at.
     bits
         Shape (categories, W): the yes/no columns that are yes, of each category of each column.
-    first, kinds
-        Parities ``first[s]:first[s + 1]`` have one noise, of a kind.
-    rates
-        Shape (P,): of their log density; of the largest of a set the first one.
+    kinds, rates
+        Shape (P,): of the log density. Those of the kind `LARGEST` have one noise in common.
+    first_parity, parities
+        The parities that look at column b are entries ``first_parity[b]:first_parity[b + 1]``.
     """
 
     beyond: Integers
     scales: Integers
     masks: Words
     bits: Words
-    first: Integers
     kinds: Integers
     rates: Floats
+    first_parity: Integers
+    parities: Integers
 
 
-@inlined
+@kernel
 def uniform(state: Words) -> float:
     """Return the next number of a stream, above 0 and below 1: splitmix64 (Steele, Lea and Flood 2014)."""
     state[0] += np.uint64(0x9E3779B97F4A7C15)
@@ -141,26 +143,19 @@ def gammas(shapes: Floats, state: Words) -> Floats:
         while True:
             normal = np.sqrt(-2.0 * np.log(uniform(state))) * np.cos(2.0 * np.pi * uniform(state))
             cube = (1.0 + step * normal) ** 3
-            if cube > 0.0 and np.log(uniform(state)) < normal * normal / 2 + middle * (1 - cube + np.log(cube)):
+            most = normal * normal / 2 + middle * (1 - cube + np.log(max(cube, 1e-300)))
+            if cube > 0.0 and np.log(uniform(state)) < most:
                 break
         found[i] = max(1e-300, middle * cube * scale)
     return found
 
 
-@inlined
-def odd(word: np.uint64) -> bool:
-    """Return whether a word has an odd number of ones."""
-    for shift in (32, 16, 8, 4, 2, 1):
-        word ^= word >> np.uint64(shift)
-    return bool(word & np.uint64(1))
-
-
 @kernel
 def cell(rows: npt.NDArray[np.int16], row: int, table: int, counted: Counted) -> int:
     """Return the cell of a row in a table."""
-    found = counted.origins[table]
+    found = int(counted.origins[table])
     for m in range(counted.first_member[table], counted.first_member[table + 1]):
-        found += counted.codes[counted.member_codes[m] + rows[row, counted.members[m]]]
+        found += int(counted.codes[counted.member_codes[m] + rows[row, counted.members[m]]])
     return found
 
 
@@ -180,7 +175,7 @@ def count_rows(rows: npt.NDArray[np.int16], starts: Integers, counted: Counted, 
             together = np.uint64(0)
             for w in range(words):
                 together ^= has[w] & signed.masks[p, w]
-            if odd(together):
+            if ones(together) & ONE:
                 signed.beyond[p] += signed.scales[p]
 
 
@@ -212,6 +207,10 @@ def sweep(
     moved = np.zeros(len(signed.beyond), np.int64)
     has = np.zeros(words, np.uint64)
     changed = np.zeros(words, np.uint64)
+    largest_rate = 0.0
+    for p in range(len(moved)):
+        if signed.kinds[p] == LARGEST:
+            largest_rate = signed.rates[p]
     made = 0
     for row in range(len(rows)):
         if len(moved):
@@ -259,26 +258,29 @@ def sweep(
             if len(moved):
                 for w in range(words):
                     changed[w] = signed.bits[start + old, w] ^ signed.bits[start + new, w]
-                for s in range(len(signed.kinds)):
-                    before, after, kind = 0.0, 0.0, signed.kinds[s]
-                    for p in range(signed.first[s], signed.first[s + 1]):
-                        flips, stands = np.uint64(0), np.uint64(0)
-                        for w in range(words):
-                            flips ^= changed[w] & signed.masks[p, w]
-                            stands ^= has[w] & signed.masks[p, w]
-                        moved[p] = 0
-                        if odd(flips):
-                            moved[p] = -signed.scales[p] if odd(stands) else signed.scales[p]
-                        at, to = float(signed.beyond[p]), float(signed.beyond[p] + moved[p])
-                        if kind == LARGEST:
-                            before, after = max(before, abs(at)), max(after, abs(to))
-                        elif kind == SQUARED:
-                            cost += signed.rates[p] * (to * to - at * at)
-                        else:
-                            cost += signed.rates[p] * (abs(to) - abs(at))
-                    if kind == LARGEST:
-                        cost += signed.rates[signed.first[s]] * (after - before)
+                for q in range(signed.first_parity[b], signed.first_parity[b + 1]):
+                    p = signed.parities[q]
+                    flips, stands = np.uint64(0), np.uint64(0)
+                    for w in range(words):
+                        flips ^= changed[w] & signed.masks[p, w]
+                        stands ^= has[w] & signed.masks[p, w]
+                    if ones(flips) & ONE:
+                        moved[p] = -signed.scales[p] if ones(stands) & ONE else signed.scales[p]
+                        to = signed.beyond[p] + moved[p]
+                        if signed.kinds[p] == SQUARED:
+                            cost += signed.rates[p] * float(to * to - signed.beyond[p] * signed.beyond[p])
+                        elif signed.kinds[p] == ABSOLUTE:
+                            cost += signed.rates[p] * float(abs(to) - abs(signed.beyond[p]))
+                if largest_rate:
+                    before, after = 0, 0
+                    for p in range(len(moved)):
+                        if signed.kinds[p] == LARGEST:
+                            before = max(before, abs(signed.beyond[p]))
+                            after = max(after, abs(signed.beyond[p] + moved[p]))
+                    cost += largest_rate * float(after - before)
             if cost > 0.0 and uniform(state) >= np.exp(-cost):
+                for q in range(signed.first_parity[b], signed.first_parity[b + 1]):
+                    moved[signed.parities[q]] = 0
                 continue
             for q in range(counted.first_table[b], counted.first_table[b + 1]):
                 table, codes = counted.tables[q], counted.own_codes[q]
@@ -288,8 +290,10 @@ def sweep(
                     counted.beyond[here] -= 1
                     counted.beyond[here + step] += 1
             if len(moved):
-                for p in range(len(moved)):
+                for q in range(signed.first_parity[b], signed.first_parity[b + 1]):
+                    p = signed.parities[q]
                     signed.beyond[p] += moved[p]
+                    moved[p] = 0
                 for w in range(words):
                     has[w] ^= changed[w]
             rows[row, b] = new
