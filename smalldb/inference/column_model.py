@@ -85,6 +85,7 @@ class ColumnModel:
             before.append(np.tile(own, contexts))
         return cls(tuple(groups), cliques, tuple(before))
 
+    # Proof: docs/proofs/imputation.md, lemma 1.
     def draw(self, rows: Rows, state: Words, layout: Cliques) -> None:
         """Draw the distribution anew, given the rows: into `layout`."""
         for clique, before, (start, end) in zip(

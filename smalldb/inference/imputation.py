@@ -61,7 +61,6 @@ class NotMixed(ValueError):
     """The chains do not agree with each other: no table that they give may be relied on."""
 
 
-# Proof: docs/proofs/imputation.md, lemma 1.
 def impute(
     domain: Domain,
     measurements: Sequence[Measurement],

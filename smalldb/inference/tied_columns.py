@@ -29,6 +29,7 @@ class Blocks:
     columns: tuple[tuple[int, ...], ...]
     cells: tuple[Integers, ...]
 
+    # Proof: docs/proofs/imputation.md, lemma 3.
     @classmethod
     def of(cls, domain: Domain) -> Self:
         """

@@ -179,6 +179,7 @@ def count_rows(rows: npt.NDArray[np.int16], starts: Integers, counted: Counted, 
                 signed.beyond[p] += signed.scales[p]
 
 
+# Proof: docs/proofs/imputation.md, lemma 2.
 @kernel
 def sweep(
     rows: npt.NDArray[np.int16],
