@@ -35,6 +35,7 @@ __all__ = [
     "census",
     "evaluate",
     "generate",
+    "inference",
     "plan",
     "release",
     "select",
@@ -42,7 +43,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from smalldb import accounting, auditing, bounds
+    from smalldb import accounting, auditing, bounds, inference
     from smalldb.auditing.loss import Audit
     from smalldb.auditing.worst_case import audit
     from smalldb.counting.census_law import Law
@@ -70,7 +71,7 @@ else:
 
     def __getattr__(name: str) -> object:
         """Import a public name when it is first used (PEP 562)."""
-        if name in ("accounting", "auditing", "bounds"):
+        if name in ("accounting", "auditing", "bounds", "inference"):
             return import_module(f"smalldb.{name}")
         for module, names in _HOMES.items():
             if name in names:

@@ -221,6 +221,12 @@ def test_the_page_on_columns_can_be_followed():
 
 
 @pytest.mark.slow
+def test_the_page_on_several_tables_can_be_followed():
+    names = followed(page("several-tables.md"))
+    assert names["low"] < names["people"].ill[names["people"].old].mean() < names["high"]
+    assert names["pooled"].within > 0
+
+
 def test_the_page_on_big_data_can_be_followed(folder):
     names = followed(page("big-data.md"))
     assert names["rows"].n == 9000

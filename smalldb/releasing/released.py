@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 from queries import Rows, Workload
 from queries.domain import Bits
 from queries.late import pd
 from smalldb.counting import Census
+from smalldb.exact.bits import BitSource
 from smalldb.mechanisms import Measurement, Measurements
 from smalldb.planning import Plan
 from smalldb.releasing.evaluation import evaluate
@@ -18,6 +19,9 @@ from smalldb.releasing.record import Record
 from smalldb.schema import Schema
 from smalldb.showing import drawn as picture_of
 from smalldb.showing import in_notebook, reported
+
+if TYPE_CHECKING:
+    from smalldb.releasing.imputed_tables import Tables
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -136,6 +140,67 @@ class Release:
             ledger says (`smalldb.reporting.page.About`).
         """
         return reported(self, **choices)
+
+    def tables(
+        self,
+        count: int = 25,
+        *,
+        rng: int | BitSource | None = None,
+        pseudo_rows: float = 5.0,
+        progress: bool = False,
+    ) -> Tables:
+        """
+        Draw several tables from what was released, so that what is computed from them has an interval.
+
+        They are draws of the confidential table given the published measurements: multiple imputations, at no
+        cost of privacy. Compute the same from each, and combine by Rubin's rule:
+        `smalldb.inference.combine` or ``interval``, ``mitools`` in R, ``mi estimate`` in Stata. The
+        one synthetic table of the release is the best estimate, and no draw.
+
+        Columns that were not measured together are independent in them, given the columns in between: that
+        is an assumption, and intervals of what looks across such columns do not count it.
+
+        Parameters
+        ----------
+        count
+            How many tables. Each has n rows, or about as many where n is private.
+        rng
+            None, a seed, or a `BitSource`; the same seed gives the same tables.
+        pseudo_rows
+            The weight of the prior: so many rows beforehand, distributed as the synthetic table's columns,
+            for each group of a column that others depend on. Try 1 and 10 to see how much hangs on it.
+        progress
+            Show a bar on stderr.
+
+        Raises
+        ------
+        ValueError
+            No measurements were released, or their noise cannot be used here; or the chains that draw the
+            tables do not agree with each other, so none of them may be relied on.
+
+        Examples
+        --------
+        >>> import pandas as pd, smalldb
+        >>> from smalldb.inference import interval
+        >>> people = pd.DataFrame({"smoker": [1, 0, 0, 0] * 50, "ill": [1, 1, 0, 0] * 50})
+        >>> release = smalldb.release(people, "marginals:2", epsilon=5, mechanism="marginals", seed=1)
+        >>> tables = release.tables(25, rng=1)
+        >>> low, high = interval(lambda table: table.ill.mean(), tables)
+        >>> low < 0.5 < high
+        True
+        """
+        from smalldb.releasing.imputed_tables import Spelling, imputed
+
+        return imputed(
+            self.measurements,
+            self.plan.n,
+            self.places,
+            Spelling(self.plan.workload.domain, self.schema, self.data),
+            count=count,
+            rng=rng,
+            pseudo_rows=pseudo_rows,
+            progress=progress,
+        )
 
     @property
     def data(self) -> Any:

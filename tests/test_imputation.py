@@ -1,0 +1,270 @@
+"""Draws of the confidential table, against the exact posterior of tiny tables."""
+
+from collections import Counter
+from fractions import Fraction
+from itertools import islice, product
+from math import exp, lgamma
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import smalldb
+from queries import Column, Domain
+from smalldb.exact.bits import bit_source
+from smalldb.inference.column_model import ColumnModel
+from smalldb.inference.combining import combine, interval
+from smalldb.inference.imputation import NotMixed, impute, released_total
+from smalldb.inference.mixing import split_r_hat
+from smalldb.inference.observed import Observed
+from smalldb.inference.tied_columns import Blocks
+from smalldb.kernels.imputing import gammas
+from smalldb.mechanisms import Marginal, Measurement, Parity
+from smalldb.noise.distributions import ConeDifference, Cube, DiscreteGaussian, Geometric
+
+COINS = {
+    "geometric": Geometric(Fraction(3, 10)),
+    "Gaussian": DiscreteGaussian(Fraction(4)),
+}
+
+
+def table_of(columns, sizes, values, noise):
+    """A table at all categories."""
+    groups = tuple(tuple(range(sizes[c])) for c in columns)
+    return Measurement((Marginal(columns, groups),), np.array(values), noise, Fraction(1))
+
+
+def log_density(noise, deviations):
+    if isinstance(noise, Cube):
+        return -float(noise.rate) * max(map(abs, deviations))
+    if isinstance(noise, Geometric):
+        return -float(noise.rate) * sum(map(abs, deviations))
+    return -sum(d * d for d in deviations) / (2 * float(noise.scale))
+
+
+def log_dirichlet(counts, before):
+    """The probability of a sequence of categories, the distribution itself integrated out."""
+    total, mass = sum(counts), sum(before)
+    found = lgamma(mass) - lgamma(mass + total)
+    return found + sum(lgamma(b + c) - lgamma(b) for c, b in zip(counts, before, strict=True))
+
+
+def drawn(domain, measurements, total, near, draws, seed=3):
+    _, tables = impute(domain, measurements, total, near, seed)
+    return list(islice(tables, draws))
+
+
+@pytest.mark.parametrize("noise", COINS.values(), ids=COINS)
+def test_counts_of_one_column_have_their_exact_posterior(noise):
+    domain, total, value, draws = Domain([Column("c", ["x", "y", "z"])]), 6, [4, 3, -1], 4000
+    near = np.array([[0], [0], [1], [2]])
+    shares = (np.array([2, 1, 1]) + 1 / 3) / 5
+    logs = {}
+    for counts in product(range(total + 1), repeat=3):
+        if sum(counts) == total:
+            ways = lgamma(total + 1) - sum(lgamma(c + 1) for c in counts)
+            beyond = [c - v for c, v in zip(counts, value, strict=True)]
+            # a column that no other depends on: its categories are one group, with shares of their own
+            logs[counts] = ways + log_dirichlet(counts, [0.5] * 3) + log_density(noise, beyond)
+    assert shares.sum() == pytest.approx(1)
+    found = drawn(domain, [table_of((0,), (3,), value, noise)], total, near, draws)
+    _compare(logs, Counter(tuple(np.bincount(t[:, 0], minlength=3).tolist()) for t in found), draws)
+
+
+KINDS = {
+    "table": lambda: [table_of((0, 1), (2, 2), [2, 0, 1, 1], Geometric(Fraction(1, 2)))],
+    "cube": lambda: [
+        Measurement(
+            (Parity((0,), False), Parity((0, 1), False)),
+            np.array([1, 2]),
+            Cube(2, Fraction(1, 2)),
+            Fraction(1),
+        )
+    ],
+    "signed": lambda: [
+        Measurement(
+            (Parity((0,), True), Parity((0, 1), True)),
+            np.array([1, -1]),
+            Geometric(Fraction(1, 3)),
+            Fraction(1),
+        )
+    ],
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_two_columns_have_the_exact_posterior_of_their_tables(kind):
+    """All tables of three rows: the model is integrated out by hand, the noise taken as it is published."""
+    measurements, total, draws = KINDS[kind](), 3, 4000
+    near = np.array([[0, 0], [0, 1], [1, 1]])
+    columns = [np.bincount(near[:, c], minlength=2) + 0.5 for c in (0, 1)]
+    shares = [own / own.sum() for own in columns]
+    logs = {}
+    for rows in product(product(range(2), repeat=2), repeat=total):
+        cells = np.bincount([2 * a + b for a, b in rows], minlength=4).reshape(2, 2)
+        prior = log_dirichlet(cells.sum(axis=0).tolist(), (5 * shares[1]).tolist())
+        for b in range(2):  # the column that is eliminated first, given the other
+            prior += log_dirichlet(cells[:, b].tolist(), (5 * shares[0]).tolist())
+        noise = 0.0
+        for each in measurements:
+            true = []
+            for part, _ in each.tables():
+                if isinstance(part, Marginal):
+                    true += cells.ravel().tolist()
+                else:
+                    odd = sum(sum(row[c] for c in part.columns) % 2 for row in rows)
+                    true.append(total - 2 * odd if part.signed else odd)
+            noise += log_density(each.noise, [t - v for t, v in zip(true, each.values.tolist(), strict=True)])
+        key = tuple(cells.ravel().tolist())
+        logs[key] = np.logaddexp(logs.get(key, -np.inf), prior + noise)
+    found = drawn(Domain(["a", "b"]), measurements, total, near, draws)
+    seen = Counter(tuple(np.bincount(t @ np.array([2, 1]), minlength=4).tolist()) for t in found)
+    _compare(logs, seen, draws)
+
+
+def _compare(logs, seen, draws):
+    """A chi-squared test; draws are nearly independent, so it may be off by half as much again."""
+    top = max(logs.values())
+    weights = {key: exp(value - top) for key, value in logs.items()}
+    whole = sum(weights.values())
+    expected = {key: draws * weight / whole for key, weight in weights.items()}
+    assert set(seen) <= set(expected)
+    often = [key for key in expected if expected[key] >= 8]
+    rest = draws - sum(expected[key] for key in often)
+    squares = sum((seen[key] - expected[key]) ** 2 / expected[key] for key in often)
+    if rest > 8:
+        squares += (draws - sum(seen[key] for key in often) - rest) ** 2 / rest
+    freedom = len(often)
+    assert squares < 1.5 * (freedom + 4 * (2 * freedom) ** 0.5)
+
+
+def test_gammas_have_their_moments():
+    state = np.array([7], dtype=np.uint64)
+    for shape in (0.05, 0.7, 1.0, 30.0):
+        found = gammas(np.full(40_000, shape), state)
+        assert found.mean() == pytest.approx(shape, abs=5 * (shape / 40_000) ** 0.5)
+        assert found.var() == pytest.approx(shape, rel=0.2)
+
+
+def test_columns_that_a_rule_ties_are_one_block_of_what_can_exist():
+    domain = Domain([Column("a", ["x", "y", "z"]), "b", "c", "d"], valid=["~(`a=x` & b)", "c | ~d"])
+    blocks = Blocks.of(domain)
+    assert blocks.columns == ((0, 1), (2, 3))
+    assert blocks.sizes.tolist() == [5, 3]
+    rows = (
+        domain.table().astype(np.int64)
+        if domain.binary
+        else np.array(
+            [
+                [a, b, c, d]
+                for a in range(3)
+                for b in range(2)
+                for c in range(2)
+                for d in range(2)
+                if not (a == 0 and b) and (c or not d)
+            ]
+        )
+    )
+    assert (blocks.split(blocks.merged(rows)) == rows).all()
+    measurements = [table_of((0, 1), (3, 2), [9, 0, 5, 5, 5, 5], Geometric(Fraction(1)))]
+    for table in drawn(domain, measurements, 29, rows, 5):
+        assert (table[table[:, 0] == 0, 1] == 0).all()
+        assert (table[table[:, 2] == 0, 3] == 0).all()
+
+
+def test_groups_are_told_apart_only_where_they_were_measured():
+    domain = Domain([Column("a", list("pqrs")), "b"])
+    grouped = Measurement(
+        (Marginal((0, 1), ((0, 0, 1, 1), (0, 1))),),
+        np.array([4, 4, 4, 4]),
+        Geometric(Fraction(1)),
+        Fraction(1),
+    )
+    observed = Observed.of([grouped], Blocks.of(domain))
+    model = ColumnModel.of([4, 2], observed.together, [np.full(4, 0.25), np.full(2, 0.5)], 5.0)
+    assert [own.tolist() for own in model.groups] == [[0, 0, 1, 1], [0, 1]]
+
+
+def test_what_cannot_be_drawn_is_refused():
+    domain = Domain(["a", "b"])
+    cone = ConeDifference((2, 2), Fraction(1), ((0, 1),))
+    parts = tuple(Marginal(c, ((0, 1),) * len(c)) for c in ((0,), (1,), (0, 1)))
+    near = np.array([[0, 1]])
+    with pytest.raises(ValueError, match="cone noise"):
+        impute(domain, [Measurement(parts, np.zeros(8, np.int64), cone, Fraction(1))], 5, near, 1)
+    many = Domain(12)
+    pairs = tuple(Parity((i, j), False) for i in range(12) for j in range(i))
+    all_pairs = Measurement(pairs, np.zeros(66, np.int64), Geometric(Fraction(1)), Fraction(1))
+    with pytest.raises(ValueError, match="depend on 11 others"):
+        impute(many, [all_pairs], 5, np.zeros((1, 12), np.int64), 1)
+    with pytest.raises(NotMixed, match="differ"):
+        loud = table_of((0, 1), (2, 2), [500, 0, 0, 500], Geometric(Fraction(1, 100)))
+        impute(domain, [loud], 1000, near, 1, most_sweeps=1)
+
+
+def test_chains_that_differ_or_drift_do_not_agree():
+    coins = np.array([bit_source(1).bits(8) % 21 for _ in range(4000)])
+    same = coins.reshape(4, 1000, 1)
+    assert split_r_hat(same).max() < 1.01
+    assert split_r_hat(same + 10 * np.arange(4)[:, None, None]).min() > 1.3
+    assert split_r_hat(same + np.arange(1000)[None, :, None] // 50).min() > 1.1
+    assert split_r_hat(np.zeros((4, 100, 2), np.int64)).max() <= 1
+
+
+def test_rubins_rule():
+    pooled = combine([1.0, 2.0, 3.0], [0.5, 0.5, 0.5])
+    assert (pooled.estimate, pooled.within, pooled.between) == (2.0, 0.5, 1.0)
+    assert pooled.variance == pytest.approx(0.5 + 4 / 3)
+    assert pooled.degrees == pytest.approx(2 * (1 + 0.5 / (4 / 3)) ** 2)
+    low, high = combine([1.0, 2.0, 3.0]).interval()
+    assert (low + high) / 2 == pytest.approx(2)
+    assert (high - low) / 2 == pytest.approx(4.302653 * (4 / 3) ** 0.5, rel=1e-5)  # t of two degrees
+    assert combine([1.0, 1.0], [4.0, 4.0]).interval()[1] == pytest.approx(1 + 1.959964 * 2, rel=1e-5)
+    assert interval(lambda x: (x, 0.5), [1.0, 2.0, 3.0]) == pooled.interval()
+    for wrong in (([1.0],), ([1.0, 2.0], [1.0]), ([1.0, 2.0], [1.0, -1.0])):
+        with pytest.raises(ValueError):
+            combine(*wrong)
+
+
+def test_the_number_of_rows_is_read_from_all_tables():
+    near = table_of((0,), (2,), [40, 61], DiscreteGaussian(Fraction(1)))
+    far = table_of((0,), (2,), [400, 601], DiscreteGaussian(Fraction(10**6)))
+    assert released_total([near, far]) == 101
+    signs = Measurement((Parity((), True),), np.array([77]), Geometric(Fraction(1)), Fraction(1))
+    assert released_total([signs]) == 77
+
+
+@pytest.fixture(scope="module")
+def release():
+    people = pd.DataFrame(
+        {"smoker": [True, False, False, False] * 50, "ill": [True, True, False, False] * 50}
+    )
+    return smalldb.release(people, "marginals:2", epsilon=5, mechanism="marginals", seed=1)
+
+
+def test_tables_of_a_release(release):
+    tables = release.tables(6, rng=1)
+    assert len(tables) == 6 and len(tables[:2]) == 2
+    assert "R-hat" in repr(tables) and tables.mixing.r_hat < 1.05
+    for table in tables:
+        assert table.shape == (200, 2) and list(table.columns) == ["smoker", "ill"]
+        assert (table.dtypes == release.data.dtypes).all()
+    again = release.tables(6, rng=1)
+    assert all(a.equals(b) for a, b in zip(tables, again, strict=True))
+    low, high = interval(lambda table: table.ill.mean(), tables)
+    assert low <= 0.5 <= high and high - low < 0.2
+
+
+def test_a_release_without_measurements_has_one_table():
+    people = pd.DataFrame({"a": [0, 1, 1], "b": [0, 0, 1]})
+    small = smalldb.release(people, "marginals:2", epsilon=1, rows=3, mechanism="census", seed=1)
+    with pytest.raises(ValueError, match="has no measurements"):
+        small.tables(2)
+
+
+@pytest.mark.parametrize("wrong", [0, -1, True, 1.5])
+def test_a_number_of_tables_is_a_whole_number(release, wrong):
+    with pytest.raises(ValueError, match="whole number"):
+        release.tables(wrong)
+    with pytest.raises(ValueError, match="pseudo_rows"):
+        release.tables(2, pseudo_rows=0)
