@@ -202,7 +202,9 @@ columns.smoker = { kind = "bool" }
 
 
 def test_rules_that_rows_break_are_named(tmp_path, capfd, monkeypatch):
-    monkeypatch.setattr("smalldb.schema.tables.CHUNK", 2)  # what several pieces break is told together
+    monkeypatch.setattr(
+        "smalldb.schema.readers.csv_files.CHUNK", 2
+    )  # what several pieces break is told together
     path, schema = tmp_path / "data.csv", tmp_path / "s.toml"
     schema.write_text(RULED)
     path.write_text("age,smoker\n30,1\n12,1\n40,0\n17,0\n" + "70,1\n" * 7 + "12,1\n")

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 from queries.broken import rule_texts
 from queries.expressions import shorten
+from queries.frames import is_index
 from smalldb.commands import HELP
-from smalldb.commands.options import add_separator, keep_inputs
+from smalldb.commands.options import add_file_format, file_format, keep_inputs
 from smalldb.commands.parsers import Commands
 from smalldb.files.inputs import rereadable
 from smalldb.files.outputs import Outputs, unchanged
@@ -18,7 +19,8 @@ from smalldb.schema import Schema, draft_schema, read_schema
 from smalldb.schema.checking import SHOWN as SHOWN_ROWS
 from smalldb.schema.checking import Check, check_table
 from smalldb.schema.codebook import read_codebook
-from smalldb.schema.tables import read_columns, read_separator, table_pieces
+from smalldb.schema.readers.registry import reader_of
+from smalldb.schema.tables import read_columns, read_described, read_form, table_pieces
 from smalldb.schema.wizard import ask_schema
 
 SHOWN = 24  # places of a column that are listed
@@ -50,7 +52,7 @@ def add(commands: Commands) -> None:
         help="what columns can hold, from public knowledge: CSV (column, value), JSON (lists of values by "
         "column), or a Table Schema (Frictionless)",
     )
-    add_separator(init)
+    add_file_format(init)
     init.add_argument("--interactive", action="store_true", help="ask what each column can hold")
     init.add_argument(
         "-o", "--output", metavar="SCHEMA.toml", help="where it goes, a new file (default: stdout)"
@@ -74,7 +76,7 @@ def add(commands: Commands) -> None:
     )
     check.add_argument("data", metavar="DATA", help="a CSV, JSON lines or Parquet file; - for standard input")
     check.add_argument("--schema", metavar="SCHEMA.toml", required=True, help="what its columns hold")
-    add_separator(check)
+    add_file_format(check)
     check.add_argument("--json", action="store_true", help="everything, for machines")
     check.set_defaults(run=run_check)
 
@@ -95,15 +97,19 @@ def run_init(arguments: argparse.Namespace) -> None:
 
 
 def _drafted(arguments: argparse.Namespace) -> str:
-    columns = read_columns(arguments.data, arguments.table, arguments.separator)
-    sign = read_separator(arguments.data, arguments.table, arguments.separator)
+    path, table = arguments.data, arguments.table
+    file = read_form(path, table, file_format(arguments))
+    columns = read_columns(path, table, file)
+    columns = {name: dtype for name, dtype in [*columns.items()][is_index([*columns]) :]}
     if not arguments.interactive:
-        book = None if arguments.codebook is None else read_codebook(arguments.codebook)
-        return draft_schema(columns, book, sign)
+        book = {} if table is not None else read_described(path, file)
+        if arguments.codebook is not None:
+            book |= read_codebook(arguments.codebook)
+        return draft_schema(columns, book, file)
     if arguments.codebook is not None:
         raise ValueError("--interactive asks for what a code book says: leave one out")
     try:
-        return ask_schema(columns, _asked, lambda text: print(visible(text, "\n"), file=sys.stderr), sign)
+        return ask_schema(columns, _asked, lambda text: print(visible(text, "\n"), file=sys.stderr), file)
     except EOFError as error:
         raise ValueError("the answers ended before the columns did: nothing was written") from error
 
@@ -118,9 +124,9 @@ def _asked(question: str) -> str:
 
 def run_check(arguments: argparse.Namespace) -> None:
     """Count what of a table has no place."""
-    schema, path = read_schema(arguments.schema), rereadable(arguments.data)
+    schema, path = read_schema(arguments.schema), rereadable(arguments.data, reader_of(arguments.data).lines)
     with unchanged(path):
-        found = check_table(schema, table_pieces(path, schema, separator=arguments.separator))
+        found = check_table(schema, table_pieces(path, schema, file=file_format(arguments)))
     if arguments.json:
         columns = [
             {"column": name, "gaps": gaps, "no_place": unknown, "rows": found.first.get(name, [])}

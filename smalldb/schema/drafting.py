@@ -8,6 +8,7 @@ from typing import Any
 
 from queries.late import pd
 from smalldb.schema.codebook import Described
+from smalldb.schema.file_format import USUAL, FileFormat
 
 HEAD = """\
 # A draft: each column still needs what it can hold. Choose it from public knowledge (a code book, a form, the
@@ -36,7 +37,7 @@ _SMALL = 40  # whole numbers of a range that are places each
 def draft_schema(
     columns: Iterable[str] | Mapping[str, object],
     codebook: Mapping[str, Described] | None = None,
-    separator: str | None = None,
+    file: FileFormat = USUAL,
 ) -> str:
     """Draft a schema as TOML text.
 
@@ -47,8 +48,8 @@ def draft_schema(
         categories of a categorical column, for one, which hold the values that occur.
     codebook
         What a public file says of columns (`smalldb.schema.codebook.read_codebook`); it goes before dtypes.
-    separator
-        Of fields in CSV files; None: commas.
+    file
+        How the table's file is written.
 
     Examples
     --------
@@ -63,7 +64,7 @@ def draft_schema(
     told = codebook or {}
     return (
         HEAD
-        + separator_line(separator)
+        + file_line(file)
         + "".join(
             column_text(str(name).strip(), _said(dtype, told.get(str(name).strip())))
             for name, dtype in declared.items()
@@ -71,9 +72,13 @@ def draft_schema(
     )
 
 
-def separator_line(separator: str | None) -> str:
-    """Write the separator of a schema, if there is one."""
-    return "" if separator is None else f"separator = {toml(separator)}\n"
+def file_line(file: FileFormat) -> str:
+    """Write how the table's file is written, if that is not the usual way."""
+    stated = file.stated()
+    if not stated:
+        return ""
+    said = "# How files are written: as stated, or as the first line says, which holds the names."
+    return f"{said}\nfile = {toml(stated)}\n"
 
 
 def column_text(name: str, lines: str) -> str:
@@ -101,11 +106,22 @@ def _said(dtype: object, described: Described | None) -> str:
     if described is None:
         return _of_dtype(dtype)
     label = f"# {' '.join(described.label.split())}\n" if described.label else ""
-    return label + (_of_codebook(described) or _of_dtype(dtype))
+    return label + (_of_codebook(described) or _of_dtype(dtype)) + _gaps(described)
+
+
+def _gaps(described: Described) -> str:
+    if described.gaps is None:
+        return ""
+    listed = toml([*described.gaps]) if described.gaps else "true"
+    return f"\nmissing = {listed}  # delete this line if the column has no gaps"
 
 
 def _of_codebook(described: Described) -> str:
     """Write what a code book says of a column; empty: it says nothing of use."""
+    if described.groups:
+        single = "  # one value: list the column in ignore" if len(described.groups) == 1 else ""
+        groups = {name: [*codes] for name, codes in described.groups.items()}
+        return f'kind = "categories"\ngroups = {toml(groups)}{single}'
     if described.values:
         values = ", ".join(toml(value) for value in described.values)
         single = "  # one value: list the column in ignore" if len(described.values) == 1 else ""

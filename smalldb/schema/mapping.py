@@ -12,12 +12,12 @@ import numpy as np
 from queries import DataError, Domain, Marginals, QueryClass, Rows, Union, spec
 from queries.arrays import Integers
 from queries.expressions import joined, parse, suggestion, too_many
-from queries.frames import as_frame
+from queries.frames import as_frame, is_index
 from queries.late import pd
 from queries.packing import Places, places_dtype
 from smalldb.exact.bits import BitSource, bit_source
+from smalldb.schema.file_format import USUAL, FileFormat
 from smalldb.schema.pieces import CHUNK, Fields, Piece, distinct, read_counts, tally
-from smalldb.schema.records import as_separator
 from smalldb.schema.schema_columns import Column
 
 MAX_COLUMNS = 1 << 12
@@ -53,8 +53,8 @@ class Schema:
         What a release shall answer well if nobody says otherwise, as `queries.spec` reads it.
     ignored
         Columns of the data that are left out; "*": all that the schema does not have.
-    separator
-        Of fields in CSV files; None: commas, or what a file or an option states.
+    file
+        How its files are written.
 
     Attributes
     ----------
@@ -72,7 +72,7 @@ class Schema:
     valid: str | tuple[str, ...] | None = None
     queries: str | None = None
     ignored: tuple[str, ...] = ()
-    separator: str | None = None
+    file: FileFormat = USUAL
     domain: Domain = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -85,8 +85,6 @@ class Schema:
             raise ValueError(too_many_columns(len(self.columns)))
         if sum(map(coded_cells, self.columns)) > MAX_CODED:
             raise ValueError(TOO_LARGE)
-        if self.separator is not None:
-            object.__setattr__(self, "separator", as_separator(self.separator))
         for name, times in Counter(self.names).items():
             if times > 1:
                 wrong.append(f"column {name!r} stands more than once")
@@ -123,7 +121,7 @@ class Schema:
                 raise ValueError(f"the table has two columns {name!r}")
         if "*" not in self.ignored:
             known = {*wanted, *self.ignored}
-            for name in stripped:
+            for name in stripped[is_index(stripped) :]:
                 if name not in known:
                     raise ValueError(
                         f"the schema has no column {name!r}{suggestion(name, self.names)}: "

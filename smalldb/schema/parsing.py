@@ -2,6 +2,7 @@
 
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -9,6 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 from queries.expressions import joined, shorten, suggestion
 from smalldb.exact.numbers import as_fraction
 from smalldb.schema.asked import Asked, closest, filled
+from smalldb.schema.file_format import FileFormat
 from smalldb.schema.kinds import Categories, Cuts, Dates, Flag, Integers, Kind, Times
 from smalldb.schema.kinds.number_format import NumberFormat
 from smalldb.schema.lines import key_lines, line_of, too_deep
@@ -21,15 +23,15 @@ from smalldb.schema.mapping import (
     too_many_columns,
     unreadable,
 )
-from smalldb.schema.records import as_separator
 from smalldb.schema.schema_columns import Column
 
 _Type: TypeAlias = "type | tuple[type, ...]"
 
 _TOP: dict[str, _Type] = {
     **{"columns": dict, "valid": (str, list), "queries": str, "ignore": (str, list)},
-    "separator": str,
+    "file": dict,
 }
+_FILE: dict[str, _Type] = {each.name: str for each in fields(FileFormat)}
 _SHARED: dict[str, _Type] = {"kind": str, "missing": (bool, list), "unknown": str, "dtype": str}
 _LEARNS: dict[str, _Type] = {"share": (str, int, Decimal)}
 _SIGNS: dict[str, _Type] = {"decimal": str, "thousands": str}
@@ -165,12 +167,9 @@ def parsed(text: str, learned: Mapping[str, Sequence[str]] | None = None) -> tup
         for key, texts in (("ignore", ignored), ("valid", rules))
         if texts is None
     ]
-    queries, valid, separator = given.get("queries"), given.get("valid"), given.get("separator")
-    if isinstance(separator, str):
-        try:
-            separator = as_separator(separator)
-        except ValueError as error:
-            wrong.append((str(error), ("separator",)))
+    queries, valid = given.get("queries"), given.get("valid")
+    file, faults = _file(given.get("file"))
+    wrong += [(f"file: {said}", ("file", key or "")) for said, key in faults]
     readable, count = not wrong, len(tables) if isinstance(tables, dict) else 0
     if isinstance(queries, str):
         wrong += [(said, ("queries",)) for said in unreadable(queries, (), count)]
@@ -178,7 +177,7 @@ def parsed(text: str, learned: Mapping[str, Sequence[str]] | None = None) -> tup
         try:
             stated = valid if isinstance(valid, str) else rules
             queried = None if wrong else queries
-            schema = Schema(tuple(columns), stated, queried, ignored or (), separator)
+            schema = Schema(tuple(columns), stated, queried, ignored or (), file)
             if not wrong:
                 return schema, tuple(asked)
         except ValueError as error:
@@ -186,6 +185,23 @@ def parsed(text: str, learned: Mapping[str, Sequence[str]] | None = None) -> tup
     else:
         wrong += [(said, ("valid",)) for said in unreadable(None, rules or ())]
     raise ValueError(joined(_told(wrong, key_lines(text))) + rest)
+
+
+def _file(given: object) -> tuple[FileFormat, list[_Fault]]:
+    """Read how files are written, and what is wrong with that, each key by itself."""
+    stated = given if isinstance(given, dict) else {}
+    wrong = [*_faults(stated, _FILE, ())]
+    if wrong:
+        return FileFormat(), wrong
+    for key, value in stated.items():
+        try:
+            FileFormat(**{key: value})
+        except ValueError as error:
+            wrong.append(_Fault(str(error), key))
+    try:
+        return FileFormat() if wrong else FileFormat(**stated), wrong
+    except ValueError as error:  # of two keys together
+        return FileFormat(), [_Fault(str(error))]
 
 
 class _Wrong(ValueError):
