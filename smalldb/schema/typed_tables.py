@@ -105,9 +105,9 @@ def _labels(column: Column) -> dict[str | int, str] | None:
 
 
 def _number(text: str, in_sheet: bool) -> int | float | str:
-    """Read a number; one of more digits than openpyxl writes stays a text in a sheet."""
+    """Read a number; one of more digits than Excel and openpyxl keep stays a text in a sheet."""
     found = float(text)
-    if in_sheet and Decimal(text) != Decimal(f"{found:.16g}"):
+    if in_sheet and (abs(found) >= 1e15 or Decimal(text) != Decimal(f"{found:.16g}")):
         return text
     return int(text) if re.fullmatch("-?[0-9]+", text) else found
 
