@@ -70,7 +70,8 @@ def add(commands: Commands) -> None:
         "check",
         help="for the curator: how many fields of a table have no place (confidential)",
         description="Count, column by column, the fields that are gaps and those that a schema gives no "
-        "place, and the rows that break each of its rules; name the first such rows. Computed from the data: "
+        "place, the values beyond a range and outside the cuts, and the rows that break each of its rules; "
+        "name the first such rows. Computed from the data: "
         "CONFIDENTIAL.",
         epilog="example: smalldb schema check people.csv --schema people.toml",
     )
@@ -128,17 +129,22 @@ def run_check(arguments: argparse.Namespace) -> None:
     with unchanged(path):
         found = check_table(schema, table_pieces(path, schema, file=file_format(arguments)))
     if arguments.json:
-        columns = [
+        columns: list[dict[str, object]] = [
             {"column": name, "gaps": gaps, "no_place": unknown, "rows": found.first.get(name, [])}
             for name, gaps, unknown in zip(schema.names, found.gaps, found.unknown, strict=True)
         ]
+        for said, beyond, outer in zip(columns, found.beyond, found.outer, strict=True):
+            if beyond is not None:
+                said |= {"below_range": beyond[0], "above_range": beyond[1]}
+            if outer is not None:
+                said |= {"before_cuts": outer[0], "behind_cuts": outer[1]}
         rules = [
             {"rule": number, "text": text, "broken": found.broken[number], "rows": found.first[number]}
             for number, text in enumerate(rule_texts(schema.valid), start=1)
             if number in found.broken
         ]
-        said = {"confidential": True, "rows": found.rows, "columns": columns, "ruled_out": found.ruled_out}
-        print(as_json(said | {"rules": rules, "fits": found.fits}))
+        told = {"confidential": True, "rows": found.rows, "columns": columns, "ruled_out": found.ruled_out}
+        print(as_json(told | {"rules": rules, "fits": found.fits}))
     else:
         print(check_account(found))
 
@@ -153,10 +159,15 @@ def check_account(found: Check) -> str:
         f"{found.rows:,} rows",
         f"{'column':{width}}{'gaps':>12}{'no place':>12}",
     ]
-    for name, column, gaps, unknown in zip(names, columns, found.gaps, found.unknown, strict=True):
+    counts = zip(found.gaps, found.unknown, found.beyond, found.outer, strict=True)
+    for name, column, (gaps, unknown, beyond, outer) in zip(names, columns, counts, strict=True):
         refused = gaps and not column.missing
         note = "  missing = true gives gaps a place" if refused else ""
         note += f"  {column.kind.spelling}" if unknown else ""
+        if beyond is not None and any(beyond):
+            note += f"  beyond range: {beyond[0]:,} below, {beyond[1]:,} above"
+        if outer is not None:
+            note += f"  {outer[0]:,} before the first cut, {outer[1]:,} from the last on"
         note += _where(found.first.get(column.name, []))
         lines.append(f"{name:{width}}{gaps:12,}{unknown:12,}{note}")
     if found.ruled_out:

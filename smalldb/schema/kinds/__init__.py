@@ -4,7 +4,7 @@ from smalldb.schema.kinds.categories import Categories
 from smalldb.schema.kinds.cuts import Cuts
 from smalldb.schema.kinds.dates import Dates
 from smalldb.schema.kinds.flags import Flag
-from smalldb.schema.kinds.kind import MAX_PLACES, Binned, Kind, Value
+from smalldb.schema.kinds.kind import MAX_PLACES, Binned, Kind, Ranged, Value
 from smalldb.schema.kinds.times import Times
 from smalldb.schema.kinds.whole_numbers import Integers
 
@@ -17,6 +17,7 @@ __all__ = [
     "Flag",
     "Integers",
     "Kind",
+    "Ranged",
     "Times",
     "Value",
 ]
