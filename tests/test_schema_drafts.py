@@ -13,8 +13,8 @@ from queries import DataError, Domain, Rows
 from queries.broken import broken
 from smalldb.schema import as_schema, parse_schema, read_schema
 from smalldb.schema.checking import check_table
-from smalldb.schema.codebook import read_codebook
-from smalldb.schema.drafting import HEAD, draft_schema, schema_text
+from smalldb.schema.codebook import Described, read_codebook
+from smalldb.schema.drafting import HEAD, draft, draft_schema, schema_text
 from smalldb.schema.schema_argument import open_or_none
 from smalldb.schema.tables import table_pieces
 from smalldb.schema.wizard import ask_schema
@@ -367,3 +367,31 @@ def test_a_check_counts_values_beyond_ranges_and_outside_cuts(tmp_path, capfd):
     assert first["before_cuts"] == first["behind_cuts"] == 2
     assert second["above_range"] == 2 and "before_cuts" not in second
     assert {*last} == {"column", "gaps", "no_place", "rows"}
+
+
+def test_a_draft_of_a_frame_is_of_its_dtypes_and_declared_categories(tmp_path):
+    def frame(rows):
+        return pd.DataFrame(
+            {
+                "Unnamed: 0": range(len(rows)),
+                "size": pd.Categorical([*rows], categories=["S", "M", "L"]),
+                "grade": pd.Categorical([1] * len(rows), categories=[1, 2, 3]),
+                "span": pd.Categorical([0.5] * len(rows), categories=[0.5, 1.5]),
+                "flag": [True] * len(rows),
+                "pay": [1.5] * len(rows),
+            }
+        )
+
+    text = draft(frame("SM"))
+    assert text == draft(frame("LLL")) == draft(frame("SM").iloc[:0])  # whatever its rows are
+    assert [*tomllib.loads(text)["columns"]] == ["size", "grade", "span", "flag", "pay"]
+    assert 'values = [1, 2, 3]\ndtype = "category"' in text
+    assert '[columns.span]\nkind = "categories"\nvalues = []' in text
+    complete = parse_schema(text[: text.index("[columns.span]")])
+    made = complete.decode(complete.encode(frame("SML")[["size", "grade"]]).places())
+    assert made["size"].dtype == frame("S")["size"].dtype
+    assert made["grade"].dtype == frame("S")["grade"].dtype
+    told = draft(frame("S"), {"size": Described(values=("S", "XL"))})
+    assert 'values = ["S", "XL"]' in told
+    with pytest.raises(TypeError, match="expected a pandas DataFrame"):
+        draft("people.csv")

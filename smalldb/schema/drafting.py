@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from queries.frames import as_frame, without_index
 from queries.late import pd
 from smalldb.schema.codebook import Described
 from smalldb.schema.file_format import USUAL, FileFormat
@@ -72,6 +73,56 @@ def draft_schema(
     )
 
 
+def draft(frame: object, codebook: Mapping[str, Described] | None = None) -> str:
+    """Draft a schema as TOML text from a table in memory: from its names, dtypes and declared categories.
+
+    No value is read. The categories of a ``category`` column are public, like its dtype: they are taken, in
+    their order. An index is passed over, and so is a first column that is one by its name.
+
+    Parameters
+    ----------
+    frame
+        Of pandas, or of a library whose tables have ``to_pandas()``.
+    codebook
+        As in `draft_schema`; it goes before the categories.
+
+    Raises
+    ------
+    TypeError
+        No table.
+
+    Examples
+    --------
+    >>> sizes = pd.Categorical(["S"], categories=["S", "M", "L"])
+    >>> print(draft(pd.DataFrame({"size": sizes})).removeprefix(HEAD))
+    <BLANKLINE>
+    [columns.size]
+    kind = "categories"
+    values = ["S", "M", "L"]
+    dtype = "category"
+    missing = true  # delete this line if the column has no gaps
+    <BLANKLINE>
+    """
+    table = without_index(as_frame(frame), None)
+    listed = {
+        str(name).strip(): Described(values=tuple(values), gaps=())
+        for name, dtype in table.dtypes.items()
+        if isinstance(dtype, pd.CategoricalDtype) and (values := _declared(dtype))
+    }
+    return draft_schema(
+        {str(name): dtype for name, dtype in table.dtypes.items()}, listed | {**(codebook or {})}
+    )
+
+
+def _declared(dtype: pd.CategoricalDtype) -> list[str | int]:
+    """Return the categories of a dtype that a schema can list; none: they are neither texts nor integers."""
+    values = dtype.categories.tolist()
+    if all(isinstance(value, int) and not isinstance(value, bool) for value in values):
+        return values
+    texts = all(isinstance(value, str) and value and value == value.strip() for value in values)
+    return values if texts else []
+
+
 def file_line(file: FileFormat) -> str:
     """Write how the table's file is written, if that is not the usual way."""
     stated = file.stated()
@@ -106,7 +157,10 @@ def _said(dtype: object, described: Described | None) -> str:
     if described is None:
         return _of_dtype(dtype)
     label = f"# {' '.join(described.label.split())}\n" if described.label else ""
-    return label + (_of_codebook(described) or _of_dtype(dtype)) + _gaps(described)
+    lines = _of_codebook(described)
+    if lines and isinstance(dtype, pd.CategoricalDtype):
+        lines += '\ndtype = "category"'
+    return label + (lines or _of_dtype(dtype)) + _gaps(described)
 
 
 def _gaps(described: Described) -> str:
