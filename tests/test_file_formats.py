@@ -2,8 +2,10 @@
 
 import gzip
 import io
+import os
 import random
 import sys
+import threading
 import zipfile
 
 import numpy as np
@@ -13,6 +15,7 @@ import pytest
 import smalldb
 from queries import DataError, Domain
 from smalldb.cli import main
+from smalldb.releasing.table_source import file_source
 from smalldb.schema import parse_schema, plain
 from smalldb.schema.file_format import FileFormat, as_encoding
 from smalldb.schema.readers import csv_files
@@ -410,3 +413,16 @@ def test_the_bar_counts_bytes_behind_the_compression(tmp_path, capsys):
     assert read_table(str(path), parse_schema(SCHEMA), progress=True).n == 400
     assert "B/s" in capsys.readouterr().err
     assert io.BytesIO(gzip.decompress(path.read_bytes())).readline().startswith(b'"age"')
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.jsonl", "t.dta"])
+def test_a_pipe_has_the_format_of_its_name(tmp_path, expected, name):
+    schema = parse_schema(SCHEMA)
+    form, pipe = name.split(".", 1)[1], tmp_path / name
+    content = written(schema.decode(every(expected), rng=1), form, schema)
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_bytes, args=[content])
+    writer.start()
+    source = file_source(str(pipe), schema)
+    writer.join()
+    same(source.read(), expected)

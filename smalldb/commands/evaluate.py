@@ -21,7 +21,7 @@ from smalldb.reporting.plots import plot_evaluation
 from smalldb.reporting.plots_base import check_plotting
 from smalldb.reporting.words import CONFIDENTIAL, as_json, brief
 from smalldb.schema import read_schema
-from smalldb.schema.readers.registry import reader_of
+from smalldb.schema.readers.registry import has_lines
 
 
 def add(commands: Commands) -> None:
@@ -90,7 +90,7 @@ def run_evaluate(arguments: argparse.Namespace) -> None:
             column_named(source.domain, arguments.target)
         real = source.read(sys.stderr.isatty())
         synthetic = replace(
-            source, table=rereadable(arguments.synthetic, reader_of(arguments.synthetic).lines), counts=None
+            source, table=rereadable(arguments.synthetic, has_lines(arguments.synthetic)), counts=None
         ).read()
         made = evaluate(real, synthetic, workload)
         if form is not None:

@@ -19,7 +19,7 @@ from smalldb.schema import Schema, draft_schema, read_schema
 from smalldb.schema.checking import SHOWN as SHOWN_ROWS
 from smalldb.schema.checking import Check, check_table
 from smalldb.schema.codebook import read_codebook
-from smalldb.schema.readers.registry import reader_of
+from smalldb.schema.readers.registry import has_lines
 from smalldb.schema.tables import read_columns, read_described, read_form, table_pieces
 from smalldb.schema.wizard import ask_schema
 
@@ -125,7 +125,7 @@ def _asked(question: str) -> str:
 
 def run_check(arguments: argparse.Namespace) -> None:
     """Count what of a table has no place."""
-    schema, path = read_schema(arguments.schema), rereadable(arguments.data, reader_of(arguments.data).lines)
+    schema, path = read_schema(arguments.schema), rereadable(arguments.data, has_lines(arguments.data))
     with unchanged(path):
         found = check_table(schema, table_pieces(path, schema, file=file_format(arguments)))
     if arguments.json:

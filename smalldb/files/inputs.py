@@ -11,6 +11,7 @@ LONGEST = 1 << 24  # bytes of a first line
 TOO_LONG = f"its first line is longer than {LONGEST:,} bytes: a table has a line for each row"
 
 _open: list[int] = []  # for the rest of the process
+_names: dict[str, str] = {}  # of what was copied
 
 
 def rereadable(path: str, lines: bool = True) -> str:
@@ -38,7 +39,14 @@ def rereadable(path: str, lines: bool = True) -> str:
         shutil.copyfileobj(pipe, copy)
         copy.flush()
         _open.append(os.dup(copy.fileno()))
-    return f"/dev/fd/{_open[-1]}"
+    copied = f"/dev/fd/{_open[-1]}"
+    _names[copied] = path
+    return copied
+
+
+def name_of(path: str) -> str:
+    """Return the name of a file, whose suffix says its format; of the copy of a pipe that of the pipe."""
+    return _names.get(path, path)
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from smalldb.schema import Schema
 from smalldb.schema.file_format import USUAL, FileFormat, agreed
 from smalldb.schema.learned import OpenSchema
 from smalldb.schema.pieces import Piece
-from smalldb.schema.readers.registry import reader_of
+from smalldb.schema.readers.registry import has_lines, reader_of
 from smalldb.schema.tables import chosen, read_columns, read_csv, read_domain, read_table
 
 
@@ -142,7 +142,7 @@ def file_source(
     ValueError
         Other columns than are expected.
     """
-    path = rereadable(path, lines=reader_of(path).lines)
+    path = rereadable(path, has_lines(path))
     if schema is None:
         return Source(path, read_domain(path, columns, valid, file), file=file)
     known, learns = _known(schema)

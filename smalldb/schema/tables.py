@@ -21,7 +21,7 @@ from smalldb.schema.kinds import Cuts
 from smalldb.schema.kinds import Integers as WholeNumbers
 from smalldb.schema.kinds.number_format import without_zeros
 from smalldb.schema.pieces import Fields, Piece, distinct, tally
-from smalldb.schema.readers.compressed import inner_name
+from smalldb.schema.readers.compressed import parted
 from smalldb.schema.readers.csv_files import heading, sniffed
 from smalldb.schema.readers.reader import Wanted
 from smalldb.schema.readers.registry import CSV, READERS, reader_of
@@ -193,7 +193,7 @@ def read_by_duckdb(
     header: Heading | None = None
     with unchanged(path):
         name = "" if table is not None else reader_of(path).name
-        if name not in ("", "csv", "parquet") or inner_name(path) != path:
+        if name not in ("", "csv", "parquet") or parted(path)[1]:
             raise ValueError(f"{path}: DuckDB reads CSV and Parquet files here: use read_table")
         if name == "csv":
             form = agreed(file, schema.file)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO, Any, BinaryIO, cast, final
 
 from queries import DataError
+from smalldb.files.inputs import name_of
 from smalldb.schema.readers.reader import of_extra
 
 COMPRESSED = (".gz", ".zst", ".zip")
@@ -25,8 +26,9 @@ def parted(path: str) -> tuple[str, str]:
     >>> parted("people.csv.GZ"), parted("people.csv")
     (('people.csv', '.gz'), ('people.csv', ''))
     """
-    stem, suffix = os.path.splitext(path)
-    return (stem, suffix.lower()) if suffix.lower() in COMPRESSED else (path, "")
+    name = name_of(path)
+    stem, suffix = os.path.splitext(name)
+    return (stem, suffix.lower()) if suffix.lower() in COMPRESSED else (name, "")
 
 
 def inner_name(path: str) -> str:

@@ -13,6 +13,7 @@ from queries.late import pd
 from smalldb.schema.codebook import Described
 from smalldb.schema.file_format import USUAL, FileFormat
 from smalldb.schema.pieces import Piece
+from smalldb.schema.readers.compressed import parted
 from smalldb.schema.readers.labels import Labelled, described
 from smalldb.schema.readers.reader import Wanted, of_extra
 
@@ -118,7 +119,7 @@ class SasFiles(_Statistical):
         """Return what reads a file of SAS."""
         with of_extra("pyreadstat", "smalldb-dp[stats]", "SAS files"):
             import pyreadstat
-        transport = path.lower().endswith(".xpt")
+        transport = parted(path)[0].lower().endswith(".xpt")
         read: Callable[..., tuple[pd.DataFrame, Any]]
         read = pyreadstat.read_xport if transport else pyreadstat.read_sas7bdat
         return read

@@ -37,3 +37,8 @@ def reader_of(path: str) -> Reader:
     if packed and not found.lines:
         raise ValueError(f"{path}: {found.name} is compressed inside: unpack the {packed} file")
     return found
+
+
+def has_lines(path: str) -> bool:
+    """Tell whether the bytes of a file of this name are text in lines; errors as `reader_of`."""
+    return reader_of(path).lines and not parted(path)[1]
