@@ -20,8 +20,9 @@ from smalldb.releasing.table_source import Source
 from smalldb.reporting.page import About, Comparison, page
 from smalldb.reporting.words import brief
 from smalldb.schema.file_format import USUAL, FileFormat
+from smalldb.schema.readers.compressed import parted
 from smalldb.schema.rehearsing import rehearse
-from smalldb.schema.table_writers import Spelled, form_of, spelled_out, written
+from smalldb.schema.table_writers import SPELLED, Spelled, form_of, spelled_out, written
 
 
 class Files(Destination):
@@ -103,7 +104,7 @@ class Files(Destination):
     ) -> bytes:
         """Write yes/no columns; without pandas where the format allows."""
         domain, words = self._source.domain, spelling == "true/false"
-        if self._form == "parquet":
+        if parted(self._form)[0] not in SPELLED:
             return written(domain.decode(bits).astype(bool if words else int), self._form)
         fields = ("false", "true") if words else ("0", "1")
         columns = (Spelled(name, own, fields) for name, own in zip(domain.names, bits.T, strict=True))

@@ -25,7 +25,8 @@ from smalldb.schema.records import signs_of
 from smalldb.schema.schema_columns import Column
 from smalldb.schema.typed_tables import TYPED, check_typed, typed_file
 
-FORMATS = ("csv", "jsonl", "parquet", "arrow", *TYPED)
+SPELLED = ("csv", "jsonl")  # as texts, which may be compressed
+FORMATS = (*SPELLED, "parquet", "arrow", *TYPED)
 _ARROW = {"parquet": "Parquet files", "arrow": "Arrow files"}
 _RUN = re.compile(r"[=+\-@\t\r]")  # what a spreadsheet takes for the beginning of a formula
 _NUMBER = re.compile(r"[+-]?[0-9][0-9.,]*(?:[eE][+-]?[0-9]+)?")
