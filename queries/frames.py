@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from os import PathLike
 from typing import Any, cast
@@ -179,6 +180,22 @@ def _moment(value: Any, text: Any) -> object:
         return value.as_py()
     except (ValueError, OverflowError):
         return value.cast(text).as_py()
+
+
+def is_index(names: Sequence[str]) -> bool:
+    """Tell whether the first of a table's columns is an index: it has no name, or what pandas calls that.
+
+    >>> is_index(["", "age"]), is_index(["Unnamed: 0", "age"]), is_index(["age", ""])
+    (True, True, False)
+    """
+    return len(names) > 1 and names[0].strip() in ("", "Unnamed: 0")
+
+
+def without_index(table: pd.DataFrame, domain: Domain | None) -> pd.DataFrame:
+    """Return a table without a first column that is an index, unless a domain has a column of this name."""
+    names = [*table.columns]
+    known = domain is not None and is_index(names) and names[0] in domain.names
+    return table.iloc[:, 1:] if is_index(names) and not known else table
 
 
 def universe_of(data: pd.DataFrame | Rows, domain: Domain | None) -> Domain:

@@ -17,8 +17,9 @@ from smalldb.releasing.budget_ledger import Ledger
 from smalldb.releasing.pipeline import Destination, carry_out
 from smalldb.releasing.table_source import Source, file_source, table_source
 from smalldb.releasing.transaction import begun_beside
-from smalldb.schema import pieces, tables
+from smalldb.schema import pieces
 from smalldb.schema.learned import OpenSchema
+from smalldb.schema.readers import csv_files
 
 FRAME = pd.DataFrame(
     {"flag": np.arange(60) % 2, "pay": np.arange(60) * 7 % 50, "left": "out"}, columns=["pay", "left", "flag"]
@@ -112,13 +113,13 @@ def test_a_command_that_learns_reads_its_file_twice(tmp_path, monkeypatch):
     FRAME.to_csv(tmp_path / "data.csv", index=False)
     (tmp_path / "schema.toml").write_text(SCHEMA)
     monkeypatch.chdir(tmp_path)
-    reads, real = [], tables.open_text
+    reads, real = [], csv_files.open_text
 
-    def counted(path):
+    def counted(path, encoding):
         reads.append(path)
-        return real(path)
+        return real(path, encoding)
 
-    monkeypatch.setattr(tables, "open_text", counted)
+    monkeypatch.setattr(csv_files, "open_text", counted)
     given = ["generate", "data.csv", "--schema", "schema.toml", "--epsilon", "1"]
     assert main([*given, "-o", "out.csv", "--quiet"]) == 0
     assert reads.count("data.csv") == 1 + 2  # the names of the columns, and all rows twice

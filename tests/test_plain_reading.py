@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from queries import DataError, Domain
 from smalldb.schema import parse_schema, plain
-from smalldb.schema.records import NO_CSV, SEPARATORS, lines_of, records
+from smalldb.schema.file_format import SEPARATORS, FileFormat
+from smalldb.schema.records import NO_CSV, lines_of, records
 from smalldb.schema.tables import read_csv, read_table
 
 SCHEMA = parse_schema("""
@@ -79,7 +80,7 @@ def test_readers_agree(header, body, block, end, sign, stated, tmp_path_factory)
     path.write_bytes((f"sep={sign}\n" * stated + whole).encode(errors="surrogateescape"))
 
     def by_schema(path):
-        return read_table(path, SCHEMA, separator=None if stated else sign)
+        return read_table(path, SCHEMA, file=FileFormat(None if stated else sign))
 
     slow = result(path, by_schema)
     with pytest.MonkeyPatch.context() as patch:

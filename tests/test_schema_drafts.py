@@ -13,8 +13,8 @@ from queries import DataError, Domain, Rows
 from queries.broken import broken
 from smalldb.schema import as_schema, parse_schema, read_schema
 from smalldb.schema.checking import check_table
-from smalldb.schema.codebook import read_codebook
-from smalldb.schema.drafting import HEAD, draft_schema, schema_text
+from smalldb.schema.codebook import Described, read_codebook
+from smalldb.schema.drafting import HEAD, draft, draft_schema, schema_text
 from smalldb.schema.schema_argument import open_or_none
 from smalldb.schema.tables import table_pieces
 from smalldb.schema.wizard import ask_schema
@@ -202,7 +202,9 @@ columns.smoker = { kind = "bool" }
 
 
 def test_rules_that_rows_break_are_named(tmp_path, capfd, monkeypatch):
-    monkeypatch.setattr("smalldb.schema.tables.CHUNK", 2)  # what several pieces break is told together
+    monkeypatch.setattr(
+        "smalldb.schema.readers.csv_files.CHUNK", 2
+    )  # what several pieces break is told together
     path, schema = tmp_path / "data.csv", tmp_path / "s.toml"
     schema.write_text(RULED)
     path.write_text("age,smoker\n30,1\n12,1\n40,0\n17,0\n" + "70,1\n" * 7 + "12,1\n")
@@ -303,3 +305,93 @@ def test_a_schema_may_begin_with_a_byte_order_mark(tmp_path):
     path = tmp_path / "s.toml"
     path.write_text(SCHEMA, encoding="utf-8-sig")
     assert read_schema(str(path)) == as_schema(path) == open_or_none(path) == parse_schema(SCHEMA)
+
+
+RANGED = """
+[columns.age]
+kind = "cuts"
+cuts = [18, 65]
+range = [0, 110]
+missing = ["999"]
+
+[columns.n]
+kind = "integers"
+range = [1, 3]
+unknown = "nearest"
+
+[columns.day]
+kind = "dates"
+cuts = ["2000-04"]
+range = ["2000-01", "2000-06"]
+missing = true
+
+[columns.moment]
+kind = "dates"
+cuts = ["2000-04-01T12:00"]
+range = ["2000-01-01", "2000-06-30"]
+
+[columns.at]
+kind = "times"
+cuts = ["12:00"]
+range = ["06:00", "18:00"]
+
+[columns.job]
+kind = "categories"
+values = ["a", "b"]
+"""
+
+
+def test_a_check_counts_values_beyond_ranges_and_outside_cuts(tmp_path, capfd):
+    lines = [
+        "age,n,day,moment,at,job",
+        "-1,0,1999-12-31,1999-12-31T23:59:59,05:59,a",
+        "0,1,2000-01-01,2000-01-01T00:00:00,06:00,b",
+        "999.0,3,2000-06-30,2000-06-30T23:59:59,18:00:30,a",
+        "110,4,2000-07-01,2000-07-01T00:00:00,18:01,a",
+        "110.5,5,,2000-04-01T11:59:00,11:59,b",
+    ]
+    path, schema = tmp_path / "data.csv", tmp_path / "s.toml"
+    path.write_text("\n".join(lines) + "\n")
+    schema.write_text(RANGED)
+    found = check_table(parse_schema(RANGED), table_pieces(str(path), parse_schema(RANGED)))
+    assert found.beyond == ((1, 1), (1, 2), (1, 1), (1, 1), (1, 1), None)
+    assert found.outer == ((2, 2), None, (2, 2), (3, 2), (3, 2), None)
+    assert found.fits
+    code, out, _ = called(capfd, "schema", "check", path, "--schema", schema)
+    assert code == 0
+    assert "beyond range: 1 below, 2 above\n" in out
+    assert "  beyond range: 1 below, 1 above  2 before the first cut, 2 from the last on\n" in out
+    _, out, _ = called(capfd, "schema", "check", path, "--schema", schema, "--json")
+    first, second, *_, last = json.loads(out)["columns"]
+    assert first["below_range"] == first["above_range"] == 1
+    assert first["before_cuts"] == first["behind_cuts"] == 2
+    assert second["above_range"] == 2 and "before_cuts" not in second
+    assert {*last} == {"column", "gaps", "no_place", "rows"}
+
+
+def test_a_draft_of_a_frame_is_of_its_dtypes_and_declared_categories(tmp_path):
+    def frame(rows):
+        return pd.DataFrame(
+            {
+                "Unnamed: 0": range(len(rows)),
+                "size": pd.Categorical([*rows], categories=["S", "M", "L"]),
+                "grade": pd.Categorical([1] * len(rows), categories=[1, 2, 3]),
+                "span": pd.Categorical([0.5] * len(rows), categories=[0.5, 1.5]),
+                "flag": [True] * len(rows),
+                "pay": [1.5] * len(rows),
+            }
+        )
+
+    text = draft(frame("SM"))
+    assert text == draft(frame("LLL")) == draft(frame("SM").iloc[:0])  # whatever its rows are
+    assert [*tomllib.loads(text)["columns"]] == ["size", "grade", "span", "flag", "pay"]
+    assert 'values = [1, 2, 3]\ndtype = "category"' in text
+    assert '[columns.span]\nkind = "categories"\nvalues = []' in text
+    complete = parse_schema(text[: text.index("[columns.span]")])
+    made = complete.decode(complete.encode(frame("SML")[["size", "grade"]]).places())
+    assert made["size"].dtype == frame("S")["size"].dtype
+    assert made["grade"].dtype == frame("S")["grade"].dtype
+    told = draft(frame("S"), {"size": Described(values=("S", "XL"))})
+    assert 'values = ["S", "XL"]' in told
+    with pytest.raises(TypeError, match="expected a pandas DataFrame"):
+        draft("people.csv")

@@ -18,6 +18,7 @@ from smalldb.files import outputs as files
 from smalldb.schema import Column, Flag, Schema, parse_schema, read_schema, tables
 from smalldb.schema.fields import spelled
 from smalldb.schema.pieces import CHUNK, distinct, tally
+from smalldb.schema.readers import csv_files
 from smalldb.schema.tables import read_by_duckdb, read_table, written
 
 SCHEMA = parse_schema("""
@@ -397,7 +398,7 @@ def test_a_file_that_changes_meanwhile_is_refused(tmp_path):
 
 
 def test_pieces_add_up(tmp_path, monkeypatch):
-    monkeypatch.setattr(tables, "CHUNK", 7)
+    monkeypatch.setattr(csv_files, "CHUNK", 7)
     bits = np.random.default_rng(0).integers(0, 2, size=(500, 3))
     frame = pd.DataFrame(bits, columns=["a", "b", "c"])
     path = tmp_path / "data.csv"

@@ -5,12 +5,13 @@ import pytest
 from queries import Domain
 from smalldb.cli import main
 from smalldb.schema import parse_schema
+from smalldb.schema.file_format import FileFormat
 from smalldb.schema.tables import (
     read_by_duckdb,
     read_columns,
     read_csv,
     read_domain,
-    read_separator,
+    read_form,
     read_table,
 )
 
@@ -30,21 +31,21 @@ def test_tables_of_every_separator_are_read(tmp_path, sign, head):
     rows = "age,b\n0,0\n1,1\n3,1\n".replace(",", sign)
     path = put(tmp_path, head.format(sign=sign) + rows)
     option = None if head else SIGNS[sign]
-    schema, stating = parse_schema(COLUMNS), parse_schema(f'separator = "{SIGNS[sign]}"\n{COLUMNS}')
+    schema, stating = parse_schema(COLUMNS), parse_schema(f'file.separator = "{SIGNS[sign]}"\n{COLUMNS}')
     expected = [1, 1, 0, 1]
-    assert read_table(path, schema, separator=option).histogram().tolist() == expected
+    assert read_table(path, schema, file=FileFormat(option)).histogram().tolist() == expected
     for given in (None, sign, SIGNS[sign]):
-        assert read_table(path, stating, separator=given).histogram().tolist() == expected
-    assert read_columns(path, separator=option) == ["age", "b"]
-    assert read_domain(path, ["b"], separator=option) == Domain(["b"])
-    assert read_csv(path, Domain(["b"]), option).histogram().tolist() == [1, 2]
-    assert read_separator(path, separator=option) == (None if sign == "," else sign)
+        assert read_table(path, stating, file=FileFormat(given)).histogram().tolist() == expected
+    assert read_columns(path, file=FileFormat(option)) == {"age": None, "b": None}
+    assert read_domain(path, ["b"], file=FileFormat(option)) == Domain(["b"])
+    assert read_csv(path, Domain(["b"]), FileFormat(option)).histogram().tolist() == [1, 2]
+    assert read_form(path, file=FileFormat(option)).separator == (None if sign == "," else sign)
     pytest.importorskip("duckdb")
     if head:
         with pytest.raises(ValueError, match="DuckDB needs all column names in the first line"):
             read_by_duckdb(path, schema)
     else:
-        assert read_by_duckdb(path, schema, separator=option).histogram().tolist() == expected
+        assert read_by_duckdb(path, schema, file=FileFormat(option)).histogram().tolist() == expected
         assert read_by_duckdb(path, stating).histogram().tolist() == expected
 
 
@@ -53,7 +54,7 @@ def test_tables_of_every_separator_are_read(tmp_path, sign, head):
     [
         (
             "age|b\n0|1\n",
-            r"1 field separated by commas, and 2 by bars: take separator '\|' \(--separator, or the key",
+            r"1 field separated by commas, and 2 by bars: take separator '\|' \(--separator, or file",
         ),
         ("age\tb\n0\t1\n", "and 2 by tabs: take separator tab"),
         (
@@ -70,7 +71,7 @@ def test_tables_of_every_separator_are_read(tmp_path, sign, head):
             "its first line is a comment .*: delete what stands above the column",
         ),
         ('"a;b";c\n0;1\n', "no fields separated by commas, and 2 by semicolons"),
-        ("sep=#\nage#b\n", "states a separator that is none of"),
+        ("sep=x\nagexb\n", "states a separator that is a letter"),
     ],
 )
 def test_names_that_another_separator_takes_apart_are_refused_with_a_way_on(tmp_path, text, message):
@@ -92,26 +93,26 @@ def test_one_column_is_said_by_a_comma_or_by_a_schema(tmp_path):
     path = put(tmp_path, "over 40;or so\n1\n0\n")
     with pytest.raises(ValueError, match="take separator ';'"):
         read_columns(path)
-    assert read_columns(path, separator=",") == ["over 40;or so"]
+    assert read_columns(path, file=FileFormat(",")) == {"over 40;or so": None}
     schema = parse_schema('[columns."over 40;or so"]\nkind = "bool"')
     assert read_table(path, schema).histogram().tolist() == [1, 1]
     assert read_domain(path, ["over 40;or so"]).names == ("over 40;or so",)
     with pytest.raises(ValueError, match="1 field separated by tabs, and 2 by semicolons"):
-        read_columns(path, separator="tab")
+        read_columns(path, file=FileFormat("tab"))
 
 
 def test_separators_that_disagree_are_refused(tmp_path):
-    path, stating = put(tmp_path, "sep=;\nage;b\n1;0\n"), parse_schema(f"separator = '|'\n{COLUMNS}")
+    path, stating = put(tmp_path, "sep=;\nage;b\n1;0\n"), parse_schema(f"file.separator = '|'\n{COLUMNS}")
     with pytest.raises(ValueError, match=r"separator: the schema says '\|', not tab"):
-        read_table(path, stating, separator="tab")
+        read_table(path, stating, file=FileFormat("tab"))
     with pytest.raises(ValueError, match=r"its first line says sep=;, not '\|'"):
         read_table(path, stating)
-    with pytest.raises(ValueError, match=r"separator must be one of , ; \| tab space \(line 1\)"):
-        parse_schema(f"separator = ':'\n{COLUMNS}")
+    with pytest.raises(ValueError, match=r"file: separator must be one sign .* \(line 1\)"):
+        parse_schema(f"file.separator = 'x'\n{COLUMNS}")
     with pytest.raises(ValueError, match="separator must be a text"):
-        parse_schema(f"separator = 1\n{COLUMNS}")
-    with pytest.raises(ValueError, match="separator must be one of"):
-        read_domain(path, separator="::")
+        parse_schema(f"file.separator = 1\n{COLUMNS}")
+    with pytest.raises(ValueError, match="separator must be one sign"):
+        read_domain(path, file=FileFormat("::"))
 
 
 def test_commands_take_a_separator(tmp_path, capsys, monkeypatch):
@@ -125,7 +126,7 @@ def test_commands_take_a_separator(tmp_path, capsys, monkeypatch):
     assert main(["evaluate", "data.csv", "data.csv", "--separator", ";"]) == 0
     assert main(["schema", "init", "data.csv", "--separator", ";", "-o", "draft.toml"]) == 0
     draft = (tmp_path / "draft.toml").read_text()
-    assert '\nseparator = ";"\n' in draft and "[columns.b]" in draft
+    assert '\nfile = { separator = ";" }\n' in draft and "[columns.b]" in draft
     (tmp_path / "schema.toml").write_text(draft.replace('kind = ""', 'kind = "bool"'))
     capsys.readouterr()
     assert main(["schema", "check", "data.csv", "--schema", "schema.toml"]) == 0
@@ -135,4 +136,4 @@ def test_commands_take_a_separator(tmp_path, capsys, monkeypatch):
     assert main(["evaluate", "data.csv", "data.csv", "--schema", "schema.toml"]) == 0
     put(tmp_path, "sep=\t\na\tb\n0\t1\n", "excel.csv")
     assert main(["schema", "init", "excel.csv"]) == 0
-    assert '\nseparator = "\\t"\n' in capsys.readouterr().out
+    assert '\nfile = { separator = "\\t" }\n' in capsys.readouterr().out

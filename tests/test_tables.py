@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from queries import DataError, Domain, Rows
 from smalldb.schema import parse_schema
+from smalldb.schema.file_format import FileFormat
 from smalldb.schema.table_writers import written
 from smalldb.schema.tables import read_columns, read_csv, read_domain, read_table
 
@@ -44,7 +45,7 @@ def test_both_spellings_are_read_and_either_is_written(tmp_path):
     assert read(tmp_path, "a,b\n0,1\n0,true\nFalse,0\n").histogram().tolist() == [1, 2, 0, 0]
     frame = pd.DataFrame({"a": [1, 0], "b": [0, 1]})
     assert written(frame.astype(int), "csv") == b"a,b\n1,0\n0,1\n"
-    assert written(frame.astype(bool), "csv", separator=";") == b"a;b\ntrue;false\nfalse;true\n"
+    assert written(frame.astype(bool), "csv", file=FileFormat(";")) == b"a;b\ntrue;false\nfalse;true\n"
 
 
 @given(
@@ -189,7 +190,7 @@ def test_json_lines_have_their_keys_in_any_order_and_no_other_keys(tmp_path):
         else:
             assert read_table(str(path), SCHEMA).n == taken
     path.write_text('{"b": 1, "a": 0}\n')
-    assert read_columns(str(path)) == ["a", "b"]
+    assert [*read_columns(str(path))] == ["a", "b"]
     with pytest.raises(ValueError, match="column 'x' cannot hold counts"):
         read_table(str(path), SCHEMA, counts="x")
 

@@ -70,7 +70,7 @@ COMMANDS = [  # the command, the cause, what to do
     ("generate data.csv --epsilon 1 --valid 'a and b'", "expected & | ^ or )", "are written &, |, ~"),
     ("generate data.csv --epsilon 1 --valid c", "unknown attribute 'c'", "valid"),
     ("generate data.csv --epsilon 1 --valid 'a & ~a'", "valid leaves no cell", "no row could exist"),
-    ("generate data.csv --epsilon 1 -o out.xlsx", "not 'out.xlsx'", f"written as {NAMED}"),
+    ("generate data.csv --epsilon 1 -o out.ods", "not 'out.ods'", f"written as {NAMED}"),
     ("generate data.csv --epsilon 1 -o data.csv", "replace an input", "name another file"),
     ("generate data.csv --epsilon 1 --record no/such/r.json", "no/such/r.json", "no such folder: no/such"),
     ("generate data.csv --epsilon 1 --report page.pdf", "'page.pdf'", "must end in .html"),

@@ -5,7 +5,7 @@ import sys
 from dataclasses import replace
 
 from smalldb.commands import HELP
-from smalldb.commands.options import add_formats, add_separator, split_names
+from smalldb.commands.options import add_file_format, add_formats, file_format, split_names
 from smalldb.commands.parsers import Commands
 from smalldb.exact.numbers import positive
 from smalldb.files.inputs import rereadable
@@ -21,6 +21,7 @@ from smalldb.reporting.plots import plot_evaluation
 from smalldb.reporting.plots_base import check_plotting
 from smalldb.reporting.words import CONFIDENTIAL, as_json, brief
 from smalldb.schema import read_schema
+from smalldb.schema.readers.registry import has_lines
 
 
 def add(commands: Commands) -> None:
@@ -44,7 +45,7 @@ def add(commands: Commands) -> None:
     command.add_argument(
         "--counts", metavar="COLUMN", help="says how often each row of REAL occurs (with --schema)"
     )
-    add_separator(command)
+    add_file_format(command)
     command.add_argument("--record", metavar="OUT.json", help="its bound is shown beside the errors")
     command.add_argument(
         "--epsilon",
@@ -82,13 +83,15 @@ def run_evaluate(arguments: argparse.Namespace) -> None:
     plots = [] if arguments.plot is None else [arguments.plot]
     with Outputs(plots, confidential=plots) as outputs:
         source = file_source(
-            arguments.real, schema, columns=columns, counts=arguments.counts, separator=arguments.separator
+            arguments.real, schema, columns=columns, counts=arguments.counts, file=file_format(arguments)
         )
         workload = workload_of(queries, source.domain)
         if arguments.target is not None:
             column_named(source.domain, arguments.target)
         real = source.read(sys.stderr.isatty())
-        synthetic = replace(source, table=rereadable(arguments.synthetic), counts=None).read()
+        synthetic = replace(
+            source, table=rereadable(arguments.synthetic, has_lines(arguments.synthetic)), counts=None
+        ).read()
         made = evaluate(real, synthetic, workload)
         if form is not None:
             outputs.write(arguments.plot, plot_evaluation(real, synthetic, form))

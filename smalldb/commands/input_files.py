@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from smalldb.commands.options import add_separator, split_names
+from smalldb.commands.options import add_file_format, file_format, split_names
 from smalldb.commands.parsers import Parser
 from smalldb.releasing.table_source import Source, file_source
 from smalldb.schema import as_schema
@@ -16,12 +16,12 @@ def add_schema(command: Parser) -> None:
     command.add_argument(
         "--schema",
         metavar="SCHEMA.toml",
-        help="what the columns hold (see smalldb schema); CSV, JSON lines or Parquet then",
+        help="what the columns hold (see smalldb schema); tables of any format then",
     )
     command.add_argument(
         "--counts", metavar="COLUMN", help="with --schema: says how often each row of DATA occurs"
     )
-    add_separator(command)
+    add_file_format(command)
 
 
 def source_of(arguments: argparse.Namespace, learning: bool = False) -> Source:
@@ -34,12 +34,12 @@ def source_of(arguments: argparse.Namespace, learning: bool = False) -> Source:
     ValueError
         No schema, other columns than the schema's, options that do not go together.
     """
-    separator = arguments.separator
+    file = file_format(arguments)
     if arguments.schema is None:
         if arguments.counts is not None:
             raise ValueError("--counts needs --schema")
         columns = None if arguments.columns is None else split_names(arguments.columns)
-        return file_source(arguments.data, columns=columns, valid=arguments.valid, separator=separator)
+        return file_source(arguments.data, columns=columns, valid=arguments.valid, file=file)
     for option, given in (("--columns", arguments.columns), ("--valid", arguments.valid)):
         if given is not None:
             raise ValueError(f"{option} is for tables without --schema: the schema says it")
@@ -47,4 +47,4 @@ def source_of(arguments: argparse.Namespace, learning: bool = False) -> Source:
     schema = (open_or_none(path) if learning else None) or as_schema(path)
     if isinstance(schema, OpenSchema) and arguments.counts is not None:
         raise ValueError("--counts is for schemas that state all places: what learns them counts rows itself")
-    return file_source(arguments.data, schema, counts=arguments.counts, separator=separator)
+    return file_source(arguments.data, schema, counts=arguments.counts, file=file)

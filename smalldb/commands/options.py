@@ -14,6 +14,7 @@ from smalldb.marginals.mechanism import STRATEGIES
 from smalldb.planning.mechanisms import names
 from smalldb.schema import read_schema
 from smalldb.schema.fields import is_text
+from smalldb.schema.file_format import FileFormat
 
 
 def add_table(command: Parser, default: str = "marginals:2") -> None:
@@ -27,13 +28,26 @@ def add_table(command: Parser, default: str = "marginals:2") -> None:
     _add_workload(command, default)
 
 
-def add_separator(command: Parser) -> None:
-    """Add what stands between the fields of CSV files."""
+def add_file_format(command: Parser) -> None:
+    """Add how files are written."""
     command.add_argument(
         "--separator",
         metavar="SIGN",
         help="what separates the fields of CSV files: , ; | tab space (default: the schema's, or commas)",
     )
+    command.add_argument(
+        "--encoding",
+        metavar="NAME",
+        help="of CSV files, such as cp1252 or utf-16 (default: the schema's, or UTF-8)",
+    )
+    command.add_argument(
+        "--sheet", metavar="NAME", help="of a workbook (default: the schema's, or the only one)"
+    )
+
+
+def file_format(arguments: argparse.Namespace) -> FileFormat:
+    """Return how files are written, as options say; errors as `FileFormat`."""
+    return FileFormat(arguments.separator, encoding=arguments.encoding, sheet=arguments.sheet)
 
 
 def add_universe(command: Parser, schema: bool = False) -> None:

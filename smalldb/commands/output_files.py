@@ -19,8 +19,10 @@ from smalldb.releasing.released import Release
 from smalldb.releasing.table_source import Source
 from smalldb.reporting.page import About, Comparison, page
 from smalldb.reporting.words import brief
+from smalldb.schema.file_format import USUAL, FileFormat
+from smalldb.schema.readers.compressed import parted
 from smalldb.schema.rehearsing import rehearse
-from smalldb.schema.table_writers import Spelled, form_of, spelled_out, written
+from smalldb.schema.table_writers import SPELLED, Spelled, form_of, spelled_out, written
 
 
 class Files(Destination):
@@ -52,7 +54,7 @@ class Files(Destination):
         """Write and read what a release can hold; errors as `smalldb.schema.rehearsing.rehearse`."""
         self._source = source
         if source.schema is not None:
-            self._row_bytes = rehearse(source.schema, self._form, source.separator)
+            self._row_bytes = rehearse(source.schema, self._form, source.file)
         else:
             none = np.zeros((1, len(source.domain.sizes)), dtype=np.uint8)
             self._row_bytes = len(self._flags(none, "true/false"))
@@ -77,12 +79,12 @@ class Files(Destination):
             print("\n".join(lines), file=sys.stderr)
 
     def write(self, made: Release, rows: Rows) -> None:
-        """Write the outputs beside their places; CSV has the separator that was stated for reading."""
+        """Write the outputs beside their places; CSV is written as was stated for reading."""
         arguments, source, guard = self._arguments, self._source, self._arguments.spreadsheet_safe
         if source.schema is None:
-            content = self._flags(made.places, arguments.spelling, source.separator, guard)
+            content = self._flags(made.places, arguments.spelling, source.file, guard)
         else:
-            content = written(made.data, self._form, made.schema, separator=source.separator, guard=guard)
+            content = written(made.data, self._form, made.schema, file=source.file, guard=guard)
         if arguments.schema_out is not None and source.learns is not None and made.schema is not None:
             self._outputs.write(arguments.schema_out, source.learns.written(made.schema))
         if arguments.record is not None:
@@ -98,15 +100,15 @@ class Files(Destination):
             self._outputs.write(arguments.output, content)
 
     def _flags(
-        self, bits: Bits, spelling: str | None, separator: str | None = None, guard: bool = False
+        self, bits: Bits, spelling: str | None, file: FileFormat = USUAL, guard: bool = False
     ) -> bytes:
         """Write yes/no columns; without pandas where the format allows."""
         domain, words = self._source.domain, spelling == "true/false"
-        if self._form == "parquet":
+        if parted(self._form)[0] not in SPELLED:
             return written(domain.decode(bits).astype(bool if words else int), self._form)
         fields = ("false", "true") if words else ("0", "1")
         columns = (Spelled(name, own, fields) for name, own in zip(domain.names, bits.T, strict=True))
-        return spelled_out(columns, self._form, separator=separator, guard=guard)
+        return spelled_out(columns, self._form, file=file, guard=guard)
 
     def _compared(self, made: Release, rows: Rows) -> Comparison:
         # an empty table is a neighbour of one that can be compared: neither may be refused

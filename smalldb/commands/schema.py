@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 from queries.broken import rule_texts
 from queries.expressions import shorten
+from queries.frames import is_index
 from smalldb.commands import HELP
-from smalldb.commands.options import add_separator, keep_inputs
+from smalldb.commands.options import add_file_format, file_format, keep_inputs
 from smalldb.commands.parsers import Commands
 from smalldb.files.inputs import rereadable
 from smalldb.files.outputs import Outputs, unchanged
@@ -19,8 +20,9 @@ from smalldb.schema.checking import SHOWN as SHOWN_ROWS
 from smalldb.schema.checking import Check, check_table
 from smalldb.schema.codebook import read_codebook
 from smalldb.schema.derived import Derived
-from smalldb.schema.records import agreed
-from smalldb.schema.tables import read_columns, read_separator, table_pieces
+from smalldb.schema.file_format import agreed
+from smalldb.schema.readers.registry import has_lines
+from smalldb.schema.tables import read_columns, read_described, read_form, table_pieces
 from smalldb.schema.wizard import ask_schema
 
 SHOWN = 24  # places of a column that are listed
@@ -52,7 +54,7 @@ def add(commands: Commands) -> None:
         help="what columns can hold, from public knowledge: CSV (column, value), JSON (lists of values by "
         "column), or a Table Schema (Frictionless)",
     )
-    add_separator(init)
+    add_file_format(init)
     init.add_argument("--interactive", action="store_true", help="ask what each column can hold")
     init.add_argument(
         "-o", "--output", metavar="SCHEMA.toml", help="where it goes, a new file (default: stdout)"
@@ -70,13 +72,14 @@ def add(commands: Commands) -> None:
         "check",
         help="for the curator: how many fields of a table have no place (confidential)",
         description="Count, column by column, the fields that are gaps and those that a schema gives no "
-        "place, and the rows that break each of its rules; name the first such rows. Computed from the data: "
+        "place, the values beyond a range and outside the cuts, and the rows that break each of its rules; "
+        "name the first such rows. Computed from the data: "
         "CONFIDENTIAL.",
         epilog="example: smalldb schema check people.csv --schema people.toml",
     )
     check.add_argument("data", metavar="DATA", help="a CSV, JSON lines or Parquet file; - for standard input")
     check.add_argument("--schema", metavar="SCHEMA.toml", required=True, help="what its columns hold")
-    add_separator(check)
+    add_file_format(check)
     check.add_argument("--json", action="store_true", help="everything, for machines")
     check.set_defaults(run=run_check)
 
@@ -97,15 +100,19 @@ def run_init(arguments: argparse.Namespace) -> None:
 
 
 def _drafted(arguments: argparse.Namespace) -> str:
-    columns = read_columns(arguments.data, arguments.table, arguments.separator)
-    sign = read_separator(arguments.data, arguments.table, arguments.separator)
+    path, table = arguments.data, arguments.table
+    file = read_form(path, table, file_format(arguments))
+    columns = read_columns(path, table, file)
+    columns = {name: dtype for name, dtype in [*columns.items()][is_index([*columns]) :]}
     if not arguments.interactive:
-        book = None if arguments.codebook is None else read_codebook(arguments.codebook)
-        return draft_schema(columns, book, sign)
+        book = {} if table is not None else read_described(path, file)
+        if arguments.codebook is not None:
+            book |= read_codebook(arguments.codebook)
+        return draft_schema(columns, book, file)
     if arguments.codebook is not None:
         raise ValueError("--interactive asks for what a code book says: leave one out")
     try:
-        return ask_schema(columns, _asked, lambda text: print(visible(text, "\n"), file=sys.stderr), sign)
+        return ask_schema(columns, _asked, lambda text: print(visible(text, "\n"), file=sys.stderr), file)
     except EOFError as error:
         raise ValueError("the answers ended before the columns did: nothing was written") from error
 
@@ -120,28 +127,33 @@ def _asked(question: str) -> str:
 
 def run_check(arguments: argparse.Namespace) -> None:
     """Count what of a table has no place."""
-    schema, path = read_schema(arguments.schema), rereadable(arguments.data)
+    schema, path = read_schema(arguments.schema), rereadable(arguments.data, has_lines(arguments.data))
     with unchanged(path):
-        derived: tuple[Derived, ...] = ()
+        form, derived = file_format(arguments), tuple[Derived, ...]()
         if schema.derived:  # a table may lack them
             known = [*schema.names, *schema.unread]
-            names = read_columns(path, separator=agreed(arguments.separator, schema.separator), known=known)
+            names = read_columns(path, file=agreed(form, schema.file), known=known)
             derived = tuple(each for each in schema.derived if each.column.name in names)
             schema = schema.with_derived([*names])
-        found = check_table(schema, table_pieces(path, schema, separator=arguments.separator), derived)
+        found = check_table(schema, table_pieces(path, schema, file=form), derived)
     texts = _relations(schema, derived)
     if arguments.json:
-        columns = [
+        columns: list[dict[str, object]] = [
             {"column": name, "gaps": gaps, "no_place": unknown, "rows": found.first.get(name, [])}
             for name, gaps, unknown in zip(schema.names, found.gaps, found.unknown, strict=True)
         ]
+        for said, beyond, outer in zip(columns, found.beyond, found.outer, strict=True):
+            if beyond is not None:
+                said |= {"below_range": beyond[0], "above_range": beyond[1]}
+            if outer is not None:
+                said |= {"before_cuts": outer[0], "behind_cuts": outer[1]}
         rules = [
             {"rule": number, "text": text, "broken": found.broken[number], "rows": found.first[number]}
             for number, text in enumerate(texts, start=1)
             if number in found.broken
         ]
-        said = {"confidential": True, "rows": found.rows, "columns": columns, "ruled_out": found.ruled_out}
-        print(as_json(said | {"rules": rules, "fits": found.fits}))
+        told = {"confidential": True, "rows": found.rows, "columns": columns, "ruled_out": found.ruled_out}
+        print(as_json(told | {"rules": rules, "fits": found.fits}))
     else:
         print(check_account(found, texts))
 
@@ -162,10 +174,15 @@ def check_account(found: Check, texts: Sequence[str] = ()) -> str:
         f"{found.rows:,} rows",
         f"{'column':{width}}{'gaps':>12}{'no place':>12}",
     ]
-    for name, column, gaps, unknown in zip(names, columns, found.gaps, found.unknown, strict=True):
+    counts = zip(found.gaps, found.unknown, found.beyond, found.outer, strict=True)
+    for name, column, (gaps, unknown, beyond, outer) in zip(names, columns, counts, strict=True):
         refused = gaps and not column.missing
         note = "  missing = true gives gaps a place" if refused else ""
         note += f"  {column.kind.spelling}" if unknown else ""
+        if beyond is not None and any(beyond):
+            note += f"  beyond range: {beyond[0]:,} below, {beyond[1]:,} above"
+        if outer is not None:
+            note += f"  {outer[0]:,} before the first cut, {outer[1]:,} from the last on"
         note += _where(found.first.get(column.name, []))
         lines.append(f"{name:{width}}{gaps:12,}{unknown:12,}{note}")
     if found.ruled_out:

@@ -9,15 +9,16 @@ from contextlib import contextmanager
 
 LONGEST = 1 << 24  # bytes of a first line
 TOO_LONG = f"its first line is longer than {LONGEST:,} bytes: a table has a line for each row"
-BINARY = (".parquet", ".pq")  # files that have no lines
 
 _open: list[int] = []  # for the rest of the process
+_names: dict[str, str] = {}  # of what was copied
 
 
-def rereadable(path: str) -> str:
+def rereadable(path: str, lines: bool = True) -> str:
     """Return a path from which a table can be read several times; "-" is standard input.
 
-    A pipe is copied to a file without a name, which vanishes with the process, however that ends.
+    A pipe is copied to a file without a name, which vanishes with the process, however that ends. What is
+    read from it has `lines`, or not.
 
     Raises
     ------
@@ -32,13 +33,20 @@ def rereadable(path: str) -> str:
         return path
     with open(path, "rb") as pipe, _named_folder(), tempfile.TemporaryFile() as copy:
         begun = pipe.read(LONGEST + 1)
-        if len(begun) > LONGEST and not {*b"\r\n"} & {*begun} and not path.lower().endswith(BINARY):
+        if len(begun) > LONGEST and not {*b"\r\n"} & {*begun} and lines:
             raise ValueError(f"{path}: {TOO_LONG}")
         copy.write(begun)
         shutil.copyfileobj(pipe, copy)
         copy.flush()
         _open.append(os.dup(copy.fileno()))
-    return f"/dev/fd/{_open[-1]}"
+    copied = f"/dev/fd/{_open[-1]}"
+    _names[copied] = path
+    return copied
+
+
+def name_of(path: str) -> str:
+    """Return the name of a file, whose suffix says its format; of the copy of a pipe that of the pipe."""
+    return _names.get(path, path)
 
 
 @contextmanager

@@ -9,13 +9,14 @@ from smalldb.kernels.compiling import kernel
 Bytes = npt.NDArray[np.uint8]
 Codes = npt.NDArray[np.int32]
 
-NEWLINE, RETURN, QUOTE = 10, 13, 34
+NEWLINE, RETURN, HIGHEST = 10, 13, 39  # no quote is above
 
 
 @kernel
 def split(
     text: Bytes,
     sign: int,
+    quote: int,
     width: int,
     slots: Integers,
     seen: Codes,
@@ -33,6 +34,8 @@ def split(
         Whole lines: the last byte is a newline. Blank lines are passed over.
     sign
         The byte between fields, neither a newline, a quote, a carriage return nor 0.
+    quote
+        The byte of quotes, up to `HIGHEST`; 0: there are none.
     width
         How many fields a line has.
     slots
@@ -57,10 +60,10 @@ def split(
     mixed = np.uint64(14695981039346656037)
     for at in range(len(text)):
         byte = text[at]
-        if byte > QUOTE and byte != sign:
+        if byte > HIGHEST and byte != sign:
             mixed = (mixed ^ np.uint64(byte)) * np.uint64(1099511628211)  # FNV-1a
             continue
-        if byte in (0, RETURN, QUOTE):
+        if byte in (0, RETURN, quote):
             return -1
         if byte != sign and byte != NEWLINE:
             mixed = (mixed ^ np.uint64(byte)) * np.uint64(1099511628211)

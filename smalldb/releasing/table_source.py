@@ -8,14 +8,15 @@ from dataclasses import dataclass, replace
 from typing import Any, final
 
 from queries import Domain, Rows
-from queries.frames import as_frame, rows_of, universe_of
+from queries.frames import as_frame, rows_of, universe_of, without_index
 from queries.late import pd
 from smalldb.files.inputs import rereadable
 from smalldb.schema import Schema
+from smalldb.schema.file_format import USUAL, FileFormat, agreed
 from smalldb.schema.learned import OpenSchema
 from smalldb.schema.pieces import Piece
-from smalldb.schema.records import agreed
-from smalldb.schema.tables import chosen, is_json_lines, read_columns, read_csv, read_domain, read_table
+from smalldb.schema.readers.registry import has_lines, reader_of
+from smalldb.schema.tables import chosen, read_columns, read_csv, read_domain, read_table
 
 
 @final
@@ -39,8 +40,8 @@ class Source:
         The table of any library that was given: the synthetic one is of the same library.
     counts
         Of a file: the column that says how often each row occurs; None: once.
-    separator
-        Of fields of a CSV file; None: the schema's, or what the file states, or commas.
+    file
+        How a file is written.
     """
 
     table: str | pd.DataFrame | Rows
@@ -50,7 +51,7 @@ class Source:
     learns: OpenSchema | None = None
     given: Any = None
     counts: str | None = None
-    separator: str | None = None
+    file: FileFormat = USUAL
 
     @property
     def n(self) -> int | None:
@@ -77,8 +78,8 @@ class Source:
         """
         if isinstance(self.table, str):
             if self.schema is None:
-                return read_csv(self.table, self.domain, self.separator)
-            return read_table(self.table, self.schema, self.counts, progress, self.separator, watch)
+                return read_csv(self.table, self.domain, self.file)
+            return read_table(self.table, self.schema, self.counts, progress, self.file, watch)
         if self.schema is None or isinstance(self.table, Rows):
             return rows_of(self.table, self.domain)
         return self.schema.count(watch(self.schema.pieces(self.table)))
@@ -98,6 +99,8 @@ def table_source(
         return file_source(os.fspath(data), schema)
     table = data if isinstance(data, Rows) else as_frame(data)
     if schema is None:
+        if not isinstance(table, Rows):
+            table = without_index(table, domain)
         return Source(table, universe_of(table, domain), given=data)
     known, learns = _known(schema)
     if not isinstance(table, Rows):
@@ -116,7 +119,7 @@ def file_source(
     columns: Sequence[str] | None = None,
     valid: str | None = None,
     counts: str | None = None,
-    separator: str | None = None,
+    file: FileFormat = USUAL,
 ) -> Source:
     """Find out what a file holds, from the names of its columns alone; "-" is standard input.
 
@@ -130,8 +133,8 @@ def file_source(
         Without a schema: which columns to take, and which of their rows can exist.
     counts
         With a schema: the column that says how often each row occurs.
-    separator
-        Of fields of CSV.
+    file
+        How it is written, beside what the schema says of that.
 
     Raises
     ------
@@ -140,20 +143,19 @@ def file_source(
     ValueError
         Other columns than are expected.
     """
-    path = rereadable(path)
+    path = rereadable(path, has_lines(path))
     if schema is None:
-        sign = agreed(separator, None)
-        return Source(path, read_domain(path, columns, valid, sign), separator=sign)
+        return Source(path, read_domain(path, columns, valid, file), file=file)
     known, learns = _known(schema)
-    sign = agreed(separator, known.separator)
+    form = agreed(file, known.file)
     names = [*known.names, *([] if counts is None else [counts])]
-    if is_json_lines(path):  # each row must have these names: nothing is looked at
+    if not reader_of(path).headed:  # each row must have these names: nothing is looked at
         with open(path, "rb"):
             pass  # the usual error where it cannot be read
     else:
-        names = list(read_columns(path, separator=sign, known=[*names, *known.unread]))
+        names = list(read_columns(path, file=form, known=[*names, *known.unread]))
     chosen(path, names, known, counts)
-    return Source(path, known.domain, known, _in_order(known, names), learns, counts=counts, separator=sign)
+    return Source(path, known.domain, known, _in_order(known, names), learns, counts=counts, file=form)
 
 
 def _known(schema: Schema | OpenSchema) -> tuple[Schema, OpenSchema | None]:

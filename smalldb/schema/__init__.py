@@ -1,6 +1,6 @@
 """Real columns to places and back, by public choices alone."""
 
-from smalldb.schema.drafting import draft_schema
+from smalldb.schema.drafting import draft, draft_schema
 from smalldb.schema.kinds import Categories, Cuts, Dates, Flag, Integers, Times
 from smalldb.schema.mapping import Schema
 from smalldb.schema.parsing import parse_schema, read_schema
@@ -17,6 +17,7 @@ __all__ = [
     "Schema",
     "Times",
     "as_schema",
+    "draft",
     "draft_schema",
     "parse_schema",
     "read_schema",

@@ -11,6 +11,7 @@ import numpy as np
 from queries.arrays import Integers
 from queries.broken import rule_texts
 from smalldb.schema.derived import Derived
+from smalldb.schema.kinds import Binned, Ranged
 from smalldb.schema.mapping import Schema
 from smalldb.schema.pieces import Fields, Piece
 from smalldb.schema.schema_columns import UNKNOWN
@@ -31,6 +32,10 @@ class Check:
         How many rows there are.
     gaps, unknown
         By column: fields that are gaps, and those that have no place; counts.
+    beyond
+        By column: values below and above its range, counts; None: it has no range.
+    outer
+        By column: values before the first cut, and from the last one on, counts; None: it has no cuts.
     ruled_out
         Rows that `valid` rules out, of those whose fields all have places.
     broken
@@ -47,6 +52,8 @@ class Check:
     rows: int
     gaps: tuple[int, ...]
     unknown: tuple[int, ...]
+    beyond: tuple[tuple[int, int] | None, ...]
+    outer: tuple[tuple[int, int] | None, ...]
     ruled_out: int
     broken: Mapping[int, int]
     first: Mapping[str | int, Sequence[int]]
@@ -80,6 +87,7 @@ def check_table(schema: Schema, pieces: Iterable[Piece], derived: Sequence[Deriv
     """
     width, rows, ruled_out = len(schema.columns), 0, 0
     gaps, unknown = np.zeros((2, width), dtype=np.int64)
+    beyond, outer = np.zeros((2, width, 2), dtype=np.int64)
     many: Counter[int] = Counter()
     first: dict[str | int, list[int]] = {}
     lost = np.array([[column.kind.size for column in schema.columns]])
@@ -95,6 +103,8 @@ def check_table(schema: Schema, pieces: Iterable[Piece], derived: Sequence[Deriv
         found, disordered = np.stack(each, axis=1), schema.disordered(fields, each)
         gaps += (found == lost).sum(axis=0)
         unknown += (found == UNKNOWN).sum(axis=0)
+        beyond += [column.beyond(fields[c]) or (0, 0) for c, column in enumerate(schema.columns)]
+        outer += np.stack([(found == 0).sum(axis=0), (found == lost - 1).sum(axis=0)], axis=1)
         refused = (found == UNKNOWN) | ((found == lost) & absent)
         for c in np.flatnonzero(refused.any(axis=0)).tolist():
             note(schema.names[c], np.flatnonzero(refused[:, c]))
@@ -112,16 +122,34 @@ def check_table(schema: Schema, pieces: Iterable[Piece], derived: Sequence[Deriv
             many[number] += len(those)
             note(number, those)
         rows += len(found)
-    gone = tuple(each.column.name for each in derived)
-    return Check(schema, rows, tuple(gaps.tolist()), tuple(unknown.tolist()), ruled_out, many, first, gone)
+    return Check(
+        schema,
+        rows,
+        tuple(gaps.tolist()),
+        tuple(unknown.tolist()),
+        _of(Ranged, schema, beyond),
+        _of(Binned, schema, outer),
+        ruled_out,
+        many,
+        first,
+        tuple(each.column.name for each in derived),
+    )
+
+
+def _of(
+    kind: type[Ranged] | type[Binned], schema: Schema, counts: Integers
+) -> tuple[tuple[int, int] | None, ...]:
+    """Return the pairs of counts of columns of a kind, shape (columns, 2), and None of others."""
+    return tuple(
+        (int(low), int(high)) if isinstance(column.kind, kind) else None
+        for column, (low, high) in zip(schema.columns, counts.tolist(), strict=True)
+    )
 
 
 def _miscomputed(schema: Schema, derived: Sequence[Derived], fields: Sequence[Fields]) -> dict[int, Integers]:
     """Return the rows in which computed columns are others, by numbers behind those of rules."""
-    named, known = (
-        dict(zip(schema.names, fields, strict=False)),
-        dict(zip(schema.names, schema.columns, strict=True)),
-    )
+    named = dict(zip(schema.names, fields, strict=False))
+    known = dict(zip(schema.names, schema.columns, strict=True))
     first = len(rule_texts(schema.domain.valid)) + 1
     rows = {first + i: np.flatnonzero(each.broken(named, known)) for i, each in enumerate(derived)}
     return {number: which for number, which in rows.items() if len(which)}

@@ -3,7 +3,7 @@
 import csv
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, final
 
@@ -28,6 +28,10 @@ class Described:
         What the column is, for people.
     form
         How dates are written, if it says that.
+    groups
+        Categories with the codes that stand for them, if it lists these.
+    gaps
+        Texts that mean a gap, of a column that can have gaps; None: it does not say.
     """
 
     kind: str | None = None
@@ -36,6 +40,8 @@ class Described:
     high: object = None
     label: str = ""
     form: str | None = None
+    groups: Mapping[str, tuple[str | int, ...]] = field(default_factory=dict)
+    gaps: tuple[str, ...] | None = None
 
 
 def read_codebook(path: str) -> dict[str, Described]:

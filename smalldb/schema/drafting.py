@@ -6,8 +6,10 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from queries.frames import as_frame, without_index
 from queries.late import pd
 from smalldb.schema.codebook import Described
+from smalldb.schema.file_format import USUAL, FileFormat
 
 HEAD = """\
 # A draft: each column still needs what it can hold. Choose it from public knowledge (a code book, a form, the
@@ -36,7 +38,7 @@ _SMALL = 40  # whole numbers of a range that are places each
 def draft_schema(
     columns: Iterable[str] | Mapping[str, object],
     codebook: Mapping[str, Described] | None = None,
-    separator: str | None = None,
+    file: FileFormat = USUAL,
 ) -> str:
     """Draft a schema as TOML text.
 
@@ -47,8 +49,8 @@ def draft_schema(
         categories of a categorical column, for one, which hold the values that occur.
     codebook
         What a public file says of columns (`smalldb.schema.codebook.read_codebook`); it goes before dtypes.
-    separator
-        Of fields in CSV files; None: commas.
+    file
+        How the table's file is written.
 
     Examples
     --------
@@ -63,7 +65,7 @@ def draft_schema(
     told = codebook or {}
     return (
         HEAD
-        + separator_line(separator)
+        + file_line(file)
         + "".join(
             column_text(str(name).strip(), _said(dtype, told.get(str(name).strip())))
             for name, dtype in declared.items()
@@ -71,9 +73,63 @@ def draft_schema(
     )
 
 
-def separator_line(separator: str | None) -> str:
-    """Write the separator of a schema, if there is one."""
-    return "" if separator is None else f"separator = {toml(separator)}\n"
+def draft(frame: object, codebook: Mapping[str, Described] | None = None) -> str:
+    """Draft a schema as TOML text from a table in memory: from its names, dtypes and declared categories.
+
+    No value is read. The categories of a ``category`` column are public, like its dtype: they are taken, in
+    their order. An index is passed over, and so is a first column that is one by its name.
+
+    Parameters
+    ----------
+    frame
+        Of pandas, or of a library whose tables have ``to_pandas()``.
+    codebook
+        As in `draft_schema`; it goes before the categories.
+
+    Raises
+    ------
+    TypeError
+        No table.
+
+    Examples
+    --------
+    >>> sizes = pd.Categorical(["S"], categories=["S", "M", "L"])
+    >>> print(draft(pd.DataFrame({"size": sizes})).removeprefix(HEAD))
+    <BLANKLINE>
+    [columns.size]
+    kind = "categories"
+    values = ["S", "M", "L"]
+    dtype = "category"
+    missing = true  # delete this line if the column has no gaps
+    <BLANKLINE>
+    """
+    table = without_index(as_frame(frame), None)
+    listed = {
+        str(name).strip(): Described(values=tuple(values), gaps=())
+        for name, dtype in table.dtypes.items()
+        if isinstance(dtype, pd.CategoricalDtype) and (values := _declared(dtype))
+    }
+    return draft_schema(
+        {str(name): dtype for name, dtype in table.dtypes.items()}, listed | {**(codebook or {})}
+    )
+
+
+def _declared(dtype: pd.CategoricalDtype) -> list[str | int]:
+    """Return the categories of a dtype that a schema can list; none: they are neither texts nor integers."""
+    values = dtype.categories.tolist()
+    if all(isinstance(value, int) and not isinstance(value, bool) for value in values):
+        return values
+    texts = all(isinstance(value, str) and value and value == value.strip() for value in values)
+    return values if texts else []
+
+
+def file_line(file: FileFormat) -> str:
+    """Write how the table's file is written, if that is not the usual way."""
+    stated = file.stated()
+    if not stated:
+        return ""
+    said = "# How files are written: as stated, or as the first line says, which holds the names."
+    return f"{said}\nfile = {toml(stated)}\n"
 
 
 def column_text(name: str, lines: str) -> str:
@@ -101,11 +157,25 @@ def _said(dtype: object, described: Described | None) -> str:
     if described is None:
         return _of_dtype(dtype)
     label = f"# {' '.join(described.label.split())}\n" if described.label else ""
-    return label + (_of_codebook(described) or _of_dtype(dtype))
+    lines = _of_codebook(described)
+    if lines and isinstance(dtype, pd.CategoricalDtype):
+        lines += '\ndtype = "category"'
+    return label + (lines or _of_dtype(dtype)) + _gaps(described)
+
+
+def _gaps(described: Described) -> str:
+    if described.gaps is None:
+        return ""
+    listed = toml([*described.gaps]) if described.gaps else "true"
+    return f"\nmissing = {listed}  # delete this line if the column has no gaps"
 
 
 def _of_codebook(described: Described) -> str:
     """Write what a code book says of a column; empty: it says nothing of use."""
+    if described.groups:
+        single = "  # one value: list the column in ignore" if len(described.groups) == 1 else ""
+        groups = {name: [*codes] for name, codes in described.groups.items()}
+        return f'kind = "categories"\ngroups = {toml(groups)}{single}'
     if described.values:
         values = ", ".join(toml(value) for value in described.values)
         single = "  # one value: list the column in ignore" if len(described.values) == 1 else ""

@@ -2,7 +2,7 @@
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 Path = tuple[str, ...]
@@ -83,3 +83,19 @@ def _paths(table: Mapping[str, Any]) -> Iterator[Path]:
                 break
         else:
             open_tables.pop()
+
+
+def with_lines(wrong: Iterable[tuple[str, tuple[str, ...]]], lines: Mapping[tuple[str, ...], int]) -> list[str]:
+    """Tell what is wrong, each with its line; of several columns that have the same fault, once."""
+    alike: dict[str, list[tuple[str, ...]]] = {}
+    for said, path in dict.fromkeys(wrong):
+        alike.setdefault(said, []).append(path)
+    found = []
+    for said, paths in alike.items():
+        names = [repr(path[1]) for path in paths if path[0] == "columns" and len(path) == 3]
+        named = f"column{'s' if len(names) > 1 else ''} {', '.join(names)}: " if names else ""
+        own = "" if said.startswith("column ") else named
+        at = [str(line) for line in (line_of(lines, path) for path in paths) if line is not None]
+        placed = f" (line{'s' if len(at) > 1 else ''} {', '.join(at)})" if at else ""
+        found.append(f"{own}{said}{placed}")
+    return found

@@ -13,18 +13,18 @@ from queries import DataError, Domain, Marginals, QueryClass, Rows, Union, spec
 from queries.arrays import Booleans, Integers
 from queries.broken import rule_texts
 from queries.expressions import joined, parse, suggestion, too_many
-from queries.frames import as_frame
+from queries.frames import as_frame, is_index
 from queries.late import pd
 from queries.packing import Places, places_dtype
 from smalldb.exact.bits import BitSource, bit_source
 from smalldb.exact.numbers import whole
 from smalldb.schema.derived import Derived
 from smalldb.schema.determined import determined_relations
+from smalldb.schema.file_format import USUAL, FileFormat
 from smalldb.schema.gap_relations import gap_relations
 from smalldb.schema.ordered_values import ordered_steps
 from smalldb.schema.orders import Orders, is_order, read_orders
 from smalldb.schema.pieces import CHUNK, Fields, Piece, distinct, read_counts, tally
-from smalldb.schema.records import as_separator
 from smalldb.schema.schema_columns import Column
 
 MAX_COLUMNS = 1 << 12
@@ -61,8 +61,8 @@ class Schema:
         What a release shall answer well if nobody says otherwise, as `queries.spec` reads it.
     ignored
         Columns of the data that are left out; "*": all that the schema does not have.
-    separator
-        Of fields in CSV files; None: commas, or what a file or an option states.
+    file
+        How its files are written.
     rows_per_person
         The most rows that one person has, from public knowledge: 1 says that a row is a person. None: nothing
         is said of people, and a release protects rows.
@@ -88,7 +88,7 @@ class Schema:
     valid: str | tuple[str, ...] | None = None
     queries: str | None = None
     ignored: tuple[str, ...] = ()
-    separator: str | None = None
+    file: FileFormat = USUAL
     rows_per_person: int | None = None
     derived: tuple[Derived, ...] = ()
     domain: Domain = field(init=False, repr=False, compare=False)
@@ -104,8 +104,6 @@ class Schema:
             raise ValueError(too_many_columns(len(self.columns)))
         if sum(map(coded_cells, self.columns)) > MAX_CODED:
             raise ValueError(TOO_LARGE)
-        if self.separator is not None:
-            object.__setattr__(self, "separator", as_separator(self.separator))
         if self.rows_per_person is not None:
             whole(self.rows_per_person, "rows_per_person")
         for name, times in Counter(column.name for column in self.released).items():
@@ -170,7 +168,7 @@ class Schema:
                 raise ValueError(f"the table has two columns {name!r}")
         if "*" not in self.ignored:
             known = {*wanted, *self.unread}
-            for name in stripped:
+            for name in stripped[is_index(stripped) :]:
                 if name not in known:
                     raise ValueError(
                         f"the schema has no column {name!r}{suggestion(name, self.names)}: "

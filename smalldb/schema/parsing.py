@@ -2,7 +2,8 @@
 
 import os
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import fields
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -12,9 +13,10 @@ from smalldb.exact.numbers import as_fraction
 from smalldb.schema.asked import Asked, closest, filled
 from smalldb.schema.derived import read_derived
 from smalldb.schema.determined import read_book
+from smalldb.schema.file_format import FileFormat
 from smalldb.schema.kinds import Categories, Cuts, Dates, Flag, Integers, Kind, Times
 from smalldb.schema.kinds.number_format import NumberFormat
-from smalldb.schema.lines import key_lines, line_of, too_deep
+from smalldb.schema.lines import key_lines, too_deep
 from smalldb.schema.mapping import (
     MAX_CODED,
     MAX_COLUMNS,
@@ -24,15 +26,15 @@ from smalldb.schema.mapping import (
     too_many_columns,
     unreadable,
 )
-from smalldb.schema.records import as_separator
 from smalldb.schema.schema_columns import Column
 
 _Type: TypeAlias = "type | tuple[type, ...]"
 
 _TOP: dict[str, _Type] = {
     **{"columns": dict, "valid": (str, list), "queries": str, "ignore": (str, list)},
-    **{"separator": str, "rows_per_person": int},
+    **{"file": dict, "rows_per_person": int},
 }
+_FILE: dict[str, _Type] = {each.name: str for each in fields(FileFormat)}
 _SHARED: dict[str, _Type] = {
     **{"kind": str, "missing": (bool, list), "unknown": str, "dtype": str},
     **{"missing_with": (str, list), "only_if": str, "determines": (str, dict)},
@@ -188,12 +190,9 @@ def parsed(
         for key, texts in (("ignore", ignored), ("valid", rules))
         if texts is None
     ]
-    queries, valid, separator = given.get("queries"), given.get("valid"), given.get("separator")
-    if isinstance(separator, str):
-        try:
-            separator = as_separator(separator)
-        except ValueError as error:
-            wrong.append((str(error), ("separator",)))
+    queries, valid = given.get("queries"), given.get("valid")
+    file, faults = _file(given.get("file"))
+    wrong += [(f"file: {said}", ("file", key or "")) for said, key in faults]
     each_person = given.get("rows_per_person")
     if isinstance(each_person, int) and each_person < 1:
         wrong.append(("rows_per_person must be a whole number of at least 1", ("rows_per_person",)))
@@ -204,7 +203,7 @@ def parsed(
         try:
             stated = valid if isinstance(valid, str) else rules
             queried = None if wrong else queries
-            others = separator, each_person, tuple(derived)
+            others = file, each_person, tuple(derived)
             schema = Schema(tuple(columns), stated, queried, ignored or (), *others)
             if not wrong:
                 return schema, tuple(asked)
@@ -212,7 +211,24 @@ def parsed(
             wrong.append((str(error), ("valid",)))
     else:
         wrong += [(said, ("valid",)) for said in unreadable(None, rules or ())]
-    raise ValueError(joined(_told(wrong, key_lines(text))) + rest)
+    raise ValueError(joined(with_lines(wrong, key_lines(text))) + rest)
+
+
+def _file(given: object) -> tuple[FileFormat, list[_Fault]]:
+    """Read how files are written, and what is wrong with that, each key by itself."""
+    stated = given if isinstance(given, dict) else {}
+    wrong = [*_faults(stated, _FILE, ())]
+    if wrong:
+        return FileFormat(), wrong
+    for key, value in stated.items():
+        try:
+            FileFormat(**{key: value})
+        except ValueError as error:
+            wrong.append(_Fault(str(error), key))
+    try:
+        return FileFormat() if wrong else FileFormat(**stated), wrong
+    except ValueError as error:  # of two keys together
+        return FileFormat(), [_Fault(str(error))]
 
 
 class _Wrong(ValueError):
@@ -221,22 +237,6 @@ class _Wrong(ValueError):
     def __init__(self, *faults: _Fault) -> None:
         super().__init__(*faults)
         self.faults = faults
-
-
-def _told(wrong: Iterable[tuple[str, tuple[str, ...]]], lines: Mapping[tuple[str, ...], int]) -> list[str]:
-    """Tell what is wrong, each with its line; of several columns that have the same fault, once."""
-    alike: dict[str, list[tuple[str, ...]]] = {}
-    for said, path in dict.fromkeys(wrong):
-        alike.setdefault(said, []).append(path)
-    told = []
-    for said, paths in alike.items():
-        names = [repr(path[1]) for path in paths if path[0] == "columns" and len(path) == 3]
-        named = f"column{'s' if len(names) > 1 else ''} {', '.join(names)}: " if names else ""
-        own = "" if said.startswith("column ") else named
-        at = [str(line) for line in (line_of(lines, path) for path in paths) if line is not None]
-        placed = f" (line{'s' if len(at) > 1 else ''} {', '.join(at)})" if at else ""
-        told.append(f"{own}{said}{placed}")
-    return told
 
 
 def _what_learns(given: Mapping[str, Any]) -> str | None:

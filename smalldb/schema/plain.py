@@ -15,21 +15,29 @@ import numpy.typing as npt
 
 from queries import DataError
 from queries.late import pd
+from smalldb.schema.file_format import COMMA, USUAL, FileFormat
 from smalldb.schema.pieces import Piece
 
 BLOCK = 1 << 22  # bytes
 LEAST = 1 << 20  # bytes of a file for which the kernel is worth loading
 
 
-def begin(file: BinaryIO, lines: int) -> bool:
+def begin(file: BinaryIO, lines: int, quote: str = '"') -> bool:
     """Go behind the first lines of a file, in which the names end; False: one of them is not plain."""
     first = [file.readline() for _ in range(lines)]
     bodies = [line.removesuffix(b"\n").removesuffix(b"\r") for line in first]
-    return all(line.endswith(b"\n") for line in first) and not {*b'"\r\x00'} & {*b"".join(bodies)}
+    return all(line.endswith(b"\n") for line in first) and not {*b"\r\x00", *quote.encode()} & {
+        *b"".join(bodies)
+    }
 
 
 def plain_pieces(
-    file: BinaryIO, width: int, chosen: Sequence[int], path: str, separator: str = ","
+    file: BinaryIO,
+    width: int,
+    chosen: Sequence[int],
+    path: str,
+    separator: str = COMMA,
+    form: FileFormat = USUAL,
 ) -> Iterator[Piece]:
     """Yield the chosen columns, in this order, of the lines from here on, while they are plain.
 
@@ -38,7 +46,7 @@ def plain_pieces(
     Raises
     ------
     DataError
-        A field that is not UTF-8.
+        A field that is not of the file's encoding.
     """
     columns = sorted({*chosen})
     slots = np.full(width, -1, dtype=np.int64)
@@ -58,17 +66,17 @@ def plain_pieces(
                 file.seek(here)
                 return
             block += b"\n"
-        found = _split(block, width, slots, len(columns), separator)
+        found = _split(block, width, slots, len(columns), separator, form.quote)
         if found is None:
             file.seek(here)
             return
         file.seek(here + raw)
         try:
-            texts = [_column(block, *found[slots[c]]) for c in chosen]
+            texts = [_column(block, found[slots[c]], form.codec) for c in chosen]
         except UnicodeDecodeError:
             texts = []
         if not texts:  # not chained: nothing of the data may travel in an error
-            raise DataError(f"{path} is not a CSV file in UTF-8")
+            raise DataError(f"{path} is not a CSV file in {form.told}")
         yield texts, None
 
 
@@ -76,7 +84,12 @@ Split = tuple[npt.NDArray[np.int32], npt.NDArray[np.int64], npt.NDArray[np.int64
 
 
 def _split(
-    block: bytes, width: int, slots: npt.NDArray[np.int64], columns: int, separator: str = ","
+    block: bytes,
+    width: int,
+    slots: npt.NDArray[np.int64],
+    columns: int,
+    separator: str = COMMA,
+    quote: str = '"',
 ) -> list[Split] | None:
     """Return, for each column, the number of each line's field, and where the distinct ones begin and end."""
     from smalldb.kernels.splitting import split
@@ -87,14 +100,13 @@ def _split(
     starts, ends = np.empty((2, columns, most), dtype=np.int64)
     distinct = np.zeros(columns, dtype=np.int64)
     text = np.frombuffer(block, dtype=np.uint8)
-    lines = split(text, ord(separator), width, slots, seen, codes, starts, ends, distinct)
+    lines = split(text, ord(separator), ord(quote or "\0"), width, slots, seen, codes, starts, ends, distinct)
     if lines < 0:
         return None
     return [(codes[s, :lines], starts[s, :k], ends[s, :k]) for s, k in enumerate(distinct.tolist())]
 
 
-def _column(
-    block: bytes, codes: npt.NDArray[np.int32], starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]
-) -> pd.Series[Any]:
-    texts = [block[a:b].decode() for a, b in zip(starts.tolist(), ends.tolist(), strict=True)]
+def _column(block: bytes, found: Split, codec: str) -> pd.Series[Any]:
+    codes, starts, ends = found
+    texts = [block[a:b].decode(codec) for a, b in zip(starts.tolist(), ends.tolist(), strict=True)]
     return pd.Series(pd.Categorical.from_codes(codes, pd.Index(texts, dtype=object), validate=False))

@@ -6,15 +6,25 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import partial
+from io import TextIOWrapper
 from itertools import chain
-from pathlib import Path
-from typing import TextIO, final
+from typing import Any, TextIO, final
 
 from smalldb.schema.fields import is_text
+from smalldb.schema.file_format import (
+    COMMA,
+    SEPARATORS,
+    USUAL,
+    UTF_8,
+    FileFormat,
+    errors_of,
+    is_separator,
+    named,
+    spoken,
+)
 from smalldb.schema.kinds.number_format import without_zeros
+from smalldb.schema.readers.compressed import open_bytes
 
-SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars", " ": "spaces"}
-COMMA = ","
 LONGEST = 1 << 26  # characters of a record, so that a quote that is never closed does not take all memory
 LONGEST_HEADER = 1 << 22
 CHUNK = 1 << 13  # records that are read at a time
@@ -22,33 +32,6 @@ CHUNK = 1 << 13  # records that are read at a time
 FIELDS = {"0": 0, "1": 1, "false": 0, "true": 1}  # what a yes/no field can hold
 
 _STATED = re.compile('"?sep=([^"\r\n])"?[\r\n]*', re.IGNORECASE)  # how Excel is told the separator
-
-
-def as_separator(given: str) -> str:
-    r"""Read a separator as an option or a schema writes it: one sign, or the name of one that is not seen.
-
-    >>> as_separator("tab"), as_separator(r"\t"), as_separator(";")
-    ('\t', '\t', ';')
-    """
-    if not isinstance(given, str):
-        raise TypeError(f"separator must be a text, not {type(given).__name__}")
-    found = {r"\t": "\t", "tab": "\t", "space": " "}.get(given.lower(), given)
-    if found not in SEPARATORS:
-        raise ValueError("separator must be one of , ; | tab space")
-    return found
-
-
-def agreed(option: str | None, schema: str | None) -> str | None:
-    """Return the separator that an option or a schema states; ValueError: they state two."""
-    given = None if option is None else as_separator(option)
-    if None not in (given, schema) and given != schema:
-        raise ValueError(f"separator: the schema says {named(schema or '')}, not {named(given or '')}")
-    return schema if given is None else given
-
-
-def named(separator: str) -> str:
-    """Write a separator as an option takes it: a tab and a space are not seen."""
-    return {"\t": "tab", " ": "space"}.get(separator, repr(separator))
 
 
 @final
@@ -85,9 +68,13 @@ class Heading:
     lines: int
 
 
-def open_text(path: str) -> TextIO:
-    """Open a CSV file; bytes that are not UTF-8 become surrogates, which no name and no field may hold."""
-    return Path(path).open(encoding="utf-8-sig", errors="surrogateescape", newline="")
+def open_text(path: str, encoding: str = UTF_8) -> TextIO:
+    """Open a file of text, compressed or not; errors as `open_bytes`.
+
+    Bytes that its encoding has not become surrogates, which no name and no field may hold.
+    """
+    codec = "utf-8-sig" if encoding == UTF_8 else encoding
+    return TextIOWrapper(open_bytes(path), codec, errors_of(encoding), newline="")
 
 
 def lines_of(file: TextIO, longest: int = LONGEST) -> Iterator[str]:
@@ -95,9 +82,7 @@ def lines_of(file: TextIO, longest: int = LONGEST) -> Iterator[str]:
     return iter(partial(file.readline, longest + 1), "")
 
 
-def read_heading(
-    file: TextIO, path: str, separator: str | None = None, known: Collection[str] = ()
-) -> Heading:
+def read_heading(file: TextIO, path: str, form: FileFormat = USUAL, known: Collection[str] = ()) -> Heading:
     """Read the first record of a CSV file, which holds the names; the file is left behind it.
 
     A line of its own may state the separator before, as Excel writes it: ``sep=;``.
@@ -108,16 +93,16 @@ def read_heading(
         Open, at its beginning.
     path
         Its name, for errors.
-    separator
-        The one that is stated; None: what the file states, or commas.
+    form
+        What is stated of the file; if no separator is, what the file itself states, or commas.
     known
         Names that columns are known to have.
 
     Raises
     ------
     ValueError
-        No CSV in UTF-8 with names, or another separator than is stated. The message is made of these lines
-        alone, which are public.
+        No CSV in its encoding with names, or another separator than is stated. The message is made of these
+        lines alone, which are public.
     """
     read = length = 0
 
@@ -130,29 +115,32 @@ def read_heading(
             yield line
 
     first = next((line for line in lines() if line.strip("\r\n")), "")
-    stated = _STATED.fullmatch(first)
+    stated, separator = _STATED.fullmatch(first), form.separator
     if stated is not None:
         sign = stated[1]
-        if sign not in SEPARATORS:
-            raise ValueError(f"{path}: its first line states a separator that is none of , ; | tab space")
+        if not is_separator(sign):
+            raise ValueError(
+                f"{path}: its first line states a separator that is a letter, a digit or a quote"
+            )
         if separator not in (None, sign):
             raise ValueError(f"{path}: its first line says sep={sign}, not {named(separator or '')}")
-        names = _checked(next(records(lines(), sign), []), path, known)
+        names = check_header(next(records(lines(), sign, form.quote), []), path, known, form)
     else:
         sign = COMMA if separator is None else separator
-        found = next(records(chain([first] if first else [], lines()), sign), [])
+        found = next(records(chain([first] if first else [], lines()), sign, form.quote), [])
         given = [] if isinstance(found, Fault) else found
-        check_names(given, path)
+        check_names(given, path, form)
         if first and not ({name.strip() for name in given} <= {*known} and given):
-            _check_separator(first, len(given), path, separator)
-        names = _checked(found, path, known)
+            _check_separator(first, len(given), path, form)
+        names = check_header(found, path, known, form)
     return Heading(names, sign, read)
 
 
-def records(lines: Iterator[str], separator: str = COMMA) -> Iterator[Record]:
+def records(lines: Iterator[str], separator: str = COMMA, quote: str = '"') -> Iterator[Record]:
     """Yield the records that are not blank, with fields of any length; a fault is the last.
 
-    `csv` refuses long fields, by a limit that is the whole process's: these are read by `long_record`.
+    An empty `quote`: there are no quotes. `csv` refuses long fields, by a limit that is the whole process's:
+    these are read by `long_record`.
     """
     kept: list[str] = []  # the lines of the record that is being read
 
@@ -162,23 +150,31 @@ def records(lines: Iterator[str], separator: str = COMMA) -> Iterator[Record]:
             yield line
 
     source = noted()
+    signs = signs_of(separator, quote)
     while True:
         try:
-            for record in csv.reader(source, delimiter=separator, strict=True):
+            for record in csv.reader(source, strict=True, **signs):
                 kept.clear()
                 if record:
                     yield record
             return
         except csv.Error:
             pass
-        found = long_record(chain(tuple(kept), source), separator)
+        found = long_record(chain(tuple(kept), source), separator, quote)
         kept.clear()
         yield found
         if isinstance(found, Fault):  # not chained: nothing of the data may travel in an error
             return
 
 
-def long_record(lines: Iterator[str], separator: str) -> Record:
+def signs_of(separator: str, quote: str) -> dict[str, Any]:
+    """Return the options of `csv` for the signs of a file."""
+    if not quote:
+        return {"delimiter": separator, "quoting": csv.QUOTE_NONE, "quotechar": None}
+    return {"delimiter": separator, "quotechar": quote}
+
+
+def long_record(lines: Iterator[str], separator: str, quote: str = '"') -> Record:
     r"""Read a record of any length as ``csv.reader(lines, delimiter=separator, strict=True)`` does.
 
     >>> long_record(iter(['a,"b,\n', 'c"\n']), ",")
@@ -195,17 +191,17 @@ def long_record(lines: Iterator[str], separator: str) -> Record:
         at = 0
         while True:
             if quoted:
-                end = line.find('"', at)
+                end = line.find(quote, at)
                 parts.append(line[at:] if end < 0 else line[at:end])
                 if end < 0:  # it goes on in the next line
                     break
                 at = end + 1
-                if line.startswith('"', at):
-                    parts.append('"')
+                if line.startswith(quote, at):
+                    parts.append(quote)
                     at += 1
                     continue
                 quoted = False
-            elif line.startswith('"', at):
+            elif quote and line.startswith(quote, at):
                 quoted = True
                 at += 1
                 continue
@@ -224,13 +220,16 @@ def long_record(lines: Iterator[str], separator: str) -> Record:
     return NO_CSV
 
 
-def check_names(names: list[str], path: str) -> None:
+def check_names(names: list[str], path: str, form: FileFormat = USUAL) -> None:
     """Refuse column names that cannot be shown; ValueError."""
     together = "".join(names)
     if not is_text(together):
         wide = together.startswith(("\udcff\udcfe", "\udcfe\udcff"))
-        said = "it is in UTF-16: save it as UTF-8" if wide else "save it as UTF-8"
-        raise ValueError(f"{path} is not a CSV file in UTF-8: {said}")
+        named_in = "--encoding, or file.encoding of a schema"
+        said = f"save it as UTF-8, or say its encoding, such as cp1252 ({named_in})"
+        if wide:
+            said = f"it is in UTF-16: take encoding utf-16 ({named_in})"
+        raise ValueError(f"{path} is not a CSV file in {form.told}: {said}")
     for place, name in enumerate(names, start=1):
         if found := re.search(r"[\x00-\x08]", name):
             raise ValueError(
@@ -239,11 +238,11 @@ def check_names(names: list[str], path: str) -> None:
             )
 
 
-def _checked(header: Record, path: str, known: Collection[str]) -> list[str]:
+def check_header(header: Record, path: str, known: Collection[str], form: FileFormat) -> list[str]:
     """Return the names of the first record; ValueError: they are none."""
     if isinstance(header, Fault):
         raise ValueError(f"{path} {header.said} (in the first line)")
-    check_names(header, path)
+    check_names(header, path, form)
     if not header:
         raise ValueError(f"{path} is empty: expected a first line with column names")
     unknown = {name.strip() for name in header} - {*known}
@@ -257,12 +256,13 @@ def _checked(header: Record, path: str, known: Collection[str]) -> list[str]:
     return header
 
 
-def _check_separator(first: str, count: int, path: str, stated: str | None) -> None:
+def _check_separator(first: str, count: int, path: str, form: FileFormat) -> None:
     """Refuse a first line that another separator takes into more fields, if none was stated: ValueError.
 
     Spaces are usual in names: they count only where nothing else finds two fields. If a separator was stated,
     others count where it finds one field; beside commas none do: so one says that there is one column.
     """
+    stated = form.separator
     if stated == COMMA or (stated is not None and count > 1):
         return
     sign = COMMA if stated is None else stated
@@ -271,21 +271,22 @@ def _check_separator(first: str, count: int, path: str, stated: str | None) -> N
             f"{path}: its first line is a comment (#): delete what stands above the column names; "
             f"or take separator {named(COMMA)} (--separator) if it is the one name"
         )
-    found = {other: _fields(first, other) for other in SEPARATORS}
+    found = {other: field_count(first, other, form.quote) for other in SEPARATORS}
     others = [other for other in SEPARATORS if other not in (sign, " ")]
     best = max(others, key=found.__getitem__)
     if found[best] <= count < 2:
         best = " "
     if found[best] > count:
-        how = f"{count or 'no'} field{'s' if count != 1 else ''} separated by {SEPARATORS[sign]}"
+        how = f"{count or 'no'} field{'s' if count != 1 else ''} separated by {spoken(sign)}"
         title = "; a title above the names must be deleted" if best == " " else ""
         raise ValueError(
             f"{path}: its first line has {how}, and {found[best]} by {SEPARATORS[best]}: take separator "
-            f"{named(best)} (--separator, or the key of a schema), or {named(COMMA)} if it is right{title}"
+            f"{named(best)} (--separator, or file.separator of a schema), or {named(COMMA)} if it is "
+            f"right{title}"
         )
 
 
-def _fields(line: str, separator: str) -> int:
+def field_count(line: str, separator: str, quote: str = '"') -> int:
     """Count the fields of a line; 0: it is not of this separator."""
-    found = long_record(iter([line]), separator)
+    found = long_record(iter([line]), separator, quote)
     return 0 if isinstance(found, Fault) else len(found)

@@ -10,13 +10,14 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from queries.late import pd
+from smalldb.schema.file_format import USUAL, FileFormat, agreed
 from smalldb.schema.mapping import Schema
 from smalldb.schema.schema_columns import Column
 from smalldb.schema.table_writers import written
 from smalldb.schema.tables import table_pieces
 
 
-def rehearse(schema: Schema, form: str, separator: str | None = None) -> int:
+def rehearse(schema: Schema, form: str, file: FileFormat = USUAL) -> int:
     """Write both ends of every bin of every column, and the gap, in a format, and read them again.
 
     It looks at the schema alone, so what it refuses is public. Columns with equally many places make a table.
@@ -38,11 +39,11 @@ def rehearse(schema: Schema, form: str, separator: str | None = None) -> int:
         path = os.path.join(folder, f"rehearsal.{form}")
         for _, group in groupby(sorted(schema.released, key=_places), _places):
             columns = [*group]
-            sign = separator or schema.separator
-            length = _length(columns, form, path, sign)
+            stated = agreed(file, schema.file)
+            length = _length(columns, form, path, stated)
             if length is None:
                 names = [
-                    repr(column.name) for column in columns if _length([column], form, path, sign) is None
+                    repr(column.name) for column in columns if _length([column], form, path, stated) is None
                 ]
                 raise ValueError(
                     f"column{'s' if len(names) > 1 else ''} {', '.join(names)}: cannot be written as {form} "
@@ -56,9 +57,9 @@ def _places(column: Column) -> int:
     return column.universe.size
 
 
-def _length(columns: list[Column], form: str, path: str, separator: str | None) -> int | None:
+def _length(columns: list[Column], form: str, path: str, file: FileFormat) -> int | None:
     """Return the length of the longest row of some columns; None: they are not read as they were written."""
-    part = Schema(tuple(columns), separator=separator)
+    part = Schema(tuple(columns), file=file)
     ends = {column.name: column.ends() for column in columns}
     frame = pd.DataFrame({name: values for name, (values, _) in ends.items()})
     try:
@@ -71,6 +72,6 @@ def _length(columns: list[Column], form: str, path: str, separator: str | None) 
                 return None
     except (ValueError, TypeError, OverflowError, NotImplementedError):
         return None
-    # a small file of Parquet is nearly all header: its columns take about as much as texts, or less
-    text = written(frame, "csv", part) if form == "parquet" else content
+    # a small file of other formats is nearly all header: their columns take about as much as texts, or less
+    text = content if form in ("csv", "jsonl") else written(frame, "csv", part)
     return max(map(len, text.splitlines())) + 1

@@ -5,7 +5,7 @@ import re
 from typing import TypeAlias
 
 from queries import Domain, Rows
-from queries.frames import as_frame, rows_of, universe_of
+from queries.frames import as_frame, rows_of, universe_of, without_index
 from smalldb.schema.learned import OpenSchema
 from smalldb.schema.mapping import Schema
 from smalldb.schema.parsing import parse_schema, read_schema, schema_text_of
@@ -82,5 +82,5 @@ def counted(data: object, domain: Domain | None, schema: Schema | None) -> Rows:
         return data.checked()
     if schema is not None:
         return schema.encode(as_frame(data))
-    table = as_frame(data)
+    table = without_index(as_frame(data), domain)
     return rows_of(table, universe_of(table, domain))

@@ -19,7 +19,7 @@ from smalldb.exact.bits import BitSource
 from smalldb.schema.codings import Coding, binary, one_hot, thermometer
 from smalldb.schema.dtypes import as_series, dtype_of
 from smalldb.schema.fields import as_field, is_text, spelled
-from smalldb.schema.kinds import Binned, Categories, Cuts, Dates, Flag, Integers, Kind, Value
+from smalldb.schema.kinds import Binned, Categories, Cuts, Dates, Flag, Integers, Kind, Ranged, Value
 from smalldb.schema.kinds.edges import uniform_between
 from smalldb.schema.kinds.number_format import PLAIN, NumberFormat, without_zeros
 from smalldb.schema.pieces import Fields
@@ -151,6 +151,19 @@ class Column:
         short = without_zeros if self.numbers.plain else str
         places = [size if {text, short(text)} & blank else self.kind.place(text) for text in distinct]
         return np.array([beyond if p is None else p for p in places], dtype=np.int64)[codes]
+
+    def beyond(self, fields: Fields) -> tuple[int, int] | None:
+        """Count the fields below and above the range; None: the column has none. Fields as `found` takes."""
+        kind = self.kind
+        texts = spelled(fields, self.numbers.decimal)
+        if not isinstance(kind, Ranged) or texts is None:
+            return None
+        codes, distinct = texts
+        short = without_zeros if self.numbers.plain else str
+        gaps = {"", *self.gaps}
+        sides = [0 if {text, short(text)} & gaps else kind.side(text) for text in distinct]
+        found = np.array(sides, dtype=np.int64)[codes]
+        return int((found < 0).sum()), int((found > 0).sum())
 
     def decode(self, places: Places, source: BitSource | None = None) -> pd.Series[Any]:
         """Write each place, shape (r,), as a value of the column.

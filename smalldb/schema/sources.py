@@ -1,13 +1,13 @@
-"""Tables that other programs read, in pieces of columns: Parquet files by pyarrow, and what DuckDB groups."""
+"""Tables that DuckDB groups, in pieces of columns."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from queries import DataError
-from queries.frames import from_arrow
 from queries.late import pd
 from smalldb.schema.pieces import CHUNK, Piece
+from smalldb.schema.readers.reader import Choose
 from smalldb.schema.records import LONGEST, Heading
 
 # an empty field stays one, and is no NULL: so that a blank line can be told from it;
@@ -16,67 +16,6 @@ _DIALECT = (
     "auto_detect = false, header = false, quote = '\"', escape = '\"', nullstr = '\x01', strict_mode = true, "
     "parallel = false"
 )
-
-Choose = Callable[[Sequence[str]], Sequence[int]]
-"""Tells, from the names of a table's columns, which of them are read."""
-
-
-def parquet_pieces(path: str, choose: Choose) -> Iterator[Piece]:
-    """Yield the chosen columns of a Parquet file, in constant memory.
-
-    Raises
-    ------
-    OSError
-        The file cannot be read.
-    ValueError
-        It is no Parquet file, or pyarrow is not installed (the extra ``parquet``).
-    DataError
-        It is broken further on.
-    """
-    try:
-        from pyarrow import ArrowException, Table
-        from pyarrow.parquet import ParquetFile
-    except ImportError as error:
-        raise ValueError("Parquet files need pyarrow: pip install 'smalldb-dp[parquet]'") from error
-
-    try:
-        file = ParquetFile(path)
-    except ArrowException as error:
-        raise ValueError(f"{path} is not a Parquet file that can be read") from error
-    with file:
-        names = file.schema_arrow.names
-        places = choose(names)
-        chosen = [names[i] for i in places]
-        broken = False
-        try:
-            for batch in file.iter_batches(batch_size=CHUNK, columns=chosen):
-                # without what pandas noted: its index is a column like any other
-                frame = from_arrow(Table.from_batches([batch]), ignore_metadata=True)
-                yield [frame[name] for name in chosen], None
-        except (ArrowException, OSError):
-            broken = True
-        if broken:  # not chained: nothing of the data may travel in an error
-            raise DataError(f"{path} is broken: it cannot be read to its end")
-
-
-def declared_dtypes(path: str) -> dict[str, object]:
-    """Return the columns of a Parquet file with the dtypes that the file declares; no data.
-
-    Errors as `parquet_pieces`.
-    """
-    try:
-        from pyarrow import ArrowException, types
-        from pyarrow.parquet import read_schema
-    except ImportError as error:
-        raise ValueError("Parquet files need pyarrow: pip install 'smalldb-dp[parquet]'") from error
-
-    try:
-        schema = read_schema(path)
-        dtypes = schema.empty_table().to_pandas().dtypes.items()
-    except ArrowException as error:
-        raise ValueError(f"{path} is not a Parquet file that can be read") from error
-    texts = {each.name for each in schema if types.is_string(each.type) or types.is_large_string(each.type)}
-    return {str(name): "string" if name in texts else dtype for name, dtype in dtypes}
 
 
 def duckdb_dtypes(path: str, table: str) -> dict[str, object]:

@@ -8,7 +8,6 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -16,31 +15,43 @@ import numpy.typing as npt
 
 from queries.late import pd
 from smalldb.schema.fields import spelled
+from smalldb.schema.file_format import COMMA, USUAL, FileFormat, agreed
+from smalldb.schema.kinds import Cuts, Integers
 from smalldb.schema.mapping import Schema
+from smalldb.schema.readers.compressed import check_compressing, compress, parted
+from smalldb.schema.readers.reader import of_extra
+from smalldb.schema.readers.registry import CSV, SUFFIXES
+from smalldb.schema.records import signs_of
 from smalldb.schema.schema_columns import Column
+from smalldb.schema.typed_tables import TYPED, check_typed, typed_file
 
-# the suffix of a file's name -> its format; a name without one is that of a CSV file
-SUFFIXES = {"": "csv", ".csv": "csv", ".jsonl": "jsonl", ".parquet": "parquet", ".pq": "parquet"}
-FORMATS = tuple(dict.fromkeys(SUFFIXES.values()))
+SPELLED = ("csv", "jsonl")  # as texts, which may be compressed
+FORMATS = (*SPELLED, "parquet", "arrow", *TYPED)
+_ARROW = {"parquet": "Parquet files", "arrow": "Arrow files"}
 _RUN = re.compile(r"[=+\-@\t\r]")  # what a spreadsheet takes for the beginning of a formula
 _NUMBER = re.compile(r"[+-]?[0-9][0-9.,]*(?:[eE][+-]?[0-9]+)?")
-NAMED = f".{', .'.join(FORMATS[:-1])} or .{FORMATS[-1]}"
+NAMED = f".{', .'.join(FORMATS[:-1])} or .{FORMATS[-1]}, the first two also as .gz, .zst or .zip"
 
 
 def form_of(path: str | None) -> str:
-    """Return the format that the name of an output asks for; CSV for none.
+    """Return the format that the name of an output asks for, such as "csv" or "csv.gz"; CSV for none.
 
     Raises
     ------
     ValueError
-        Another suffix, or Parquet without pyarrow.
+        Another suffix, or one whose package is not installed.
     """
-    suffix = "" if path is None else os.path.splitext(path)[1].lower()
-    if suffix not in SUFFIXES:
+    stem, packed = ("", "") if path is None else parted(path)
+    suffix = os.path.splitext(stem)[1].lower()
+    reader = SUFFIXES.get(suffix or CSV.suffixes[0])
+    if reader is None or reader.name not in FORMATS or (packed and not reader.lines):
         raise ValueError(f"a table is written as {NAMED}, not {path!r}")
-    if SUFFIXES[suffix] == "parquet" and find_spec("pyarrow") is None:
-        raise ValueError("Parquet files need pyarrow: pip install 'smalldb-dp[parquet]'")
-    return SUFFIXES[suffix]
+    check_compressing(packed)
+    if reader.name in _ARROW:
+        with of_extra("pyarrow", "smalldb-dp[parquet]", _ARROW[reader.name]):
+            import pyarrow  # noqa: F401
+    check_typed(reader.name)
+    return reader.name + packed
 
 
 def written(
@@ -48,24 +59,25 @@ def written(
     form: str,
     schema: Schema | None = None,
     *,
-    separator: str | None = None,
+    file: FileFormat = USUAL,
     guard: bool = False,
 ) -> bytes:
-    """Write a released table: the content of a file in the format "csv", "jsonl" (JSON lines) or "parquet".
+    """Write a released table: the content of a file in one of the `FORMATS`.
 
     Parameters
     ----------
     frame
         The table, such as `smalldb.Release.data`.
     form
-        CSV and JSON lines are in UTF-8. A gap is null in JSON lines; in CSV it is the first text that the
-        schema's `missing` lists, or an empty field. Parquet has the dtypes of the table.
+        "csv" and "jsonl" (JSON lines) may have ".gz", ".zst" or ".zip" behind them. A gap is null in JSON
+        lines; in CSV it is the first text that the schema's `missing` lists, or an empty field. Parquet and
+        Arrow have the dtypes of the table.
     schema
         What the table's columns hold: its columns spell their own values, so that what is written is read
         again by the same schema as the same rows. Without it, values are spelled by their dtypes: truth as
         true/false, dates and times in ISO 8601.
-    separator
-        Between the fields of CSV: a sign such as ``;``. None: the schema's, or a comma.
+    file
+        How CSV is written, beside what the schema says of that.
     guard
         Whether an apostrophe is put before names and texts of CSV that a spreadsheet would run. They are then
         not read again as they were.
@@ -73,17 +85,28 @@ def written(
     Raises
     ------
     ValueError
-        Another format, or Parquet without pyarrow (the extra ``parquet``); a value that its column in the
-        schema gives no place.
+        Another format, or one whose package is not installed; a value that its column in the schema gives no
+        place, or that the format cannot hold.
     """
-    if form == "parquet":
-        try:
-            return frame.rename(columns=str).to_parquet(engine="pyarrow", index=False)
-        except ImportError as error:
-            raise ValueError("Parquet files need pyarrow: pip install 'smalldb-dp[parquet]'") from error
+    if form in _ARROW:
+        return _arrow(frame.rename(columns=str), form)
     known = {} if schema is None else {column.name: column for column in schema.released}
-    stated = None if schema is None else schema.separator
-    return spelled_out(_fields(frame, known), form, separator=separator or stated, guard=guard)
+    if form in TYPED:
+        return typed_file(frame, known, form)
+    stated = file if schema is None else agreed(file, schema.file)
+    return spelled_out(_fields(frame, known), form, file=stated, guard=guard)
+
+
+def _arrow(frame: pd.DataFrame, form: str) -> bytes:
+    with of_extra("pyarrow", "smalldb-dp[parquet]", _ARROW[form]):
+        from pyarrow import BufferOutputStream, Table, ipc
+    if form == "parquet":
+        return frame.to_parquet(engine="pyarrow", index=False)
+    table, target = Table.from_pandas(frame, preserve_index=False), BufferOutputStream()
+    with ipc.new_file(target, table.schema) as writer:
+        writer.write_table(table)
+    content: bytes = target.getvalue().to_pybytes()
+    return content
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +125,8 @@ class Spelled:
         Whether they are texts, which JSON puts in quotes.
     gap
         How CSV writes a gap.
+    number
+        Whether they are numbers as programs write them, which the decimal sign of a file is for.
     """
 
     name: str
@@ -109,16 +134,18 @@ class Spelled:
     fields: Sequence[str | None]
     textual: bool = False
     gap: str = ""
+    number: bool = False
 
 
 def spelled_out(
-    columns: Iterable[Spelled], form: str, *, separator: str | None = None, guard: bool = False
+    columns: Iterable[Spelled], form: str, *, file: FileFormat = USUAL, guard: bool = False
 ) -> bytes:
     """Write columns of equal length as CSV or JSON lines; else as `written`."""
-    if form == "csv":
-        return _csv([*columns], separator or ",", guarded if guard else str)
-    if form == "jsonl":
-        return _json_lines(columns)
+    lines, packed = parted(form)
+    if lines == "csv":
+        return compress(_csv([*columns], file, guarded if guard else str), packed, "table.csv")
+    if lines == "jsonl":
+        return compress(_json_lines(columns), packed, "table.jsonl")
     raise ValueError(f"a table is written as {', '.join(FORMATS)}, not {form!r}")
 
 
@@ -133,16 +160,22 @@ class _Lines:
         self.written.append(f"{line[:-2]}\n")
 
 
-def _csv(columns: Sequence[Spelled], separator: str, shown: Callable[[str], str]) -> bytes:
+def _csv(columns: Sequence[Spelled], file: FileFormat, shown: Callable[[str], str]) -> bytes:
     lines = _Lines()
-    writer = csv.writer(lines, delimiter=separator)
-    writer.writerow(shown(column.name) for column in columns)
-    texts = [
-        _each(column.codes, [shown(column.gap if field is None else field) for field in column.fields])
-        for column in columns
-    ]
-    writer.writerows(zip(*texts, strict=True))
-    return "".join(lines.written).encode()
+    writer = csv.writer(lines, **signs_of(file.separator or COMMA, file.quote))
+    texts = []
+    for column in columns:
+        sign = file.decimal if column.number else "."
+        fields = [column.gap if field is None else field.replace(".", sign) for field in column.fields]
+        texts.append(_each(column.codes, [*map(shown, fields)]))
+    try:
+        writer.writerow(shown(column.name) for column in columns)
+        writer.writerows(zip(*texts, strict=True))
+        return "".join(lines.written).encode(file.codec)
+    except (csv.Error, UnicodeEncodeError) as error:
+        raise ValueError(
+            f"CSV of this quote or encoding ({file.told}) cannot hold a name or a value"
+        ) from error
 
 
 def _json_lines(columns: Iterable[Spelled]) -> bytes:
@@ -163,9 +196,15 @@ def _fields(frame: pd.DataFrame, known: Mapping[str, Column]) -> Iterator[Spelle
         name, values = str(label), frame.iloc[:, i]
         if name in known:
             column = known[name]
-            yield Spelled(name, *column.written(values), column.textual, (*column.gaps, "")[0])
+            yield Spelled(
+                name, *column.written(values), column.textual, (*column.gaps, "")[0], _is_number(column)
+            )
         else:
             yield _plainly(values, name)
+
+
+def _is_number(column: Column) -> bool:
+    return not column.textual and isinstance(column.kind, Cuts | Integers)
 
 
 def _plainly(values: pd.Series[Any], name: str) -> Spelled:

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Iterable
 
-from smalldb.schema.drafting import column_text, separator_line, toml
+from smalldb.schema.drafting import column_text, file_line, toml
+from smalldb.schema.file_format import USUAL, FileFormat
 from smalldb.schema.parsing import parse_schema
 
 QUESTIONS = {
@@ -27,7 +28,7 @@ def ask_schema(
     columns: Iterable[str],
     ask: Callable[[str], str],
     tell: Callable[[str], object],
-    separator: str | None = None,
+    file: FileFormat = USUAL,
 ) -> str:
     """Ask what each column can hold, and return the schema as TOML text.
 
@@ -39,8 +40,8 @@ def ask_schema(
         Puts a question, returns the answer. EOFError ends the dialogue.
     tell
         Says what is wrong with an answer; the column is asked again.
-    separator
-        Of fields in CSV files; None: commas.
+    file
+        How the table's file is written.
     """
     ignored, described = [], ""
     for name in columns:
@@ -60,7 +61,7 @@ def ask_schema(
             break
     if not described:
         raise ValueError("a schema needs at least one column")
-    return f"ignore = [{', '.join(map(toml, ignored))}]\n{separator_line(separator)}{described}"
+    return f"ignore = [{', '.join(map(toml, ignored))}]\n{file_line(file)}{described}"
 
 
 def _answers(kind: str, ask: Callable[[str], str]) -> Iterable[str]:

@@ -4,7 +4,7 @@ from smalldb.schema.kinds.categories import Categories
 from smalldb.schema.kinds.cuts import Cuts
 from smalldb.schema.kinds.dates import Dates
 from smalldb.schema.kinds.flags import Flag
-from smalldb.schema.kinds.kind import MAX_PLACES, Binned, Kind, Measured, Value
+from smalldb.schema.kinds.kind import MAX_PLACES, Binned, Kind, Measured, Ranged, Value
 from smalldb.schema.kinds.times import Times
 from smalldb.schema.kinds.whole_numbers import Integers
 
@@ -18,6 +18,7 @@ __all__ = [
     "Integers",
     "Kind",
     "Measured",
+    "Ranged",
     "Times",
     "Value",
 ]

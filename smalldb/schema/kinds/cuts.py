@@ -137,6 +137,11 @@ class Cuts:
         number = self.numbers.read(text)
         return None if number is None else bisect_right(self.cuts, number)
 
+    def side(self, text: str) -> int:
+        """Tell whether a field is below (-1) or above (1) the range; 0: it is within, or none."""
+        number = self.numbers.read(text)
+        return 0 if number is None else (number > self.high) - (number < self.low)
+
     def names(self, column: str, coding: str) -> list[str]:
         """Name each bin, or what reaches each cut."""
         return bin_names(column, self.cuts_told, coding)

@@ -134,6 +134,14 @@ class Dates:
         found = self._read(text)
         return None if found is None else bisect_right(self._starts, found.replace(tzinfo=None))
 
+    def side(self, text: str) -> int:
+        """Tell whether a field is below (-1) or above (1) the range; 0: it is within, or none."""
+        found = self._read(text)
+        if found is None:
+            return 0
+        moment, last = found.replace(tzinfo=None), self._edges[-1].last
+        return (moment - last >= timedelta(seconds=1)) - (moment < self._edges[0].start)
+
     def names(self, column: str, coding: str) -> list[str]:
         """Name each bin, or what reaches each cut."""
         return bin_names(column, self.cuts_told, coding)

@@ -47,6 +47,14 @@ class Kind(Protocol):
 
 
 @runtime_checkable
+class Ranged(Kind, Protocol):
+    """A kind whose values have a range, which fields may exceed."""
+
+    def side(self, text: str) -> int:
+        """Tell whether a field is below (-1) or above (1) the range; 0: it is within, or none."""
+
+
+@runtime_checkable
 class Binned(Kind, Protocol):
     """A kind whose places are bins of a grid of values. The places of other kinds have one value each."""
 

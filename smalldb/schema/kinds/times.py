@@ -88,6 +88,13 @@ class Times:
         seconds = _seconds(text)
         return None if seconds is None else bisect_right(self._starts, seconds)
 
+    def side(self, text: str) -> int:
+        """Tell whether a field is below (-1) or above (1) the range; 0: it is within, or none."""
+        seconds = _seconds(text)
+        if seconds is None:
+            return 0
+        return (seconds // self._step > self.steps(len(self.cuts))[1]) - (seconds < _edge(self.low, ""))
+
     def names(self, column: str, coding: str) -> list[str]:
         """Name each bin, or what reaches each cut."""
         return bin_names(column, self.cuts_told, coding)

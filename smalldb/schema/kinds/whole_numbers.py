@@ -79,6 +79,11 @@ class Integers:
             return (0 if number < self.low else self.size - 1) if self.nearest else None
         return int(number) - self.low
 
+    def side(self, text: str) -> int:
+        """Tell whether a field is below (-1) or above (1) the range; 0: it is within, or none."""
+        number = self.numbers.read(text)
+        return 0 if number is None else (number > self.high) - (number < self.low)
+
     def names(self, column: str, coding: str) -> list[str]:
         """Name each number, or what reaches it."""
         if coding == "thermometer":

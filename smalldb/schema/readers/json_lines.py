@@ -3,13 +3,44 @@
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
+from typing import ClassVar, final
 
 import numpy as np
 
 from queries import DataError
+from smalldb.schema.codebook import Described
 from smalldb.schema.fields import is_text
+from smalldb.schema.file_format import USUAL, FileFormat
 from smalldb.schema.pieces import Piece
+from smalldb.schema.readers.reader import Wanted
 from smalldb.schema.records import CHUNK, check_names, lines_of, open_text
+
+
+@final
+class JsonLines:
+    """JSON lines: each row has the names as its keys, in any order."""
+
+    name: ClassVar[str] = "jsonl"
+    suffixes: ClassVar[tuple[str, ...]] = (".jsonl", ".ndjson")
+    lines: ClassVar[bool] = True
+    headed: ClassVar[bool] = False
+
+    def columns(
+        self, path: str, file: FileFormat = USUAL, known: Collection[str] = ()
+    ) -> Mapping[str, object]:
+        """Return the names in the first record, sorted."""
+        return dict.fromkeys(json_names(path))
+
+    def described(self, path: str, file: FileFormat = USUAL) -> Mapping[str, Described]:
+        """Return nothing: JSON lines have no code book."""
+        return {}
+
+    def pieces(
+        self, path: str, wanted: Wanted, file: FileFormat = USUAL, progress: bool = False
+    ) -> Iterator[Piece]:
+        """Yield the columns as texts."""
+        wanted.choose(wanted.names)
+        yield from json_pieces(path, wanted.names, wanted.others, wanted.signs)
 
 
 def json_names(path: str) -> list[str]:

@@ -1,0 +1,77 @@
+"""Files of Arrow, also named Feather: of its file format and its stream format, by pyarrow."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import ExitStack
+from typing import Any, ClassVar, final
+
+from queries import DataError
+from smalldb.schema.codebook import Described
+from smalldb.schema.file_format import USUAL, FileFormat
+from smalldb.schema.pieces import CHUNK, Piece
+from smalldb.schema.readers.parquet_files import declared, piece_of
+from smalldb.schema.readers.reader import Wanted, of_extra
+
+WHAT = "Arrow files"
+_MAGIC = b"ARROW1"
+
+
+@final
+class ArrowFiles:
+    """Arrow."""
+
+    name: ClassVar[str] = "arrow"
+    suffixes: ClassVar[tuple[str, ...]] = (".arrow", ".feather", ".ipc", ".arrows")
+    lines: ClassVar[bool] = False
+    headed: ClassVar[bool] = True
+
+    def columns(
+        self, path: str, file: FileFormat = USUAL, known: Collection[str] = ()
+    ) -> Mapping[str, object]:
+        """Return the columns with the dtypes that the file declares."""
+        with ExitStack() as stack:
+            return declared(_opened(path, stack).schema)
+
+    def described(self, path: str, file: FileFormat = USUAL) -> Mapping[str, Described]:
+        """Return nothing: Arrow keeps the values of a dictionary with the data."""
+        return {}
+
+    def pieces(
+        self, path: str, wanted: Wanted, file: FileFormat = USUAL, progress: bool = False
+    ) -> Iterator[Piece]:
+        """Yield the columns batch by batch, of a mapped file."""
+        with of_extra("pyarrow", "smalldb-dp[parquet]", WHAT):
+            from pyarrow import ArrowException
+        with ExitStack() as stack:
+            opened = _opened(path, stack)
+            names = opened.schema.names
+            chosen = [names[i] for i in wanted.choose(names)]
+            broken = False
+            try:
+                for batch in _batches(opened):
+                    for begin in range(0, batch.num_rows, CHUNK):
+                        yield piece_of(batch.slice(begin, CHUNK), chosen)
+            except (ArrowException, OSError):
+                broken = True
+            if broken:  # not chained: nothing of the data may travel in an error
+                raise DataError(f"{path} is broken: it cannot be read to its end")
+
+
+def _opened(path: str, stack: ExitStack) -> Any:
+    """Open a file of Arrow, for as long as `stack` is."""
+    with of_extra("pyarrow", "smalldb-dp[parquet]", WHAT):
+        from pyarrow import ArrowException, ipc, memory_map
+    with open(path, "rb") as begun:
+        in_file = begun.read(len(_MAGIC)) == _MAGIC
+    try:
+        mapped = stack.enter_context(memory_map(path))
+        return stack.enter_context(ipc.open_file(mapped) if in_file else ipc.open_stream(mapped))
+    except (ArrowException, EOFError) as error:
+        raise ValueError(f"{path} is not an Arrow file that can be read") from error
+
+
+def _batches(opened: Any) -> Iterator[Any]:
+    if hasattr(opened, "num_record_batches"):
+        return (opened.get_batch(i) for i in range(opened.num_record_batches))
+    return iter(opened)

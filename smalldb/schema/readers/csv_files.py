@@ -1,0 +1,153 @@
+"""CSV files of any separator, quote, decimal sign and encoding."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
+from itertools import islice
+from typing import Any, ClassVar, final
+
+import numpy as np
+
+from queries import DataError
+from queries.late import pd
+from smalldb.schema import plain
+from smalldb.schema.codebook import Described
+from smalldb.schema.fields import is_text
+from smalldb.schema.file_format import COMMA, SEPARATORS, USUAL, FileFormat
+from smalldb.schema.pieces import Fields, Piece
+from smalldb.schema.readers.compressed import open_bytes, parted
+from smalldb.schema.readers.reader import Wanted
+from smalldb.schema.records import (
+    CHUNK,
+    Fault,
+    Heading,
+    field_count,
+    lines_of,
+    open_text,
+    read_heading,
+    records,
+)
+
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+
+
+@final
+class CsvFiles:
+    """CSV; its first line has the names."""
+
+    name: ClassVar[str] = "csv"
+    suffixes: ClassVar[tuple[str, ...]] = (".csv",)
+    lines: ClassVar[bool] = True
+    headed: ClassVar[bool] = True
+
+    def columns(
+        self, path: str, file: FileFormat = USUAL, known: Collection[str] = ()
+    ) -> Mapping[str, object]:
+        """Read the names; those that are `known` are not taken for those of another separator."""
+        return dict.fromkeys(name.strip() for name in heading(path, file, known).names)
+
+    def described(self, path: str, file: FileFormat = USUAL) -> Mapping[str, Described]:
+        """Return nothing: CSV has no code book."""
+        return {}
+
+    def pieces(
+        self, path: str, wanted: Wanted, file: FileFormat = USUAL, progress: bool = False
+    ) -> Iterator[Piece]:
+        """Yield the columns as texts; of a large file by `plain`, while its lines are so."""
+        if file.decimal == ".":
+            yield from _pieces(path, wanted, file, progress)
+            return
+        gaps = [wanted.numbers.get(name) for name in wanted.names]
+        for columns, times in _pieces(path, wanted, file, progress):
+            yield (
+                [
+                    column if texts is None else _with_points(column, texts)
+                    for column, texts in zip(columns, gaps, strict=True)
+                ],
+                times,
+            )
+
+
+def heading(path: str, file: FileFormat = USUAL, known: Collection[str] = ()) -> Heading:
+    """Read the first record of a CSV file; errors as `read_heading`."""
+    with open_text(path, file.codec) as text:
+        return read_heading(text, path, file, known)
+
+
+def sniffed(path: str, file: FileFormat = USUAL) -> FileFormat:
+    """Return what is stated of a CSV file, and what its first line alone says of the rest.
+
+    A mark of UTF-16 says the encoding. If the names are one field by commas, and several by one other sign,
+    this is the separator.
+
+    Raises
+    ------
+    OSError, ValueError
+        As `read_heading`: the first line does not tell.
+    """
+    if file.encoding is None:
+        with open_bytes(path) as raw:
+            if raw.read(2) in _UTF_16:
+                file = replace(file, encoding="utf-16")
+    if file.separator is None:
+        with open_text(path, file.codec) as text:
+            first = next((line for line in lines_of(text, 1 << 22) if line.strip("\r\n")), "")
+        counts = {sign: field_count(first, sign, file.quote) for sign in SEPARATORS if sign != " "}
+        several = [sign for sign, count in counts.items() if count > 1]
+        if len(several) == 1 and not first.lstrip().startswith("#"):
+            file = replace(file, separator=several[0])
+    found = heading(path, file).separator
+    return replace(file, separator=None if found == COMMA else found)
+
+
+def _pieces(path: str, wanted: Wanted, file: FileFormat, progress: bool) -> Iterator[Piece]:
+    from tqdm import tqdm
+
+    regular = os.path.isfile(path)
+    size = os.path.getsize(path) if regular else 0
+    total = None if parted(path)[1] else size  # bytes are told as they are read, behind the compression
+    known = [*wanted.names, *(wanted.others or ())]
+    with (
+        tqdm(total=total, unit="B", unit_scale=True, disable=not (progress and regular)) as bar,
+        open_text(path, file.codec) as text,
+    ):
+        header = read_heading(text, path, file, known)
+        places, width, sign = wanted.choose(header.names), len(header.names), header.separator
+        if regular and size >= plain.LEAST and file.splits_as_bytes and sign.isascii():
+            with open_bytes(path) as raw:
+                if plain.begin(raw, header.lines, file.quote):
+                    for piece in plain.plain_pieces(raw, width, places, path, sign, file):
+                        yield piece
+                        bar.update(raw.tell() - bar.n)
+                    text.seek(raw.tell())
+        rows = records(lines_of(text), sign, file.quote)
+        while piece_of_rows := list(islice(rows, CHUNK)):
+            fields = [row for row in piece_of_rows if not isinstance(row, Fault)]
+            if len(fields) < len(piece_of_rows):
+                raise DataError(f"{path} {next(r.said for r in piece_of_rows if isinstance(r, Fault))}")
+            if {*map(len, fields)} != {width}:
+                raise DataError(
+                    f"{path} is not a CSV file with as many fields in every line as names: {width}"
+                )
+            columns = list(zip(*fields, strict=True))
+            if not all(is_text("".join(columns[i])) for i in places):
+                raise DataError(f"{path} is not a CSV file in {file.told}")
+            yield [np.array(columns[i], dtype=object) for i in places], None
+            bar.update(text.buffer.tell() - bar.n)
+
+
+def _with_points(column: Fields, gaps: frozenset[str]) -> Fields:
+    """Return numbers that have a decimal comma as programs write them; one with a point is no number."""
+
+    def respelled(text: str) -> str:
+        if text.strip() in gaps:
+            return text
+        return f"\0{text}" if "." in text else text.replace(",", ".")
+
+    if isinstance(column, np.ndarray):
+        return np.array([respelled(text) for text in column.tolist()], dtype=object)
+    fields: Any = column.array
+    texts = pd.Index([respelled(text) for text in fields.categories], dtype=object)
+    return pd.Series(pd.Categorical.from_codes(fields.codes, texts, validate=False))

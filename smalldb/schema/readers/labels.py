@@ -1,0 +1,70 @@
+"""Value labels and missing codes of statistical files: a public code book that stands beside the data."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import final
+
+from queries.expressions import joined, shorten
+from smalldb.schema.codebook import Described
+from smalldb.schema.fields import as_field
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """What a statistical file says of a column.
+
+    Attributes
+    ----------
+    title
+        What the column is, for people.
+    labels
+        By code, what it means.
+    gaps
+        Codes and texts that mean a gap; the labels of such codes are among `labels`.
+    measured
+        Whether the file says that it holds numbers, which a few labels do not make categories.
+    """
+
+    title: str = ""
+    labels: Mapping[object, str] = field(default_factory=dict)
+    gaps: Collection[object] = ()
+    measured: bool = False
+
+
+def described(path: str, columns: Mapping[str, Labelled]) -> dict[str, Described]:
+    """Return what labels say that columns can hold: each label a category, with its code beside it.
+
+    Raises
+    ------
+    ValueError
+        A label that stands for two codes, or is another code: names all such columns.
+    """
+    found, wrong = {}, []
+    for name, given in columns.items():
+        gaps = {as_field(gap): None for gap in given.gaps}
+        codes: dict[str, str | int] = {}
+        for code, text in given.labels.items():
+            spelled, label = as_field(code), " ".join(text.split()) or as_field(code)
+            if spelled in gaps:
+                gaps[label] = None
+                continue
+            if label in codes:
+                what = f"the label {shorten(label)!r} stands for the codes {codes[label]} and {spelled}"
+                wrong.append(f"column {name!r}: {what}")
+            codes[label] = int(spelled) if spelled.lstrip("-").isdecimal() else spelled
+        others = {str(code): label for label, code in codes.items()}
+        wrong += [
+            f"column {name!r}: the label {shorten(label)!r} of the code {codes[label]} is the code of another"
+            for label in codes
+            if others.get(label, label) != label
+        ]
+        if given.measured:
+            codes = {}
+        groups = {label: (code,) for label, code in codes.items() if label not in gaps}
+        found[name] = Described(label=given.title, groups=groups, gaps=tuple(["", *gaps] if gaps else ()))
+    if wrong:
+        raise ValueError(f"{path}: {joined(wrong)}: mend the labels, or describe the columns yourself")
+    return found

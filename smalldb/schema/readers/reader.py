@@ -1,0 +1,98 @@
+"""What a reader of files is to the rest of the house."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import ClassVar, Protocol, final
+
+from smalldb.schema.codebook import Described
+from smalldb.schema.file_format import USUAL, FileFormat
+from smalldb.schema.pieces import Piece
+
+Choose = Callable[[Sequence[str]], Sequence[int]]
+"""Tells, from the names of a table's columns, which of them are read."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which columns of a file are read, and how they are written there.
+
+    Attributes
+    ----------
+    names
+        Of the columns, in the order in which they are handed on.
+    choose
+        Tells where they stand among those of the file.
+    others
+        Columns that the file may have beside them; None: any.
+    signs
+        By column, the decimal sign of its numbers, where the column states one.
+    numbers
+        Columns of plain numbers, each with the texts that mean a gap: a decimal sign of the file is theirs.
+    """
+
+    names: tuple[str, ...]
+    choose: Choose
+    others: tuple[str, ...] | None = ()
+    signs: Mapping[str, str] = field(default_factory=dict)
+    numbers: Mapping[str, frozenset[str]] = field(default_factory=dict)
+
+
+class Reader(Protocol):
+    """Files of one format.
+
+    Attributes
+    ----------
+    name
+        Of the format; the suffix by which it is written.
+    suffixes
+        Of the names of its files, in lower case; the first is the usual one.
+    lines
+        Whether it is text in lines, which may be compressed.
+    headed
+        Whether its columns are known before any row is read.
+    """
+
+    name: ClassVar[str]
+    suffixes: ClassVar[tuple[str, ...]]
+    lines: ClassVar[bool]
+    headed: ClassVar[bool]
+
+    def columns(
+        self, path: str, file: FileFormat = USUAL, known: Collection[str] = ()
+    ) -> Mapping[str, object]:
+        """Return the names of the columns, each with its declared dtype or None; no data.
+
+        Raises
+        ------
+        OSError
+            The file cannot be read.
+        ValueError
+            It is none of this format, or what reads it is not installed.
+        """
+
+    def described(self, path: str, file: FileFormat = USUAL) -> Mapping[str, Described]:
+        """Return what the file's own code book says of columns: labels and missing codes; no data.
+
+        Errors as `columns`; labels that stand for two values.
+        """
+
+    def pieces(
+        self, path: str, wanted: Wanted, file: FileFormat = USUAL, progress: bool = False
+    ) -> Iterator[Piece]:
+        """Yield the wanted columns, in constant memory.
+
+        Errors as `columns`; DataError: a row that cannot be read, or a file that is broken further on.
+        """
+
+
+@contextmanager
+def of_extra(package: str, extra: str, what: str) -> Iterator[None]:
+    """Import an optional package within; ValueError: it is not installed, and in which extra it is."""
+    try:
+        yield
+    except ImportError as error:
+        raise ValueError(f"{what} need {package}: pip install '{extra}'") from error

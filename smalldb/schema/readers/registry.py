@@ -1,0 +1,44 @@
+"""The list of readers: which one reads a file is told by its name."""
+
+from __future__ import annotations
+
+import os
+
+from smalldb.schema.readers.arrow_files import ArrowFiles
+from smalldb.schema.readers.compressed import inner_name, parted
+from smalldb.schema.readers.csv_files import CsvFiles
+from smalldb.schema.readers.excel_files import ExcelFiles
+from smalldb.schema.readers.json_lines import JsonLines
+from smalldb.schema.readers.parquet_files import ParquetFiles
+from smalldb.schema.readers.pyreadstat_files import SasFiles, SpssFiles
+from smalldb.schema.readers.reader import Reader
+from smalldb.schema.readers.stata_files import StataFiles
+
+CSV: Reader = CsvFiles()
+READERS: tuple[Reader, ...] = (
+    *(CSV, JsonLines(), ParquetFiles(), ArrowFiles()),
+    *(ExcelFiles(), StataFiles(), SpssFiles(), SasFiles()),
+)
+SUFFIXES: dict[str, Reader] = {suffix: reader for reader in READERS for suffix in reader.suffixes}
+
+
+def reader_of(path: str) -> Reader:
+    """Return what reads a file of this name; CSV, if its suffix says no other.
+
+    Raises
+    ------
+    ValueError
+        A compressed file of a format that has no lines.
+    OSError, ValueError
+        A ``.zip`` that does not hold one file.
+    """
+    packed = parted(path)[1]
+    found = SUFFIXES.get(os.path.splitext(inner_name(path))[1].lower(), CSV)
+    if packed and not found.lines:
+        raise ValueError(f"{path}: {found.name} is compressed inside: unpack the {packed} file")
+    return found
+
+
+def has_lines(path: str) -> bool:
+    """Tell whether the bytes of a file of this name are text in lines; errors as `reader_of`."""
+    return reader_of(path).lines and not parted(path)[1]

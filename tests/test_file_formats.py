@@ -1,0 +1,442 @@
+"""The same table through every format: one histogram, row by row, and back again."""
+
+import gzip
+import io
+import os
+import random
+import sys
+import threading
+import zipfile
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import smalldb
+from queries import DataError, Domain
+from smalldb.cli import main
+from smalldb.releasing.table_source import file_source
+from smalldb.schema import parse_schema, plain
+from smalldb.schema.file_format import FileFormat, as_encoding
+from smalldb.schema.readers import csv_files
+from smalldb.schema.readers.compressed import compress
+from smalldb.schema.readers.registry import READERS, SUFFIXES, reader_of
+from smalldb.schema.rehearsing import rehearse
+from smalldb.schema.table_writers import FORMATS, form_of, written
+from smalldb.schema.tables import read_by_duckdb, read_columns, read_csv, read_domain, read_form, read_table
+
+SCHEMA = """
+[columns.age]
+kind = "cuts"
+cuts = [18, 65]
+range = [0, 110]
+
+[columns.pay]
+kind = "cuts"
+cuts = [10.5, 20]
+range = [0, 40]
+missing = ["", "-9,9"]
+
+[columns.town]
+kind = "categories"
+values = ["Köln", "Aix; sur | mer", "'s-Hertogenbosch", 'a "b", c']
+missing = true
+
+[columns.smoker]
+kind = "bool"
+"""
+TOWNS = ["Köln", "Aix; sur | mer", "'s-Hertogenbosch", 'a "b", c', ""]
+
+
+def rows(n=400, seed=3):
+    draw = random.Random(seed)
+    return [
+        (
+            str(draw.randrange(110)),
+            draw.choice(["", f"{draw.randrange(400) / 10}"]),
+            draw.choice(TOWNS),
+            draw.choice(["true", "false"]),
+        )
+        for _ in range(n)
+    ]
+
+
+def stated(**keys):
+    inner = ", ".join(f"{key} = {smalldb.schema.drafting.toml(value)}" for key, value in keys.items())
+    return parse_schema(f"file = {{ {inner} }}\n{SCHEMA}")
+
+
+USUAL = FileFormat()
+
+
+def spell(table, file=USUAL):
+    """A CSV text, written here by hand, so that no code is tested by itself."""
+    sign, quote = file.separator or ",", file.quote
+
+    def field(text, number):
+        text = text.replace(".", file.decimal) if number else text
+        return f"{quote}{text.replace(quote, quote * 2)}{quote}" if quote else text
+
+    lines = [sign.join(field(name, False) for name in ("age", "pay", "town", "smoker"))]
+    lines += [sign.join(field(text, c == 1) for c, text in enumerate(row)) for row in table]
+    return ("\n".join(lines) + "\n").encode(file.codec)
+
+
+def same(found, expected):
+    assert found.n == expected.n
+    assert np.array_equal(found.words, expected.words) and np.array_equal(found.counts, expected.counts)
+
+
+def every(found):
+    """The places of each row."""
+    return np.repeat(found.places(), found.counts, axis=0)
+
+
+@pytest.fixture(scope="module")
+def expected():
+    frame = pd.DataFrame(rows(), columns=["age", "pay", "town", "smoker"], dtype=object)
+    return parse_schema(SCHEMA).encode(frame)
+
+
+@pytest.mark.parametrize("separator", [",", ";", "|", "tab", "space", "^", "\\x01", "§", ":"])
+@pytest.mark.parametrize("quote", ['"', "'"])
+@pytest.mark.parametrize("decimal", [".", ","])
+@pytest.mark.parametrize("least", [0, 1 << 30], ids=["plain", "records"])
+def test_csv_of_any_signs(tmp_path, monkeypatch, expected, separator, quote, decimal, least):
+    monkeypatch.setattr(plain, "LEAST", least)
+    path, file = tmp_path / "t.csv", FileFormat(separator, quote, decimal)
+    path.write_bytes(spell(rows(), file))
+    same(read_table(str(path), stated(**file.stated())), expected)
+    if (quote, decimal) == ('"', "."):
+        same(read_table(str(path), parse_schema(SCHEMA), file=file), expected)
+
+
+@pytest.mark.parametrize(
+    "encoding", ["utf-8", "utf-16", "cp1252", "latin-1", "iso8859-15", "mac-roman", "gb18030"]
+)
+@pytest.mark.parametrize("packed", ["", ".gz", ".zst", ".zip"])
+@pytest.mark.parametrize("least", [0, 1 << 30], ids=["plain", "records"])
+def test_csv_of_any_encoding_compressed_or_not(tmp_path, monkeypatch, expected, encoding, packed, least):
+    if packed == ".zst":
+        pytest.importorskip("zstandard")
+    monkeypatch.setattr(plain, "LEAST", least)
+    path, file = tmp_path / f"t.csv{packed}", FileFormat(encoding=encoding)
+    path.write_bytes(compress(spell(rows(), file), packed))
+    same(read_table(str(path), stated(encoding=encoding)), expected)
+
+
+def test_plain_blocks_and_the_rest_of_a_compressed_file_are_one_table(tmp_path, monkeypatch):
+    """The first blocks are plain, then a quote comes: the reader seeks back in what is compressed."""
+    monkeypatch.setattr(plain, "LEAST", 0)
+    monkeypatch.setattr(plain, "BLOCK", 64)
+    lines = [f"{i % 100},{i % 40}.5,Köln,true" for i in range(500)]
+    lines[300] = '7,1.5,"a ""b"", c",false'
+    content = ("age,pay,town,smoker\n" + "\n".join(lines) + "\n").encode()
+    (tmp_path / "t.csv").write_bytes(content)
+    whole = read_table(str(tmp_path / "t.csv"), parse_schema(SCHEMA))
+    assert whole.n == 500
+    for packed in (".gz", ".zip"):
+        path = tmp_path / f"t.csv{packed}"
+        path.write_bytes(compress(content, packed))
+        same(read_table(str(path), parse_schema(SCHEMA)), whole)
+
+
+def test_fields_without_quotes_keep_them(tmp_path, monkeypatch):
+    schema = "file.quote = ''\n[columns.a]\nkind='categories'\nvalues=['\"x', 'y\"\"']\n"
+    path = tmp_path / "t.csv"
+    path.write_text('a,b\n"x,1\ny"",2\n"x,3\n')
+    for least in (0, 1 << 30):
+        monkeypatch.setattr(plain, "LEAST", least)
+        found = read_table(str(path), parse_schema(f"ignore = ['b']\n{schema}"))
+        assert found.histogram().tolist() == [2, 1]
+
+
+def test_a_decimal_comma_is_of_the_file_and_each_row_is_read_by_itself(tmp_path):
+    """A point is no number there, and a text that means a gap is one as it stands."""
+    path = tmp_path / "t.csv"
+    schema = stated(separator=";", decimal=",")
+    lines = {"3;12,5;Köln;1": 1, "3;-9,9;Köln;1": 3, "3;;Köln;1": 3, "3,0;1,5e1;Köln;1": 1}
+    for line, place in lines.items():
+        path.write_text(f"age;pay;town;smoker\n{line}\n")
+        assert read_table(str(path), schema).places()[0].tolist() == [0, place, 0, 1]
+    path.write_text("age;pay;town;smoker\n3;12.5;Köln;1\n")
+    with pytest.raises(DataError, match="column 'pay' has values that its schema gives no place"):
+        read_table(str(path), schema)
+    frame = pd.DataFrame({"age": [3], "pay": [12.5], "town": ["Köln"], "smoker": [True]})
+    assert schema.encode(frame).places()[0].tolist() == [0, 1, 0, 1]
+    content = written(frame, "csv", schema)
+    assert content.decode() == "age;pay;town;smoker\n3;12,5;Köln;true\n"
+    assert written(frame, "jsonl", schema).decode() == ('{"age":3,"pay":12.5,"town":"Köln","smoker":true}\n')
+
+
+@pytest.mark.parametrize("form", [*FORMATS, "csv.gz", "csv.zip", "csv.zst", "jsonl.gz", "jsonl.zip"])
+def test_what_is_written_in_any_format_is_read_as_the_same_rows(tmp_path, expected, form):
+    for package in {"parquet": ["pyarrow"], "arrow": ["pyarrow"], "csv.zst": ["zstandard"]}.get(form, []):
+        pytest.importorskip(package)
+    schema = stated(separator=";", decimal=",", encoding="cp1252")
+    path = tmp_path / f"out.{form}"
+    assert form_of(str(path)) == form
+    assert rehearse(schema, form) > 20
+    path.write_bytes(written(schema.decode(every(expected), rng=3), form, schema))
+    same(read_table(str(path), schema), expected)
+
+
+def test_bytes_that_an_encoding_has_not_are_refused_and_nothing_of_them_is_told(tmp_path, monkeypatch):
+    bad = {"cp1252": b"\x81", "gb18030": b"\xff", "utf-8": b"\xff", "utf-16": b"\x00\xdc"}
+    for encoding, byte in bad.items():
+        text = "age,pay,town,smoker\n3,1,Köln,1\n"
+        head = text.encode(encoding)
+        tail = ",1,Köln,1\n".encode("utf-16-le" if encoding == "utf-16" else encoding)
+        path = tmp_path / f"{encoding}.csv"
+        path.write_bytes(head + byte + tail)
+        for least in (0, 1 << 30):
+            monkeypatch.setattr(plain, "LEAST", least)
+            with pytest.raises(DataError, match="is not a CSV file in") as caught:
+                read_table(str(path), stated(encoding=encoding))
+            assert caught.value.__context__ is None
+
+
+def test_broken_and_mistaken_archives_are_refused_in_a_line(tmp_path):
+    schema, content = parse_schema(SCHEMA), spell(rows(20000))
+    path = tmp_path / "t.csv.gz"
+    path.write_bytes(gzip.compress(content)[:-2000])
+    with pytest.raises(
+        DataError, match=r"is broken: it is no \.gz file that can be read to its end"
+    ) as caught:
+        read_table(str(path), schema)
+    assert caught.value.__context__ is None
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"t\.csv\.gz is no \.gz file"):
+        read_table(str(path), schema)
+    with pytest.raises(ValueError, match=r"no \.zip file"):
+        (tmp_path / "t.zip").write_bytes(content)
+        read_table(str(tmp_path / "t.zip"), schema)
+    two = tmp_path / "two.zip"
+    with zipfile.ZipFile(two, "w") as archive:
+        archive.writestr("a.csv", content)
+        archive.writestr("b.csv", content)
+    with pytest.raises(ValueError, match=r"two\.zip holds 2 files, not one"):
+        read_table(str(two), schema)
+    for name in ("t.parquet.gz", "t.arrow.zip"):
+        with pytest.raises(ValueError, match="is compressed inside: unpack the"):
+            reader_of(str(tmp_path / name))
+
+
+def test_a_zip_is_read_by_the_name_inside(tmp_path):
+    schema = parse_schema("[columns.a]\nkind = 'bool'")
+    for name, content in {"a.jsonl": '{"a":1}\n', "a.csv": "a\n1\n", "folder/a.txt": "a\n1\n"}.items():
+        with zipfile.ZipFile(tmp_path / "t.zip", "w") as archive:
+            archive.writestr("folder/", "")
+            archive.writestr("__MACOSX/x", "y")
+            archive.writestr(name, content)
+        assert read_table(str(tmp_path / "t.zip"), schema).histogram().tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("name", ["t.arrow", "t.feather", "t.arrows", "t.parquet"])
+def test_arrow_files_and_streams(tmp_path, expected, name):
+    pa = pytest.importorskip("pyarrow")
+    frame = parse_schema(SCHEMA).decode(every(expected), rng=1)
+    table, path = pa.Table.from_pandas(frame, preserve_index=False), str(tmp_path / name)
+    match name.split(".")[1]:
+        case "parquet":
+            pa.parquet.write_table(table, path)
+        case "arrows":
+            with pa.ipc.new_stream(path, table.schema) as writer:
+                writer.write_table(table, max_chunksize=7)
+        case _:
+            with pa.ipc.new_file(path, table.schema) as writer:
+                writer.write_table(table, max_chunksize=7)
+    same(read_table(path, parse_schema(SCHEMA)), expected)
+    assert [*read_columns(path)] == ["age", "pay", "town", "smoker"]
+    with open(path, "wb") as file:
+        file.write(b"age,pay\n")
+    with pytest.raises(ValueError, match="file that can be read"):
+        read_table(path, parse_schema(SCHEMA))
+
+
+def test_every_suffix_has_one_reader():
+    assert len(SUFFIXES) == sum(len(reader.suffixes) for reader in READERS)
+    assert len({reader.name for reader in READERS}) == len(READERS)
+    assert {*FORMATS} <= {reader.name for reader in READERS}
+    for suffix, reader in SUFFIXES.items():
+        assert reader_of(f"Table{suffix.upper()}") is reader
+    assert reader_of("people").name == reader_of("a.dat").name == "csv"
+
+
+SNIFFED = {
+    "age;b\n0;1\n": {"separator": ";"},
+    "age\tb\n0\t1\n": {"separator": "\t"},
+    "age|b|c d\n": {"separator": "|"},
+    "sep=;\nage;b\n": {"separator": ";"},
+    "age,b\n": {},
+    '"a;b","c|d"\n': {},
+    "age\n": {},
+}
+
+
+@pytest.mark.parametrize("text", SNIFFED)
+def test_a_draft_takes_what_the_first_line_alone_says(tmp_path, capsys, text):
+    path = tmp_path / "t.csv"
+    for data in ("", "1,2,3;4\t5\n", "\xff;|\n"):
+        path.write_bytes(text.split("\n", 1)[0].encode() + b"\n" + data.encode("latin-1"))
+        if not text.startswith("sep"):
+            assert read_form(str(path)).stated() == SNIFFED[text]
+    path.write_text(text)
+    assert main(["schema", "init", str(path)]) == 0
+    draft = capsys.readouterr().out
+    for value in SNIFFED[text].values():
+        assert f"file = {{ separator = {smalldb.schema.drafting.toml(value)} }}" in draft
+    path.write_bytes(text.encode("utf-16"))
+    assert read_form(str(path)).stated() == {**SNIFFED[text], "encoding": "utf-16"}
+
+
+@pytest.mark.parametrize(
+    ("head", "message"),
+    [
+        (b"age;income, gross;b\n", "take separator ';'"),
+        (b"a;b|c\n", "and 2 by semicolons"),
+        (b"age b\n", "a title above the names"),
+        ("größe;b\n".encode("cp1252"), r"or say its encoding, such as cp1252 \(--encoding, or file.encoding"),
+    ],
+)
+def test_a_first_line_that_does_not_tell_asks_for_the_option(tmp_path, capsys, head, message):
+    path = tmp_path / "t.csv"
+    path.write_bytes(head)
+    with pytest.raises(ValueError, match=message):
+        read_form(str(path))
+    assert main(["schema", "init", str(path)]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+    separator = "space" if b" " in head and b";" not in head else ";"
+    assert main(["schema", "init", str(path), "--separator", separator, "--encoding", "Windows-1252"]) == 0
+    assert 'encoding = "cp1252"' in capsys.readouterr().out
+
+
+def test_formats_that_are_none_are_refused_all_at_once(tmp_path):
+    text = 'file = { separator = "x", quote = "`", decimal = "·", encoding = "utf-7", sheets = "1" }\n'
+    with pytest.raises(ValueError, match="file: unknown key 'sheets'"):
+        parse_schema(text + SCHEMA)
+    with pytest.raises(ValueError) as caught:
+        parse_schema(text.replace(', sheets = "1"', "") + SCHEMA)
+    for said in ("file: separator must", "file: quote must", "file: decimal must", "file: encoding must"):
+        assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+    for name in ("utf-7", "iso2022_jp", "base64", "rot13", "nothing", "utf-16-be", "\0"):
+        with pytest.raises(ValueError, match="encoding must be one of"):
+            as_encoding(name)
+    with pytest.raises(ValueError, match="separator and quote"):
+        FileFormat("'", "'")
+    with pytest.raises(ValueError, match="encoding: the schema says cp1252, not utf-16"):
+        (tmp_path / "t.csv").write_bytes(spell(rows()))
+        read_table(str(tmp_path / "t.csv"), stated(encoding="cp1252"), file=FileFormat(encoding="utf-16"))
+
+
+def test_an_unnamed_first_column_is_an_index_in_files_and_frames(tmp_path):
+    frame = pd.DataFrame({"a": [0, 1, 1], "b": [1, 1, 0]}, index=[5, 6, 7])
+    path = tmp_path / "t.csv"
+    frame.to_csv(path)
+    again = pd.read_csv(path)
+    assert [*again.columns] == ["Unnamed: 0", "a", "b"]
+    schema = parse_schema("[columns.a]\nkind = 'bool'\n[columns.b]\nkind = 'bool'")
+    histogram = [0, 1, 1, 1]
+    assert read_domain(str(path)) == Domain(["a", "b"])
+    assert read_csv(str(path), Domain(["a", "b"])).histogram().tolist() == histogram
+    for table in (frame, again, str(path)):
+        made = smalldb.release(table, schema=schema, epsilon=1, rows=3, rng=1)
+        assert [*made.data.columns] == ["a", "b"]
+    same(schema.encode(again), schema.encode(frame))
+    same(read_table(str(path), schema), schema.encode(frame))
+    one, other = (smalldb.release(table, epsilon=1, rows=3, rng=1) for table in (frame, again))
+    assert one.data.equals(other.data) and [*one.data.columns] == ["a", "b"]
+    assert main(["schema", "init", str(path), "-o", str(tmp_path / "s.toml")]) == 0
+    assert [*smalldb.schema.lines.tomllib.loads((tmp_path / "s.toml").read_text())["columns"]] == ["a", "b"]
+    with pytest.raises(ValueError, match="no column 'Unnamed: 0'"):
+        schema.encode(again[["a", "Unnamed: 0", "b"]])
+
+
+def test_commands_on_a_table_of_other_signs_and_back(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    file = FileFormat(";", "'", ",", "cp1252")
+    (tmp_path / "t.csv.gz").write_bytes(gzip.compress(spell(rows(), file)))
+    inner = 'separator = ";", quote = "\'", decimal = ",", encoding = "cp1252"'
+    (tmp_path / "s.toml").write_text(f"file = {{ {inner} }}\n{SCHEMA}", encoding="utf-8")
+    given = ["--schema", "s.toml", "--epsilon", "1", "--quiet", "--rows", "50"]
+    assert main(["generate", "t.csv.gz", *given, "-o", "out.csv.gz"]) == 0
+    text = gzip.decompress((tmp_path / "out.csv.gz").read_bytes()).decode("cp1252")
+    assert text.startswith("age;pay;town;smoker\n") and text.count("\n") == 51
+    assert read_table("out.csv.gz", parse_schema((tmp_path / "s.toml").read_text("utf-8"))).n == 50
+    assert main(["evaluate", "t.csv.gz", "out.csv.gz", "--schema", "s.toml"]) == 0
+    assert main(["schema", "check", "t.csv.gz", "--schema", "s.toml"]) == 0
+    assert "the table fits" in capsys.readouterr().out
+    assert main(["generate", "t.csv.gz", *given, "-o", "out.parquet.gz"]) == 2
+    assert "a table is written as" in capsys.readouterr().err
+    (tmp_path / "flags.csv").write_bytes("größe|b\n1|0\n0|1\n".encode("cp1252"))
+    flags = ["--separator", "|", "--encoding", "cp1252"]
+    assert (
+        main(["generate", "flags.csv", *flags, "--epsilon", "1", "--quiet", "--rows", "2", "-o", "f.csv"])
+        == 0
+    )
+    assert (tmp_path / "f.csv").read_bytes().decode("cp1252").startswith("größe|b\n")
+
+
+def test_duckdb_reads_usual_csv_alone(tmp_path):
+    pytest.importorskip("duckdb")
+    path = tmp_path / "t.csv"
+    path.write_bytes(spell(rows()))
+    for schema, file in (
+        (stated(decimal=","), FileFormat()),
+        (parse_schema(SCHEMA), FileFormat(encoding="cp1252")),
+    ):
+        with pytest.raises(ValueError, match="use read_table"):
+            read_by_duckdb(str(path), schema, file=file)
+    (tmp_path / "t.csv.gz").write_bytes(gzip.compress(path.read_bytes()))
+    with pytest.raises(ValueError, match="use read_table"):
+        read_by_duckdb(str(tmp_path / "t.csv.gz"), parse_schema(SCHEMA))
+
+
+def test_the_missing_package_is_named(tmp_path, monkeypatch):
+    schema = parse_schema(SCHEMA)
+    monkeypatch.setitem(sys.modules, "zstandard", None)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    (tmp_path / "t.csv.zst").write_bytes(b"\x28\xb5\x2f\xfd")
+    (tmp_path / "t.arrow").write_bytes(b"ARROW1")
+    for name, said in {"t.csv.zst": r"zstandard: .*\[zstd\]", "t.arrow": r"pyarrow: .*\[parquet\]"}.items():
+        with pytest.raises(ValueError, match=said):
+            read_table(str(tmp_path / name), schema)
+        with pytest.raises(ValueError, match=said):
+            form_of(name)
+
+
+def test_the_bar_counts_bytes_behind_the_compression(tmp_path, capsys):
+    path = tmp_path / "t.csv.gz"
+    path.write_bytes(gzip.compress(spell(rows())))
+    assert csv_files.sniffed(str(path)) == FileFormat()
+    assert read_table(str(path), parse_schema(SCHEMA), progress=True).n == 400
+    assert "B/s" in capsys.readouterr().err
+    assert io.BytesIO(gzip.decompress(path.read_bytes())).readline().startswith(b'"age"')
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.jsonl", "t.dta"])
+def test_a_pipe_has_the_format_of_its_name(tmp_path, expected, name):
+    schema = parse_schema(SCHEMA)
+    form, pipe = name.split(".", 1)[1], tmp_path / name
+    content = written(schema.decode(every(expected), rng=1), form, schema)
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_bytes, args=[content])
+    writer.start()
+    source = file_source(str(pipe), schema)
+    writer.join()
+    same(source.read(), expected)
+
+
+@pytest.mark.parametrize("form", [*FORMATS, "csv.gz"])
+def test_yes_no_columns_are_written_in_every_format(tmp_path, monkeypatch, form):
+    package = {"parquet": "pyarrow", "arrow": "pyarrow", "xlsx": "openpyxl", "sav": "pyreadstat"}.get(form)
+    if package:
+        pytest.importorskip(package)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "t.csv").write_text("a,b\n" + "0,1\n1,1\n" * 30)
+    schema = parse_schema("[columns.a]\nkind = 'bool'\n[columns.b]\nkind = 'bool'\n")
+    given = ["generate", "t.csv", "--epsilon", "1", "--rows", "5", "--quiet", "-o", f"out.{form}"]
+    for spelling in ("0/1", "true/false"):
+        assert main([*given, "--spelling", spelling]) == 0
+        assert read_table(f"out.{form}", schema).n == 5

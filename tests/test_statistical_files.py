@@ -1,0 +1,344 @@
+"""Workbooks and statistical files: the same rows as CSV, labels in, labels out."""
+
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from queries import DataError
+from smalldb.cli import main
+from smalldb.schema import parse_schema
+from smalldb.schema.file_format import FileFormat
+from smalldb.schema.rehearsing import rehearse
+from smalldb.schema.table_writers import form_of, written
+from smalldb.schema.tables import read_columns, read_described, read_table
+
+SEX, JOB = {1: "male", 2: "female"}, {1: "none", 2: "part time", 3: "full time", 9: "refused"}
+SCHEMA = """
+[columns.sex]
+kind = "categories"
+groups = { male = [1], female = [2] }
+missing = true
+
+[columns.job]
+kind = "categories"
+groups = { none = [1], "part time" = [2], "full time" = [3] }
+missing = ["", "9", "refused"]
+
+[columns.age]
+kind = "cuts"
+cuts = [18, 65]
+range = [0, 110]
+missing = true
+
+[columns.pay]
+kind = "cuts"
+cuts = [10.5, 20]
+range = [0, 40]
+
+[columns.town]
+kind = "categories"
+values = ["Köln", "=1+1"]
+missing = true
+
+[columns.born]
+kind = "dates"
+cuts = [1950, 1980]
+range = [1890, 2020]
+
+[columns.smoker]
+kind = "bool"
+"""
+
+
+def table(n=300, seed=1):
+    draw = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {
+            "sex": pd.Series(draw.choice([1, 2, None], n), dtype="Int64"),
+            "job": pd.Series(draw.choice([1, 2, 3, 9, None], n), dtype="Int64"),
+            "age": pd.Series(draw.choice([*range(100), None], n), dtype="Int64"),
+            "pay": draw.integers(0, 400, n) / 10,
+            "town": pd.Series(draw.choice(["Köln", "=1+1", ""], n), dtype=object),
+            "born": pd.to_datetime(draw.integers(-25000, 15000, n), unit="D").astype("datetime64[s]"),
+            "smoker": draw.integers(0, 2, n),
+        }
+    )
+
+
+def put(frame, path):
+    """Write a table as other programs do, without smalldb."""
+    match path.suffix:
+        case ".csv":
+            frame.to_csv(path, index=False)
+        case ".xlsx":
+            pytest.importorskip("openpyxl")
+            with pd.ExcelWriter(path, engine="openpyxl") as writer:
+                early = frame["born"] < "1900-03-01"
+                born = frame["born"].astype(object).where(~early, frame["born"].dt.strftime("%Y-%m-%d"))
+                frame.assign(born=born).to_excel(writer, index=False)
+                for name in ("town",):
+                    column = [*frame.columns].index(name) + 1
+                    for row in range(2, len(frame) + 2):
+                        cell = writer.sheets["Sheet1"].cell(row, column)
+                        cell.data_type = "s" if cell.value else cell.data_type
+        case ".dta":
+            labels = {"sex": SEX, "job": JOB}
+            made = frame.astype({"sex": "float64", "job": "float64", "age": "float64"})
+            made.to_stata(
+                path, write_index=False, version=118, value_labels=labels, convert_dates={"born": "td"},
+                variable_labels={"sex": "Sex at birth"},
+            )  # fmt: skip
+        case ".sav":
+            pyreadstat = pytest.importorskip("pyreadstat")
+            made = frame.astype({"sex": "float64", "job": "float64", "age": "float64"})
+            made["born"] = made["born"].dt.date
+            labels = {"sex": SEX, "job": JOB}
+            pyreadstat.write_sav(
+                made, str(path), variable_value_labels=labels, missing_ranges={"job": [9]},
+                column_labels={"sex": "Sex at birth"},
+            )  # fmt: skip
+        case ".xpt":
+            pyreadstat = pytest.importorskip("pyreadstat")
+            made = frame.astype({"sex": "float64", "job": "float64", "age": "float64"})
+            made["born"] = made["born"].dt.date
+            pyreadstat.write_xport(made, str(path), file_format_version=8)
+    return str(path)
+
+
+def same(found, expected):
+    assert found.n == expected.n
+    assert np.array_equal(found.words, expected.words) and np.array_equal(found.counts, expected.counts)
+
+
+def every(found):
+    return np.repeat(found.places(), found.counts, axis=0)
+
+
+@pytest.mark.parametrize("suffix", [".xlsx", ".dta", ".sav", ".xpt"])
+def test_the_same_table_in_every_format_is_one_histogram(tmp_path, suffix):
+    schema, frame = parse_schema(SCHEMA), table()
+    expected = read_table(put(frame, tmp_path / "t.csv"), schema)
+    same(schema.encode(frame), expected)
+    path = put(frame, tmp_path / f"t{suffix}")
+    same(read_table(path, schema), expected)
+    assert [*read_columns(path)] == [*frame.columns]
+    parts = [frame.iloc[:100], frame.iloc[100:]]  # rows add up: none decides how another is read
+    counts = sum(
+        read_table(put(part.reset_index(drop=True), tmp_path / f"{i}{suffix}"), schema).histogram()
+        for i, part in enumerate(parts)
+    )
+    assert np.array_equal(counts, expected.histogram())
+
+
+@pytest.mark.parametrize("form", ["xlsx", "dta", "sav"])
+def test_labels_in_labels_out(tmp_path, form):
+    pytest.importorskip({"xlsx": "openpyxl", "dta": "pandas", "sav": "pyreadstat"}[form])
+    schema = parse_schema(SCHEMA)
+    rows = schema.encode(table())
+    path = tmp_path / f"out.{form}"
+    assert form_of(str(path)) == form
+    assert rehearse(schema, form) > 40
+    released = schema.decode(every(rows), rng=5)
+    path.write_bytes(written(released, form, schema))
+    same(read_table(str(path), schema), rows)
+    match form:
+        case "xlsx":
+            again = pd.read_excel(path)
+            assert {*again["job"].dropna()} == {"none", "part time", "full time"}
+            assert {*again["town"].dropna()} == {"Köln", "=1+1"}
+            assert again["pay"].dtype == "float64" and again["smoker"].dtype == bool
+        case "dta":
+            again = pd.read_stata(path)
+            assert [*again["sex"].cat.categories] == ["male", "female"]
+            codes = pd.read_stata(path, convert_categoricals=False)["sex"]
+            assert {*codes.dropna()} == {1, 2}
+            assert again["born"].dtype.kind == "M"
+        case "sav":
+            again = pd.read_spss(path)
+            assert {*again["job"].dropna()} == {"none", "part time", "full time"}
+            found = read_described(str(path))["job"].groups
+            assert found == {"none": (1,), "part time": (2,), "full time": (3,)}
+    assert released["job"].isna().sum() == again["job"].isna().sum()
+
+
+@pytest.mark.parametrize("suffix", [".dta", ".sav"])
+def test_a_draft_from_labels_reads_no_row(tmp_path, suffix, capsys):
+    texts = []
+    for seed in (1, 2):
+        path = put(table(seed=seed, n=50), tmp_path / f"{seed}{suffix}")
+        assert main(["schema", "init", path]) == 0
+        texts.append(capsys.readouterr().out)
+    assert texts[0] == texts[1]
+    assert '# Sex at birth\nkind = "categories"\ngroups = { male = [1], female = [2] }\n' in texts[0]
+    labels = texts[0][: texts[0].index("[columns.age]")]
+    drafted = parse_schema(labels)
+    assert drafted.columns[0].kind == parse_schema(SCHEMA).columns[0].kind
+    if suffix == ".sav":  # 9 is declared to be missing
+        assert drafted.columns[1].gaps == ("", "9", "refused")
+        assert drafted.columns[1].kind == parse_schema(SCHEMA).columns[1].kind
+    else:
+        assert drafted.columns[1].kind.labels == [*JOB.values()]
+    assert 'kind = "dates"' in texts[0] and 'kind = "cuts"' in texts[0]
+
+
+def test_missing_values_of_stata_have_labels_too(tmp_path):
+    frame = pd.DataFrame({"a": [1.0, 2.0]})
+    path = tmp_path / "t.dta"
+    frame.to_stata(path, write_index=False, value_labels={"a": {1: "yes", 2: "no", 2147483622: "refused"}})
+    found = read_described(str(path))["a"]
+    assert found.groups == {"yes": (1,), "no": (2,)} and found.gaps == ("", "refused")
+
+
+@pytest.mark.parametrize("suffix", [".dta", ".sav"])
+def test_labels_that_stand_for_two_codes_are_told_in_one_line(tmp_path, suffix, capsys):
+    frame = pd.DataFrame({"a": [1.0, 2.0], "b": [1.0, 2.0]})
+    labels = {"a": {1: "other", 2: "none", 9: "other"}, "b": {1: "2", 2: "two"}}
+    path = str(tmp_path / f"t{suffix}")
+    if suffix == ".dta":
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            frame.to_stata(path, write_index=False, value_labels=labels)
+    else:
+        pytest.importorskip("pyreadstat").write_sav(frame, path, variable_value_labels=labels)
+    assert main(["schema", "init", path]) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert "column 'a': the label 'other' stands for the codes 1 and 9" in said
+    assert "column 'b': the label '2' of the code 1 is the code of another" in said
+
+
+def test_a_workbook_of_several_sheets_asks_which(tmp_path, capsys):
+    openpyxl = pytest.importorskip("openpyxl")
+    book, path = openpyxl.Workbook(), str(tmp_path / "t.xlsx")
+    book.active.append(["note"])
+    people = book.create_sheet("people")
+    for row in (["a", "b", None], [None, None, None], [True, 0, None], [1, "1.0", None], [None] * 3):
+        people.append(row)
+    book.save(path)
+    schema = "[columns.a]\nkind = 'bool'\n[columns.b]\nkind = 'bool'\n"
+    for given in (["schema", "init", path], ["schema", "init", path, "--sheet", "persons"]):
+        assert main(given) == 2
+        assert capsys.readouterr().err.count("\n") == 1
+    with pytest.raises(ValueError, match=r"2 sheets, 'Sheet', 'people': say which \(--sheet, or file.sheet"):
+        read_table(path, parse_schema(schema))
+    with pytest.raises(ValueError, match="no sheet 'peeple'; did you mean 'people'"):
+        read_table(path, parse_schema(schema), file=FileFormat(sheet="peeple"))
+    stating = parse_schema(f"file.sheet = 'people'\n{schema}")
+    assert read_table(path, stating).histogram().tolist() == [0, 0, 1, 1]
+    assert main(["schema", "init", path, "--sheet", "people"]) == 0
+    assert 'file = { sheet = "people" }' in capsys.readouterr().out
+
+
+def test_bad_workbooks_are_refused_in_a_line(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    schema, path = parse_schema("[columns.a]\nkind = 'bool'\n"), str(tmp_path / "t.xlsx")
+
+    def book(*rows):
+        made = openpyxl.Workbook()
+        for row in rows:
+            made.active.append(row)
+        made.save(path)
+
+    book(["a", "a"], [1, 1])
+    with pytest.raises(ValueError, match="column name 'a' stands more than once"):
+        read_table(path, schema)
+    book()
+    with pytest.raises(ValueError, match="is empty: expected a first line with column names"):
+        read_table(path, schema)
+    book(["a"], [1, 5])
+    with pytest.raises(DataError, match="a value in a column without a name"):
+        read_table(path, schema)
+    for content, said in {
+        b"a\n1\n": "is not a workbook",
+        b"\xd0\xcf\x11\xe0" + b"\0" * 99: "save it as .xlsx",
+    }.items():
+        (tmp_path / "t.xlsx").write_bytes(content)
+        with pytest.raises(ValueError, match=said):
+            read_table(path, schema)
+
+
+@pytest.mark.parametrize("suffix", [".dta", ".sav", ".sas7bdat", ".xpt"])
+def test_what_is_no_such_file_is_refused_in_a_line(tmp_path, suffix):
+    if suffix != ".dta":
+        pytest.importorskip("pyreadstat")
+    path = tmp_path / f"t{suffix}"
+    for content in (b"", b"a,b\n0,1\n", b"\0" * 5000):
+        path.write_bytes(content)
+        with pytest.raises(ValueError, match="can be read") as caught:
+            read_table(str(path), parse_schema("[columns.a]\nkind = 'bool'\n"))
+        assert "\n" not in str(caught.value)
+    with pytest.raises(FileNotFoundError):
+        read_table(str(tmp_path / f"none{suffix}"), parse_schema("[columns.a]\nkind = 'bool'\n"))
+
+
+def test_files_that_end_early_are_broken(tmp_path):
+    path = put(table(), tmp_path / "t.dta")
+    content = (tmp_path / "t.dta").read_bytes()
+    schema = parse_schema(SCHEMA)
+    for length in (len(content) // 2, len(content) - 2000):
+        (tmp_path / "t.dta").write_bytes(content[:length])
+        with pytest.raises(ValueError, match=r"is broken|can be read") as caught:
+            read_table(path, schema)
+        assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["t.xlsx", "t.sav", "t.sas7bdat"])
+def test_the_missing_package_is_named(tmp_path, monkeypatch, name):
+    schema = parse_schema(SCHEMA)
+    for package in ("openpyxl", "pyreadstat"):
+        monkeypatch.setitem(sys.modules, package, None)
+    (tmp_path / name).write_bytes(b"x")
+    said = r"openpyxl: .*\[excel\]" if name.endswith("xlsx") else r"pyreadstat: .*\[stats\]"
+    with pytest.raises(ValueError, match=said):
+        read_table(str(tmp_path / name), schema)
+    if name != "t.sas7bdat":
+        with pytest.raises(ValueError, match=said):
+            form_of(name)
+
+
+def test_neighbours_get_one_public_refusal_and_one_draft(tmp_path, capsys):
+    """Whatever a row holds, what is said before a release is paid is the same."""
+    frame = table(20)
+    other = frame.copy()
+    other.loc[0, "town"] = "Berlin, which no schema lists"
+    said = []
+    for each in (frame, other):
+        path = put(each, tmp_path / "t.dta")
+        assert main(["schema", "init", path]) == 0
+        narrow = SCHEMA[: SCHEMA.index("[columns.smoker]")]
+        (tmp_path / "s.toml").write_text(narrow, encoding="utf-8")
+        assert main(["generate", path, "--schema", str(tmp_path / "s.toml"), "--epsilon", "1"]) == 2
+        said.append(capsys.readouterr())
+    assert said[0] == said[1]
+    assert "the schema has no column 'smoker'" in said[0].err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("suffix", [".dta", ".sav"])
+def test_from_labels_to_a_release_in_two_commands(tmp_path, suffix):
+    frame = table(400)[["sex", "job"]].assign(born=pd.Timestamp("2000-01-01")).drop(columns="born")
+    path = tmp_path / f"t{suffix}"
+    if suffix == ".dta":
+        frame.astype("float64").to_stata(path, write_index=False, value_labels={"sex": SEX, "job": JOB})
+    else:
+        pytest.importorskip("pyreadstat").write_sav(
+            frame.astype("float64"), str(path), variable_value_labels={"sex": SEX, "job": JOB}
+        )
+    smalldb_command = [sys.executable, "-m", "smalldb"]
+    for given in (
+        ["schema", "init", path.name, "-o", "s.toml"],
+        ["generate", path.name, "--schema", "s.toml", "--epsilon", "2", "-o", f"out{suffix}"],
+    ):
+        done = subprocess.run(
+            [*smalldb_command, *given], cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+    again = pd.read_stata(tmp_path / "out.dta") if suffix == ".dta" else pd.read_spss(tmp_path / "out.sav")
+    assert {*again["sex"].dropna()} == {*SEX.values()}
+    shares = again["sex"].value_counts(normalize=True)
+    real = frame["sex"].map(SEX).value_counts(normalize=True)
+    assert abs(shares["male"] - real["male"]) < 0.2
