@@ -85,9 +85,11 @@ def _paths(table: Mapping[str, Any]) -> Iterator[Path]:
             open_tables.pop()
 
 
-def with_lines(wrong: Iterable[tuple[str, tuple[str, ...]]], lines: Mapping[tuple[str, ...], int]) -> list[str]:
+def with_lines(
+    wrong: Iterable[tuple[str, tuple[str, ...]]], lines: Mapping[tuple[str, ...], int]
+) -> list[str]:
     """Tell what is wrong, each with its line; of several columns that have the same fault, once."""
-    alike: dict[str, list[tuple[str, ...]]] = {}
+    alike: dict[str, list[Path]] = {}
     for said, path in dict.fromkeys(wrong):
         alike.setdefault(said, []).append(path)
     found = []

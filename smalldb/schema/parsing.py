@@ -16,7 +16,7 @@ from smalldb.schema.determined import read_book
 from smalldb.schema.file_format import FileFormat
 from smalldb.schema.kinds import Categories, Cuts, Dates, Flag, Integers, Kind, Times
 from smalldb.schema.kinds.number_format import NumberFormat
-from smalldb.schema.lines import key_lines, too_deep
+from smalldb.schema.lines import key_lines, too_deep, with_lines
 from smalldb.schema.mapping import (
     MAX_CODED,
     MAX_COLUMNS,
