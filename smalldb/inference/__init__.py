@@ -1,0 +1,7 @@
+"""Answers with intervals, from what was released: for analysts, who need no data and no curator."""
+
+from smalldb.inference.answering import Answer, ask
+from smalldb.mechanisms.known_pairs import KnownPair
+from smalldb.mechanisms.measurement_list import Measurements
+
+__all__ = ["Answer", "KnownPair", "Measurements", "ask"]
