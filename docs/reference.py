@@ -16,6 +16,7 @@ Written by `docs/reference.py` from the docstrings.
 MODULES = {
     "smalldb": "Releases, plans, the census and the audit",
     "queries": "Universes, rows and query classes",
+    "smalldb.inference": "Answers with intervals",
     "smalldb.schema": "Real columns",
     "smalldb.schema.tables": "Files that are read",
     "smalldb.schema.table_writers": "Files that are written",

@@ -234,6 +234,20 @@ def test_the_page_on_big_data_can_be_followed(folder):
     assert (folder / "synthetic.csv").read_text().count("\n") == 1001
 
 
+def test_the_page_on_asking_can_be_followed(folder, capsys):
+    text = page("asking.md")
+    (made,) = re.findall(r"^```sh\n(.*?)^```", text, re.M | re.S)
+    subprocess.run(["bash", "-euo", "pipefail", "-c", made], check=True, capture_output=True)
+    (session,) = re.findall(r"^```sh-session\n(.*?)^```", text, re.M | re.S)
+    printed_alike(session)
+    names = followed(re.sub(r"^```sh\n.*?^```", "", text, flags=re.M | re.S))
+    assert names["answer"].known == "not measured"
+    printed = capsys.readouterr().out.splitlines()
+    assert printed == [f"not measured {names['answer'].note}", "learned measured and quiet"]
+    for question in re.findall(r"^\| `([^`]+)`", text, re.M):
+        assert names["ask"](names["measured"], question.replace("\\|", "|")).question
+
+
 def test_the_page_on_many_releases_can_be_followed(folder):
     text = page("many-releases.md")
     names, rows = followed(text), table_rows(text)

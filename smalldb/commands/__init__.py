@@ -5,6 +5,7 @@ REFUSED, FAILED = 2, 3  # exit codes: what was asked for, or this machine (memor
 # the commands, with what the list of them says of each: known before the command's own file is imported
 HELP = {
     "generate": "release a synthetic table from a file",
+    "ask": "answer questions from a release's measurements, with intervals (reads no data)",
     "plan": "what a release would do, cost and promise (reads no data)",
     "bounds": "what each theorem promises, and what it needs (reads no data)",
     "account": "total privacy loss of several releases from one table (reads no data)",

@@ -65,6 +65,12 @@ def add(commands: Commands) -> None:
         help="where a schema that learns places goes with these written out: public, for evaluate and others",
     )
     command.add_argument("--record", metavar="OUT.json", help="where the public record goes")
+    command.add_argument(
+        "--measurements",
+        metavar="OUT.json",
+        help="where the record goes with all numbers with noise that were released, whatever their size: "
+        "public, for smalldb ask and others (a record holds them if they are few)",
+    )
     command.add_argument("--report", metavar="OUT.html", help="a page about the release, for publication")
     command.add_argument(
         "--confidential",

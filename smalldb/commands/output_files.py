@@ -1,7 +1,6 @@
 """The files that `generate` writes: rehearsed before anything is paid, and moved to their places together."""
 
 import argparse
-import json
 import sys
 from typing import Any
 
@@ -11,10 +10,12 @@ from queries import Rows
 from queries.domain import Bits
 from smalldb.commands.options import keep_inputs, put
 from smalldb.files.outputs import Outputs
+from smalldb.marginals.mechanism import ByMarginals
 from smalldb.planning import Plan
 from smalldb.releasing.budget_ledger import Account
 from smalldb.releasing.evaluation import evaluate
 from smalldb.releasing.pipeline import Destination
+from smalldb.releasing.record import with_measurements, written_record
 from smalldb.releasing.released import Release
 from smalldb.releasing.table_source import Source
 from smalldb.reporting.page import About, Comparison, page
@@ -37,7 +38,13 @@ class Files(Destination):
     def __init__(self, arguments: argparse.Namespace) -> None:
         self._arguments, self._form = arguments, form_of(arguments.output)
         # the table last: whoever finds it finds its record
-        named = (arguments.record, arguments.schema_out, arguments.report, arguments.output)
+        named = (
+            arguments.record,
+            arguments.measurements,
+            arguments.schema_out,
+            arguments.report,
+            arguments.output,
+        )
         self._paths = [path for path in named if path is not None]
         keep_inputs([arguments.data, arguments.schema, arguments.ledger], self._paths)
         self._account: Account | None = None
@@ -60,9 +67,20 @@ class Files(Destination):
             self._row_bytes = len(self._flags(none, "true/false"))
 
     def reserve(self, plan: Plan) -> None:
-        """Take about the room on the disk that the outputs need."""
+        """Take about the room on the disk that the outputs need; ValueError: nothing will be measured."""
+        if self._arguments.measurements is not None and not isinstance(plan.chosen, ByMarginals):
+            raise ValueError(
+                f"--measurements is for marginals: {plan.mechanism} draws a table and measures nothing; "
+                "leave it out, or add --mechanism marginals"
+            )
         table = self._row_bytes * plan.foreseen_rows
-        sizes = {"record": 1 << 14, "schema_out": 1 << 14, "report": 1 << 18, "output": table}
+        sizes = {
+            "record": 1 << 16,
+            "measurements": 1 << 18,
+            "schema_out": 1 << 14,
+            "report": 1 << 18,
+            "output": table,
+        }
         for name, size in sizes.items():
             if getattr(self._arguments, name) is not None:
                 self._outputs.reserve(getattr(self._arguments, name), size)
@@ -88,8 +106,10 @@ class Files(Destination):
         if arguments.schema_out is not None and source.learns is not None and made.schema is not None:
             self._outputs.write(arguments.schema_out, source.learns.written(made.schema))
         if arguments.record is not None:
-            record = json.dumps(made.record, indent=2, ensure_ascii=False)
-            self._outputs.write(arguments.record, record + "\n")
+            self._outputs.write(arguments.record, written_record(made.record) + "\n")
+        if arguments.measurements is not None:
+            whole = with_measurements(made.record, made.measurements, None)
+            self._outputs.write(arguments.measurements, written_record(whole) + "\n")
         if arguments.report is not None:
             about = About(arguments.title, arguments.publisher, arguments.table, self._account)
             shown = self._compared(made, rows) if arguments.confidential else None

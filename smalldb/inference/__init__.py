@@ -1,5 +1,8 @@
-"""What follows from published measurements: several tables, and estimates with intervals from them."""
+"""What follows from what was released: for analysts, who need no data and no curator."""
 
+from smalldb.inference.answering import Answer, ask
 from smalldb.inference.combining import Pooled, combine, interval
+from smalldb.mechanisms.known_pairs import KnownPair
+from smalldb.mechanisms.measurement_list import Measurements
 
-__all__ = ["Pooled", "combine", "interval"]
+__all__ = ["Answer", "KnownPair", "Measurements", "Pooled", "ask", "combine", "interval"]

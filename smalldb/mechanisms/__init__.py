@@ -1,7 +1,9 @@
 """What a mechanism is to the rest of the house: what it is asked, what it tells, and what it draws."""
 
 from smalldb.mechanisms.journal import LOST, Journal
-from smalldb.mechanisms.measurement import Dependence, Marginal, Measurement, Measurements, Parity
+from smalldb.mechanisms.known_pairs import KnownPair
+from smalldb.mechanisms.measurement import Dependence, Marginal, Measurement, Parity
+from smalldb.mechanisms.measurement_list import Measurements
 from smalldb.mechanisms.protocol import Drawn, Facts, Guarantee, Lasting, Mechanism, Promise, Running
 from smalldb.mechanisms.relations import MAX_N, Neighbours, relation_of
 from smalldb.mechanisms.request import UNPLANNED, Request, column_named, workload_of
@@ -15,6 +17,7 @@ __all__ = [
     "Facts",
     "Guarantee",
     "Journal",
+    "KnownPair",
     "Lasting",
     "Marginal",
     "Measurement",

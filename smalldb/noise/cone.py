@@ -8,22 +8,24 @@ same margins in all of them. The noise is the difference of two matrices drawn f
 exp(-rate a): moving it by u u^T changes its law by at most exp(rate) (`docs/proofs/pairs.md`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from itertools import accumulate, islice
-from math import ceil, comb, log, prod
+from math import ceil, comb, log, prod, sqrt
 from operator import mul
 from typing import ClassVar
 
 import numpy as np
 
+from queries.arrays import Floats
 from queries.domain import Integers
 from smalldb.exact.bits import BitSource
 from smalldb.exact.normals import Normal, normals
 from smalldb.noise.cone_rounding import Drawn, Pairs, rounded_tables
 from smalldb.noise.noise_protocol import Loss, Noise, Weights, check_count, rounded_quantile
+from smalldb.noise.simulating import Uniforms
 from smalldb.noise.tails import moment_quantile
 
 
@@ -94,16 +96,27 @@ class ConeDifference(Noise):
         It is made of the total times a constant, of deviations of shares in each column, and in each pair of
         what is beyond both: none of these is correlated with another.
         """
-        sizes = self.sizes
         if weights is None:
             units = (np.eye(1, self.count, self._kinds.index(kind))[0] for kind in set(self._kinds))
             return max(map(self.variance, units))
         check_count(self.count, len(weights))
+        return float((self._features(np.asarray(weights, dtype=np.float64)) ** 2).sum())
+
+    def covariance(self, weights: Floats) -> Floats:
+        """Return the covariance of linear combinations, from what they are made of."""
+        features = np.stack([self._features(one) for one in weights.T])
+        found: Floats = features @ features.T
+        return found
+
+    def _features(self, weights: Floats) -> Floats:
+        """Return a vector whose square is the variance: of parts of the noise that are not correlated."""
+        sizes = self.sizes
         halves = [squares(sizes, size) / 2 for size in sizes]
         wholes = [size * half + 1 for size, half in zip(sizes, halves, strict=True)]
         counts = [*sizes, *(sizes[a] * sizes[b] for a, b in self.pairs)]
-        tables = np.split(np.array(weights, dtype=np.float64), np.cumsum(counts)[:-1])
-        constant, apart = sum(float(table.mean()) for table in tables), 0.0
+        tables = np.split(weights.copy(), np.cumsum(counts)[:-1])
+        parts = [np.array([sum(float(table.mean()) for table in tables)])]
+        shape = dimensions(sizes)
         for (a, b), table in zip(self.pairs, tables[len(sizes) :], strict=True):
             cells = table.reshape(sizes[a], sizes[b])
             along, across = cells.mean(axis=1), cells.mean(axis=0)
@@ -111,11 +124,52 @@ class ConeDifference(Noise):
             tables[b] += across
             beyond = cells - along[:, None] - across + cells.mean()
             white = halves[a] * halves[b] / width(sizes) + 1 / table.size
-            apart += white * float((beyond**2).sum()) / (wholes[a] * wholes[b])
+            parts.append(sqrt((shape + 1) * white / (wholes[a] * wholes[b])) * beyond.ravel())
         for size, whole, column in zip(sizes, wholes, tables, strict=False):
-            apart += float(((column - column.mean()) ** 2).sum()) / (size * whole)
-        shape = dimensions(sizes)
-        return float(2 * shape / self.rate**2) * (constant**2 + (shape + 1) * apart)
+            parts.append(sqrt((shape + 1) / (size * whole)) * (column - column.mean()))
+        return sqrt(2 * shape) / float(self.rate) * np.concatenate(parts)
+
+    # Proof: docs/proofs/pairs.md, lemma 4.
+    def simulated(self, weights: Floats, places: Integers, uniforms: Uniforms) -> Floats:
+        """Return linear combinations of the rounded entries, simulated, from the columns they look at."""
+        scopes = [*((c,) for c in range(len(self.sizes))), *self.pairs]
+        counts = [prod(self.sizes[c] for c in scope) for scope in scopes]
+        parts = np.split(places, np.cumsum(counts)[:-1])
+        used = {scope: part for scope, part in zip(scopes, parts, strict=True) if (part >= 0).any()}
+        columns = sorted({c for scope in used for c in scope})
+        entries = sum(self.sizes[c] for c in columns) ** 2
+        rows = np.vstack([weights, np.zeros(weights.shape[1])])
+        found = []
+        for part in uniforms.in_parts(1 << max(0, entries.bit_length() - 9)):
+            one, other = (self._of_columns(columns, part) for _ in range(2))
+            total = np.zeros((part.draws, weights.shape[1]))
+            for scope, chosen in used.items():
+                total += np.rint(one(scope) - other(scope)).reshape(part.draws, -1) @ rows[chosen]
+            found.append(total)
+        return np.concatenate(found)
+
+    def _of_columns(self, columns: Sequence[int], uniforms: Uniforms) -> Callable[[tuple[int, ...]], Floats]:
+        """Return what gives the tables of a matrix from the cone, simulated, by one or two of its columns."""
+        sizes = self.sizes
+        total = uniforms.gammas(dimensions(sizes)) / float(self.rate)
+        shares, turned = dict[int, Floats](), dict[int, Floats]()
+        vectors = uniforms.triangle(sum(sizes[c] for c in columns), width(sizes))
+        ends = np.cumsum([sizes[c] for c in columns])[:-1]
+        for c, frame in zip(columns, np.split(vectors, ends, axis=1), strict=True):
+            squared = uniforms.gammas(squares(sizes, sizes[c]) / 2, sizes[c])
+            shares[c] = squared / squared.sum(axis=1, keepdims=True)
+            roots = np.sqrt(shares[c])[:, :, None]
+            frame = np.linalg.solve(np.linalg.cholesky(frame @ frame.transpose(0, 2, 1)), frame)
+            turned[c] = roots * (frame - roots * (roots * frame).sum(axis=1, keepdims=True))
+
+        def table(scope: tuple[int, ...]) -> Floats:
+            if len(scope) == 1:
+                return total * shares[scope[0]]
+            a, b = scope
+            beyond = turned[a] @ turned[b].transpose(0, 2, 1)
+            return total[:, :, None] * (shares[a][:, :, None] * shares[b][:, None, :] + beyond)
+
+        return table
 
     def quantile(self, weights: Weights, failure: Fraction) -> float:
         """Return the best of the sum of the entries' quantiles, and what any log-concave noise stays in."""

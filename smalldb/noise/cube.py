@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from queries.arrays import Floats
 from queries.domain import Integers
 from smalldb.exact import integers
 from smalldb.exact.bits import BitSource
@@ -14,10 +15,20 @@ from smalldb.exact.coins import bernoulli_exp
 from smalldb.exact.integers import clipped, uniform_below, uniform_integers
 from smalldb.exact.levels import LogConcave, draw_level
 from smalldb.exact.numbers import float_above
-from smalldb.noise.noise_protocol import Loss, Noise, Weights, check_count, magnitudes, sum_of_squares
+from smalldb.noise.noise_protocol import (
+    Loss,
+    Noise,
+    Weights,
+    check_count,
+    magnitudes,
+    sum_of_squares,
+    times_of,
+)
+from smalldb.noise.simulating import DRAWS, Uniforms
 from smalldb.noise.tails import SLACK, log_odds, radius_quantile
 
 _LEVELS = 1 << 16  # of a cube that are added up one by one
+_SUMMED = 64  # values of one weight; a sum of more is taken for a normal number, given the radius
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,16 +61,45 @@ class Cube(Noise):
     # Proof: docs/proofs/noise.md, lemma 3.
     def variance(self, weights: Weights = None) -> float:
         """Return E R (R + 1) / 3 times the sum of squared weights: given R, values are independent."""
-        rate, shape = float(self.rate), self.count + 1
-        levels = (shape + 12 * sqrt(shape) + 60) / rate
-        if levels < _LEVELS:
-            radii = np.arange(int(levels) + 2, dtype=np.float64)
-            logs = self.count * np.log(2 * radii + 1) - rate * radii
-            odds = np.exp(logs - logs.max())
-            one = float(radii * (radii + 1) @ odds / odds.sum()) / 3
+        rate, shape, odds = float(self.rate), self.count + 1, self._odds
+        if odds is not None:
+            radii = np.arange(len(odds))
+            one = float(radii * (radii + 1) @ odds) / 3
         else:  # R + 1/2 is so nearly a gamma number that the rest is below rate^2 of it
             one = (shape * (shape + 1) / rate**2 - 0.25) / 3
         return one * sum_of_squares(weights)
+
+    @property
+    def _odds(self) -> Floats | None:
+        """The probabilities of radii 0, 1, ...; None: they are too many."""
+        rate, shape = float(self.rate), self.count + 1
+        levels = (shape + 12 * sqrt(shape) + 60) / rate
+        if levels >= _LEVELS:
+            return None
+        radii = np.arange(int(levels) + 2, dtype=np.float64)
+        logs = self.count * np.log(2 * radii + 1) - rate * radii
+        odds = np.exp(logs - logs.max())
+        found: Floats = odds / odds.sum()
+        return found
+
+    def simulated(self, weights: Floats, places: Integers, uniforms: Uniforms) -> Floats:
+        """Return linear combinations, simulated: a radius, and given it independent values."""
+        odds = self._odds
+        if odds is None:
+            radii = uniforms.gammas(self.count + 1)[:, 0] / float(self.rate) - 0.5
+        else:
+            radii = np.searchsorted(np.cumsum(odds)[:-1], uniforms.numbers()).astype(np.float64)
+        found = np.zeros((DRAWS, weights.shape[1]))
+        for row, times in zip(weights, times_of(weights, places).tolist(), strict=True):
+            if not times or not row.any():
+                continue
+            if times <= _SUMMED:
+                values = np.floor(uniforms.numbers(times) * (2 * radii[:, None] + 1)) - radii[:, None]
+                drawn = values.sum(axis=1)
+            else:
+                drawn = uniforms.normals() * np.sqrt(times * radii * (radii + 1) / 3)
+            found += drawn[:, None] * row
+        return found
 
     # Proof: docs/proofs/noise.md, lemma 3.
     def quantile(self, weights: Weights, failure: Fraction) -> float:

@@ -14,12 +14,14 @@ from typing import ClassVar
 
 import numpy as np
 
+from queries.arrays import Floats
 from queries.domain import Integers
 from smalldb.exact.bits import BitSource
 from smalldb.exact.coins import bernoulli_exp
 from smalldb.exact.integers import clipped, whole_geometric
 from smalldb.exact.numbers import float_above
-from smalldb.noise.noise_protocol import Loss, Noise, Weights, magnitudes, sum_of_squares
+from smalldb.noise.noise_protocol import Loss, Noise, Weights, magnitudes, sum_of_squares, times_of
+from smalldb.noise.simulating import DRAWS, Uniforms
 from smalldb.noise.tails import SLACK, gaussian_quantile, log_odds
 
 BITS = 24  # of a weight
@@ -68,10 +70,30 @@ class DiscreteGaussian(Noise):
         """Return the variance of one value times the sum of squared weights."""
         one = float(self.scale)
         if self.scale < _NORMAL:
-            values = np.arange(-128, 129, dtype=np.float64) ** 2
-            odds = np.exp(-values / (2 * max(one, 1e-3)))
-            one = float(values @ odds / odds.sum())
+            values, odds = self._odds
+            one = float(values**2 @ odds)
         return one * sum_of_squares(weights)
+
+    @property
+    def _odds(self) -> tuple[Floats, Floats]:
+        """The values of a narrow one, and their probabilities."""
+        values = np.arange(-128, 129, dtype=np.float64)
+        odds = np.exp(-(values**2) / (2 * max(float(self.scale), 1e-3)))
+        return values, odds / odds.sum()
+
+    def simulated(self, weights: Floats, places: Integers, uniforms: Uniforms) -> Floats:
+        """Return linear combinations, simulated: wide values, and sums of many, are taken for normal ones."""
+        found = np.zeros((DRAWS, weights.shape[1]))
+        for row, times in zip(weights, times_of(weights, places).tolist(), strict=True):
+            if not times or not row.any():
+                continue
+            if self.scale < _NORMAL and times <= _NORMAL:
+                values, odds = self._odds
+                drawn = values[np.searchsorted(np.cumsum(odds)[:-1], uniforms.numbers(times))].sum(axis=1)
+            else:
+                drawn = uniforms.normals() * sqrt(times * self.variance())
+            found += drawn[:, None] * row
+        return found
 
     @property
     def mean_size(self) -> float:

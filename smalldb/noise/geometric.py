@@ -5,12 +5,16 @@ from fractions import Fraction
 from math import exp, expm1
 from typing import ClassVar
 
+import numpy as np
+
+from queries.arrays import Floats
 from queries.domain import Integers
 from smalldb.exact.bits import BitSource
 from smalldb.exact.enclosures import Log, Real
 from smalldb.exact.integers import clipped, whole_geometric
 from smalldb.exact.numbers import float_above
-from smalldb.noise.noise_protocol import Loss, Noise, Weights, magnitudes, sum_of_squares
+from smalldb.noise.noise_protocol import Loss, Noise, Weights, magnitudes, sum_of_squares, times_of
+from smalldb.noise.simulating import DRAWS, Uniforms
 from smalldb.noise.tails import noise_quantile
 
 _DIGITS = 50
@@ -43,6 +47,14 @@ class Geometric(Noise):
         """The mean absolute value of one: 1 / sinh(rate)."""
         rate = float(self.rate)
         return -2 * exp(-rate) / expm1(-2 * rate) if rate < 500 else 0.0
+
+    def simulated(self, weights: Floats, places: Integers, uniforms: Uniforms) -> Floats:
+        """Return linear combinations, simulated: values of the same weights are summed first."""
+        found = np.zeros((DRAWS, weights.shape[1]))
+        for row, times in zip(weights, times_of(weights, places).tolist(), strict=True):
+            if times and row.any():
+                found += uniforms.geometric_sums(float(self.rate), times)[:, None] * row
+        return found
 
     # Proof: docs/proofs/noise.md, lemma 1.
     def quantile(self, weights: Weights, failure: Fraction) -> float:

@@ -13,6 +13,7 @@ from queries.arrays import Floats
 from queries.domain import Integers
 from smalldb.exact.bits import BitSource
 from smalldb.exact.numbers import as_text, float_above
+from smalldb.noise.simulating import DRAWS, Uniforms
 from smalldb.noise.tails import SLACK, log_concave_quantile
 
 Weights: TypeAlias = Sequence[float] | Floats | None
@@ -75,6 +76,29 @@ class Noise(ABC):
     def variance(self, weights: Weights = None) -> float:
         """Return the variance of a linear combination of the values."""
 
+    def covariance(self, weights: Floats) -> Floats:
+        """Return the covariance of several linear combinations: weights (values, k), covariances (k, k)."""
+        found: Floats = self.variance() * (weights.T @ weights)
+        return found
+
+    def simulated(self, weights: Floats, places: Integers, uniforms: Uniforms) -> Floats:
+        """
+        Return linear combinations of the values, simulated for intervals: shape (DRAWS, k).
+
+        This one draws all values as a release does, which any noise can; others have quicker ways.
+
+        Parameters
+        ----------
+        weights
+            Shape (kinds, k).
+        places
+            Of each value, the row of its weights; -1: it does not count.
+        """
+        each = np.vstack([weights, np.zeros(weights.shape[1])])[places]
+        drawn = [self.draw(len(places), uniforms.bits) for _ in range(DRAWS)]
+        found: Floats = np.array(drawn, dtype=np.float64) @ each
+        return found
+
     @abstractmethod
     def quantile(self, weights: Weights, failure: Fraction) -> float:
         """Return what |linear combination| exceeds with probability at most `failure`; rounded up."""
@@ -120,6 +144,11 @@ def magnitudes(weights: Weights) -> list[Fraction]:
 def sum_of_squares(weights: Weights) -> float:
     """Return the sum of squared weights; of one value, 1."""
     return 1.0 if weights is None else float(np.square(np.asarray(weights, dtype=np.float64)).sum())
+
+
+def times_of(weights: Floats, places: Integers) -> Integers:
+    """Return how many values have each row of weights."""
+    return np.bincount(places[places >= 0], minlength=len(weights))
 
 
 def check_count(there: int, count: int) -> None:

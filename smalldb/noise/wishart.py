@@ -7,7 +7,7 @@ exp(-x b - y a): moving the matrix by D of the cone changes its law by at most e
 (`docs/proofs/wishart.md`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -17,12 +17,13 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from queries.arrays import Objects
+from queries.arrays import Floats, Objects
 from queries.domain import Integers
 from smalldb.exact.bits import BitSource
 from smalldb.exact.integers import clipped
 from smalldb.exact.normals import Normal, normals
 from smalldb.noise.noise_protocol import Loss, Noise, Weights, check_count, rounded_quantile
+from smalldb.noise.simulating import DRAWS, Uniforms
 from smalldb.noise.tails import laplace_sum_quantile, moment_quantile
 
 _BITS = 64  # of each normal number that are looked at first
@@ -93,6 +94,41 @@ class WishartDifference(Noise):
         return sum(
             float(square) * of_order[_order(pair)] for square, pair in zip(squares, self.pairs, strict=True)
         )
+
+    def covariance(self, weights: Floats) -> Floats:
+        """Return the covariance of linear combinations: no two of the entries are correlated."""
+        of_order = {order: self.entry_variance(order) for order in {_order(pair) for pair in self.pairs}}
+        each = np.array([of_order[_order(pair)] for pair in self.pairs])
+        found: Floats = weights.T @ (each[:, None] * weights)
+        return found
+
+    # Proof: docs/proofs/wishart.md, lemma 5.
+    def simulated(self, weights: Floats, places: Integers, uniforms: Uniforms) -> Floats:
+        """Return linear combinations of the rounded entries, simulated, from the rows that they look at."""
+        used = [(entry, place) for entry, place in enumerate(places.tolist()) if place >= 0]
+        rows = sorted({row for entry, _ in used for row in self.pairs[entry]})
+        at = {row: rank for rank, row in enumerate(rows)}
+        one, other = (self._of_rows(rows, uniforms) for _ in range(2))
+        found = np.zeros((DRAWS, weights.shape[1]))
+        for entry, place in used:
+            i, j = (at[row] for row in self.pairs[entry])
+            found += np.rint(one(i, j) - other(i, j))[:, None] * weights[place]
+        return found
+
+    def _of_rows(self, rows: Sequence[int], uniforms: Uniforms) -> Callable[[int, int], Floats]:
+        """Return what gives the entries of A between some of its rows, (DRAWS,) each, by their ranks."""
+        vectors = uniforms.triangle(len(rows), self.attributes + 2)
+        vectors /= np.sqrt((vectors**2).sum(axis=2))[:, :, None]
+        low, high = degrees(self.attributes)
+        first = np.sqrt(uniforms.gammas(low / 2)[:, 0] / float(self.x))
+        rest = np.sqrt(uniforms.gammas(high / 2)[:, 0] / float(self.y))
+
+        def entry(i: int, j: int) -> Floats:
+            sizes = (rest if rows[i] else first) * (rest if rows[j] else first)
+            found: Floats = sizes * np.einsum("ij,ij->i", vectors[:, i], vectors[:, j])
+            return found
+
+        return entry
 
     def quantile(self, weights: Weights, failure: Fraction) -> float:
         """Return the best of the sum of the entries' quantiles, and what any log-concave noise stays in."""

@@ -12,13 +12,14 @@ from queries.frames import as_given
 from smalldb.exact.bits import BitSource
 from smalldb.exact.integers import uniform_permutation
 from smalldb.files.checkpoints import Folder, check_running
-from smalldb.mechanisms import MAX_N, Journal, Neighbours, Running, relation_of
+from smalldb.mechanisms import MAX_N, Journal, Measurements, Neighbours, Running, relation_of
+from smalldb.mechanisms.recorded_universe import schema_ranges
 from smalldb.planning import Plan, plan
 from smalldb.planning.choosing import agreed_rows
 from smalldb.releasing.budget_ledger import Account, Ledger
 from smalldb.releasing.learned_categories import Texts, gather, learn, shared
 from smalldb.releasing.memory import check_memory
-from smalldb.releasing.record import Record, make_record
+from smalldb.releasing.record import Record, make_record, with_measurements
 from smalldb.releasing.released import Confidential, Release
 from smalldb.releasing.table_source import Source
 from smalldb.releasing.transaction import Transaction, begun_beside, drawn_by, running_of
@@ -186,9 +187,12 @@ def carried_out(
     else:
         synthetic = domain.decode(places, like=source.table)
     confidential = Confidential(drawn.confidential, plan.workload, rows, Rows.from_bits(domain, places))
-    record = make_record(plan, private=journal.source.private, drawn=drawn)
+    ranges = None if schema is None else schema_ranges(schema)
+    measurements = Measurements(domain, drawn.measurements, plan.n, ranges)
+    record = make_record(plan, private=journal.source.private, drawn=drawn, ranges=ranges)
+    record = with_measurements(record, measurements)
     table = None if synthetic is None else as_given(synthetic, source.given)
-    return Release(table, record, plan, places, schema, confidential, drawn.measurements)
+    return Release(table, record, plan, places, schema, confidential, measurements)
 
 
 def check_size(table: Rows, relation: Neighbours) -> None:

@@ -9,11 +9,14 @@ from pathlib import Path
 from typing import Any, NotRequired, TypedDict
 
 from smalldb.exact.numbers import as_fraction, as_text, positive, whole
-from smalldb.mechanisms import Drawn, Neighbours
+from smalldb.mechanisms import Drawn, Measurements, Neighbours
+from smalldb.mechanisms.known_pairs import LEARNED, QUIET
+from smalldb.mechanisms.recorded_universe import Ranges, recorded_columns, standing_ranges
 from smalldb.planning import Plan
 from smalldb.version import __version__
 
 LARGE = 10  # an epsilon
+FEW = 1 << 12  # numbers of measurements that a record holds (values, and the group of each category)
 WARNING = "epsilon is above 10: by itself so large an epsilon protects little; 1 or less is usual"
 
 
@@ -38,10 +41,21 @@ class Queries(TypedDict):
 
 
 class RecordedColumn(TypedDict):
-    """A column and what its places are called."""
+    """A column and what its places are called; of one with an order, what orders them."""
 
     name: str
     places: list[str]
+    yes_no: NotRequired[bool]
+    ordered: NotRequired[bool]
+    cuts: NotRequired[list[str]]
+    ranges: NotRequired[list[list[float | None] | None]]
+
+
+class RecordedPairs(TypedDict):
+    """Which pairs of columns were measured, by whether dependence stands out of the noise."""
+
+    learned: list[list[str]]
+    quiet: list[list[str]]
 
 
 class Universe(TypedDict):
@@ -88,12 +102,16 @@ class Record(TypedDict):
     target: NotRequired[str]
     learned: NotRequired[list[RecordedLearning]]
     bounds: NotRequired[dict[str, Any] | None]
+    measurements: NotRequired[list[dict[str, Any]]]
+    pairs: NotRequired[RecordedPairs]
     private: bool
     warning: NotRequired[str]
     versions: Versions
 
 
-def make_record(plan: Plan, *, private: bool, drawn: Drawn | None = None) -> Record:
+def make_record(
+    plan: Plan, *, private: bool, drawn: Drawn | None = None, ranges: Ranges | None = None
+) -> Record:
     """Write the record of a release: public numbers only.
 
     Under add-remove it holds neither n nor anything computed from it, but for what was released.
@@ -106,6 +124,8 @@ def make_record(plan: Plan, *, private: bool, drawn: Drawn | None = None) -> Rec
         False where the randomness came from a seed or a script.
     drawn
         What was drawn; None: nothing yet.
+    ranges
+        Of columns of numbers, as a schema has them; None: as the domain has them.
     """
     domain, bounds = plan.workload.domain, plan.chosen.promise.recorded(drawn)
     bounded_range = None if plan.bounded_range is None else as_text(plan.bounded_range)
@@ -141,9 +161,8 @@ def make_record(plan: Plan, *, private: bool, drawn: Drawn | None = None) -> Rec
     if plan.strategy is not None:
         record["strategy"] = plan.strategy
     if not domain.binary:
-        record["universe"]["columns"] = [
-            {"name": column.name, "places": list(column.labels)} for column in domain.columns
-        ]
+        own = standing_ranges(domain) if ranges is None else ranges
+        record["universe"]["columns"] = recorded_columns(domain, own)
     if plan.request.target is not None:
         record["target"] = domain.names[plan.request.target]
     if plan.learned:
@@ -163,6 +182,35 @@ def make_record(plan: Plan, *, private: bool, drawn: Drawn | None = None) -> Rec
     if plan.privacy > LARGE:
         record["warning"] = WARNING
     return record
+
+
+def with_measurements(record: Record, measurements: Measurements, most: int | None = FEW) -> Record:
+    """
+    Return a record that holds the measurements, too, and what they say of pairs of columns.
+
+    Parameters
+    ----------
+    most
+        How many numbers a record holds: one that would hold more is returned as it is. None: any.
+    """
+    if not measurements or (most is not None and measurements.numbers > most):
+        return record
+    pairs = measurements.pairs()
+    known: RecordedPairs = {
+        "learned": [list(pair.columns) for pair in pairs if pair.known == LEARNED],
+        "quiet": [list(pair.columns) for pair in pairs if pair.known == QUIET],
+    }
+    return {**record, "measurements": measurements.as_json(), "pairs": known}
+
+
+def written_record(record: Record) -> str:
+    """Write a record as JSON; each measurement stands in a line of its own."""
+    measured = record.get("measurements")
+    text = json.dumps({**record, "measurements": []} if measured else record, indent=2, ensure_ascii=False)
+    if measured:
+        lines = ",\n    ".join(json.dumps(one, ensure_ascii=False) for one in measured)
+        text = text.replace('\n  "measurements": []', f'\n  "measurements": [\n    {lines}\n  ]')
+    return text
 
 
 @lru_cache(maxsize=1)

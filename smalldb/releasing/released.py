@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, final
@@ -12,10 +12,12 @@ from queries.domain import Bits
 from queries.late import pd
 from smalldb.counting import Census
 from smalldb.exact.bits import BitSource
-from smalldb.mechanisms import Measurement, Measurements
+from smalldb.exact.numbers import Number
+from smalldb.inference import Answer, ask
+from smalldb.mechanisms import Measurements
 from smalldb.planning import Plan
 from smalldb.releasing.evaluation import evaluate
-from smalldb.releasing.record import Record
+from smalldb.releasing.record import Record, stated_bound
 from smalldb.schema import Schema
 from smalldb.showing import drawn as picture_of
 from smalldb.showing import in_notebook, reported
@@ -99,14 +101,14 @@ class Release:
         places: Bits,
         schema: Schema | None = None,
         confidential: Confidential | None = None,
-        measurements: Sequence[Measurement] = (),
+        measurements: Measurements | None = None,
     ) -> None:
         self.__data = data  # None: the places as a table, which is made when it is asked for
         self.record = record
         self.plan = plan
         self.places = places
         self.schema = schema
-        self.measurements = Measurements(plan.workload.domain, measurements)
+        self.measurements = Measurements(plan.workload.domain, ()) if measurements is None else measurements
         self.__confidential = confidential
 
     def __repr__(self) -> str:
@@ -121,10 +123,34 @@ class Release:
     def __reduce__(self) -> tuple[type[Release], tuple[Any, ...]]:
         # what is private does not travel
         public = (self.data, self.record, self.plan, self.places, self.schema)
-        return Release, (*public, None, tuple(self.measurements))
+        return Release, (*public, None, self.measurements)
 
     def __getstate__(self) -> None:
         return None
+
+    def ask(self, question: str, *, level: Number = "0.95", population: bool = False) -> Answer:
+        """
+        Answer a question from what was released: an estimate, its interval, and how it is known. Public.
+
+        Parameters
+        ----------
+        question
+            A share, a conditional share, a mean or a difference: ``"death"``, ``"death | age>=80"``,
+            ``"mean(income) where sex=f"``, ``"married - married | age<40"`` (`docs/asking.md`).
+        level
+            The probability that the interval covers the value of the confidential table.
+        population
+            Whether the interval is for the population of which the rows are a random sample.
+
+        Raises
+        ------
+        TypeError, ValueError
+            The question cannot be read, names what is not there, or cannot be met: in one line.
+        """
+        bound = stated_bound(self.record)
+        return ask(
+            self.measurements, question, level=level, population=population, rows=self.rows, bound=bound
+        )
 
     def plot(self) -> Any:
         """Draw the shares of the synthetic rows: a picture that a notebook shows. Extra ``plot``."""

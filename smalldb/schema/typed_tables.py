@@ -182,7 +182,7 @@ def _spss(columns: Mapping[str, Typed]) -> bytes:
     frame, days = _frame(columns)
     for name in days:
         frame[name] = frame[name].astype(object).map(lambda each: None if pd.isna(each) else each.date())
-    labels = {name: dict(column.labels) for name, column in columns.items() if column.labels}
+    labels: Any = {name: dict(column.labels) for name, column in columns.items() if column.labels}
     with TemporaryDirectory(prefix="smalldb-") as folder:
         path = os.path.join(folder, "table.sav")
         pyreadstat.write_sav(frame, path, variable_value_labels=labels)

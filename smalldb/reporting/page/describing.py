@@ -1,11 +1,10 @@
 """What a page says of a release: public numbers only, in plain words."""
 
-import json
 from collections.abc import Sequence
 
 from smalldb.exact.numbers import as_fraction, as_text
 from smalldb.planning import Plan
-from smalldb.releasing.record import Record
+from smalldb.releasing.record import Record, written_record
 from smalldb.reporting.page.about import About
 from smalldb.reporting.page.markup import element, facts, folded, paragraph, section, table, text
 from smalldb.reporting.page.shares import labels_of
@@ -85,8 +84,7 @@ def errors(plan: Plan, record: Record) -> str:
 
 def machine_readable(plan: Plan, record: Record, schema: Schema | None) -> str:
     """Show the schema, and the record itself."""
-    written = json.dumps(record, indent=2, ensure_ascii=False)
-    inner = element("pre", text(written), id="record", tabindex="0")
+    inner = element("pre", text(written_record(record)), id="record", tabindex="0")
     return section(
         "The schema and the record",
         "machine",

@@ -1,0 +1,107 @@
+"""`ask`: shares, conditional shares, means and differences from what a release measured."""
+
+import argparse
+
+from smalldb.commands import HELP
+from smalldb.commands.options import add_formats
+from smalldb.commands.parsers import Commands
+from smalldb.exact.numbers import as_text, between_0_and_1
+from smalldb.inference import Answer, Measurements, ask
+from smalldb.releasing.record import read_record, stated_bound
+from smalldb.reporting.escaping import visible
+from smalldb.reporting.words import as_csv, as_json
+
+SHOWN = 3  # tables that an answer is made of
+
+
+def add(commands: Commands) -> None:
+    """Add the command to the parser."""
+    command = commands.add_parser(
+        "ask",
+        help=HELP["ask"],
+        description="Answer questions from public files alone: an estimate, its interval from the noise, and "
+        "what was measured. What was not measured is said to be so.",
+        epilog="""example: smalldb ask record.json "death | age>=80" "mean(income) where sex=f" """.rstrip(),
+    )
+    command.add_argument(
+        "file",
+        metavar="RECORD.json",
+        help="a record with measurements, or what generate --measurements wrote",
+    )
+    command.add_argument(
+        "questions",
+        nargs="+",
+        metavar="QUESTION",
+        help="such as 'death', 'death | age>=80', 'mean(income) where sex=f', 'married - married | age<40'; "
+        "| is 'given', and 'or' inside parentheses",
+    )
+    command.add_argument(
+        "--population",
+        action="store_true",
+        help="for the population of which the rows are a random sample, not for the table itself",
+    )
+    chance = command.add_mutually_exclusive_group()
+    chance.add_argument("--level", metavar="P", help="the probability that an interval covers (0.95)")
+    chance.add_argument("--beta", metavar="B", help="or the probability that it does not (0.05)")
+    add_formats(command, "the answers, as CSV")
+    command.set_defaults(run=run_ask)
+
+
+def run_ask(arguments: argparse.Namespace) -> None:
+    """Answer questions from a record; what is wrong with one of them is said before any is answered."""
+    level = arguments.level or "0.95"
+    if arguments.beta is not None:
+        level = as_text(1 - between_0_and_1(arguments.beta, "beta"))
+    record = read_record(arguments.file)
+    try:
+        measurements = Measurements.from_record(record)
+    except ValueError as error:
+        raise ValueError(f"{arguments.file}: {error}") from error
+    bound = stated_bound(record)
+    answers = [
+        ask(measurements, question, level=level, population=arguments.population, bound=bound)
+        for question in arguments.questions
+    ]
+    if arguments.json:
+        print(as_json([answer.as_json() for answer in answers]))
+    elif arguments.csv:
+        print(as_csv([_flat(answer) for answer in answers]))
+    else:
+        print("\n\n".join(map(answer_told, answers)))
+
+
+def answer_told(answer: Answer) -> str:
+    """Tell an answer in a few lines."""
+    lines = [visible(answer.question)]
+    whose = "the population" if answer.population else "the table"
+    if answer.known != "measured":
+        lines.append("  not measured")
+    elif answer.estimate is None:
+        lines.append("  no interval")
+    else:
+        estimate, low, high = (_number(value) for value in (answer.estimate, answer.low, answer.high))
+        lines.append(f"  {estimate} ({low} to {high}, level {answer.level:.4g}, for {whose})")
+    if answer.of:
+        more = len(answer.of) - SHOWN
+        named = "; ".join(answer.of[:SHOWN]) + (f"; and {more} more" if more > 0 else "")
+        lines.append(f"  measured: {visible(named)}")
+    if answer.ends is not None:
+        low, high = map(_number, answer.ends)
+        lines.append(f"  {low} to {high} wherever numbers lie in their bins")
+    if answer.note:
+        lines.append(f"  {visible(answer.note)}")
+    if answer.bound is not None:
+        lines.append(f"  a synthetic table is off by at most {answer.bound:.3g} on each query of the release")
+    return "\n".join(lines)
+
+
+def _number(value: float | None) -> str:
+    """Write a number in about four digits."""
+    return "" if value is None else f"{value:.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
+def _flat(answer: Answer) -> dict[str, object]:
+    """Return an answer as a row of a table."""
+    found = answer.as_json()
+    ends = found.pop("ends") or (None, None)
+    return {**found, "of": "; ".join(answer.of), "ends_low": ends[0], "ends_high": ends[1]}

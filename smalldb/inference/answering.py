@@ -1,0 +1,258 @@
+"""Answers to questions: an estimate, its interval, and how it is known."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from math import sqrt
+from typing import Any
+
+import numpy as np
+
+from queries import Rows
+from queries.arrays import Floats
+from smalldb.exact.numbers import Number, as_fraction
+from smalldb.inference.cells_asked import Asked, told_of
+from smalldb.inference.coarser import coarser, tables_named
+from smalldb.inference.intervals import Interval, margin, of_difference, of_ratio
+from smalldb.inference.least_variance import Sums, least_variance
+from smalldb.inference.questions import Question, Term, read_question
+from smalldb.mechanisms.measurement_list import Measurements
+from smalldb.noise.simulating import Uniforms
+
+LEVELS = Fraction(1, 2), Fraction(999, 1000)
+MIDDLES = "numbers count as the middle of their bin"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """
+    What is known of a question; public.
+
+    Attributes
+    ----------
+    question
+        As it was asked.
+    known
+        "measured": the estimate follows from released numbers, and the interval is that of their noise. "not
+        measured": there is no estimate.
+    estimate, low, high
+        The estimate and the ends of its interval; None: it is not known. Numbers in bins count as the middle
+        of their bin.
+    level
+        The probability that an interval made in this way covers the true value; of this answer alone.
+    population
+        Whether the true value is that of the population of which the rows are a random sample; otherwise it
+        is that of the confidential table.
+    of
+        The tables and contrasts that were combined, with their groups, in order of release.
+    ends
+        Of a mean of bins: between which numbers the mean lies if numbers may lie anywhere in their bins, the
+        noise included; otherwise None.
+    note
+        What else is to be known, or what could be asked instead; empty: nothing.
+    assumed
+        If it was not measured: the value in the synthetic table, where this is at hand. It rests on the
+        assumption that columns which were not measured together are independent, given others.
+    bound
+        If it was not measured: what every query of the release is off by at most, in the synthetic table, if
+        that was released; it covers cells of tables, so it may be many times that for a sum of cells.
+    """
+
+    question: str
+    known: str
+    estimate: float | None
+    low: float | None
+    high: float | None
+    level: float
+    population: bool
+    of: tuple[str, ...] = ()
+    ends: tuple[float, float] | None = None
+    note: str = ""
+    assumed: float | None = None
+    bound: float | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as JSON can hold it."""
+        return asdict(self)
+
+
+def ask(
+    measurements: Measurements,
+    question: str,
+    *,
+    level: Number = "0.95",
+    population: bool = False,
+    rows: Rows | None = None,
+    bound: float | None = None,
+) -> Answer:
+    """
+    Answer a question from what was released.
+
+    Parameters
+    ----------
+    measurements
+        Of a release: `Release.measurements`, or `Measurements.read` of a file.
+    question
+        As `smalldb.inference.questions.read_question` has it: ``"death | age>=80"``.
+    level
+        The probability that the interval covers, from 0.5 to 0.999.
+    population
+        Whether sampling counts, too.
+    rows
+        The synthetic table, for what was not measured.
+    bound
+        What its queries are off by at most.
+
+    Raises
+    ------
+    TypeError, ValueError
+        The question cannot be read, names what is not there, or cannot be met: in one line.
+    """
+    chance = as_fraction(level, "level")
+    if not LEVELS[0] <= chance <= LEVELS[1]:
+        raise ValueError("level must be from 0.5 to 0.999: 0.95 is usual")
+    read = read_question(question, measurements.domain, measurements.ranges)
+    return _Asking(measurements, read, chance, population).answer(rows, bound)
+
+
+class _Asking:
+    """A question at work: its cells, its sums, and their noise."""
+
+    def __init__(
+        self, measurements: Measurements, question: Question, level: Fraction, population: bool
+    ) -> None:
+        self.measurements, self.question = measurements, question
+        self.level, self.population = level, population
+        terms, domain = question.terms, measurements.domain
+        self.columns = tuple(sorted({c for term in terms for c in term.columns}))
+        arrays, self.starts = list[Floats](), list[int]()
+        for term in terms:
+            self.starts.append(len(arrays))
+            low, high = term.binned or (term.numerator, term.numerator)
+            for one in (term.numerator, term.rows, term.numerator**2 * term.rows, low, high):
+                arrays.append(self._over(term, np.asarray(one, dtype=np.float64)))
+        shape = [domain.sizes[c] for c in self.columns]
+        self.asked, cells = Asked.of(domain, self.columns, [np.broadcast_to(one, shape) for one in arrays])
+        if len(terms) == 2:
+            (x, g, *_), (y, h, *_) = (cells[:, start : start + 5].T for start in self.starts)
+            cells = np.column_stack([cells, x * y, x * h, g * y, g * h])
+        self.sums: Sums = least_variance(told_of(measurements, self.asked), cells, measurements.n)
+
+    def _over(self, term: Term, array: Floats) -> Floats:
+        """Lay an array over the columns of the whole question."""
+        sizes = iter(array.shape)
+        return array.reshape([next(sizes) if c in term.columns else 1 for c in self.columns])
+
+    def answer(self, rows: Rows | None, bound: float | None) -> Answer:
+        """Return what is known."""
+        text, level = self.question.text, float(self.level)
+        lacking = [
+            term
+            for term, start in zip(self.question.terms, self.starts, strict=True)
+            if not self.sums.known[start : start + 2].all()
+        ]
+        if lacking:
+            note = "; ".join(dict.fromkeys(coarser(self.measurements, term) for term in lacking))
+            assumed = None if rows is None else self._assumed(rows)
+            return Answer(
+                text, "not measured", None, None, None, level, self.population, (), None, note, assumed, bound
+            )
+        of = tables_named(self.measurements, self.sums.used())
+        noise = self.sums.noise()
+        found = [self._ratio(i, noise) for i in range(len(self.question.terms))]
+        if None in found:
+            note = "so few rows meet the condition that noise hides them: ask a wider condition"
+            return Answer(text, "measured", None, None, None, level, self.population, of, None, note)
+        known = [one for one in found if one is not None]
+        made = known[0] if len(known) == 1 else self._difference(known, noise)
+        low, high = self._limits()
+        ends = self._ends(noise) if len(found) == 1 else None
+        note = "" if all(term.binned is None for term in self.question.terms) else MIDDLES
+        estimate, least, most = (min(max(value, low), high) for value in made)
+        return Answer(text, "measured", estimate, least, most, level, self.population, of, ends, note)
+
+    def _limits(self) -> tuple[float, float]:
+        """Return between which numbers the answer lies, whatever the data."""
+        bounds = [term.bounds for term in self.question.terms]
+        if len(bounds) == 1:
+            return bounds[0]
+        return bounds[0][0] - bounds[1][1], bounds[0][1] - bounds[1][0]
+
+    def _pair(self, start: int, numerator: int = 0) -> tuple[float, float]:
+        """Return the estimates of a numerator and of its denominator."""
+        return float(self.sums.values[start + numerator]), float(self.sums.values[start + 1])
+
+    def _ratio(self, i: int, noise: Floats, numerator: int = 0) -> Interval | None:
+        """Return the interval of a term; None: its denominator may be 0."""
+        start = self.starts[i]
+        pair = noise[:, start + numerator], noise[:, start + 1]
+        sampling = self._sampling(i) if self.population else None
+        return of_ratio(self._pair(start, numerator), pair, self.level, sampling)
+
+    def _sampling(self, i: int) -> Callable[[float], Floats]:
+        """Return what sampling adds to numerator - r denominator: a normal number of the variance at r."""
+        normal = Uniforms.sampling().normals()
+        return lambda r: sqrt(self._sampled(i, r)) * normal
+
+    def _sampled(self, i: int, r: float) -> float:
+        """Return the variance of the sum of (x - r) over the rows of a term."""
+        start, term = self.starts[i], self.question.terms[i]
+        above, below = self._pair(start)
+        if term.bounds == (0.0, 1.0) and term.binned is None:
+            r = min(max(r, 0.0), 1.0)
+            return max(below, 1.0) * r * (1 - r)
+        squares = float(self.sums.values[start + 2])
+        return max(squares - 2 * r * above + r * r * below, 0.0)
+
+    def _difference(self, found: Sequence[Interval], noise: Floats) -> Interval:
+        """Return the interval of the first term less the second."""
+        one, other = found
+        below = [float(self.sums.values[start + 1]) for start in self.starts]
+        influence = [
+            (noise[:, start] - part.estimate * noise[:, start + 1]) / rows
+            for start, part, rows in zip(self.starts, found, below, strict=True)
+        ]
+        exact = not any(noise[:, start + 1].any() for start in self.starts)
+        if exact and not self.population:
+            estimate, reach = one.estimate - other.estimate, margin(influence[0] - influence[1], self.level)
+            return Interval(estimate, estimate - reach, estimate + reach)
+        variances = [float(part.var()) for part in influence]
+        shared = float(np.mean(influence[0] * influence[1]))
+        if self.population:
+            sampled = [self._sampled(i, part.estimate) for i, part in enumerate((one, other))]
+            variances = [a + b / c**2 for a, b, c in zip(variances, sampled, below, strict=True)]
+            shared += self._sampled_together(one.estimate, other.estimate, sampled) / (below[0] * below[1])
+        most = sqrt(variances[0] * variances[1])
+        return of_difference(one, other, 0.0 if most == 0 else min(max(shared / most, -1.0), 1.0))
+
+    def _sampled_together(self, r: float, s: float, apart: Sequence[float]) -> float:
+        """
+        Return the covariance, by sampling, of both terms' sums of x - r over their rows.
+
+        It is a sum over rows that count in both; if these were not measured, it is taken as low as it can be.
+        """
+        if not self.sums.known[-4:].all():
+            return -sqrt(apart[0] * apart[1])
+        both, first, second, rows = self.sums.values[-4:].tolist()
+        return float(both - s * first - r * second + r * s * rows)
+
+    def _ends(self, noise: Floats) -> tuple[float, float] | None:
+        """Return between which numbers a mean of bins lies, wherever in its bin each number is."""
+        (term,) = self.question.terms
+        if term.binned is None or not self.sums.known[3:5].all():
+            return None
+        low, high = (self._ratio(0, noise, numerator) for numerator in (3, 4))
+        if low is None or high is None:
+            return None
+        return max(low.low, term.bounds[0]), min(high.high, term.bounds[1])
+
+    def _assumed(self, rows: Rows) -> float | None:
+        """Return the answer of the synthetic table; None: no row of it meets a condition."""
+        places, values = rows.places(), []
+        for term in self.question.terms:
+            at = tuple(places[:, c] for c in term.columns)
+            below = float(rows.counts @ term.rows[at])
+            if below == 0:
+                return None
+            values.append(float(rows.counts @ (term.numerator * term.rows)[at]) / below)
+        return values[0] - sum(values[1:])

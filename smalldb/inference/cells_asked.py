@@ -1,0 +1,276 @@
+"""The cells that a question tells apart, and what each measurement says of them."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from queries import Domain
+from queries.arrays import Booleans, Floats
+from queries.domain import Integers
+from smalldb.mechanisms.measurement import Marginal, Measurement, Parity
+from smalldb.mechanisms.measurement_list import Measurements
+from smalldb.noise.cone import ConeDifference
+from smalldb.noise.noise_protocol import Noise
+
+MAX_ASKED = 1024  # cells that are told apart
+MOST_TOTALS = 8  # tables of other columns that tell how many rows there are, where this is not public
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Asked:
+    """
+    The columns of a question, and the classes of their categories that it tells apart.
+
+    Attributes
+    ----------
+    columns
+        Numbers of columns, ascending.
+    classes
+        For each the class of each category, from 0.
+    possible
+        Which cells of classes some row can have, flat.
+    """
+
+    columns: tuple[int, ...]
+    classes: tuple[Integers, ...]
+    possible: Booleans
+
+    @classmethod
+    def of(cls, domain: Domain, columns: tuple[int, ...], arrays: Sequence[Floats]) -> "tuple[Asked, Floats]":
+        """
+        Return the classes that arrays over the cells of columns tell apart, and the arrays over their cells.
+
+        Parameters
+        ----------
+        arrays
+            Shaped by the sizes of the columns.
+
+        Returns
+        -------
+        Asked, and the arrays of its possible cells, shape (cells, arrays).
+
+        Raises
+        ------
+        ValueError
+            More than 1024 cells are told apart.
+        """
+        every, allowed = np.stack(arrays), domain.allowed(columns)
+        classes = []
+        for axis in range(len(columns)):
+            slices = np.moveaxis(every, axis + 1, 0).reshape(every.shape[axis + 1], -1)
+            _, first, own = np.unique(slices, axis=0, return_index=True, return_inverse=True)
+            own = own.ravel()
+            every = np.take(every, first, axis=axis + 1)
+            allowed = np.stack(
+                [
+                    np.take(allowed, np.flatnonzero(own == one), axis=axis).any(axis=axis)
+                    for one in range(len(first))
+                ],
+                axis=axis,
+            )
+            classes.append(own)
+        if allowed.size > MAX_ASKED:
+            raise ValueError(
+                f"the question tells {allowed.size} cells apart, more than 1024: ask a coarser one"
+            )
+        possible = allowed.ravel()
+        return cls(columns, tuple(classes), possible), every.reshape(len(arrays), -1)[:, possible].T
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The number of classes of each column."""
+        return tuple(int(own.max()) + 1 for own in self.classes)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Told:
+    """
+    What one measurement says of the cells: sums of released values with joint noise.
+
+    Attributes
+    ----------
+    number
+        Of the measurement.
+    parts
+        Which of its tables or contrasts, by number.
+    noise
+        Of its values.
+    places
+        Of each value the sum that it belongs to; -1: to none.
+    sums
+        The released sums.
+    cells
+        Of which cells each is the sum, weighted: shape (cells, sums).
+    """
+
+    number: int
+    parts: tuple[int, ...]
+    noise: Noise
+    places: Integers
+    sums: Floats
+    cells: Floats
+
+    @property
+    def covariance(self) -> Floats:
+        """The covariance of the noise of the sums, positive definite."""
+        count = len(self.sums)
+        if isinstance(self.noise, ConeDifference) or (np.bincount(self.places[self.places >= 0]) == 1).all():
+            rows = np.vstack([np.eye(count), np.zeros(count)])[self.places]
+            found = self.noise.covariance(rows)
+        else:  # of independent values
+            found = np.diag(
+                self.noise.variance() * np.bincount(self.places[self.places >= 0], minlength=count)
+            )
+        least: Floats = found + 1e-6 * np.eye(count)
+        return least
+
+
+def told_of(measurements: Measurements, asked: Asked) -> list[Told]:
+    """Return what all measurements say of the cells; each is in it at most once."""
+    found, totals = list[Told](), list[Told]()
+    for number, each in enumerate(measurements):
+        made = _told(measurements, number, each, asked)
+        if made is None:
+            continue
+        (found if (np.ptp(made.cells, axis=0) > 0).any() else totals).append(made)
+    totals.sort(key=lambda one: float(one.covariance[0, 0]))
+    return sorted(found + totals[:MOST_TOTALS], key=lambda one: one.number)
+
+
+def _told(measurements: Measurements, number: int, each: Measurement, asked: Asked) -> Told | None:
+    """Return what a measurement says of the cells; None: nothing."""
+    pieces = list(_pieces(measurements, each, asked))
+    if isinstance(each.noise, ConeDifference):
+        pieces = _without_repetition(pieces)  # tables of one matrix have the same margins
+    if not pieces:
+        return None
+    places, sums, cells = np.full(len(each.values), -1, dtype=np.int64), list[Floats](), list[Floats]()
+    count = 0
+    for piece in pieces:
+        own = piece.places >= 0
+        places[piece.start : piece.start + len(own)][own] = piece.places[own] + count
+        summed = np.bincount(piece.places[own], piece.values[own], piece.cells.shape[1])
+        sums.append(summed.astype(np.float64))
+        cells.append(piece.cells)
+        count += piece.cells.shape[1]
+    parts = tuple(piece.number for piece in pieces)
+    return Told(number, parts, each.noise, places, np.concatenate(sums), np.concatenate(cells, axis=1))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Piece:
+    """What one table or contrast says: as `Told`, from its own first value on."""
+
+    number: int
+    start: int
+    values: Floats
+    places: Integers
+    cells: Floats
+
+
+def _pieces(measurements: Measurements, each: Measurement, asked: Asked) -> Iterator[_Piece]:
+    start = 0
+    for number, (part, values) in enumerate(each.tables()):
+        made = None
+        if isinstance(part, Marginal):
+            made = _of_table(measurements.domain, part, asked)
+        elif isinstance(part, Parity):
+            made = _of_parity(part, asked)
+        shared = bool({*part.columns} & {*asked.columns})
+        if made is not None and (shared or measurements.n is None):
+            yield _Piece(number, start, values.ravel().astype(np.float64), *made)
+        start += part.size
+
+
+def _of_table(domain: Domain, part: Marginal, asked: Asked) -> tuple[Integers, Floats] | None:
+    """Return the sum that each cell of a table belongs to, and of which cells that is the sum."""
+    blocks, of_values = list[Integers](), list[Integers]()
+    for c, groups in zip(part.columns, part.groups, strict=True):
+        if c not in asked.columns:
+            of_values.append(np.zeros(max(groups) + 1, dtype=np.int64))
+            continue
+        of_class, of_group = joined(asked.classes[asked.columns.index(c)], groups)
+        blocks.append(of_class)
+        of_values.append(of_group)
+    lengths = [int(own.max()) + 1 for own in of_values]
+    places = np.zeros((1,) * len(part.columns), dtype=np.int64)
+    for axis, (own, length) in enumerate(zip(of_values, lengths, strict=True)):
+        places = places * length + own.reshape([-1 if i == axis else 1 for i in range(len(lengths))])
+    at = np.zeros((1,) * len(asked.columns), dtype=np.int64)
+    by_column = dict(zip([c for c in part.columns if c in asked.columns], blocks, strict=True))
+    for axis, (c, length) in enumerate(zip(asked.columns, asked.shape, strict=True)):
+        own = by_column.get(c, np.zeros(length, dtype=np.int64))
+        at = at * (int(own.max()) + 1) + own.reshape(
+            [-1 if i == axis else 1 for i in range(len(asked.columns))]
+        )
+    of_cells = np.broadcast_to(at, asked.shape).ravel()[asked.possible]
+    kept = np.full(prod(lengths), -1, dtype=np.int64)
+    there = np.unique(of_cells)
+    kept[there] = np.arange(len(there))
+    places = kept[np.broadcast_to(places, part.shape)]
+    if domain.valid is not None:
+        places = np.where(_possible(domain, part), places, -1)
+    cells = (of_cells[:, None] == there[None, :]).astype(np.float64)
+    return places.ravel(), cells
+
+
+def joined(classes: Integers, groups: Sequence[int]) -> tuple[Integers, Integers]:
+    """
+    Return the finest blocks that neither classes nor groups of categories part: of each class, of each group.
+
+    >>> joined(np.array([0, 0, 1, 1, 2]), [0, 1, 1, 2, 3])
+    (array([0, 0, 1]), array([0, 0, 0, 1]))
+    """
+    of_class, of_group = np.arange(int(classes.max()) + 1), np.full(max(groups) + 1, -1, dtype=np.int64)
+    for own, group in zip(classes.tolist(), groups, strict=True):
+        if of_group[group] < 0:
+            of_group[group] = of_class[own]
+        elif of_group[group] != of_class[own]:
+            gone, stays = of_class[own], of_group[group]
+            of_class[of_class == gone] = stays
+            of_group[of_group == gone] = stays
+    kept = np.unique(of_class)
+    return np.searchsorted(kept, of_class), np.searchsorted(kept, of_group)
+
+
+def _possible(domain: Domain, part: Marginal) -> Booleans:
+    """Return which cells of a table some row can have, in the shape of its groups."""
+    allowed = domain.allowed(part.columns)
+    for axis, own in enumerate(part.groups):
+        if max(own) + 1 < len(own):
+            groups = np.asarray(own)
+            some = [np.take(allowed, np.flatnonzero(groups == g), axis=axis) for g in range(max(own) + 1)]
+            allowed = np.stack([one.any(axis=axis) for one in some], axis=axis)
+        else:
+            allowed = np.take(allowed, np.argsort(own), axis=axis)
+    return allowed
+
+
+def _of_parity(part: Parity, asked: Asked) -> tuple[Integers, Floats] | None:
+    """Return the same of one contrast; None: it looks at columns that the question does not look at."""
+    if not {*part.columns} <= {*asked.columns}:
+        return None
+    odd = np.zeros((1,) * len(asked.columns), dtype=bool)
+    for axis, (c, own) in enumerate(zip(asked.columns, asked.classes, strict=True)):
+        if c in part.columns:
+            if own[0] == own[1]:
+                return None
+            yes = np.arange(2) == own[1]
+            odd = odd ^ yes.reshape([-1 if i == axis else 1 for i in range(len(asked.columns))])
+    odd = np.broadcast_to(odd, asked.shape).ravel()[asked.possible]
+    numbers = np.where(odd, -1.0, 1.0) if part.signed else odd.astype(np.float64)
+    return np.zeros(1, dtype=np.int64), numbers[:, None]
+
+
+def _without_repetition(pieces: list[_Piece]) -> list[_Piece]:
+    """Keep the pieces that tell what smaller ones do not."""
+    found, rank, cells = list[_Piece](), 0, list[Floats]()
+    for piece in sorted(pieces, key=lambda one: -one.cells.shape[1]):
+        now = int(np.linalg.matrix_rank(np.concatenate([*cells, piece.cells], axis=1)))
+        if now > rank:
+            found.append(piece)
+            cells.append(piece.cells)
+            rank = now
+    return found

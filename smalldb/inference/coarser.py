@@ -1,0 +1,114 @@
+"""What was measured, in words: the tables that answers are made of, and those near to what has no answer."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from queries import Column
+from queries.arrays import Booleans
+from queries.expressions import quote
+from smalldb.inference.cells_asked import Told, joined
+from smalldb.inference.questions import Term
+from smalldb.mechanisms.measurement import Dependence, Marginal, Measured
+from smalldb.mechanisms.measurement_list import Measurements
+
+MOST_GROUPS = 12  # that are listed of a column
+MOST_TABLES = 3  # that are listed of those near to a question
+
+
+def tables_named(measurements: Measurements, told: Sequence[Told]) -> tuple[str, ...]:
+    """Name the tables and contrasts that were combined."""
+    found = []
+    for one in told:
+        parts = measurements[one.number].of
+        found += [_named(measurements, parts[number]) for number in one.parts]
+    return tuple(dict.fromkeys(found))
+
+
+def coarser(measurements: Measurements, term: Term) -> str:
+    """Say which tables of the columns of a term were measured, at which groups, and what to ask of them."""
+    if not measurements:
+        return "this release measured nothing: its mechanism draws a table at once"
+    names = [measurements.domain.names[c] for c in term.columns]
+    tables = [
+        part
+        for each in measurements
+        for part in each.of
+        if isinstance(part, Marginal) and {*term.columns} <= {*part.columns}
+    ]
+    if not tables:
+        if len(names) == 1:
+            return f"{names[0]} was not measured at these categories"
+        return f"{' and '.join(names)} were not measured together"
+    distinct = list(dict.fromkeys(tables))
+    said = " and ".join(_named(measurements, part) for part in distinct[:MOST_TABLES])
+    offers = [offer for part in distinct if (offer := _offer(measurements, term, part))]
+    return f"measured only: {said}" + (f"; ask {offers[0]!r}" if offers else "")
+
+
+def _named(measurements: Measurements, part: Measured) -> str:
+    """Name a table with the groups of its columns, or a contrast."""
+    names = measurements.domain.names
+    if not isinstance(part, Marginal):
+        kind = "dependence" if isinstance(part, Dependence) else "parity"
+        return f"{kind} of {', '.join(names[c] for c in part.columns)}" if part.columns else "number of rows"
+    told = []
+    for c, own in zip(part.columns, part.groups, strict=True):
+        if max(own) + 1 == len(own):
+            told.append(names[c])
+        elif max(own) == 0:
+            told.append(f"{names[c]} (all in one group)")
+        else:
+            told.append(f"{names[c]} ({' / '.join(_groups(measurements, c, own))})")
+    return " x ".join(told)
+
+
+def _groups(measurements: Measurements, column: int, groups: Sequence[int]) -> list[str]:
+    """Tell the groups of a column, each by the ends of a run in order, or by its categories."""
+    own = measurements.domain.columns[column]
+    found = []
+    for group in range(max(groups) + 1):
+        places = [place for place, one in enumerate(groups) if one == group]
+        if len(places) > 3 and places == list(range(places[0], places[-1] + 1)):
+            found.append(f"{own.labels[places[0]]} ... {own.labels[places[-1]]}")
+        else:
+            found.append(" or ".join(own.labels[place] for place in places))
+    more = len(found) - MOST_GROUPS
+    return found if more <= 0 else [*found[:MOST_GROUPS], f"{more} more"]
+
+
+def _offer(measurements: Measurements, term: Term, part: Marginal) -> str | None:
+    """Return the term with its condition widened to measured groups; None: there is no such question."""
+    if term.condition is None or len(term.columns) != 2:
+        return None
+    domain = measurements.domain
+    asked = term.text[: term.text.rindex(term.condition)].rstrip()
+    for axis, c in enumerate(term.columns):
+        along = term.rows.any(axis=1 - axis)
+        if along.all() or not (term.rows == np.expand_dims(along, 1 - axis)).all():
+            continue
+        groups = np.asarray(part.groups[part.columns.index(c)])
+        wide = np.isin(groups, groups[along])
+        if wide.all() or (wide == along).all():
+            continue
+        other = part.groups[part.columns.index(term.columns[1 - axis])]
+        numerator = np.moveaxis(term.numerator, axis, 0)[np.flatnonzero(along)[0]]
+        classes = np.unique(numerator, return_inverse=True)[1].ravel()
+        if len(np.unique(joined(classes, other)[0])) < int(classes.max()) + 1:
+            continue
+        return f"{asked} {_condition(domain.columns[c], wide)}"
+    return None
+
+
+def _condition(column: Column, held: Booleans) -> str:
+    """Write a condition on one column: a range in its order, or its categories."""
+    places, cuts = np.flatnonzero(held), [str(cut) for cut in column.cuts]
+    first, last = int(places[0]), int(places[-1])
+    starts = cuts or ([*column.labels[1:]] if column.ordered else [])  # of all places but the first
+    if starts and last - first + 1 == len(places) and last <= len(starts):
+        ends = [f"{column.name}>={starts[first - 1]}"] if first else []
+        ends += [f"{column.name}<{starts[last]}"] if last < len(starts) else []
+        if ends:
+            return " & ".join(end if quote(column.name) == column.name else f"`{end}`" for end in ends)
+    labels = ", ".join(column.labels[place] for place in places)
+    return f"{quote(column.name)} in ({labels})"

@@ -1,0 +1,111 @@
+"""Intervals: where noise, and on request sampling, would rarely have led to what was released."""
+
+from collections.abc import Callable
+from fractions import Fraction
+from math import ceil, sqrt
+from typing import NamedTuple
+
+import numpy as np
+
+from queries.arrays import Floats
+from smalldb.noise.simulating import DRAWS
+
+_SAFE = 2.5  # standard errors of a simulated probability that a quantile is moved outwards
+_STEPS = 40  # of a bisection
+
+
+class Interval(NamedTuple):
+    """
+    An estimate with its interval.
+
+    Attributes
+    ----------
+    estimate, low, high
+        None, None, None: nothing is known, as the number of rows may be 0.
+    """
+
+    estimate: float
+    low: float
+    high: float
+
+
+def margin(noise: Floats, level: Fraction) -> float:
+    """Return what |noise| exceeds with probability 1 - level, from simulated noise; rather too large."""
+    chance = float(level) + _SAFE * sqrt(float(level * (1 - level)) / DRAWS)
+    rank = min(len(noise) - 1, ceil(chance * len(noise)))
+    return float(np.partition(np.abs(noise), rank)[rank])
+
+
+# Proof: docs/proofs/noise.md, lemma 8.
+def of_ratio(
+    sums: tuple[float, float],
+    noise: tuple[Floats, Floats],
+    level: Fraction,
+    sampling: Callable[[float], Floats] | None = None,
+) -> Interval | None:
+    """
+    Return the ratios r for which numerator - r denominator is not further from 0 than its noise may be.
+
+    Parameters
+    ----------
+    sums
+        The estimates of the numerator and of the denominator.
+    noise
+        Of both, simulated together, (DRAWS,) each.
+    level
+        The probability that the interval covers the ratio of the true sums.
+    sampling
+        What sampling adds to numerator - r denominator, simulated; None: nothing.
+
+    Returns
+    -------
+    Interval or None
+        None: the denominator may be 0.
+    """
+    above, below = sums
+    if below <= margin(noise[1], level):
+        return None
+    middle = above / below
+
+    def reach(r: float) -> float:
+        apart = noise[0] - r * noise[1]
+        return margin(apart if sampling is None else apart + sampling(r), level)
+
+    def inside(r: float) -> bool:
+        return abs(above - r * below) <= reach(r)
+
+    step = reach(middle) / below
+    return Interval(middle, *(_end(inside, middle, sign * step) for sign in (-1, 1)))
+
+
+def _end(inside: Callable[[float], bool], start: float, step: float) -> float:
+    """Return where an interval ends, on one side of a point in it; outside rather than inside."""
+    if step == 0:
+        return start
+    far = step
+    while inside(start + far):
+        far *= 2
+    near = 0.0
+    for _ in range(_STEPS):
+        if abs(far - near) <= 1e-4 * abs(step):
+            break
+        half = (near + far) / 2
+        near, far = (half, far) if inside(start + half) else (near, half)
+    return start + far
+
+
+def of_difference(one: Interval, other: Interval, correlation: float) -> Interval:
+    """
+    Return the interval of a difference from those of its parts: by the method of variance estimates recovery.
+
+    Zou and Donner, "Construction of confidence limits about effect measures" (2008): exact where both are
+    normal; each side takes the parts' own margins on that side.
+    """
+
+    def both(a: float, b: float) -> float:
+        return sqrt(max(0.0, a * a + b * b - 2 * correlation * a * b))
+
+    estimate = one.estimate - other.estimate
+    low = both(one.estimate - one.low, other.high - other.estimate)
+    high = both(one.high - one.estimate, other.estimate - other.low)
+    return Interval(estimate, estimate - low, estimate + high)

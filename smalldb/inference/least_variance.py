@@ -1,0 +1,112 @@
+"""Sums over cells of a table from all that was measured of them: the linear estimate of least variance."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from queries.arrays import Booleans, Floats
+from smalldb.inference.cells_asked import Told
+from smalldb.noise.noise_protocol import Noise
+from smalldb.noise.simulating import DRAWS, Uniforms
+
+_RANK = 1e-9  # eigenvalues below, relative to the largest, are none
+_SEEN = 1e-7  # of what is left of a sum that is known
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sums:
+    """
+    Estimates of sums over cells.
+
+    Attributes
+    ----------
+    values
+        Shape (sums,); of those that are not known nothing.
+    known
+        Which of them follow from what was measured.
+    weights
+        What each released sum counts in them, for each of `told`: shape (its sums, sums).
+    told
+        What was measured.
+    """
+
+    values: Floats
+    known: Booleans
+    weights: tuple[Floats, ...]
+    told: tuple[Told, ...]
+
+    def noise(self) -> Floats:
+        """Return the noise of the estimates, simulated: shape (DRAWS, sums); always the same."""
+        return _simulated(
+            len(self.values),
+            tuple(
+                (one.noise, weights.tobytes(), one.places.tobytes())
+                for one, weights in zip(self.told, self.weights, strict=True)
+                if np.abs(weights).max(initial=0.0) > 0
+            ),
+        )
+
+    def used(self) -> list[Told]:
+        """Return what counts in any of them."""
+        most = max((np.abs(weights).max(initial=0.0) for weights in self.weights), default=0.0)
+        return [
+            one
+            for one, weights in zip(self.told, self.weights, strict=True)
+            if np.abs(weights).max(initial=0.0) > 1e-6 * most
+        ]
+
+
+@lru_cache(maxsize=16)
+def _simulated(count: int, parts: tuple[tuple[Noise, bytes, bytes], ...]) -> Floats:
+    """Return the noise of `count` sums, simulated, from the weights and places of each noise."""
+    uniforms, found = Uniforms.fixed(), np.zeros((DRAWS, count))
+    for noise, weights, places in parts:
+        rows = np.frombuffer(weights, dtype=np.float64).reshape(-1, count)
+        found += noise.simulated(rows, np.frombuffer(places, dtype=np.int64), uniforms)
+    found.setflags(write=False)
+    return found
+
+
+# Proof: docs/proofs/noise.md, lemma 7.
+def least_variance(told: Sequence[Told], wanted: Floats, n: int | None) -> Sums:
+    """
+    Estimate sums over cells by generalised least squares, from sums with noise; linear in what was released.
+
+    Parameters
+    ----------
+    told
+        What was measured, independent of each other.
+    wanted
+        What each cell counts in each sum, shape (cells, sums).
+    n
+        The sum over all cells where it is public, else None.
+    """
+    cells, count = wanted.shape
+    free, start = np.eye(cells), np.zeros(cells)
+    if n is not None:  # counts of all cells are n / cells, and what adds up to 0
+        start = np.full(cells, n / cells)
+        free = np.linalg.qr(np.column_stack([np.ones(cells), np.eye(cells)[:, : cells - 1]]))[0][:, 1:]
+    seen = np.zeros((free.shape[1], free.shape[1]))
+    for one in told:
+        own = free.T @ (one.cells / np.linalg.norm(one.cells, axis=0))
+        seen += own @ own.T
+    scale, axes = np.linalg.eigh(seen)
+    axes = axes[:, scale > _RANK * max(scale.max(initial=0.0), 1e-300)]
+    goals = free.T @ wanted
+    lengths = np.maximum(np.linalg.norm(wanted, axis=0), 1e-300)
+    goals[:, np.linalg.norm(goals, axis=0) <= _RANK * lengths] = 0.0  # all of it is known: it has no noise
+    left = np.linalg.norm(goals - axes @ (axes.T @ goals), axis=0)
+    known = left <= _SEEN * lengths
+    basis = free @ axes
+    information = np.zeros((basis.shape[1], basis.shape[1]))
+    solved = [np.linalg.solve(one.covariance, (basis.T @ one.cells).T) for one in told]  # (its sums, basis)
+    for one, own in zip(told, solved, strict=True):
+        information += (basis.T @ one.cells) @ own
+    inverse = np.linalg.solve(information, axes.T @ goals) if basis.shape[1] else np.zeros((0, count))
+    weights: tuple[Floats, ...] = tuple(np.asarray(own @ inverse, dtype=np.float64) for own in solved)
+    values = start @ wanted
+    for one, own in zip(told, weights, strict=True):
+        values = values + (one.sums - start @ one.cells) @ own
+    return Sums(values, known, weights, tuple(told))

@@ -1,0 +1,292 @@
+"""Questions of analysts, in a few words: shares, conditional shares, means and differences of them."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from queries import Domain
+from queries.arrays import Booleans, Floats
+from queries.expressions import MAX_LENGTH, Expression, parse, quote, shorten, suggestion
+from queries.rules import Truth, truth_of
+from smalldb.mechanisms.recorded_universe import Range, Ranges
+
+MAX_CELLS = 1 << 16  # of the columns that one question looks at
+GRAMMAR = (
+    "a question is like 'death', 'death | age>=80', 'mean(income) where sex=f' "
+    "or 'married - married | age<40'"
+)
+
+_NAME = r"(?:[^\W\d]\w*(?:\.\w+)*|`[^`]+`)"
+_MEAN = re.compile(rf"mean\s*\(\s*({_NAME})\s*\)", re.I)
+_AMONG = re.compile(rf"({_NAME})\s+in\s*[({{\[]([^)}}\]]*)[)}}\]]")
+_QUOTED = re.compile(rf"({_NAME})\s*(>=|<=|=|<|>)\s*(?:\"([^\"]*)\"|'([^']*)')")
+_DOTTED = re.compile(r"(?<![\w.=<>])([^\W\d]\w*(?:\.\w+)+)(\s*(?:>=|<=|=|<|>)\s*[-\w.]+)?")
+_TICKED = re.compile(r"`([^`]+)`\s*(>=|<=|=|<|>)\s*([-\w.]+)")
+_COMPARED = re.compile(r"(.*?)(>=|<=|=|<|>)(.*)", re.S)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Term:
+    """
+    A share or a mean: the sum of a number over some rows, divided by how many these are.
+
+    Attributes
+    ----------
+    text
+        As it was asked.
+    columns
+        Those it looks at, ascending.
+    numerator
+        What each row counts, by its cell of these columns; shaped by their sizes.
+    rows
+        Which rows count, alike.
+    bounds
+        Between which numbers the answer lies: of a share 0 and 1, of a mean its least and largest number.
+    condition
+        Its text; None: all rows count.
+    binned
+        The ends of the numbers of a mean where they are in bins, alike shaped; None: they are exact.
+    """
+
+    text: str
+    columns: tuple[int, ...]
+    numerator: Floats
+    rows: Booleans
+    bounds: tuple[float, float]
+    condition: str | None
+    binned: tuple[Floats, Floats] | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Question:
+    """
+    One or two terms; two are subtracted.
+
+    Attributes
+    ----------
+    text
+        As it was asked.
+    terms
+        The first, and what is taken from it.
+    """
+
+    text: str
+    terms: tuple[Term, ...]
+
+
+def read_question(text: str, domain: Domain, ranges: Ranges) -> Question:
+    """
+    Read a question about the columns of a domain.
+
+    ``EVENT``, ``EVENT | CONDITION`` (or ``where``), ``mean(COLUMN)`` with a condition or without, and
+    differences: `` - `` between spaces. Events and conditions are predicates with ``& ~ ^`` and, inside
+    parentheses, ``|`` (or); ``COLUMN in (A, B)`` stands for several categories.
+
+    Raises
+    ------
+    TypeError, ValueError
+        It is no question, names what is not there, or asks what nobody can meet: says what would do.
+    """
+    if not isinstance(text, str):
+        raise TypeError(f"a question must be text, not {type(text).__name__}")
+    if len(text) > MAX_LENGTH:
+        raise ValueError(f"a question may have at most {MAX_LENGTH} characters")
+    parts = list(_split(text, re.compile(r"\s-\s")))
+    if not text.strip() or len(parts) > 2:
+        raise ValueError(f"question {shorten(text)!r}: {GRAMMAR}")
+    return Question(text.strip(), tuple(_term(part.strip(), domain, ranges) for part in parts))
+
+
+def _term(text: str, domain: Domain, ranges: Ranges) -> Term:
+    said = list(_split(text, re.compile(r"\||\bwhere\b", re.I)))
+    if len(said) > 2 or not all(part.strip() for part in said):
+        raise ValueError(
+            f"question {shorten(text)!r}: {GRAMMAR}; | means 'given', and 'or' only inside parentheses"
+        )
+    asked, condition = said[0].strip(), said[1].strip() if len(said) == 2 else None
+    mean = _MEAN.fullmatch(asked)
+    truths: dict[str, Truth] = {}
+    event = _predicate(asked, domain, ranges, truths) if mean is None else None
+    given = None if condition is None else _predicate(condition, domain, ranges, truths)
+    column = None if mean is None else _number_column(mean[1].strip("`"), domain, ranges)
+    columns = tuple(sorted({c for c, _ in truths.values()} | ({column} if column is not None else set())))
+    shape = [domain.sizes[c] for c in columns]
+    if prod(shape) > MAX_CELLS:
+        raise ValueError(
+            f"question {shorten(text)!r}: its columns have more than 2^16 cells together: ask less"
+        )
+    allowed = domain.allowed(columns)
+    rows = np.ones(shape, dtype=bool)
+    if given is not None:
+        rows = rows & truth_of(given, truths, columns)
+    if not (rows & allowed).any():
+        raise ValueError(f"question {shorten(text)!r}: no row can meet {condition!r}: ask another condition")
+    if event is not None:
+        numerator = (truth_of(event, truths, columns) & rows).astype(np.float64)
+        return Term(text, columns, numerator, rows, (0.0, 1.0), condition)
+    assert column is not None
+    return _mean(text, domain, ranges[domain.names[column]], column, columns, rows, condition)
+
+
+def _mean(
+    text: str,
+    domain: Domain,
+    own: Sequence[Range],
+    column: int,
+    columns: tuple[int, ...],
+    rows: Booleans,
+    condition: str | None,
+) -> Term:
+    """Return the mean of a column of numbers over some rows; those with a gap do not count."""
+    along = [-1 if c == column else 1 for c in columns]
+    there = np.array([each is not None for each in own]).reshape(along)
+    rows = rows & there
+    if not (rows & domain.allowed(columns)).any():
+        raise ValueError(f"question {shorten(text)!r}: no row can have a number there: ask another condition")
+    used = np.flatnonzero(rows.any(axis=tuple(a for a, c in enumerate(columns) if c != column)))
+    name = domain.names[column]
+    ends = np.zeros((2, len(own)))
+    for place in used.tolist():
+        low, high = own[place] or (0.0, 0.0)
+        if low is None or high is None:
+            raise ValueError(
+                f"question {shorten(text)!r}: the outer bins of {name!r} have no end, so there is no mean: "
+                f"ask a share such as '{name}>={domain.columns[column].cuts[-1]}', or release with a schema "
+                "that states a range"
+            )
+        ends[:, place] = low, high
+    lows, highs = (part.reshape(along) * rows for part in ends)
+    middles = (lows + highs) / 2
+    bounds = float(ends[0, used].min()), float(ends[1, used].max())
+    binned = None if (ends[0] == ends[1]).all() else (lows, highs)
+    return Term(text, columns, middles, rows, bounds, condition, binned)
+
+
+def _predicate(text: str, domain: Domain, ranges: Ranges, truths: dict[str, Truth]) -> Expression:
+    """Parse a predicate, and note at which places of which column its names hold."""
+    expression = parse(_rewritten(text))
+    for name in expression.names:
+        truths[name] = _found(name, domain, ranges)
+    return expression
+
+
+def _rewritten(text: str) -> str:
+    """Write `in`, quoted values and names with points as the grammar of predicates reads them."""
+    text = _QUOTED.sub(lambda m: f"`{m[1].strip('`')}{m[2]}{m[3] or m[4] or ''}`", text)
+    text = _TICKED.sub(r"`\1\2\3`", _AMONG.sub(_listed, text))
+    parts = text.split("`")  # the second, the fourth, ... stand in backticks
+    parts[::2] = [
+        _DOTTED.sub(lambda m: f"`{m[1]}{''.join((m[2] or '').split())}`", one) for one in parts[::2]
+    ]
+    return "`".join(parts)
+
+
+def _listed(found: re.Match[str]) -> str:
+    values = [value.strip().strip("\"'") for value in found[2].split(",")]
+    return "(" + " | ".join(f"`{found[1].strip('`')}={value}`" for value in values) + ")"
+
+
+def _found(name: str, domain: Domain, ranges: Ranges) -> Truth:
+    """Return the column that a name speaks of and where it holds, or say what comes near."""
+    truth = domain.find(name)
+    if truth is not None:
+        return truth
+    parts = _COMPARED.fullmatch(name)
+    column, sign, value = (name, "", "") if parts is None else (part.strip() for part in parts.groups())
+    if column not in domain.names:
+        near = suggestion(column, domain.names)
+        others = "" if near else domain.nearest(name)
+        raise ValueError(
+            f"no column or category {name!r}{near or others}: the columns are {_some(domain.names)}"
+        )
+    c = domain.names.index(column)
+    own = domain.columns[c]
+    if not sign:
+        how = f"{quote(own.name)}=..." if own.size < 3 else f"a category of it, or mean({quote(own.name)})"
+        raise ValueError(f"{name!r} is no yes/no column: ask {how}; its categories are {_some(own.labels)}")
+    numbers = ranges.get(column)
+    if numbers is not None and not own.cuts and (held := _compared(numbers, sign, value)) is not None:
+        return c, held
+    if own.cuts and sign != "=":
+        instead = _nearest_cut([str(cut) for cut in own.cuts], sign, value)
+        raise ValueError(
+            f"{name!r} parts a bin: {column!r} is known at the cuts {_some([str(cut) for cut in own.cuts])}; "
+            f"ask {quote(column)}{instead}"
+        )
+    if sign != "=" and not own.ordered:
+        raise ValueError(f"{name!r}: the categories of {column!r} have no order: ask = or in (...)")
+    near = suggestion(value.casefold(), [label.casefold() for label in own.labels])
+    alike = [label for label in own.labels if near and label.casefold() == near.split("'")[1]]
+    hint = f"; did you mean {alike[0]!r}?" if alike else ""
+    raise ValueError(f"column {column!r} has no category {value!r}{hint}: it has {_some(own.labels)}")
+
+
+def _compared(numbers: Sequence[Range], sign: str, value: str) -> Booleans | None:
+    """Compare exact numbers with one; None: it is no number, or they are in bins."""
+    try:
+        number = float(value)
+    except ValueError:
+        return None
+    found = np.zeros(len(numbers), dtype=bool)
+    for place, each in enumerate(numbers):
+        if each is not None:
+            if each[0] is None or each[0] != each[1]:
+                return None
+            own = each[0]
+            found[place] = {
+                "=": own == number,
+                "<": own < number,
+                "<=": own <= number,
+                ">": own > number,
+                ">=": own >= number,
+            }[sign]
+    return found if sign != "=" or found.any() else None
+
+
+def _nearest_cut(cuts: list[str], sign: str, value: str) -> str:
+    sign = {">": ">=", "<=": "<"}.get(sign, sign)
+    try:
+        return sign + min(cuts, key=lambda cut: abs(float(cut) - float(value)))
+    except ValueError:
+        return sign + cuts[0]
+
+
+def _number_column(name: str, domain: Domain, ranges: Ranges) -> int:
+    if name not in domain.names:
+        near = suggestion(name, domain.names)
+        raise ValueError(f"mean({name}): no column {name!r}{near}: the columns are {_some(domain.names)}")
+    if name not in ranges:
+        raise ValueError(
+            f"mean({name}): {name!r} holds categories, not numbers: ask the share of one, {name}=..."
+        )
+    return domain.names.index(name)
+
+
+def _split(text: str, sign: re.Pattern[str]) -> Iterator[str]:
+    """Split at a sign outside of parentheses, braces, quotes and backticks."""
+    depth, quoted, start, at = 0, "", 0, 0
+    while at < len(text):
+        letter = text[at]
+        if quoted:
+            quoted = "" if letter == quoted else quoted
+        elif letter in "`\"'":
+            quoted = letter
+        elif letter in "([{":
+            depth += 1
+        elif letter in ")]}":
+            depth -= 1
+        elif depth == 0 and (found := sign.match(text, at)):
+            yield text[start:at]
+            start = at = found.end()
+            continue
+        at += 1
+    yield text[start:]
+
+
+def _some(names: Sequence[str], most: int = 12) -> str:
+    """List names, but not too many."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more

@@ -1,0 +1,222 @@
+"""All measurements of a release: told as a table, written as JSON, and read again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from math import sqrt
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from queries import Domain
+from queries.late import pd
+from smalldb.exact.numbers import as_fraction, as_text, whole
+from smalldb.mechanisms.known_pairs import KnownPair, known_pairs
+from smalldb.mechanisms.measurement import Dependence, Marginal, Measured, Measurement, Parity
+from smalldb.mechanisms.recorded_universe import Ranges, domain_of, ranges_of, standing_ranges
+from smalldb.noise.distributions import read as read_noise
+
+
+class Measurements(Sequence[Measurement]):
+    """
+    All that was released of the data, in order, but for bounds.
+
+    Parameters
+    ----------
+    domain
+        The columns, whose names and categories it is told by.
+    items
+        The measurements.
+    n
+        The rows of the data where they are public: under replace-one; else None.
+    ranges
+        Of columns of numbers: see `recorded_universe.Ranges`.
+
+    Attributes
+    ----------
+    domain, n, ranges
+        As given.
+    """
+
+    __slots__ = ("_items", "domain", "n", "ranges")
+
+    def __init__(
+        self,
+        domain: Domain,
+        items: Sequence[Measurement],
+        n: int | None = None,
+        ranges: Ranges | None = None,
+    ) -> None:
+        self.domain, self._items, self.n = domain, tuple(items), n
+        self.ranges = standing_ranges(domain) if ranges is None else dict(ranges)
+
+    def __repr__(self) -> str:
+        tables = sum(len(each.of) for each in self._items)
+        return f"<Measurements: {len(self._items)}, of {tables} tables and contrasts>"
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __getitem__(self, place: Any) -> Any:
+        return self._items[place]
+
+    @classmethod
+    def read(cls, path: str) -> Measurements:
+        """
+        Read the measurements in a record, or in what ``generate --measurements`` wrote: they are as released.
+
+        Raises
+        ------
+        OSError
+            The file cannot be read.
+        ValueError
+            It is no such file, or holds no measurements: says what to do.
+        """
+        try:
+            record = json.loads(Path(path).read_text(encoding="utf-8"))
+        except (ValueError, RecursionError) as error:
+            raise ValueError(f"{path!r} is not a record: expected JSON") from error
+        try:
+            return cls.from_record(record)
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from error
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> Measurements:
+        """
+        Return the measurements that a record holds.
+
+        Raises
+        ------
+        ValueError
+            It is no record of this schema, or holds no measurements: says what to do.
+        """
+        if not isinstance(record, dict) or "universe" not in record:
+            raise ValueError(
+                "not a record of smalldb: name what generate wrote with --measurements or --record"
+            )
+        if record.get("schema") != 1:
+            raise ValueError("a record of another version: read it with the smalldb that its versions name")
+        if "measurements" not in record:
+            raise ValueError(
+                "it holds no measurements: marginals alone make them, and generate --measurements FILE.json "
+                "writes them whatever their size"
+            )
+        try:
+            domain = domain_of(record["universe"])
+            items = [_read(domain, one) for one in record["measurements"]]
+            n = None if record.get("n") is None else whole(record["n"], "n")
+            return cls(domain, items, n, ranges_of(record["universe"]))
+        except (AttributeError, KeyError, IndexError, TypeError, ValueError, OverflowError) as error:
+            raise ValueError(
+                "its measurements cannot be read: it was changed, or is of another version"
+            ) from error
+
+    def to_frame(self) -> pd.DataFrame:
+        """
+        Return one row for each released number.
+
+        Columns: `measurement`, its number from 0; `table`, its columns; `cell`, the categories of each;
+        `value`; `noise`, its name; `deviation`, the standard deviation of the noise.
+        """
+        found = []
+        for number, each in enumerate(self._items):
+            deviation = sqrt(each.noise.variance())
+            for part, values in each.tables():
+                table = " x ".join(self.domain.names[c] for c in part.columns)
+                for cell, value in zip(self._cells(part), values.ravel().tolist(), strict=True):
+                    found.append((number, table, cell, value, each.noise.name, deviation))
+        names = ["measurement", "table", "cell", "value", "noise", "deviation"]
+        return pd.DataFrame(found, columns=names)
+
+    def pairs(self) -> tuple[KnownPair, ...]:
+        """Return for each pair of columns whether it was measured, at which groups, and what that showed."""
+        return known_pairs(self.domain, self._items, self.n)
+
+    @property
+    def numbers(self) -> int:
+        """How many numbers it takes to write them: values, and the group of each category."""
+        groups = (
+            len(own) for each in self for part in each.of if isinstance(part, Marginal) for own in part.groups
+        )
+        return sum(len(each.values) for each in self) + sum(groups)
+
+    def as_json(self) -> list[dict[str, Any]]:
+        """Return them as JSON can hold them: exact numbers are texts."""
+        return [
+            {
+                "tables": [self._told(part) for part in each.of],
+                "values": each.values.tolist(),
+                "noise": {"name": each.noise.name, **each.noise.parameters},
+                "rho" if each.concentrated else "epsilon": as_text(each.cost),
+                "selecting": None if each.selecting is None else as_text(each.selecting),
+            }
+            for each in self._items
+        ]
+
+    def labels(self, column: int, groups: Sequence[int]) -> list[str]:
+        """Return what stands in each group of a column: its categories."""
+        found: list[list[int]] = [[] for _ in range(max(groups) + 1)]
+        for place, group in enumerate(groups):
+            found[group].append(place)
+        own = self.domain.columns[column].labels
+        return [" or ".join(own[place] for place in some) for some in found]
+
+    def _told(self, part: Measured) -> dict[str, Any]:
+        names = [self.domain.names[c] for c in part.columns]
+        if isinstance(part, Parity):
+            return {"parity": names, "signed": part.signed}
+        if isinstance(part, Dependence):
+            pairs = [[self.domain.names[c] for c in pair] for pair in part.pairs]
+            return {"dependence": pairs, "tops": list(part.tops)}
+        return {"columns": names, "groups": [list(own) for own in part.groups]}
+
+    def _cells(self, part: Measured) -> list[str]:
+        """Tell each cell of a table by the categories of its groups."""
+        if isinstance(part, Parity):
+            if not part.signed:
+                return ["rows with an odd number of yes"]
+            return ["sum of signs: -1 for an odd number of yes" if part.columns else "rows"]
+        if isinstance(part, Dependence):
+            return ["dependence of pairs, in rows"]
+        cells = [""]
+        for c, own in zip(part.columns, part.groups, strict=True):
+            name, labels = self.domain.names[c], self.labels(c, own)
+            cells = [f"{cell}{', ' * bool(cell)}{name}={label}" for cell in cells for label in labels]
+        return cells
+
+
+def _read(domain: Domain, told: Mapping[str, Any]) -> Measurement:
+    """Return the measurement that was written; ValueError and its kin: it is none."""
+    concentrated = "rho" in told
+    noise = dict(told["noise"])
+    selecting = told["selecting"]
+    values = np.array(told["values"], dtype=np.int64)
+    if values.ndim != 1 or values.tolist() != told["values"]:
+        raise ValueError("values must be whole numbers")
+    return Measurement(
+        tuple(_part(domain, part) for part in told["tables"]),
+        values,
+        read_noise(noise.pop("name"), noise),
+        as_fraction(told["rho" if concentrated else "epsilon"], "a cost"),
+        concentrated,
+        None if selecting is None else as_fraction(selecting, "a cost"),
+    )
+
+
+def _part(domain: Domain, told: Mapping[str, Any]) -> Measured:
+    """Return what was measured, from how it was written."""
+    at = {name: c for c, name in enumerate(domain.names)}
+    if "parity" in told:
+        return Parity(tuple(at[name] for name in told["parity"]), bool(told["signed"]))
+    if "dependence" in told:
+        pairs = tuple((at[a], at[b]) for a, b in told["dependence"])
+        return Dependence(pairs, tuple(int(top) for top in told["tops"]))
+    columns = tuple(at[name] for name in told["columns"])
+    groups = tuple(tuple(int(group) for group in own) for own in told["groups"])
+    for c, own in zip(columns, groups, strict=True):
+        if len(own) != domain.sizes[c] or {*own} != {*range(max(own) + 1)}:
+            raise ValueError("each category needs a group, numbered from 0")
+    return Marginal(columns, groups)

@@ -1,0 +1,117 @@
+"""How a record holds the columns of a table, and how they are read again, with what their categories mean."""
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from queries import Column, Domain
+from queries.expressions import parse
+from queries.names import find
+from smalldb.schema import Schema
+from smalldb.schema.kinds import Cuts, Flag, Integers
+
+Range: TypeAlias = tuple[float | None, float | None] | None
+Ranges: TypeAlias = Mapping[str, Sequence[Range]]
+"""
+Of each column of numbers, the least and the largest number of each category.
+
+An end is None where it is not known, and a range is None for a gap.
+"""
+
+
+def standing_ranges(domain: Domain) -> dict[str, tuple[Range, ...]]:
+    """Return what a domain alone says of its columns: of bins by cuts, the outer ones have an open end."""
+    found = dict[str, tuple[Range, ...]]()
+    for column in domain.columns:
+        if column.yes_no or column.kind == "integers":
+            found[column.name] = tuple((float(i), float(i)) for i in range(column.size))
+        elif column.kind == "cuts":
+            ends = [None, *map(float, column.cuts), None]
+            found[column.name] = tuple(pairwise(ends))
+    return found
+
+
+def schema_ranges(schema: Schema) -> dict[str, tuple[Range, ...]]:
+    """Return what a schema says of its columns of numbers; what is beyond its range is in the outer bins."""
+    found = dict[str, tuple[Range, ...]]()
+    for column in schema.columns:
+        kind, own = column.kind, list[Range]()
+        if isinstance(kind, Cuts):
+            unit = 10.0**kind.decimals
+            own = [(low / unit, high / unit) for low, high in map(kind.steps, range(kind.size))]
+        elif isinstance(kind, Integers):
+            own = [(float(number), float(number)) for number in range(kind.low, kind.high + 1)]
+        elif isinstance(kind, Flag):
+            own = [(0.0, 0.0), (1.0, 1.0)]
+        if own:
+            found[column.name] = tuple([*own, *[None] * column.missing])
+    return found
+
+
+def recorded_columns(domain: Domain, ranges: Ranges) -> list[Any]:
+    """Return what a record holds of each column: names, and what orders its categories."""
+    found = []
+    for column in domain.columns:
+        told: dict[str, Any] = {"name": column.name, "places": list(column.labels)}
+        if column.yes_no:
+            told["yes_no"] = True
+        if column.ordered and not column.yes_no:
+            told["ordered"] = True
+        if column.cuts:
+            told["cuts"] = [str(cut) for cut in column.cuts]
+        if column.name in ranges and not column.yes_no:
+            own = ranges[column.name]
+            told["ranges"] = [None if each is None else list(each) for each in own]
+        found.append(told)
+    return found
+
+
+def domain_of(universe: Mapping[str, Any]) -> Domain:
+    """
+    Return the domain that a record describes: names, categories, their order, and the rules.
+
+    Attributes of one's own are not in a record: rules that name them are left out, so fewer cells are known
+    to be empty.
+    """
+    told = universe.get("columns")
+    if told is None:
+        columns = [Column(name) for name in universe["attributes"]]
+    else:
+        columns = [_column(each) for each in told]
+    valid = universe["valid"]
+    if valid is None or (isinstance(valid, list) and valid and isinstance(valid[0], int)):
+        return Domain(columns, valid)
+    rules = [valid] if isinstance(valid, str) else valid
+    known = [rule for rule in rules if all(find(tuple(columns), name) for name in parse(rule).names)]
+    return Domain(columns, known or None)
+
+
+def ranges_of(universe: Mapping[str, Any]) -> dict[str, tuple[Range, ...]] | None:
+    """Return the ranges that a record holds; None: those of its domain."""
+    told = universe.get("columns")
+    if told is None:
+        return None
+    found = dict[str, tuple[Range, ...]]()
+    for each in told:
+        if each.get("yes_no"):
+            found[each["name"]] = ((0.0, 0.0), (1.0, 1.0))
+        elif "ranges" in each:
+            found[each["name"]] = tuple(None if one is None else _ends(*one) for one in each["ranges"])
+    return found
+
+
+def _ends(low: float | None, high: float | None) -> Range:
+    return None if low is None else float(low), None if high is None else float(high)
+
+
+def _column(told: Mapping[str, Any]) -> Column:
+    """Return a column of the categories that were written."""
+    name, labels = told["name"], told["places"]
+    if told.get("yes_no"):
+        return Column(name)
+    cuts, none = told.get("cuts", ()), np.zeros((len(labels), 0), dtype=np.uint8)
+    if cuts and labels[0].startswith("below "):  # else they are dates, or a schema has named the bins
+        return Column(name, cuts=map(float, cuts))
+    return Column.coded(name, labels, (), none, ordered=bool(told.get("ordered")), cuts=cuts)

@@ -1,0 +1,603 @@
+"""Questions and their answers: the language, what is known, least variance, and what is refused."""
+
+import json
+import pickle
+from fractions import Fraction
+from functools import cache
+
+import numpy as np
+import pandas as pd
+import pytest
+from records import check_record
+
+import smalldb
+from queries import Column, Domain, Rows
+from smalldb.cli import main
+from smalldb.exact.bits import SeededBits
+from smalldb.inference import Measurements, ask
+from smalldb.inference.cells_asked import Asked, told_of
+from smalldb.inference.intervals import Interval, margin, of_difference, of_ratio
+from smalldb.inference.least_variance import least_variance
+from smalldb.inference.questions import read_question
+from smalldb.mechanisms import Marginal, Measurement, Parity
+from smalldb.mechanisms.recorded_universe import standing_ranges
+from smalldb.noise.distributions import (
+    ConeDifference,
+    Cube,
+    DiscreteGaussian,
+    Geometric,
+    WishartDifference,
+)
+from smalldb.noise.noise_protocol import Noise
+from smalldb.noise.simulating import DRAWS, Uniforms
+from smalldb.releasing.record import FEW, with_measurements
+from smalldb.schema import as_schema
+
+DOMAIN = Domain(
+    [Column("age", cuts=[30, 50, 80]), Column("sex", ["f", "m"]), "death", Column("kids", 4)],
+    valid="~(death & `kids=3`)",
+)
+RANGES = standing_ranges(DOMAIN)
+N = 3000
+SCHEMA = """
+[columns.age]
+kind = "cuts"
+cuts = [40, 65, 80]
+range = [20, 99]
+
+[columns.job]
+kind = "categories"
+values = ["none", "part time", "full time"]
+missing = ["NA"]
+
+[columns."sample.yr"]
+kind = "integers"
+range = [1995, 1998]
+missing = ["NA"]
+
+[columns.ill]
+kind = "bool"
+"""
+
+
+@cache
+def places():
+    """Rows of the domain, whose columns depend: shape (N, 4)."""
+    rng = np.random.default_rng(4)
+    age, sex = rng.integers(0, 4, N), rng.integers(0, 2, N)
+    death = rng.random(N) < 0.1 + 0.2 * age
+    kids = np.minimum(rng.poisson(0.8 + 0.5 * sex), np.where(death, 2, 3))
+    found = np.stack([age, sex, death, kids], axis=1).astype(np.int64)
+    assert DOMAIN.contains(found).all()
+    return found
+
+
+def exact_measurement(columns, groups=None, noise=None, where=None):
+    """What a table of some columns would be without noise, said to have some."""
+    where, domain = places() if where is None else where, DOMAIN
+    groups = groups or [range(domain.sizes[c]) for c in columns]
+    part = Marginal(tuple(columns), tuple(map(tuple, groups)))
+    counts = np.zeros(part.shape, dtype=np.int64)
+    np.add.at(counts, tuple(np.asarray(own)[where[:, c]] for c, own in zip(columns, groups, strict=True)), 1)
+    return Measurement((part,), counts.ravel(), noise or Geometric(Fraction(1, 10)), Fraction(1, 10))
+
+
+def by_hand(text, where=None):
+    """The answer of the data, row by row, from what the question is read as."""
+    where, values = places() if where is None else where, []
+    for term in read_question(text, DOMAIN, RANGES).terms:
+        above = below = 0.0
+        for row in where.tolist():
+            at = tuple(row[c] for c in term.columns)
+            above, below = above + term.numerator[at] * term.rows[at], below + term.rows[at]
+        values.append(above / below)
+    return values[0] - sum(values[1:])
+
+
+QUESTIONS = {
+    "death": lambda age, sex, death, kids: death.mean(),
+    "~death": lambda age, sex, death, kids: 1 - death.mean(),
+    "death=yes": lambda age, sex, death, kids: death.mean(),
+    "age>=50": lambda age, sex, death, kids: (age >= 2).mean(),
+    "death | age>=80": lambda age, sex, death, kids: death[age == 3].mean(),
+    "death where age<50 & sex=m": lambda age, sex, death, kids: death[(age < 2) & (sex == 1)].mean(),
+    "sex=m & death": lambda age, sex, death, kids: ((sex == 1) & death).mean(),
+    "(death | kids=3) | sex=f": lambda age, sex, death, kids: (death | (kids == 3))[sex == 0].mean(),
+    "kids in (0, 2)": lambda age, sex, death, kids: np.isin(kids, [0, 2]).mean(),
+    "kids in {1, 3} | death": lambda age, sex, death, kids: np.isin(kids, [1, 3])[death].mean(),
+    "kids>=2": lambda age, sex, death, kids: (kids >= 2).mean(),
+    "`kids=3`": lambda age, sex, death, kids: (kids == 3).mean(),
+    'sex="f"': lambda age, sex, death, kids: (sex == 0).mean(),
+    "mean(kids)": lambda age, sex, death, kids: kids.mean(),
+    "Mean(kids) where sex=f": lambda age, sex, death, kids: kids[sex == 0].mean(),
+    "mean(death) | kids<=1": lambda age, sex, death, kids: death[kids <= 1].mean(),
+    "mean(age) | age>=30 & age<80": lambda age, sex, death, kids: np.where(age == 1, 40, 65)[
+        (age > 0) & (age < 3)
+    ].mean(),
+    "death - death | age<50": lambda age, sex, death, kids: death.mean() - death[age < 2].mean(),
+    "mean(kids) | sex=m - mean(kids) | sex=f": lambda age, sex, death, kids: (
+        kids[sex == 1].mean() - kids[sex == 0].mean()
+    ),
+}
+
+
+@pytest.mark.parametrize("text", QUESTIONS)
+def test_questions_mean_what_they_say(text):
+    age, sex, death, kids = places().T
+    expected = QUESTIONS[text](age, sex, death == 1, kids)
+    assert by_hand(text) == pytest.approx(expected)
+    # what was measured without error is answered without error, from all cells or from tables
+    whole = Measurements(DOMAIN, [exact_measurement((0, 1, 2, 3))], N)
+    answer = ask(whole, text)
+    assert answer.known == "measured" and answer.estimate == pytest.approx(expected)
+    assert answer.low <= answer.estimate <= answer.high
+    private = Measurements(DOMAIN, [exact_measurement((0, 1, 2, 3)), exact_measurement((2,))], None)
+    assert ask(private, text).estimate == pytest.approx(expected)
+
+
+REFUSED = {
+    "deth": "no column or category 'deth'; did you mean 'death'",
+    "death | aeg>=80": "no column or category 'aeg>=80'; did you mean 'age'",
+    "sex=w": "column 'sex' has no category 'w': it has f, m",
+    "sex=F": "column 'sex' has no category 'F'; did you mean 'f'",
+    "death | age>=60": "parts a bin: 'age' is known at the cuts 30, 50, 80; ask age>=50",
+    "death | age<=50": "ask age<50",
+    "sex>f": "the categories of 'sex' have no order",
+    "age": "'age' is no yes/no column: ask a category of it, or mean",
+    "death | age<30 & age>=80": "no row can meet 'age<30 & age>=80': ask another condition",
+    "death | death & kids=3": "no row can meet 'death & kids=3'",
+    "mean(sex)": "'sex' holds categories, not numbers: ask the share of one, sex=",
+    "mean(weight)": "no column 'weight'",
+    "mean(age)": "the outer bins of 'age' have no end, so there is no mean",
+    "death | sex=f | age<30": "| means 'given', and 'or' only inside parentheses",
+    "death - sex=f - kids=1": "a question is like",
+    "": "a question is like",
+    "death |": "a question is like",
+    "death and sex=f": "and, or, not are written",
+}
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_what_cannot_be_asked_is_told_with_the_next_step(text):
+    whole = Measurements(DOMAIN, [exact_measurement((0, 1, 2, 3))], N)
+    with pytest.raises(ValueError) as error:
+        ask(whole, text)
+    assert REFUSED[text] in str(error.value) and "\n" not in str(error.value)
+
+
+def test_levels_and_types_are_checked():
+    whole = Measurements(DOMAIN, [exact_measurement((0, 1, 2, 3))], N)
+    for level in (0.4, 1, "0.9999"):
+        with pytest.raises(ValueError, match="level must be from"):
+            ask(whole, "death", level=level)
+    with pytest.raises(TypeError, match="must be text, not int"):
+        ask(whole, 3)
+    narrow, wide = (ask(whole, "death", level=level) for level in ("0.8", "0.99"))
+    assert wide.low < narrow.low < narrow.high < wide.high
+
+
+def test_only_unions_of_measured_groups_are_known():
+    grouped = exact_measurement((0, 2), [(0, 0, 0, 1), (0, 1)])
+    others = [exact_measurement((c,)) for c in range(4)]
+    known = Measurements(DOMAIN, [*others, grouped], N)
+    answer = ask(known, "death | age>=80")
+    assert answer.known == "measured" and answer.estimate == pytest.approx(by_hand("death | age>=80"))
+    assert "age (below 30 or 30 to 50 or 50 to 80 / from 80) x death" in answer.of
+    for text, offer in (
+        ("death | age>=50", None),
+        ("death | age<50", "death | age<80"),
+        ("death where age>=30 & age<50", "death where age<80"),
+    ):
+        answer = ask(known, text)
+        assert (answer.known, answer.estimate, answer.low, answer.of) == ("not measured", None, None, ())
+        assert "measured only: age (below 30 or 30 to 50 or 50 to 80 / from 80) x death" in answer.note
+        assert offer is None or f"ask {offer!r}" in answer.note
+        if offer:
+            assert ask(known, offer).known == "measured"
+    assert ask(known, "kids=1 | sex=f").note == "sex and kids were not measured together"
+    assert ask(known, "death - death | sex=f").note == "sex and death were not measured together"
+
+
+def test_what_was_not_measured_shows_the_synthetic_table_as_an_assumption():
+    known = Measurements(DOMAIN, [exact_measurement((c,)) for c in range(4)], N)
+    rows = Rows.from_places(DOMAIN, places())
+    answer = ask(known, "death | age>=80", rows=rows, bound=0.25)
+    assert answer.estimate is None and answer.bound == 0.25
+    assert answer.assumed == pytest.approx(by_hand("death | age>=80"))
+    assert ask(known, "death", rows=rows, bound=0.25).assumed is None
+
+
+def test_what_needs_no_measurement_is_certain():
+    one = Measurements(DOMAIN, [exact_measurement((0,))], N)
+    for text, expected in (("~(death & ~death)", 1.0), ("death & ~death", 0.0), ("death - death", 0.0)):
+        answer = ask(Measurements(DOMAIN, [exact_measurement((2,))], N), text)
+        assert (answer.estimate, answer.low, answer.high) == pytest.approx((expected,) * 3)
+    # a rule says it: whoever died has no third child
+    answer = ask(Measurements(DOMAIN, [exact_measurement((0, 1, 2, 3))], N), "kids=3 | death")
+    assert (answer.estimate, answer.low, answer.high) == (0.0, 0.0, 0.0)
+    assert ask(one, "death").note == "death was not measured at these categories"
+    assert ask(Measurements(DOMAIN, [], N), "death").note.startswith("this release measured nothing")
+
+
+def test_columns_are_read_as_they_were_written():
+    """Cuts, orders, rules: questions mean the same after a record."""
+    made = smalldb.release(
+        Rows.from_places(DOMAIN, places()),
+        "marginals:2",
+        epsilon=5,
+        mechanism="marginals",
+        strategy="cells",
+        rng=1,
+    )
+    check_record(made.record)
+    again = Measurements.from_record(json.loads(json.dumps(made.record)))
+    assert again.ranges == standing_ranges(DOMAIN) and again.domain.valid is not None
+    for text in QUESTIONS:
+        assert ask(again, text) == ask(made.measurements, text)
+    assert str(answer_error(again, "mean(age)")) == str(answer_error(made.measurements, "mean(age)"))
+
+
+def answer_error(measurements, text):
+    with pytest.raises(ValueError) as error:
+        ask(measurements, text)
+    return error.value
+
+
+def test_few_rows_have_no_interval():
+    known = Measurements(DOMAIN, [exact_measurement((0, 2), noise=Geometric(Fraction(1, 3000)))], N)
+    answer = ask(known, "death | age>=80")
+    assert (answer.known, answer.estimate, answer.low) == ("measured", None, None)
+    assert "ask a wider condition" in answer.note
+
+
+def test_sums_of_least_variance_are_those_of_the_textbook():
+    """Three tables of three columns against generalised least squares, written out cell by cell."""
+    noises = [Geometric(Fraction(1, 5)), DiscreteGaussian(Fraction(50)), Geometric(Fraction(1, 40))]
+    rng = np.random.default_rng(2)
+    items = []
+    for columns, noise in zip([(0,), (0, 2), (0, 1, 2)], noises, strict=True):
+        exact = exact_measurement(columns, noise=noise)
+        noisy = exact.values + noise.draw(len(exact.values), SeededBits(int(rng.integers(99))))
+        items.append(Measurement(exact.of, noisy, noise, exact.cost))
+    domain = Domain(DOMAIN.columns)
+    shape = (4, 2, 2)
+    every = [np.eye(16)[i].reshape(shape) for i in range(16)]
+    wanted = np.stack([(np.arange(16) % 2), rng.random(16)], axis=1)
+    asked, cells = Asked.of(domain, (0, 1, 2), every)
+    assert cells.shape == (16, 16)
+    for n in (N, None):
+        found = least_variance(told_of(Measurements(domain, items, n), asked), cells @ wanted, n)
+        rows, values, variances = [], [], []
+        for each in items:
+            (part,) = each.of
+            kept = [a for a in range(3) if a in part.columns]
+            for at in np.ndindex(*[shape[a] for a in kept]):
+                rows.append(
+                    [all(i[a] == w for a, w in zip(kept, at, strict=True)) for i in np.ndindex(*shape)]
+                )
+                values.append(each.values.reshape([shape[a] for a in kept])[at])
+                variances.append(each.noise.variance())
+        rows = np.array(rows, dtype=float)
+        if n is not None:  # a sum that is known, as one with hardly any noise
+            rows, values = np.vstack([rows, np.ones(16)]), [*values, n]
+            variances = [*variances, 1e-6]
+        weighted = rows.T / np.array(variances)
+        theta = np.linalg.solve(weighted @ rows, weighted @ np.array(values))
+        assert found.known.all()
+        assert found.values == pytest.approx(theta @ wanted, rel=1e-6)
+        noise = found.noise()
+        expected = wanted.T @ np.linalg.inv(weighted @ rows) @ wanted
+        assert np.cov(noise.T) == pytest.approx(expected, rel=0.05, abs=0.05 * expected.max())
+
+
+def test_a_public_n_helps_and_more_tables_help():
+    one = exact_measurement((2,))
+    widths = [
+        (answer := ask(Measurements(DOMAIN, items, n), "death")).high - answer.low
+        for items, n in (([one], None), ([one], N), ([one, exact_measurement((0, 2))], N))
+    ]
+    assert widths[0] > widths[1] > widths[2]
+
+
+def test_a_difference_of_shares_is_exact_where_n_is_public():
+    noise = Geometric(Fraction(1, 30))
+    whole = Measurements(DOMAIN, [exact_measurement((c,), noise=noise) for c in (1, 2)], N)
+    found = ask(whole, "sex=m - death")
+    # each share is half the difference of two counts: the sum of four numbers, halved
+    reach = margin(Uniforms.fixed().geometric_sums(1 / 30, 4) / 2, Fraction(19, 20)) / N
+    assert found.high - found.estimate == pytest.approx(found.estimate - found.low)
+    assert found.high - found.estimate == pytest.approx(reach, rel=0.03)
+
+
+def test_sampling_widens():
+    for text in ("death", "death | age>=80", "mean(kids)", "death - death | age<50"):
+        whole = Measurements(DOMAIN, [exact_measurement((0, 1, 2, 3), noise=Geometric(Fraction(2)))], N)
+        table, population = ask(whole, text), ask(whole, text, population=True)
+        assert population.population and population.high - population.low > 1.5 * (table.high - table.low)
+    age, _, death, _ = places().T
+    share, rows = death[age == 3].mean(), (age == 3).sum()
+    expected = 2 * 1.96 * np.sqrt(share * (1 - share) / rows)
+    found = ask(whole, "death | age>=80", population=True)
+    assert found.high - found.low == pytest.approx(expected, rel=0.05)
+    # rows that count in both terms: the difference of death and of death without a few of them
+    inside, outside = death[age < 2].mean(), death[age >= 2].mean()
+    below, above = (age < 2).sum(), (age >= 2).sum()
+    variance = (above / N) ** 2 * (inside * (1 - inside) / below + outside * (1 - outside) / above)
+    found = ask(whole, "death - death | age<50", population=True)
+    variance += (inside - outside) ** 2 * (above / N) * (below / N) / N  # how many are above is drawn, too
+    assert found.high - found.low == pytest.approx(2 * 1.96 * np.sqrt(variance), rel=0.05)
+
+
+def test_means_of_bins_say_where_numbers_may_lie():
+    whole = Measurements(DOMAIN, [exact_measurement((0, 1, 2, 3))], N)
+    answer = ask(whole, "mean(age) | age>=30 & age<80")
+    low, high = answer.ends
+    assert low < answer.low < answer.high < high and "middle of their bin" in answer.note
+    exact = ask(whole, "mean(kids)")
+    assert exact.ends is None and exact.note == ""
+
+
+NOISES = [
+    (Geometric(Fraction(1, 3)), 5),
+    (Geometric(Fraction(2)), 4),
+    (Geometric(Fraction(1, 50)), 60),
+    (DiscreteGaussian(Fraction(7, 2)), 3),
+    (DiscreteGaussian(Fraction(400)), 3),
+    (Cube(4, Fraction(2, 5)), 4),
+    (Cube(90, Fraction(1, 50)), 90),
+    (Cube(3, Fraction(1, 5000)), 3),
+    (WishartDifference(3, Fraction(1, 40), Fraction(1, 10), ((0, 0), (0, 2), (1, 2), (2, 3))), 4),
+    (ConeDifference((2, 3, 4), Fraction(1, 5), ((0, 1), (0, 2), (1, 2))), 35),
+    (ConeDifference((2, 3), Fraction(1, 5), ((0, 1),)), 11),
+]
+
+
+@pytest.mark.parametrize(("noise", "count"), NOISES, ids=str)
+def test_simulated_noise_has_the_covariance_and_the_quantiles_of_the_noise(noise, count):
+    rng = np.random.default_rng(7)
+    rows, at = rng.normal(size=(3, 2)), rng.integers(-1, 3, count)
+    found = noise.simulated(rows, at, Uniforms.fixed())
+    assert found.shape == (DRAWS, 2)
+    assert (found == noise.simulated(rows, at, Uniforms.fixed())).all()
+    weights = np.vstack([rows, np.zeros(2)])[at]
+    variances = np.array([noise.variance(one) for one in weights.T])
+    assert np.diag(noise.covariance(weights)) == pytest.approx(variances)
+    scale = np.sqrt(np.outer(variances, variances))
+    assert np.cov(found.T) / scale == pytest.approx(noise.covariance(weights) / scale, abs=0.05)
+    for failure in (Fraction(1, 5), Fraction(1, 100)):
+        for one, own in zip(found.T, weights.T, strict=True):
+            assert margin(one, 1 - failure) <= noise.quantile(own, failure)
+
+
+@pytest.mark.parametrize(("noise", "count"), [NOISES[i] for i in (0, 1, 3, 5, 8, 10)], ids=str)
+def test_simulated_noise_is_distributed_as_noise_that_is_drawn(noise, count, monkeypatch):
+    """The twin draws values as a release does: fewer of them."""
+    rng = np.random.default_rng(8)
+    rows, at = rng.normal(size=(2, 1)), rng.integers(0, 2, count)
+    draws = 400 if count < 4 or isinstance(noise, Geometric) else 100
+    monkeypatch.setattr("smalldb.noise.noise_protocol.DRAWS", draws)
+    twin = np.sort(Noise.simulated(noise, rows, at, Uniforms.fixed())[:, 0])
+    found = np.sort(noise.simulated(rows, at, Uniforms.fixed())[:, 0])
+    assert len(twin) == draws
+    shares = [np.searchsorted(one, twin, side="right") / len(one) for one in (found, twin)]
+    assert np.abs(shares[0] - shares[1]).max() < 1.95 / np.sqrt(draws)  # Kolmogorov and Smirnov, at .001
+
+
+def test_ratios_are_where_the_linear_test_keeps_them():
+    """Normal noise: Fieller's interval has a closed form."""
+    uniforms = Uniforms.fixed()
+    above, below = uniforms.normals(2).T
+    found = of_ratio((30.0, 100.0), (4 * above, 9 * below), Fraction(19, 20))
+    z = margin(above, Fraction(19, 20))
+    a, b, c = 100**2 - (9 * z) ** 2, -2 * 30 * 100, 30**2 - (4 * z) ** 2
+    ends = [(-b + sign * np.sqrt(b * b - 4 * a * c)) / (2 * a) for sign in (-1, 1)]
+    assert (found.low, found.high) == pytest.approx(ends, rel=0.02) and found.estimate == 0.3
+    assert of_ratio((30.0, 15.0), (4 * above, 9 * below), Fraction(19, 20)) is None
+    exact = of_ratio((30.0, 100.0), (0 * above, 0 * below), Fraction(19, 20))
+    assert exact == (0.3, 0.3, 0.3)
+
+
+def test_differences_take_the_margins_of_their_parts():
+    one, other = Interval(0.5, 0.4, 0.7), Interval(0.2, 0.1, 0.25)
+    found = of_difference(one, other, 0.0)
+    assert found.estimate == pytest.approx(0.3)
+    assert found.low == pytest.approx(0.3 - np.hypot(0.1, 0.05))
+    assert found.high == pytest.approx(0.3 + np.hypot(0.2, 0.1))
+    assert of_difference(one, one, 1.0).low == pytest.approx(-0.1)  # 0.1 and 0.2 less one another
+
+
+def frame_of(count=400):
+    rng = np.random.default_rng(6)
+    age = rng.integers(20, 99, count)
+    return pd.DataFrame(
+        {
+            "age": age,
+            "job": rng.choice(["none", "part time", "full time", "NA"], count),
+            "sample.yr": rng.choice(["1995", "1996", "1998", "NA"], count),
+            "ill": rng.random(count) < age / 120,
+        }
+    )
+
+
+def test_a_release_answers_by_its_schema(tmp_path):
+    frame = frame_of()
+    made = smalldb.release(
+        frame, schema=as_schema(SCHEMA), epsilon=100, mechanism="marginals", strategy="cells", seed=1
+    )
+    check_record(made.record)
+    again = Measurements.from_record(json.loads(json.dumps(made.record)))
+    for text, expected in {
+        "mean(age)": None,
+        "ill | age>=80": frame["ill"][frame["age"] >= 80].mean(),
+        'job="part time"': (frame["job"] == "part time").mean(),
+        "job in (none, full time) | ill": frame["job"][frame["ill"]].isin(["none", "full time"]).mean(),
+        "sample.yr<=1996": frame["sample.yr"].isin(["1995", "1996"]).mean(),
+        "mean(sample.yr) | ill": pd.to_numeric(frame["sample.yr"][frame["ill"]], errors="coerce").mean(),
+        "`sample.yr`=1998 - ill": (frame["sample.yr"] == "1998").mean() - frame["ill"].mean(),
+    }.items():
+        answer = made.ask(text)
+        assert answer.known == "measured" and ask(again, text) == answer
+        if expected is not None:
+            assert answer.low - 1e-9 <= expected <= answer.high + 1e-9
+            assert answer.estimate == pytest.approx(expected, rel=0.02, abs=0.02)
+    low, high = made.ask("mean(age)").ends
+    assert low <= frame["age"].mean() <= high
+    copy = pickle.loads(pickle.dumps(made))
+    assert copy.ask("ill") == made.ask("ill")
+
+
+def test_small_records_hold_measurements_and_large_ones_do_not(monkeypatch):
+    made = smalldb.release(frame_of(), schema=as_schema(SCHEMA), epsilon=1, mechanism="marginals", seed=1)
+    record = {key: value for key, value in made.record.items() if key not in ("measurements", "pairs")}
+    assert made.measurements.numbers <= FEW and "measurements" in made.record
+    assert with_measurements(record, made.measurements, made.measurements.numbers - 1) is record
+    whole = with_measurements(record, made.measurements, None)
+    assert whole == made.record
+    check_record(record)
+    with pytest.raises(ValueError, match="holds no measurements"):
+        Measurements.from_record(record)
+    for change, said in (
+        ({"schema": 2}, "of another version"),
+        ({"universe": 3}, "cannot be read"),
+        ({"measurements": [{}]}, "cannot be read"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            Measurements.from_record({**made.record, **change})
+    for broken in ({}, [], 3):
+        with pytest.raises(ValueError, match="not a record of smalldb"):
+            Measurements.from_record(broken)
+
+
+def test_changed_numbers_are_refused():
+    made = smalldb.release(frame_of(), schema=as_schema(SCHEMA), epsilon=1, mechanism="marginals", seed=1)
+    for path, value in (
+        (("values",), [1.5]),
+        (("values",), [1]),
+        (("tables", 0, "columns"), ["weight"]),
+        (("tables", 0, "groups"), [[0, 2]]),
+        (("noise", "name"), "white"),
+        (("epsilon",), "much"),
+    ):
+        record = json.loads(json.dumps(made.record))
+        *inner, last = path
+        place = record["measurements"][0]
+        for key in inner:
+            place = place[key]
+        place[last] = value
+        with pytest.raises(ValueError, match="its measurements cannot be read"):
+            Measurements.from_record(record)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    frame_of().to_csv("data.csv", index=False)
+    (tmp_path / "schema.toml").write_text(SCHEMA)
+    return tmp_path
+
+
+def generated(*more):
+    given = ("data.csv", "--schema", "schema.toml", "--epsilon", "20", "--seed", "1", "--quiet")
+    assert main(["generate", *given, "--mechanism", "marginals", "-o", "out.csv", *more]) == 0
+
+
+def test_the_command_answers_from_files_alone(folder, capsys):
+    generated("--strategy", "cells", "--record", "record.json", "--measurements", "measured.json")
+    record, measured = (json.loads((folder / f"{name}.json").read_text()) for name in ("record", "measured"))
+    check_record(record)
+    assert record == measured
+    assert Measurements.read("measured.json").as_json() == record["measurements"]
+    (folder / "data.csv").unlink()
+    questions = ["ill | age>=80", "mean(age) where ill", 'job="none" - job="none" | ill']
+    capsys.readouterr()
+    assert main(["ask", "record.json", *questions]) == 0
+    told = capsys.readouterr().out
+    assert told.count("measured: age x job x sample.yr x ill") == 3
+    assert "level 0.95, for the table" in told and "wherever numbers lie in their bins" in told
+    assert main(["ask", "measured.json", *questions, "--json", "--beta", "0.1", "--population"]) == 0
+    answers = json.loads(capsys.readouterr().out)
+    assert [answer["question"] for answer in answers] == questions
+    assert {answer["level"] for answer in answers} == {0.9}
+    assert all(answer["population"] and answer["low"] < answer["high"] for answer in answers)
+    assert main(["ask", "measured.json", *questions, "--csv"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("question,known,estimate,low,high,level") and len(lines) == 4
+
+
+def test_the_command_says_what_is_not_known(folder, capsys):
+    generated("--queries", "marginals:1", "--strategy", "adaptive", "--record", "record.json")
+    capsys.readouterr()
+    assert main(["ask", "record.json", "ill | age>=80", "ill | ill & ~ill"]) == 2
+    assert "no row can meet" in capsys.readouterr().err
+    assert main(["ask", "record.json", "ill | age>=80"]) == 0
+    assert "not measured\n  age and ill were not measured together" in capsys.readouterr().out
+
+
+def test_files_without_measurements_are_refused_in_one_line(folder, capsys):
+    pd.DataFrame({"a": [0, 1, 1], "b": [1, 1, 0]}).to_csv("bits.csv", index=False)
+    common = [
+        "generate",
+        "bits.csv",
+        "--epsilon",
+        "1",
+        "--rows",
+        "2",
+        "-o",
+        "o.csv",
+        "--quiet",
+        "--seed",
+        "1",
+    ]
+    assert main([*common, "--record", "r.json", "--mechanism", "census"]) == 0
+    for given, said in (
+        (["ask", "r.json", "a"], "r.json: it holds no measurements"),
+        (["ask", "bits.csv", "a"], "not a record"),
+        (["ask", "none.json", "a"], "no such file"),
+        ([*common, "--measurements", "m.json", "--mechanism", "census"], "--measurements is for marginals"),
+    ):
+        capsys.readouterr()
+        assert main(given) == 2
+        error = capsys.readouterr().err
+        assert said in error and error.count("\n") == 1 + error.count("NOT PRIVATE")
+    assert not (folder / "m.json").exists()
+
+
+def test_pairs_tell_what_was_learned():
+    items = [
+        exact_measurement((0, 2)),
+        exact_measurement((1, 2)),
+        exact_measurement((0, 2), [(0, 0, 1, 1), (0, 1)]),
+    ]
+    found = {pair.columns: pair for pair in Measurements(DOMAIN, items, N).pairs()}
+    assert found["age", "death"].known == "learned" and len(found["age", "death"].groups) == 2
+    assert found["sex", "death"].known == "measured and quiet"
+    assert found["age", "kids"].known == "not measured" and found["age", "kids"].groups == ()
+    whole = {
+        pair.columns: pair.known for pair in Measurements(DOMAIN, [exact_measurement((0, 1, 2))], N).pairs()
+    }
+    assert whole["age", "death"] == "learned" and whole["age", "kids"] == "not measured"
+
+
+@pytest.mark.parametrize("kind", ["geometric", "gaussian", "cone", "parities"])
+def test_quiet_pairs_are_seldom_called_learned(kind):
+    """Independent columns: all dependence in what is released is noise."""
+    rng, learned, count = np.random.default_rng(3), 0, 150
+    domain = Domain(["a", "b"]) if kind == "parities" else Domain([Column("a", 3), Column("b", 4)])
+    for seed in range(count):
+        if kind == "parities":
+            sets, noise = ((0,), (1,), (0, 1)), Cube(3, Fraction(1, 10))
+            of = tuple(Parity(one, False) for one in sets)
+            truth = np.array([500, 300, 1000 * (0.5 * 0.7 + 0.5 * 0.3)]).astype(np.int64)
+        else:
+            table = np.outer([200, 300, 500], [0.1, 0.2, 0.3, 0.4]).astype(np.int64)
+            of = (Marginal((0, 1), ((0, 1, 2), (0, 1, 2, 3))),)
+            truth = table.ravel()
+            noise = Geometric(Fraction(1, 10)) if kind == "geometric" else DiscreteGaussian(Fraction(300))
+            if kind == "cone":
+                noise = ConeDifference((3, 4), Fraction(1, 10), ((0, 1),))
+                of = (Marginal((0,), ((0, 1, 2),)), Marginal((1,), ((0, 1, 2, 3),)), *of)
+                truth = np.concatenate([table.sum(axis=1), table.sum(axis=0), truth])
+        values = truth + noise.draw(len(truth), SeededBits(int(rng.integers(10**9)) + seed))
+        (pair,) = Measurements(domain, [Measurement(of, values, noise, Fraction(1))], 1000).pairs()
+        learned += pair.known == "learned"
+    assert learned <= 0.02 * count + 3 * np.sqrt(0.02 * 0.98 * count)
