@@ -29,7 +29,7 @@ from smalldb.mechanisms import Marginal, Measurement, Parity
 
 CHAINS = 4
 FIRST = 100  # sweeps of a chain before it is judged, and as many that are
-MOST = 6400
+MOST = 3200
 AGREEING = 1.05  # a potential scale reduction below which chains are taken to be mixed
 STUCK = 1e-3  # of the entries, moved in a sweep: chains that stand still tell nothing
 PSEUDO_ROWS = 5.0
