@@ -63,7 +63,7 @@ def run_bounds(arguments: argparse.Namespace) -> None:
     """Evaluate every bound, and the inverses for an error."""
     if arguments.against is not None and arguments.plot is None:
         raise ValueError("--against is for --plot")
-    domain, stated = described(arguments)
+    domain, stated, _ = described(arguments)
     cells = domain.product if domain.valid is None else domain.size
     vc, method, apart = None, "least", 1
     if arguments.size is None:

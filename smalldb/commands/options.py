@@ -143,8 +143,16 @@ def add_size(command: Parser) -> None:
     command.add_argument(
         "--target",
         metavar="COLUMN",
-        help="the column that classifiers of the table will predict: marginals measure its tables first, "
-        "and others take no notice",
+        action="append",
+        help="a column that classifiers of the table will predict: marginals measure its tables first; may "
+        "be given again",
+    )
+    command.add_argument(
+        "--measure-first",
+        metavar="TABLE",
+        action="append",
+        help="a table such as 'age x sex' that marginals measure before others (default: the schema's); may "
+        "be given again",
     )
     command.add_argument(
         "--mechanism",
@@ -160,14 +168,15 @@ def add_size(command: Parser) -> None:
     )
 
 
-def described(arguments: argparse.Namespace) -> tuple[Domain, str | None]:
-    """Return the universe and the queries that are stated, by the command or by the schema."""
+def described(arguments: argparse.Namespace) -> tuple[Domain, str | None, tuple[str, ...]]:
+    """Return the universe, the queries that are stated, and the tables that the schema wants first."""
     if arguments.schema is None:
-        return universe(arguments), arguments.queries
+        return universe(arguments), arguments.queries, ()
     if arguments.valid is not None:
         raise ValueError("--valid goes with --attributes: a schema says it in its key valid")
     schema = read_schema(arguments.schema)
-    return schema.domain, schema.queries if arguments.queries is None else arguments.queries
+    queries = schema.queries if arguments.queries is None else arguments.queries
+    return schema.domain, queries, schema.measure_first
 
 
 def universe(arguments: argparse.Namespace) -> Domain:

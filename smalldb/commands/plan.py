@@ -51,8 +51,9 @@ def run_plan(arguments: argparse.Namespace) -> None:
     if arguments.n is None and arguments.neighbours == Neighbours.REPLACE_ONE.value:
         raise ValueError("give --n (public under replace-one), or --neighbours add-remove with --n-max")
     form = None if arguments.plot is None else check_plotting(arguments.plot)
-    domain, queries = described(arguments)
+    domain, queries, first = described(arguments)
     chosen = {name: getattr(arguments, name) for name in ("n", *Settings.__annotations__)}
+    chosen["measure_first"] = chosen["measure_first"] or first
     made = plan(domain, queries, **chosen)
     check_memory(made)
     if form is not None:

@@ -4,7 +4,7 @@ from smalldb.mechanisms.journal import LOST, Journal
 from smalldb.mechanisms.measurement import Dependence, Marginal, Measurement, Measurements, Parity
 from smalldb.mechanisms.protocol import Drawn, Facts, Guarantee, Lasting, Mechanism, Promise, Running
 from smalldb.mechanisms.relations import MAX_N, Neighbours, relation_of
-from smalldb.mechanisms.request import UNPLANNED, Request, column_named, workload_of
+from smalldb.mechanisms.request import UNPLANNED, Request, column_named, columns_named, workload_of
 
 __all__ = [
     "LOST",
@@ -26,6 +26,7 @@ __all__ = [
     "Request",
     "Running",
     "column_named",
+    "columns_named",
     "relation_of",
     "workload_of",
 ]

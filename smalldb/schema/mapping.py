@@ -14,6 +14,7 @@ from queries.arrays import Integers
 from queries.expressions import joined, parse, suggestion, too_many
 from queries.frames import as_frame
 from queries.late import pd
+from queries.named_tables import named_tables
 from queries.packing import Places, places_dtype
 from smalldb.exact.bits import BitSource, bit_source
 from smalldb.schema.pieces import CHUNK, Fields, Piece, distinct, read_counts, tally
@@ -55,6 +56,9 @@ class Schema:
         Columns of the data that are left out; "*": all that the schema does not have.
     separator
         Of fields in CSV files; None: commas, or what a file or an option states.
+    measure_first
+        Tables that a release shall measure before others if nobody says otherwise, as `queries.named_tables`
+        reads them.
 
     Attributes
     ----------
@@ -73,11 +77,13 @@ class Schema:
     queries: str | None = None
     ignored: tuple[str, ...] = ()
     separator: str | None = None
+    measure_first: tuple[str, ...] = ()
     domain: Domain = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", tuple(self.columns))
         object.__setattr__(self, "ignored", tuple(self.ignored))
+        object.__setattr__(self, "measure_first", tuple(self.measure_first))
         if self.valid is not None and not isinstance(self.valid, str):
             object.__setattr__(self, "valid", tuple(self.valid) or None)
         wrong = [] if self.columns else ["a schema needs at least one column"]
@@ -94,9 +100,20 @@ class Schema:
                 wrong.append(f"column {name!r} is described and ignored")
         rules = (self.valid,) if isinstance(self.valid, str) else self.valid or ()
         wrong += unreadable(self.queries, rules, len(self.columns))
+        wrong += self._unnamed()
         if wrong:
             raise ValueError(joined(wrong))
         object.__setattr__(self, "domain", Domain([c.universe for c in self.columns], self.valid))
+
+    def _unnamed(self) -> list[str]:
+        """Tell which tables to measure first are none."""
+        wrong = []
+        for text in self.measure_first:
+            try:
+                named_tables([text], self.names)
+            except ValueError as error:
+                wrong.append(f"measure_first: {error}")
+        return wrong
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -29,6 +29,7 @@ _Type: TypeAlias = "type | tuple[type, ...]"
 _TOP: dict[str, _Type] = {
     **{"columns": dict, "valid": (str, list), "queries": str, "ignore": (str, list)},
     "separator": str,
+    "measure_first": (str, list),
 }
 _SHARED: dict[str, _Type] = {"kind": str, "missing": (bool, list), "unknown": str, "dtype": str}
 _LEARNS: dict[str, _Type] = {"share": (str, int, Decimal)}
@@ -159,10 +160,10 @@ def parsed(text: str, learned: Mapping[str, Sequence[str]] | None = None) -> tup
             for said, key in error.faults:
                 told = said.removeprefix(f"column {name!r}: ")
                 wrong.append((told, ("columns", name, key or "")))
-    ignored, rules = _texts(given, "ignore"), _texts(given, "valid")
+    ignored, rules, first = (_texts(given, key) for key in ("ignore", "valid", "measure_first"))
     wrong += [
         (f"{key} must be a list of texts", (key,))
-        for key, texts in (("ignore", ignored), ("valid", rules))
+        for key, texts in (("ignore", ignored), ("valid", rules), ("measure_first", first))
         if texts is None
     ]
     queries, valid, separator = given.get("queries"), given.get("valid"), given.get("separator")
@@ -178,7 +179,7 @@ def parsed(text: str, learned: Mapping[str, Sequence[str]] | None = None) -> tup
         try:
             stated = valid if isinstance(valid, str) else rules
             queried = None if wrong else queries
-            schema = Schema(tuple(columns), stated, queried, ignored or (), separator)
+            schema = Schema(tuple(columns), stated, queried, ignored or (), separator, first or ())
             if not wrong:
                 return schema, tuple(asked)
         except ValueError as error:
