@@ -166,7 +166,7 @@ def planned(case):
         tuple(column.ordered for column in domain.columns),
         pairs,
         (1,) * len(pairs),
-        target=0 if more == "target" else None,
+        targets=(0,) if more == "target" else (),
     )
     if strategy != "adaptive":
         way = {"cells": AllCells, "pairs": AllPairs}[strategy]

@@ -1,8 +1,10 @@
-"""The tables of a target: measured before rounds select others, at a public share, and better for it."""
+"""Tables that come first: those of a target, and named ones; measured before rounds select others."""
 
+import re
 import sys
 from fractions import Fraction
-from itertools import combinations
+from itertools import combinations, product
+from math import prod
 
 import numpy as np
 import pandas as pd
@@ -11,16 +13,33 @@ from calling import called
 
 import smalldb
 from queries import Column, Domain, Marginals, Rows
+from queries.named_tables import named_tables
 from smalldb.exact.bits import SeededBits
 from smalldb.marginals import Universe, checked, plan_tables, release_tables
 from smalldb.marginals.adaptive.stopping_rule import QUIET
-from smalldb.marginals.adaptive.target_marginals import LEVEL, LOUD, LOUDEST, MOST, TIMES, aimed
-from smalldb.marginals.estimate.estimation import Reader
+from smalldb.marginals.estimate import column_estimates, estimation
+from smalldb.marginals.estimate.column_estimates import pairs_within, read_margins
+from smalldb.marginals.estimate.grouping import halved
+from smalldb.marginals.expected_error import of_groups
+from smalldb.marginals.measuring import Measured, PrivacyMeasure
+from smalldb.marginals.strategies.budgets import WORTH
+from smalldb.marginals.strategies.first_tables import (
+    AFTER,
+    CONCENTRATED,
+    FOLD,
+    LOUDEST,
+    WIDEST,
+    FirstTable,
+    groups_of_first,
+    wanted_first,
+)
+from smalldb.noise.distributions import Geometric
 from smalldb.releasing.distances import distances
 
 N = 4_000
-SIZES = (40, 6, 2, 5, 30, 4)
+SIZES = (12, 6, 2, 5, 9, 4)
 TARGET = 2
+DELTA = Fraction(1, 10**9)
 
 
 def rows_of(sizes, seed=0, depend=True):
@@ -30,134 +49,292 @@ def rows_of(sizes, seed=0, depend=True):
     return np.stack([((hidden + rng.random(N)) / (1 + depend) * k).astype(np.int64) for k in sizes], axis=1)
 
 
-def released(sizes, target, *, places=None, tables=None, epsilon=Fraction(3), delta=None, replaced=True):
+def universe_of(sizes, targets=(), named=(), tables=None):
     tables = tuple(combinations(range(len(sizes)), 2)) if tables is None else tables
-    universe = Universe(sizes, (True,) * len(sizes), tables, (1,) * len(tables), target=target)
-    plan = plan_tables(universe, epsilon, delta, replaced, N)
-    assert plan.rounds
+    return Universe(sizes, (True,) * len(sizes), tables, (1,) * len(tables), targets=targets, named=named)
+
+
+def released(sizes, targets=(), *, named=(), places=None, tables=None, epsilon=3, delta=None, replaced=True):
+    universe = universe_of(sizes, targets, named, tables)
+    plan = plan_tables(universe, Fraction(epsilon), delta, replaced, N, strategy="adaptive")
     places = rows_of(sizes) if places is None else places
     rows = checked(places, np.ones(len(places), dtype=np.int64), sizes)
     return plan, release_tables(plan, rows, SeededBits(1))
 
 
+def columns_of(tables):
+    return [tuple(c for c, _ in table.scope) for table in tables]
+
+
 @pytest.mark.parametrize("replaced", [True, False])
-@pytest.mark.parametrize("delta", [None, Fraction(1, 10**9)])
-def test_tables_of_the_target_come_first_and_costs_add_up(delta, replaced):
-    plan, made = released(SIZES, TARGET, delta=delta, replaced=replaced)
-    assert not made.history.beside and plan.cost <= plan.budget
-    first, selected = made.history.tables[:5], made.history.tables[5:]
-    columns = [tuple(c for c, _ in table.scope) for table in first]
-    assert columns == [(0, 2), (1, 2), (2, 3), (2, 4), (2, 5)]
-    for table in first:
-        assert all(groups <= 1 << LEVEL for groups in table.counts.shape)
-    assert max(first[0].counts.shape) > 1 << (LEVEL - 2)
-    full = [TIMES * plan.cost_of(table.counts.size) for table in first]
-    budget = plan.rounds * (plan.selecting + plan.measuring)
-    kept = min(1, MOST * budget / sum(full))
-    assert [table.cost for table in first] == [kept * cost for cost in full]
-    assert sum(table.cost for table in first) <= MOST * budget
-    assert selected
-    parts = (*made.history.columns, *made.history.tables, *made.history.again)
-    raised = sum(table.cost / plan.cost_of(table.counts.size) for table in selected)
-    assert made.spent == sum(part.cost for part in parts) + raised * plan.selecting
+@pytest.mark.parametrize("delta", [None, DELTA])
+def test_the_star_of_a_narrow_target_stands_for_the_columns(delta, replaced):
+    """Each of its tables is measured at all categories, and columns are read from them."""
+    plan, made = released(SIZES, (TARGET,), delta=delta, replaced=replaced)
+    assert plan.cost <= plan.budget and plan.columns == (0,) * 6
+    first, selected = made.measurements[:5], made.measurements[5:]
+    assert [m.of[0].columns for m in first] == [(0, 2), (1, 2), (2, 3), (2, 4), (2, 5)]
+    assert [m.of[0].shape for m in first] == [(12, 2), (6, 2), (2, 5), (2, 9), (2, 4)]
+    assert [m.cost for m in first] == [table.cost for table in plan.first]
+    assert all(m.selecting is None for m in first) and selected[0].selecting is not None
+    if plan.delta is not None:
+        assert sum(m.cost for m in first) == CONCENTRATED * (plan.cost - plan.certifying)
+    assert columns_of(made.history.tables[:5]) == [m.of[0].columns for m in first]
+    assert made.spent == sum(m.cost + (m.selecting or 0) for m in made.measurements)
     assert made.spent <= plan.cost - plan.certifying
 
 
-@pytest.mark.parametrize("epsilon", [Fraction(1, 2), Fraction(2), Fraction(5)])
-def test_groups_are_as_fine_as_noise_lets_them_be(epsilon):
-    sizes = (64, 2, 64, 32, 32)
-    even = np.stack([np.arange(N) * step % k for step, k in zip((1, 3, 5, 7, 9), sizes, strict=True)], axis=1)
-    plan, made = released(sizes, 1, epsilon=epsilon, places=even)
-
-    def off(cells):
-        return plan.law.noise(TIMES * plan.cost_of(cells)).mean_size * cells / (2 * N)
-
-    for table in made.history.tables[:4]:
-        cells = table.counts.size
-        assert cells == 4 or off(cells) <= LOUD
-        assert cells == 2 << LEVEL or off(2 * cells) > LOUD
-
-
-def off_by_noise(plan, table):
-    return plan.law.noise(table.cost).mean_size * table.counts.size / (2 * N)
+def test_columns_are_read_from_all_tables_that_have_them_by_their_precisions():
+    """The definition: a weighted mean of sums, each with the noise of its cells."""
+    rng, noise = np.random.default_rng(0), Geometric(Fraction(1))
+    tables = [
+        Measured(((0, 0), (1, 0)), rng.integers(0, 50, (4, 3)), Fraction(1), noise, 2.0),
+        Measured(((1, 0), (2, 0)), rng.integers(0, 50, (3, 7)), Fraction(1), noise, 0.5),
+    ]
+    read = read_margins(tables, 1)
+    sums = [tables[0].counts.sum(axis=0), tables[1].counts.sum(axis=1)]
+    weights = [1 / (4 * 2.0), 1 / (7 * 0.5)]
+    mean = sum(w * s for w, s in zip(weights, sums, strict=True)) / sum(weights)
+    assert (read.counts == np.rint(mean)).all()
+    assert read.variance == pytest.approx(1 / sum(weights)) and read.cost == 0 and read.scope == ((1, 0),)
+    alone = read_margins(tables, 2)
+    assert (alone.counts == tables[1].counts.sum(axis=0)).all() and alone.variance == pytest.approx(3 * 0.5)
 
 
-def came_first(plan, made):
-    """The tables of the target; the released ones start with them, in the model and beside it."""
-    planned = aimed(plan, Reader.of(plan, made.history.columns).candidates)
-    begins = [*made.history.tables[: len(planned)], *made.history.beside[: len(planned)]]
-    return [next(table for table in begins if (table.scope, table.cost) == found) for found in planned]
+def test_a_table_of_three_tells_of_its_pairs():
+    counts, noise = np.arange(24).reshape(2, 3, 4), Geometric(Fraction(1))
+    table = Measured(((1, 2), (4, 1), (5, 3)), counts, Fraction(1), noise, 3.0)
+    pairs = pairs_within(table)
+    assert [pair.scope for pair in pairs] == [((1, 2), (4, 1)), ((1, 2), (5, 3)), ((4, 1), (5, 3))]
+    assert [pair.variance for pair in pairs] == [12.0, 9.0, 6.0]
+    assert (pairs[1].counts == counts.sum(axis=1)).all()
+    (same,) = pairs_within(pairs[0])
+    assert (same.counts == pairs[0].counts).all() and same.variance == 12.0
 
 
-def test_a_target_of_many_places_is_measured_in_groups_where_noise_is_loud():
-    sizes = (60,) + (8,) * 13
-    shapes = []
-    for epsilon in (Fraction(1), Fraction(9)):
-        plan, made = released(sizes, 0, epsilon=epsilon)
-        tables = came_first(plan, made)
-        shapes.append([table.counts.shape for table in tables])
-        assert [tuple(c for c, _ in table.scope) for table in tables] == [(0, c) for c in range(1, 14)]
-        assert all(off_by_noise(plan, table) <= LOUDEST for table in tables)
-    # groups of the other column get coarser first
-    assert set(shapes[0]) == {(2, 2)} and all(2 < target < 60 and other == 2 for target, other in shapes[1])
+def test_under_rho_a_target_of_more_categories_has_its_columns_measured_first():
+    plan, made = released(SIZES, (1,), delta=DELTA, epsilon=Fraction(2))
+    assert SIZES[1] > FOLD[True] and all(plan.columns)
+    assert plan.for_first == AFTER * (plan.cost - plan.certifying)
+    assert sum(plan.columns) == (plan.cost - plan.certifying) / 5
+    told = made.measurements
+    assert [m.of[0].columns for m in told[:6]] == [(c,) for c in range(6)]
+    assert [m.of[0].columns for m in told[6:11]] == [(0, 1), (1, 2), (1, 3), (1, 4), (1, 5)]
+    for measured, first in zip(told[6:11], plan.first, strict=True):
+        assert measured.cost == first.cost
+        # categories of the target are never grouped
+        assert dict(zip(measured.of[0].columns, measured.of[0].shape, strict=True))[1] == 6
+
+
+@pytest.mark.parametrize("concentrated", [False, True])
+@pytest.mark.parametrize("cost", [Fraction(1, 1000), Fraction(1, 50), Fraction(3)])
+def test_groups_of_a_table_are_those_of_least_expected_error(cost, concentrated):
+    sizes = (60, 40, 30)
+    universe = universe_of(sizes, (2,))
+    groupings = [halved(np.arange(1.0, size + 1), True) for size in sizes]
+    law = PrivacyMeasure(concentrated, replaced=False)
+    for columns in ((0, 2), (0, 1), (0, 1, 2)):
+        found = groups_of_first(FirstTable(columns, cost, whole=False), universe, groupings, law, N)
+        errors = {}
+        for levels in product(*(range(1, groupings[c].finest + 1) for c in columns)):
+            groups = [groupings[c].groups(level) for c, level in zip(columns, levels, strict=True)]
+            if (2 in columns and groups[-1] != 30) or prod(groups) > WIDEST:
+                continue
+            coarse = [many for c, many in zip(columns, groups, strict=True) if many < sizes[c]]
+            blur = law.noise(cost).mean_size * prod(groups) / (2 * N)
+            errors[levels] = of_groups(blur, coarse)
+        assert errors[tuple(level for _, level in found)] == min(errors.values())
+
+
+def test_louder_noise_makes_coarser_groups():
+    universe = universe_of((60, 4), (1,))
+    groupings = [halved(np.ones(60), True), halved(np.ones(4), True)]
+    law = PrivacyMeasure(concentrated=False, replaced=False)
+    costs = (Fraction(100), Fraction(1), Fraction(1, 100))
+    found = [groups_of_first(FirstTable((0, 1), c, whole=False), universe, groupings, law, N) for c in costs]
+    groups = [groupings[0].groups(scope[0][1]) for scope in found]
+    assert groups[0] == 60 > groups[1] > groups[2] > 1
+    assert all(scope[1] == (1, groupings[1].finest) for scope in found)
+
+
+def test_wide_columns_are_measured_before_they_are_grouped():
+    sizes = (2000, 3, 5, 4)
+    plan, made = released(sizes, (1,), epsilon=Fraction(2))
+    assert not any(table.whole for table in plan.first) and all(plan.columns)
+    shapes = [m.of[0].shape for m in made.measurements[4:7]]
+    assert shapes[0][0] < 2000 and shapes[0][1] == 3 and shapes[1:] == [(3, 5), (3, 4)]
 
 
 @pytest.mark.parametrize("replaced", [True, False])
-def test_tables_that_noise_would_drown_are_left_out(replaced):
-    """At a budget that pays for few tables they cost enough to tell something, or are left to selection."""
-    sizes = (2,) + (16,) * 13
-    plan, made = released(sizes, 0, epsilon=Fraction(1, 3), replaced=replaced)
-    tables = came_first(plan, made)
-    assert 0 < len(tables) < 13
-    assert all(off_by_noise(plan, table) <= LOUDEST for table in tables)
-    # one more, and all of them would be louder than that
-    louder = TIMES * min(1, MOST * plan.for_rounds / (TIMES * (len(tables) + 1) * plan.cost_of(4)))
-    assert plan.law.noise(louder * plan.cost_of(4)).mean_size * 4 / (2 * N) > LOUDEST
-    plan, made = released(sizes, 0, epsilon=Fraction(1, 20), replaced=replaced)
-    plain = released(sizes, None, epsilon=Fraction(1, 20), replaced=replaced)[1]
-    assert (made.places == plain.places).all()
+@pytest.mark.parametrize("delta", [None, DELTA])
+def test_a_star_that_noise_would_drown_is_left_out_and_the_plan_says_so(delta, replaced):
+    sizes = (5,) + (16,) * 13
+    given = {"epsilon": Fraction(1, 50), "replaced": replaced, "delta": delta}
+    plan, made = released(sizes, (0,), **given)
+    plain, without = released(sizes, (), **given)
+    assert plan.first == () and plan.costs == plain.costs
+    assert (made.places == without.places).all()
+    assert "drown" in plan.described and "drown" not in plain.described
+    # it is decided by how loud it would be at two groups of each other column
+    louder, _ = released(sizes, (0,), **given | {"epsilon": Fraction(3)})
+    assert len(louder.first) == 13
+    for table in louder.first:
+        assert louder.law.noise(table.cost).mean_size * 10 / (2 * N) <= LOUDEST
+
+
+def test_several_targets_have_a_star_each_and_share_their_table():
+    plan, made = released(SIZES, (2, 5), epsilon=Fraction(3))
+    assert columns_of(made.history.tables[:9]) == [
+        (0, 2), (0, 5), (1, 2), (1, 5), (2, 3), (2, 4), (2, 5), (3, 5), (4, 5)
+    ]  # fmt: skip
+    assert plan.described.startswith("tables of the targets (")
 
 
 def test_pairs_of_wider_tables_come_first_too():
-    _, made = released(SIZES, TARGET, tables=((0, 1, TARGET), (3, 4, 5)))
-    columns = [tuple(c for c, _ in table.scope) for table in made.history.tables]
-    assert columns[:2] == [(0, TARGET), (1, TARGET)]
+    _, made = released(SIZES, (TARGET,), tables=((0, 1, TARGET), (3, 4, 5)))
+    assert columns_of(made.history.tables)[:2] == [(0, TARGET), (1, TARGET)]
+    # columns that no table of the target has are measured by themselves
+    assert [m.of[0].columns for m in made.measurements[:5]] == [(0, 2), (1, 2), (3,), (4,), (5,)]
 
 
 def test_only_tables_of_the_workload_come_first():
     tables = tuple(table for table in combinations(range(6), 2) if table != (1, TARGET))
-    _, made = released(SIZES, TARGET, tables=tables)
-    columns = [tuple(c for c, _ in table.scope) for table in made.history.tables]
-    assert columns[:4] == [(0, 2), (2, 3), (2, 4), (2, 5)]
-    assert (1, 2) not in columns
+    plan, _ = released(SIZES, (TARGET,), tables=tables)
+    assert [table.columns for table in plan.first] == [(0, 2), (2, 3), (2, 4), (2, 5)]
     without = tuple(table for table in tables if TARGET not in table)
-    named, plain = (released(SIZES, target, tables=without)[1] for target in (TARGET, None))
+    named, plain = (released(SIZES, targets, tables=without)[1] for targets in ((TARGET,), ()))
     assert (named.places == plain.places).all()
 
 
-def test_the_target_leaves_half_of_the_rounds_to_others():
-    """Many large tables of the target at a budget of few rounds: they share half of it."""
-    sizes = (30,) * 12
-    plan, made = released(sizes, 0, epsilon=Fraction(1, 2))
-    tables = came_first(plan, made)
-    assert sum(table.cost for table in tables) == MOST * plan.rounds * (plan.selecting + plan.measuring)
-    assert len(made.history.tables) + len(made.history.beside) > len(tables) > 5
+def test_named_tables_come_first_whether_the_workload_has_them_or_not():
+    named = ((0, 4), (1, 3, 5))
+    plan, made = released(SIZES, named=named, tables=((0, 1), (1, 2), (2, 3), (3, 4), (4, 5)))
+    told = made.measurements
+    assert [m.of[0].columns for m in told[:3]] == [(0, 4), (1, 3, 5), (2,)]
+    assert [m.of[0].shape for m in told[:2]] == [(12, 9), (6, 5, 4)]
+    assert plan.described.startswith("named tables (")
+    shown = rows_of(SIZES)[:, [0, 4]], made.places[:, [0, 4]]
+    counts = [np.bincount(x[:, 0] * 9 + x[:, 1], minlength=108) / len(x) for x in shown]
+    plain = released(SIZES, tables=((1, 2),))[1].places[:, [0, 4]]
+    alone = np.bincount(plain[:, 0] * 9 + plain[:, 1], minlength=108) / N
+    assert np.abs(counts[0] - counts[1]).sum() < np.abs(counts[0] - alone).sum() / 2
+
+
+def test_named_tables_and_targets_are_named_together():
+    plan, made = released(SIZES, (TARGET,), named=((0, 1),))
+    assert [table.columns for table in plan.first] == [(0, 1), (0, 2), (1, 2), (2, 3), (2, 4), (2, 5)]
+    assert plan.described.startswith("named tables and tables of the target (")
     assert made.spent <= plan.cost - plan.certifying
+
+
+def test_a_table_without_room_in_the_model_is_beside_it():
+    """Pairs of what is released of it, so that rows are moved to them."""
+    universe = universe_of(SIZES, named=((1, 2, 3), (1, 2, 4)))
+    plan = plan_tables(universe, Fraction(3), None, True, N, strategy="adaptive", memory=80)
+    rows = checked(rows_of(SIZES), np.ones(N, dtype=np.int64), SIZES)
+    made = release_tables(plan, rows, SeededBits(1))
+    assert columns_of(made.history.tables)[:1] == [(1, 2, 3)]
+    assert columns_of(made.history.beside)[:3] == [(1, 2), (1, 4), (2, 4)]
+
+
+def test_what_columns_were_read_from_is_not_told_again(monkeypatch):
+    """Else the same noise would count twice where columns are reconciled with tables."""
+    told = []
+
+    def reconciled(read, columns, groupings, tables, *more):
+        told.append(columns_of(tables))
+        return column_estimates.reconciled(read, columns, groupings, tables, *more)
+
+    monkeypatch.setattr(estimation, "reconciled", reconciled)
+    plan, _ = released(SIZES, (TARGET,))
+    assert plan.first[0].whole and told[-1] and len(told[-1]) == len(max(told, key=len))
+    assert all(len(tables) <= max(0, number - 5) for number, tables in enumerate(told))
+
+
+def test_a_wide_table_is_not_what_columns_are_read_from():
+    """A count of a column would be a sum of 72 cells, each with its noise."""
+    plan, made = released(SIZES, named=((0, 1, 4),))
+    assert not plan.first[0].whole and all(plan.columns)
+    assert [m.of[0].columns for m in made.measurements[:7]] == [*((c,) for c in range(6)), (0, 1, 4)]
 
 
 def test_tables_of_the_target_that_tell_nothing_end_no_rounds():
     sizes = (4,) * 8
     assert QUIET < 7
-    plan, made = released(sizes, 3, places=rows_of(sizes, depend=False), epsilon=Fraction(1, 2))
-    # seven that tell nothing, and then as many as without a target
+    _, made = released(sizes, (3,), places=rows_of(sizes, depend=False), epsilon=Fraction(1, 2))
     assert len(made.history.tables) >= 7 + QUIET
-    assert made.history.tables[7].cost == plan.cost_of(made.history.tables[7].counts.size)
 
 
-@pytest.mark.parametrize("target", [-1, 6])
-def test_a_target_is_the_number_of_a_column(target):
-    with pytest.raises(ValueError, match="the target is the number of a column"):
-        released(SIZES, target)
+def test_what_is_left_of_rounds_goes_to_the_columns():
+    sizes = (4,) * 8
+    plan, made = released(sizes, (3,), places=rows_of(sizes, depend=False), epsilon=Fraction(4))
+    assert made.history.again and [part.scope for part in made.history.again] == [((c, 0),) for c in range(8)]
+    assert made.spent == plan.cost - plan.certifying
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"targets": (-1,)}, "ascending"),
+        ({"targets": (6,)}, "ascending"),
+        ({"targets": (2, 2)}, "ascending"),
+        ({"named": ((1, 0),)}, "ascending"),
+        ({"named": ((0,),)}, "at least two columns"),
+        ({"named": ((0, 1), (0, 1))}, "distinct"),
+    ],
+)
+def test_targets_and_named_tables_are_columns(given, said):
+    with pytest.raises(ValueError, match=said):
+        universe_of(SIZES, **given)
+
+
+def test_tables_that_no_grouping_makes_small_are_refused():
+    with pytest.raises(ValueError, match="a table to measure first has 30000 cells or more"):
+        wanted_first(universe_of((15_000, 2, 3), (0,)))
+    sizes = (2,) * 16
+    with pytest.raises(ValueError, match="tables of fewer columns"):
+        wanted_first(universe_of(sizes, named=(tuple(range(15)),), tables=((0, 1),)))
+
+
+@pytest.mark.parametrize("strategy", ["cells", "pairs", "contrasts"])
+def test_strategies_that_measure_all_alike_refuse_a_target(strategy):
+    domain = Domain(["a", "b", "c"] if strategy == "contrasts" else [Column("a", 3), "b", "c"])
+    given = {"n": 1000, "epsilon": 1, "mechanism": "marginals", "strategy": strategy}
+    assert smalldb.plan(domain, **given).strategy == strategy
+    with pytest.raises(ValueError, match=f"the strategy {strategy} measures everything alike.*adaptive"):
+        smalldb.plan(domain, target="b", **given)
+
+
+@pytest.mark.parametrize(
+    ("domain", "n", "delta", "taken"),
+    [
+        (Domain(5), 1000, None, "cells"),
+        (Domain([Column("a", 3), "b", "c"]), 1000, None, "cells"),
+        (Domain(40), 10_000, None, "contrasts"),
+        (Domain(100), 17_000, "1e-9", "adaptive"),
+        (Domain([Column("a", 8), *(Column(f"b{i}", 8) for i in range(9))]), 5000, None, "adaptive"),
+    ],
+)
+def test_all_alike_is_measured_where_tables_of_a_target_are_hardly_worse_so(domain, n, delta, taken):
+    given = {"n": n, "epsilon": 1, "delta": delta, "mechanism": "marginals"}
+    plan, named = (
+        smalldb.plan(domain, target=domain.names[0], strategy=strategy, **given)
+        for strategy in (None, "adaptive")
+    )
+    assert plan.strategy == taken
+    alike = "those of the target as exactly as all others" in plan.chosen.facts.known
+    assert alike == (taken != "adaptive")
+    own = [
+        named.chosen.strategy.law.noise(first.cost).mean_size * prod(domain.sizes[c] for c in first.columns)
+        for first in named.chosen.strategy.first
+    ]
+    to_beat = np.mean([of_groups(each / (2 * n), ()) for each in own]) / WORTH
+    assert named.chosen.strategy.to_beat == pytest.approx(to_beat)
+    if taken != "adaptive":
+        assert plan.chosen.strategy.expected < to_beat
+    # tables that are named are more than a question of two columns
+    first = {"measure_first": [f"{domain.names[0]} x {domain.names[1]}"]}
+    assert smalldb.plan(domain, **given, **first).strategy == "adaptive"
 
 
 DOMAIN = Domain(
@@ -198,8 +375,8 @@ def test_a_named_target_is_told_better():
 def test_plans_and_records_tell_the_target():
     rows = people(0)
     made = smalldb.release(rows, epsilon=1, mechanism="marginals", target="rich", rng=1)
-    assert "tables of the target first" in made.plan.chosen.facts.known
-    assert made.plan.request.target == 1
+    assert "tables of the target (" in made.plan.chosen.facts.known
+    assert made.plan.request.targets == (1,)
     with pytest.raises(ValueError, match=r"target: no column 'rihc'; did you mean 'rich'\?"):
         smalldb.plan(DOMAIN, n=MANY, epsilon=1, target="rihc")
     with pytest.raises(ValueError, match="at least one other column"):
@@ -215,17 +392,17 @@ def test_words_tell_of_a_target_only_where_its_tables_come_first():
     given = {"n": MANY, "epsilon": 1, "mechanism": "marginals", "target": "rich"}
     plans = [smalldb.plan(DOMAIN, queries, **given) for queries in (Marginals(2), Marginals(1))]
     told = [plan.chosen.facts.known for plan in plans]
-    assert "tables of the target first" in told[0] and "first" not in told[1]
+    assert "tables of the target (" in told[0] and "target" not in told[1]
 
 
 @pytest.mark.parametrize("mechanism", ["census", "rejection"])
 def test_mechanisms_that_take_no_notice_of_a_target_refuse_it(mechanism):
     with pytest.raises(
-        ValueError, match=f"a target is for marginals: {mechanism} would take no notice of it"
+        ValueError, match=f"a target is for marginals.*: {mechanism} would take no notice of them"
     ):
         smalldb.plan(3, n=100, epsilon=1, rows=4, mechanism=mechanism, target="x1")
-    # what is chosen may take no notice
-    assert smalldb.plan(3, n=100, epsilon=1, rows=4, target="x1").mechanism == "census"
+    # without a mechanism, what takes no notice is not asked
+    assert smalldb.plan(3, n=100, epsilon=1, rows=4, target="x1").mechanism == "marginals"
 
 
 def test_generate_takes_a_target(tmp_path, capfd):
@@ -239,9 +416,9 @@ def test_generate_takes_a_target(tmp_path, capfd):
     schema.write_text("".join(columns))
     given = [tmp_path / "d.csv", "--schema", schema, "--epsilon", 1, "--seed", 1]
     code, named, error = called(capfd, "generate", *given, "--target", "rich")
-    assert code == 0 and "tables of the target first" in error
+    assert code == 0 and "tables of the target (" in error
     code, plain, error = called(capfd, "generate", *given)
-    assert code == 0 and "first" not in error
+    assert code == 0 and "tables of the target" not in error
     assert named != plain and named.splitlines()[0] == plain.splitlines()[0] == ",".join(names)
     code, out, error = called(capfd, "generate", *given, "--target", "rihc")
     assert (code, out) == (2, "") and "target: no column 'rihc'; did you mean 'rich'?" in error
@@ -257,12 +434,101 @@ def test_a_confidential_report_of_a_target_says_what_it_needs(tmp_path, capfd, m
     assert called(capfd, "generate", *given)[0] == 0
 
 
-def test_a_target_moves_no_other_cost():
+def test_a_checkpoint_of_a_target_is_none_of_another():
     plans = [
         smalldb.plan(DOMAIN, n=MANY, epsilon=1, strategy="adaptive", target=target).chosen.strategy
-        for target in ("rich", None)
+        for target in ("rich", None, ["rich", "c1"])
     ]
-    for name in ("columns", "rounds", "selecting", "measuring", "certifying", "cost"):
-        assert getattr(plans[0], name) == getattr(plans[1], name)
-    # a checkpoint of one is none of the other
-    assert plans[0].public != plans[1].public
+    assert len({repr(plan.public) for plan in plans}) == 3
+
+
+def test_several_targets_stand_in_the_record():
+    rows = people(0)
+    made = smalldb.release(rows, epsilon=1, mechanism="marginals", target=["c1", "rich"], rng=1)
+    assert made.record["target"] == ["rich", "c1"]
+    with pytest.raises(ValueError, match="no column 'rihc'"):
+        smalldb.plan(DOMAIN, n=MANY, epsilon=1, target=["c1", "rihc"])
+
+
+NAMES = ["age", "sex", "a x b", "x", "a  b"]
+
+
+@pytest.mark.parametrize(
+    ("texts", "columns"),
+    [
+        ("age x sex", ((0, 1),)),
+        (["sex x age", "age  x   sex", "age x `a x b`"], ((0, 1), (0, 2))),
+        (["`x` x sex x age"], ((0, 1, 3),)),
+        (["`a  b` x age"], ((0, 4),)),
+        ([], ()),
+    ],
+)
+def test_tables_are_named_by_their_columns(texts, columns):
+    assert named_tables(texts, NAMES) == columns
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("age", "the table 'age' must name two columns or more"),
+        ("", "must name two columns or more"),
+        ("age x x sex", "must name two columns or more"),
+        ("age x sx", "no column 'sx'; did you mean 'sex'?"),
+        ("age x age", "names a column twice"),
+    ],
+)
+def test_what_names_no_table_is_refused(text, said):
+    with pytest.raises(ValueError, match=re.escape(said)):
+        named_tables([text], NAMES)
+
+
+def test_tables_to_measure_first_are_texts():
+    for wrong in (3, [3]):
+        with pytest.raises(TypeError, match='must be texts such as "age x sex"'):
+            named_tables(wrong, NAMES)
+
+
+def test_plans_and_records_tell_of_named_tables():
+    given = {"epsilon": 1, "mechanism": "marginals", "measure_first": ["rich x signal", "c0 x c1 x rich"]}
+    made = smalldb.release(people(0), rng=1, **given)
+    assert made.record["measure_first"] == [["signal", "rich"], ["rich", "c0", "c1"]]
+    assert (
+        "named tables (" in made.plan.chosen.facts.known
+        and "% of the budget)" in made.plan.chosen.facts.known
+    )
+    assert [m.of[0].columns for m in made.measurements[:2]] == [(0, 1), (1, 2, 3)]
+    jsonschema = pytest.importorskip("jsonschema")
+    jsonschema.validate(made.record, smalldb.releasing.record.record_schema())
+    with pytest.raises(ValueError, match="so are tables to measure first: census would take no notice"):
+        smalldb.plan(3, n=100, epsilon=1, rows=4, mechanism="census", measure_first=["x1 x x2"])
+    with pytest.raises(ValueError, match="the strategy contrasts measures everything alike"):
+        smalldb.plan(3, n=100, epsilon=1, strategy="contrasts", measure_first=["x1 x x2"])
+
+
+SCHEMA = 'measure_first = ["a x b"]\n' + "".join(
+    f'[columns.{name}]\nkind = "categories"\nvalues = ["0", "1", "2"]\n' for name in "abc"
+)
+
+
+def test_a_schema_names_tables_unless_somebody_says_otherwise(tmp_path, capfd):
+    frame = pd.DataFrame(np.random.default_rng(0).integers(0, 3, (300, 3)).astype(str), columns=[*"abc"])
+    frame.to_csv(tmp_path / "d.csv", index=False)
+    (tmp_path / "s.toml").write_text(SCHEMA)
+    schema = tmp_path / "s.toml"
+    assert smalldb.release(frame, schema=SCHEMA, epsilon=1, seed=1).record["measure_first"] == [["a", "b"]]
+    assert smalldb.plan(schema=SCHEMA, n=300, epsilon=1).request.first == ((0, 1),)
+    assert smalldb.plan(schema=SCHEMA, n=300, epsilon=1, measure_first=["b x c"]).request.first == ((1, 2),)
+    assert smalldb.plan(schema=SCHEMA, n=300, epsilon=1, measure_first=[]).request.first == ()
+    code, out, _ = called(capfd, "plan", "--schema", schema, "--n", 300, "--epsilon", 1)
+    assert code == 0 and "named tables (" in out
+    code, out, error = called(
+        capfd, "generate", tmp_path / "d.csv", "--schema", schema, "--epsilon", 1, "--seed", 1,
+        "--measure-first", "a x c", "--measure-first", "b x c",
+    )  # fmt: skip
+    assert code == 0 and "named tables (" in error
+    code, _, error = called(
+        capfd, "plan", "--schema", schema, "--n", 300, "--epsilon", 1, "--measure-first", "a x d"
+    )
+    assert code == 2 and "no column 'd'" in error
+    with pytest.raises(ValueError, match="measure_first: the table 'a x d': no column 'd'"):
+        smalldb.schema.parse_schema(SCHEMA.replace("a x b", "a x d"))

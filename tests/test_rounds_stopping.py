@@ -34,7 +34,7 @@ def test_what_is_enough():
     for tells_ in (True, False, True, False, False, False, False, False):
         heard = heard.after(tells_)
         assert not heard.enough
-    assert heard == Heard(told=2, quiet=5, times=RAISED**6)
+    assert heard == Heard(told=2, quiet=5, times=RAISED**6, rounds=8)
     assert heard.after(False).enough
     assert not Heard(0, 3).enough
     assert Heard(0, 4).enough
@@ -74,6 +74,24 @@ def test_raised_rounds_stay_within_the_budget():
         assert made.spent == sum(part.cost for part in parts) + sum(raised) * plan.selecting
         assert made.spent <= plan.cost - plan.certifying
         assert all(part.variance == plan.law.noise(part.cost).variance() for part in parts)
+
+
+def test_under_rho_no_round_takes_more_than_an_equal_share_of_what_is_left():
+    rng = np.random.default_rng(0)
+    places = np.stack([rng.integers(0, k, N) for k in SIZES], axis=1)
+    places[:, 3], places[:, 5] = places[:, 0], places[:, 1]
+    tables = tuple(combinations(range(8), 2))
+    universe = Universe(SIZES, (False,) * 8, tables, (1,) * len(tables))
+    plan = plan_tables(universe, Fraction(1, 2), Fraction(1, 10**6), True, N)
+    assert plan.law.concentrated
+    made = release_tables(plan, checked(places, np.ones(N, dtype=np.int64), SIZES), SeededBits(1))
+    left, raised = plan.for_rounds, []
+    for number, one in enumerate(one for one in made.measurements if one.selecting is not None):
+        raised.append(one.selecting / plan.selecting)
+        ahead = max(1, plan.rounds - number)
+        assert raised[-1] <= max(1, left / (ahead * (plan.selecting + plan.measuring)))
+        left -= one.selecting + one.cost
+    assert left >= 0 and max(raised) > 1
 
 
 def test_two_measurements_are_weighted_by_precision():

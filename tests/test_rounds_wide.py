@@ -1,7 +1,7 @@
 """Many columns: rounds for each of them, and weights that make measured tables a tree with hubs."""
 
 from fractions import Fraction
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from smalldb.marginals.adaptive.candidate_tables import MOST_WEIGHT, candidates
 from smalldb.marginals.estimate.grouping import halved
 from smalldb.marginals.measuring import Measured
 from smalldb.marginals.private_rows import PrivateRows
-from smalldb.marginals.strategies.budgets import DEAF, put_off
+from smalldb.marginals.strategies.budgets import LOUD, SMALL, put_off
 from smalldb.noise.distributions import Geometric
 
 
@@ -45,16 +45,29 @@ def test_wide_tables_get_rounds_for_every_column():
 
 def test_columns_get_all_where_noise_leaves_nothing_to_be_found():
     """Of many columns, noise on a table that a round would measure decides; of up to 28 there are rounds."""
-    for rows, rounds in ((10_000, False), (100_000, True)):
+    for rows, rounds in ((2_000, False), (100_000, True)):
         plan = plan_tables(wide(100), Fraction(1), None, False, rows)
         assert bool(plan.rounds) == rounds
         if rounds:
-            assert put_off(plan, [64], Fraction(1))[0] < DEAF
+            assert put_off(plan, [SMALL], Fraction(1))[0] < LOUD
         else:
             assert plan.selecting == plan.measuring == 0
         assert 0 <= plan.budget - plan.cost <= Fraction(1, 10**6)
         assert rounds or sum(plan.columns) == Fraction(19, 20)
     assert plan_tables(wide(28), Fraction(1, 10), None, False, 10_000).rounds
+
+
+@pytest.mark.parametrize("delta", [None, Fraction(1, 10**9)])
+def test_rounds_are_dropped_one_by_one_where_noise_gets_louder(delta):
+    """No number of rows is there at which all rounds go at once; columns get what each would have cost."""
+    sizes = [round(200_000 / 1.03**step) for step in range(0, 200, 2)]
+    plans = [plan_tables(wide(40), Fraction(1), delta, False, rows, strategy="adaptive") for rows in sizes]
+    plans = [plan for plan in plans if (plan.delta is None) == (delta is None)]
+    rounds = [plan.rounds for plan in plans]
+    assert rounds[0] > 40 and rounds[-1] == 0
+    assert all(-1 <= a - b <= 12 for a, b in pairwise(rounds))
+    shares = [float(sum(plan.columns) / (plan.cost - plan.certifying)) for plan in plans]
+    assert max(b - a for a, b in pairwise(shares)) < 0.12 and shares[-1] == 1
 
 
 def test_columns_alone_are_released():

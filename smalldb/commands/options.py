@@ -12,7 +12,7 @@ from smalldb.commands.parsers import Parser
 from smalldb.exact.numbers import as_fraction, whole
 from smalldb.marginals.mechanism import STRATEGIES
 from smalldb.planning.mechanisms import names
-from smalldb.schema import read_schema
+from smalldb.schema import Schema, read_schema
 from smalldb.schema.fields import is_text
 from smalldb.schema.file_format import FileFormat
 
@@ -157,8 +157,16 @@ def add_size(command: Parser) -> None:
     command.add_argument(
         "--target",
         metavar="COLUMN",
-        help="the column that classifiers of the table will predict: marginals measure its tables first, "
-        "and others take no notice",
+        action="append",
+        help="a column that classifiers of the table will predict: marginals measure its tables first; may "
+        "be given again",
+    )
+    command.add_argument(
+        "--measure-first",
+        metavar="TABLE",
+        action="append",
+        help="a table such as 'age x sex' that marginals measure before others (default: the schema's); may "
+        "be given again",
     )
     command.add_argument(
         "--mechanism",
@@ -174,15 +182,15 @@ def add_size(command: Parser) -> None:
     )
 
 
-def described(arguments: argparse.Namespace) -> tuple[Domain, str | None, int | None]:
-    """Return the universe and the queries, and what a schema says of persons (rows of each)."""
+def described(arguments: argparse.Namespace) -> tuple[Domain, str | None, Schema | None]:
+    """Return the universe, the queries that are stated, and the schema, where one is given."""
     if arguments.schema is None:
         return universe(arguments), arguments.queries, None
     if arguments.valid is not None:
         raise ValueError("--valid goes with --attributes: a schema says it in its key valid")
     schema = read_schema(arguments.schema)
     queries = schema.queries if arguments.queries is None else arguments.queries
-    return schema.domain, queries, schema.rows_per_person
+    return schema.domain, queries, schema
 
 
 def universe(arguments: argparse.Namespace) -> Domain:

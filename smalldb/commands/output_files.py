@@ -133,4 +133,4 @@ class Files(Destination):
     def _compared(self, made: Release, rows: Rows) -> Comparison:
         # an empty table is a neighbour of one that can be compared: neither may be refused
         found = evaluate(rows, made.rows, made.plan.workload) if rows.n else None
-        return Comparison(rows, found, self._arguments.target)
+        return Comparison(rows, found, (self._arguments.target or [None])[0])

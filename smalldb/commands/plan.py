@@ -52,9 +52,11 @@ def run_plan(arguments: argparse.Namespace) -> None:
     if arguments.n is None and arguments.neighbours == Neighbours.REPLACE_ONE.value:
         raise ValueError("give --n (public under replace-one), or --neighbours add-remove with --n-max")
     form = None if arguments.plot is None else check_plotting(arguments.plot)
-    domain, queries, stated = described(arguments)
+    domain, queries, schema = described(arguments)
     chosen = {name: getattr(arguments, name) for name in ("n", *Settings.__annotations__)}
-    chosen["rows_per_person"] = agreed_rows(arguments.rows_per_person, stated)
+    if schema is not None:
+        chosen["rows_per_person"] = agreed_rows(arguments.rows_per_person, schema.rows_per_person)
+        chosen["measure_first"] = chosen["measure_first"] or schema.measure_first
     made = plan(domain, queries, **chosen)
     check_memory(made)
     if form is not None:

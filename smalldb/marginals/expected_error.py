@@ -83,6 +83,23 @@ def all_cells(universe: Universe, law: PrivacyMeasure, cost: Fraction, rows: int
     return total / weights
 
 
+def of_groups(blur: float, groups: Sequence[int]) -> float:
+    """
+    Return about how far a table is off that is measured once, by groups.
+
+    Parameters
+    ----------
+    blur
+        By how much noise alone puts its cells off.
+    groups
+        How many there are, of each column whose categories are grouped.
+    """
+    # groups hide a part of the dependence, and shrinking against noise errs by no more than the rest
+    hidden = min(1.0, sum(1 / many for many in groups)) * _DEPENDENT
+    seen = _DEPENDENT - hidden
+    return hidden + (blur * seen / (blur + seen) if seen else 0.0)
+
+
 def _shrunk(blur: float) -> float:
     """Return what is left of noise where the model shrinks a table towards independent columns."""
     return blur * _DEPENDENT / (blur + _DEPENDENT)

@@ -88,7 +88,7 @@ class Measured:
     scope
         Its columns and levels.
     counts
-        The released integers, shaped by the groups.
+        The released integers, shaped by the groups; or what was read from several, rounded.
     cost
         What was paid: an epsilon, or a rho; 0 where it was read from what another measurement released.
     noise

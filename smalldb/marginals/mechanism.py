@@ -12,10 +12,11 @@ from smalldb.exact.numbers import as_text, float_above
 from smalldb.marginals.certificate import beyond, certified
 from smalldb.marginals.estimate.modelling import cells_of_rules
 from smalldb.marginals.private_rows import MOST
+from smalldb.marginals.strategies.adaptive import Adaptive
 from smalldb.marginals.strategies.all_cells import AllCells
 from smalldb.marginals.strategies.all_pairs import AllPairs
 from smalldb.marginals.strategies.budgets import CERTIFICATE, MAX_ENTRIES
-from smalldb.marginals.strategies.choosing_tables import OfTables, plan_tables
+from smalldb.marginals.strategies.choosing_tables import FIRST, OfTables, plan_tables
 from smalldb.marginals.strategies.contrasts import MAX_SEARCHED, Contrasts, plan_contrasts
 from smalldb.marginals.strategies.dependence import DependenceTested
 from smalldb.marginals.strategies.outcome import TableStrategy
@@ -68,14 +69,18 @@ class ByMarginals:
             give = "give rows" if request.rows is None else "give fewer"
             return f"at most {most} rows of {columns} columns are made by marginals: {give}"
         found, wished = list[Strategy | str](), request.strategy
-        if wished == Contrasts.name or (wished is None and workload.domain.unlike_binary is None):
+        if wished == Contrasts.name and request.aimed:
+            return FIRST.format(wished)
+        possible = workload.domain.unlike_binary is None and not request.first
+        if wished == Contrasts.name or (wished is None and possible):
             found.append(cls._contrasts(request, n))
         if wished != Contrasts.name:
             found.append(cls._tables(request, n))
         plans = [made for made in found if not isinstance(made, str)]
         if not plans:
             return "; ".join(dict.fromkeys(made for made in found if isinstance(made, str)))
-        return cls(request, min(plans, key=lambda made: made.expected))
+        # what serves targets with tables of their own is to be beaten in these
+        return cls(request, min(plans, key=lambda made: getattr(made, "to_beat", made.expected)))
 
     @classmethod
     def _contrasts(cls, request: Request, n: int) -> Contrasts | str:
@@ -123,7 +128,8 @@ class ByMarginals:
             tables,
             (1,) * len(tables),
             tuple((rule.columns, rule.allowed) for rule in domain.rules),
-            request.target,
+            request.targets,
+            request.first,
         )
         if universe.rules and (joint := cells_of_rules(universe)) > MOST_CELLS:
             return f"the rules of valid meet in tables of {joint} cells, more than 2^21: use fewer that meet"
@@ -223,10 +229,13 @@ class ByMarginals:
     @property
     def facts(self) -> Facts:
         """What it will do, for people."""
+        said = self.strategy.described
+        if self.request.targets and not isinstance(self.strategy, Adaptive):
+            said += ", those of the target as exactly as all others"
         return Facts(
             self.strategy.method,
-            self.strategy.described,
-            f"{self.strategy.described}; an estimate from them, and rows near to it",
+            said,
+            f"{said}; an estimate from them, and rows near to it",
             "seconds, up to minutes for some 100 columns",
         )
 

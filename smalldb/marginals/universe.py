@@ -31,8 +31,11 @@ class Universe:
         What each table counts, at least 1 (all 1: every table the same).
     rules
         Columns, ascending, and a boolean array shaped by their sizes: False where no row can be.
-    target
-        The column whose tables are measured before others are selected; None: no column comes first.
+    targets
+        Columns whose tables with each other column are measured before others are selected; ascending.
+    named
+        More tables that are measured first, whether the workload has them or not: distinct sets of at least
+        two columns, each ascending.
     """
 
     sizes: tuple[int, ...]
@@ -40,7 +43,8 @@ class Universe:
     tables: tuple[tuple[int, ...], ...]
     weights: tuple[int, ...]
     rules: tuple[Rule, ...] = ()
-    target: int | None = None
+    targets: tuple[int, ...] = ()
+    named: tuple[tuple[int, ...], ...] = ()
 
     def __post_init__(self) -> None:
         if not self.sizes or any(not 2 <= size <= MOST_PLACES for size in self.sizes):
@@ -56,8 +60,11 @@ class Universe:
                 raise ValueError("the columns of a table or rule are numbers from 0, ascending, at least one")
         if len(self.weights) != len(self.tables) or min(self.weights) < 1:
             raise ValueError("weights must be integers of at least 1, one for each table")
-        if self.target is not None and not 0 <= self.target < len(self.sizes):
-            raise ValueError("the target is the number of a column")
+        for columns in (self.targets, *self.named):
+            if any(map(ge, columns, columns[1:])) or any(not 0 <= c < len(self.sizes) for c in columns):
+                raise ValueError("targets and named tables are numbers of columns, ascending")
+        if len(set(self.named)) != len(self.named) or any(len(columns) < 2 for columns in self.named):
+            raise ValueError("named tables must be distinct, each of at least two columns")
         for columns, allowed in self.rules:
             if allowed.dtype != np.bool_ or allowed.shape != tuple(self.sizes[c] for c in columns):
                 raise ValueError("a rule needs a boolean array of the shape of its columns' places")

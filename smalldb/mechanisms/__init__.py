@@ -6,7 +6,7 @@ from smalldb.mechanisms.measurement import Dependence, Marginal, Measurement, Pa
 from smalldb.mechanisms.measurement_list import Measurements
 from smalldb.mechanisms.protocol import Drawn, Facts, Guarantee, Lasting, Mechanism, Promise, Running
 from smalldb.mechanisms.relations import MAX_N, Neighbours, relation_of
-from smalldb.mechanisms.request import UNPLANNED, Request, column_named, workload_of
+from smalldb.mechanisms.request import UNPLANNED, Request, column_named, columns_named, workload_of
 
 __all__ = [
     "LOST",
@@ -29,6 +29,7 @@ __all__ = [
     "Request",
     "Running",
     "column_named",
+    "columns_named",
     "relation_of",
     "workload_of",
 ]

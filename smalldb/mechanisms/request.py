@@ -38,8 +38,10 @@ class Request:
         The share of the budget for a bound on what was not measured; None: the mechanism's own.
     named
         Whether the user asks for this mechanism by name.
-    target
-        The number of the column that classifiers of the synthetic table will predict; None: of none.
+    targets
+        The numbers of the columns that classifiers of the synthetic table will predict, ascending.
+    first
+        The numbers of the columns of each table that is to be measured first, ascending.
     strategy
         What `marginals` measure, by its name; None: that of smallest expected error.
     """
@@ -55,8 +57,14 @@ class Request:
     candidates: str | None = None
     certificate: Fraction | None = None
     named: bool = False
-    target: int | None = None
+    targets: tuple[int, ...] = ()
+    first: tuple[tuple[int, ...], ...] = ()
     strategy: str | None = None
+
+    @property
+    def aimed(self) -> bool:
+        """Whether some tables come first: then what measures all alike is not asked."""
+        return bool(self.targets or self.first)
 
     @property
     def rows_hint(self) -> int | None:
@@ -96,6 +104,16 @@ def workload_of(
     if not isinstance(queries, QueryClass):
         raise TypeError(f"queries must be a query class such as Marginals(2), not {type(queries).__name__}")
     return queries.workload(domain)
+
+
+def columns_named(domain: Domain, target: str | Sequence[str] | None) -> tuple[int, ...]:
+    """Return the numbers of one or several target columns, ascending; none where it is None."""
+    if target is None:
+        return ()
+    several: Sequence[str] = (target,) if isinstance(target, str) else target
+    if not isinstance(several, Sequence):
+        raise TypeError(f"target must be the name of a column, not {type(target).__name__}")
+    return tuple(sorted({column_named(domain, name) for name in several}))
 
 
 def column_named(domain: Domain, target: str) -> int:

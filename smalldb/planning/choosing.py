@@ -8,6 +8,7 @@ from typing import Required, TypedDict
 
 from queries import Column, Domain, QueryClass, Workload
 from queries.expressions import suggestion
+from queries.named_tables import named_tables
 from smalldb import bounds
 from smalldb.accounting.groups import group_factor
 from smalldb.accounting.methods import LEAST_DELTA
@@ -16,7 +17,7 @@ from smalldb.exact.numbers import Number, between_0_and_1, positive, share, whol
 from smalldb.exact.rounded_text import rounded_down
 from smalldb.marginals.contrasts import read_delta
 from smalldb.marginals.mechanism import STRATEGIES
-from smalldb.mechanisms import Mechanism, Neighbours, Request, column_named, relation_of, workload_of
+from smalldb.mechanisms import Mechanism, Neighbours, Request, columns_named, relation_of, workload_of
 from smalldb.planning.mechanisms import named
 from smalldb.planning.plans import Plan
 from smalldb.schema.schema_argument import SchemaLike, schema_or_none
@@ -38,7 +39,8 @@ class Settings(TypedDict, total=False):
     strategy: str | None
     candidates: str | None
     certificate: Number | None
-    target: str | None
+    target: str | Sequence[str] | None
+    measure_first: Sequence[str] | None
     beta: Number
     rows_per_person: int | None
 
@@ -59,7 +61,8 @@ def plan(
     strategy: str | None = None,
     candidates: str | None = None,
     certificate: Number | None = None,
-    target: str | None = None,
+    target: str | Sequence[str] | None = None,
+    measure_first: Sequence[str] | None = None,
     beta: Number = "0.05",
     rows_per_person: int | None = None,
 ) -> Plan:
@@ -101,9 +104,13 @@ def plan(
         The share of the budget that marginals spend on a bound for every query, measured or not: from 0,
         for none, to below 1. None: a twentieth.
     target
-        The column that classifiers of the synthetic table will predict: adaptive marginals measure its tables
-        with each other column of the workload first. What measures everything at once takes no notice; nor
-        does the expected error. None: no column comes first.
+        The column that classifiers of the synthetic table will predict, or several: adaptive marginals
+        measure its tables with each other column of the workload first, and never group its categories. What
+        measures everything alike refuses a target. None: no column comes first.
+    measure_first
+        Tables such as "age x death" or "education x wage x sex", which adaptive marginals measure first,
+        whether the queries need them or not. A column whose name has an x between spaces stands in backticks.
+        None: the schema's.
     rows_per_person
         K, the most rows that one person has in the table, from public knowledge; by default the schema's.
         `epsilon` and `delta` protect all of them: each row gets a K-th of epsilon, and so much of delta that
@@ -125,6 +132,7 @@ def plan(
     if known is not None:
         domain, queries = known.domain, known.queries if queries is None else queries
         rows_per_person = agreed_rows(rows_per_person, known.rows_per_person)
+        measure_first = known.measure_first if measure_first is None else measure_first
     relation = relation_of(neighbours)
     certifying = None if certificate is None else share(certificate, "certificate")
     exact_epsilon = positive(epsilon, "epsilon")
@@ -141,13 +149,10 @@ def plan(
             raise ValueError(
                 "rows_per_person: of delta less than 1e-300 is left to each row: leave out delta"
             )
-    mechanisms = _taking(mechanism, strategy, candidates)
+    mechanisms = _taking(mechanism, strategy, candidates, aimed=target is not None or bool(measure_first))
     if allowed is not None and not any(each.takes_delta for each in mechanisms):
         takers = " and ".join(each.name for each in named("auto") if each.takes_delta)
         raise ValueError(f"delta is for {takers}: SmallDB itself is purely epsilon-private; leave it out")
-    if target is not None and not any(each.takes_target for each in mechanisms):
-        takers = " and ".join(each.name for each in named("auto") if each.takes_target)
-        raise ValueError(f"a target is for {takers}: {mechanism} would take no notice of it; leave it out")
     if relation is Neighbours.REPLACE_ONE:
         if n is None:
             raise TypeError(
@@ -180,7 +185,8 @@ def plan(
         candidates,
         certifying,
         named=mechanism != "auto",
-        target=None if target is None else column_named(workload.domain, target),
+        targets=columns_named(workload.domain, target),
+        first=named_tables(measure_first or (), workload.domain.names),
         strategy=strategy,
     )
     made = _least_error(request, mechanisms) if rows is None else _first(request, mechanisms)
@@ -194,7 +200,9 @@ def agreed_rows(given: int | None, schema: int | None) -> int | None:
     return schema if given is None else given
 
 
-def _taking(mechanism: str, strategy: str | None, candidates: str | None) -> tuple[type[Mechanism], ...]:
+def _taking(
+    mechanism: str, strategy: str | None, candidates: str | None, aimed: bool
+) -> tuple[type[Mechanism], ...]:
     """Return the mechanisms that the arguments leave, the first choice first."""
     left = named(mechanism)
     if strategy is not None:
@@ -205,6 +213,14 @@ def _taking(mechanism: str, strategy: str | None, candidates: str | None) -> tup
         left = tuple(each for each in left if each.name == "marginals")
         if not left:
             raise ValueError(f"a strategy is for marginals: {mechanism} has none; leave it out")
+    if aimed:
+        left = tuple(each for each in left if each.takes_target)
+        if not left:
+            takers = " and ".join(each.name for each in named("auto") if each.takes_target)
+            raise ValueError(
+                f"a target is for {takers}, and so are tables to measure first: {mechanism} would take no "
+                "notice of them; leave them out"
+            )
     if candidates is None:
         return left
     base_measure(candidates)

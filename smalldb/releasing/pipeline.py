@@ -100,6 +100,8 @@ def carry_out(
         if ledger is not None and left["delta"] is not None:
             raise ValueError("a ledger counts pure privacy: leave out delta")
     queries = source.queries if queries is None else queries
+    if settings.get("measure_first") is None:
+        settings = {**settings, "measure_first": source.measure_first}
 
     def planned(domain: Domain, n: int | None, queries: QueryClass | Workload | str | None) -> Plan:
         made = ready or replace(plan(domain, queries, n=n, **settings), learned=costs)

@@ -99,7 +99,8 @@ class Record(TypedDict):
     n: NotRequired[int | None]
     queries: Queries
     universe: Universe
-    target: NotRequired[str]
+    target: NotRequired[str | list[str]]
+    measure_first: NotRequired[list[list[str]]]
     learned: NotRequired[list[RecordedLearning]]
     bounds: NotRequired[dict[str, Any] | None]
     measurements: NotRequired[list[dict[str, Any]]]
@@ -163,8 +164,11 @@ def make_record(
     if not domain.binary:
         own = standing_ranges(domain) if ranges is None else ranges
         record["universe"]["columns"] = recorded_columns(domain, own)
-    if plan.request.target is not None:
-        record["target"] = domain.names[plan.request.target]
+    if plan.request.targets:
+        names = [domain.names[c] for c in plan.request.targets]
+        record["target"] = names[0] if len(names) == 1 else names
+    if plan.request.first:
+        record["measure_first"] = [[domain.names[c] for c in columns] for columns in plan.request.first]
     if plan.learned:
         record["learned"] = [
             {

@@ -65,6 +65,11 @@ class Source:
         """The queries that the schema states, if it does."""
         return None if self.schema is None else self.schema.queries
 
+    @property
+    def measure_first(self) -> tuple[str, ...]:
+        """The tables that the schema wants to be measured first."""
+        return () if self.schema is None else self.schema.measure_first
+
     def learned(self, schema: Schema) -> Source:
         """Return the source with the places that were learned."""
         return replace(self, domain=schema.domain, schema=schema, learns=None)

@@ -15,6 +15,7 @@ from queries.broken import rule_texts
 from queries.expressions import joined, parse, suggestion, too_many
 from queries.frames import as_frame, is_index
 from queries.late import pd
+from queries.named_tables import named_tables
 from queries.packing import Places, places_dtype
 from smalldb.exact.bits import BitSource, bit_source
 from smalldb.exact.numbers import whole
@@ -69,6 +70,9 @@ class Schema:
     derived
         Columns that are computed from the released ones, each behind those that it is computed from. They are
         not measured; a table that is read may have them, and they are passed over.
+    measure_first
+        Tables that a release shall measure before others if nobody says otherwise, as `queries.named_tables`
+        reads them.
 
     Attributes
     ----------
@@ -91,12 +95,14 @@ class Schema:
     file: FileFormat = USUAL
     rows_per_person: int | None = None
     derived: tuple[Derived, ...] = ()
+    measure_first: tuple[str, ...] = ()
     domain: Domain = field(init=False, repr=False, compare=False)
     orders: Orders = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", tuple(self.columns))
         object.__setattr__(self, "ignored", tuple(self.ignored))
+        object.__setattr__(self, "measure_first", tuple(self.measure_first))
         if self.valid is not None and not isinstance(self.valid, str):
             object.__setattr__(self, "valid", tuple(self.valid) or None)
         wrong = [] if self.columns else ["a schema needs at least one column"]
@@ -117,7 +123,7 @@ class Schema:
         relations, loose = gap_relations(self.columns)
         following, unlike = determined_relations(self.columns)
         relations += following
-        wrong += [*disordered, *loose, *unlike]
+        wrong += [*disordered, *loose, *unlike, *self._unnamed()]
         if wrong:
             raise ValueError(joined(wrong))
         valid = self.valid
@@ -126,6 +132,16 @@ class Schema:
         relations = [*orders.relations(), *relations]
         object.__setattr__(self, "orders", orders)
         object.__setattr__(self, "domain", Domain([c.universe for c in self.columns], valid, relations))
+
+    def _unnamed(self) -> list[str]:
+        """Tell which tables to measure first are none."""
+        wrong = []
+        for text in self.measure_first:
+            try:
+                named_tables([text], self.names)
+            except ValueError as error:
+                wrong.append(f"measure_first: {error}")
+        return wrong
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -32,7 +32,7 @@ _Type: TypeAlias = "type | tuple[type, ...]"
 
 _TOP: dict[str, _Type] = {
     **{"columns": dict, "valid": (str, list), "queries": str, "ignore": (str, list)},
-    **{"file": dict, "rows_per_person": int},
+    **{"file": dict, "rows_per_person": int, "measure_first": (str, list)},
 }
 _FILE: dict[str, _Type] = {each.name: str for each in fields(FileFormat)}
 _SHARED: dict[str, _Type] = {
@@ -184,10 +184,10 @@ def parsed(
     if not wrong:
         derived, faulty = read_derived(columns, computed)
         wrong += [(said, ("columns", name, "derive")) for name, said in faulty]
-    ignored, rules = _texts(given, "ignore"), _texts(given, "valid")
+    ignored, rules, first = (_texts(given, key) for key in ("ignore", "valid", "measure_first"))
     wrong += [
         (f"{key} must be a list of texts", (key,))
-        for key, texts in (("ignore", ignored), ("valid", rules))
+        for key, texts in (("ignore", ignored), ("valid", rules), ("measure_first", first))
         if texts is None
     ]
     queries, valid = given.get("queries"), given.get("valid")
@@ -203,7 +203,7 @@ def parsed(
         try:
             stated = valid if isinstance(valid, str) else rules
             queried = None if wrong else queries
-            others = file, each_person, tuple(derived)
+            others = file, each_person, tuple(derived), first or ()
             schema = Schema(tuple(columns), stated, queried, ignored or (), *others)
             if not wrong:
                 return schema, tuple(asked)

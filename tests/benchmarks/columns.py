@@ -35,7 +35,9 @@ def universe_of(sizes, ordered, target=None):
     """The columns, some of which have an order; the workload is all tables of two of up to 10,000 cells."""
     known = tuple(c in ordered for c in range(len(sizes)))
     tables = tuple(t for t in combinations(range(len(sizes)), 2) if sizes[t[0]] * sizes[t[1]] <= MOST[2])
-    return Universe(tuple(sizes), known, tables, (1,) * len(tables), target=target)
+    return Universe(
+        tuple(sizes), known, tables, (1,) * len(tables), targets=() if target is None else (target,)
+    )
 
 
 def ours(places, universe, epsilon, delta, replaced, seed, times=1):

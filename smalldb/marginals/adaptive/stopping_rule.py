@@ -28,6 +28,8 @@ class Heard:
         How many told something.
     quiet
         How many after the last of these told nothing.
+    rounds
+        How many there were.
     times
         How many times what the plan says the next round costs: noise hid what the tables tell, if anything.
     """
@@ -35,13 +37,14 @@ class Heard:
     told: int = 0
     quiet: int = 0
     times: Fraction = Fraction(1)
+    rounds: int = 0
 
     def after(self, tells: bool) -> "Heard":
         """Return what is known after one more table."""
         if tells:
-            return Heard(self.told + 1, 0, self.times)
+            return Heard(self.told + 1, 0, self.times, self.rounds + 1)
         raised = min(MOST_RAISED, self.times * RAISED) if self.told else self.times
-        return Heard(self.told, self.quiet + 1, raised)
+        return Heard(self.told, self.quiet + 1, raised, self.rounds + 1)
 
     @property
     def enough(self) -> bool:

@@ -1,6 +1,9 @@
 """Reading of released columns: smoothed where they are ordered, shrunk, and reconciled with wider tables."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -40,6 +43,38 @@ def pooled(values: ArrayLike, variances: ArrayLike) -> tuple[Floats, Floats]:
     divisor = np.where(precision > 0, precision, 1.0)
     means = np.asarray((weights * np.asarray(values, dtype=np.float64)).sum(axis=0) / divisor)
     return means, np.where(precision > 0, 1 / divisor, np.inf)
+
+
+def read_margins(tables: Sequence[Measured], column: int) -> Measured:
+    """
+    Return the counts of a column's categories that released tables tell: means by their precisions, rounded.
+
+    Parameters
+    ----------
+    tables
+        At all categories; some of them have the column.
+    """
+    sums, variances = list[Floats](), list[float]()
+    having = [table for table in tables if any(c == column for c, _ in table.scope)]
+    for table in having:
+        axis = [c for c, _ in table.scope].index(column)
+        others = tuple(a for a in range(table.counts.ndim) if a != axis)
+        sums.append(table.counts.sum(axis=others, dtype=np.float64))
+        variances.append(table.variance * table.counts.size / table.counts.shape[axis])
+    counts, variance = pooled(sums, np.array(variances)[:, None])
+    rounded = np.rint(counts).astype(np.int64)
+    return Measured(((column, 0),), rounded, Fraction(0), having[0].noise, float(variance[0]))
+
+
+def pairs_within(table: Measured) -> list[Measured]:
+    """Return what a table tells of each pair of its columns: itself, if it is of two."""
+    found = []
+    for pair in combinations(range(table.counts.ndim), 2):
+        counts = table.counts.sum(axis=tuple(a for a in range(table.counts.ndim) if a not in pair))
+        variance = table.variance * table.counts.size / counts.size
+        scope = tuple(table.scope[a] for a in pair)
+        found.append(replace(table, scope=scope, counts=counts, variance=variance))
+    return found
 
 
 def pooled_total(columns: Sequence[Measured]) -> int:

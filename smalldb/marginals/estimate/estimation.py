@@ -41,8 +41,8 @@ class Reader:
         The cells of the model of columns and rules alone.
     layout
         How the tables of the candidates are counted and scored.
-    joined
-        Whether columns and tables were measured at once: margins of the tables are those of `read`.
+    read_from
+        Tables that the columns were read from: what their margins say is in `read`.
     """
 
     plan: TableBudget
@@ -56,11 +56,11 @@ class Reader:
     sizes: tuple[int, ...]
     least: int
     layout: Candidates | Strips
-    joined: bool
+    read_from: frozenset[Measured] = frozenset()
 
     # Proof: docs/proofs/rounds.md, lemma 7.
     @staticmethod
-    def of(plan: TableBudget, columns: tuple[Measured, ...], *, joined: bool = False) -> "Reader":
+    def of(plan: TableBudget, columns: tuple[Measured, ...]) -> "Reader":
         """Read the released columns."""
         total = plan.rows if plan.law.replaced else pooled_total(columns)
         read = tuple(
@@ -76,9 +76,7 @@ class Reader:
         sizes = tuple(cells(name, groupings) for name in names)
         least = cells_of([], groupings, fixed)
         layout = laid_out(chosen)
-        return Reader(
-            plan, columns, total, read, groupings, fixed, chosen, names, sizes, least, layout, joined
-        )
+        return Reader(plan, columns, total, read, groupings, fixed, chosen, names, sizes, least, layout)
 
     def again(self, more: Sequence[Measured]) -> "Reader":
         """Return what follows from every column measured once more, too; groups and total stay."""
@@ -113,7 +111,7 @@ class Reader:
         near
             Of the noise of the surest table: sweeps end when they change counts by less.
         """
-        told = [] if self.joined else tables
+        told = [table for table in tables if table not in self.read_from]
         masses = reconciled(self.read, self.columns, self.groupings, told, self.total, among)
         fixed = [rule for rule in self.fixed if all(c in masses for c, _ in rule[0])]
         sweeps = LAST_SWEEPS if last else SWEEPS
@@ -128,14 +126,24 @@ class Reader:
         share = self.total / PREDICTING
         return [table.astype(np.float64) * share for table in self.layout.count(rows)]
 
+    def ranked(self, table: Measured) -> Measured:
+        """Return a table that was released at all categories, in the order of the groupings."""
+        columns = [c for c, _ in table.scope]
+        counts = table.counts[np.ix_(*[self.groupings[c].order for c in columns])]
+        return replace(table, scope=tuple((c, self.groupings[c].finest) for c in columns), counts=counts)
+
     # Proof: docs/proofs/rounds.md, lemma 3.
     def moved(self, predicted: list[Floats], beside: list[Measured]) -> list[Floats]:
         """Return the same, moved towards the tables that the model has no room for."""
         if not beside:
             return predicted
         found = [tables.copy() for tables in predicted]
+        pairs = set(self.candidates.tables)
         for pair, those in by_pair(beside).items():
+            if pair not in pairs:
+                continue
             tops = self.candidates.levels(pair)
+            those = [self._coarser(table, tops) for table in those]
             groups = [
                 (self.groupings[a].parents(first, tops[0]), self.groupings[b].parents(second, tops[1]))
                 for (a, first), (b, second) in (table.scope for table in those)
@@ -143,6 +151,17 @@ class Reader:
             table = self.layout.table(found, pair)
             table[:] = moved(table, those, groups)
         return found
+
+    def _coarser(self, table: Measured, tops: Sequence[int]) -> Measured:
+        """Return a table at no finer levels than these; what is finer is added up."""
+        levels = [min(level, top) for (_, level), top in zip(table.scope, tops, strict=True)]
+        counts = table.counts
+        for axis, ((c, fine), level) in enumerate(zip(table.scope, levels, strict=True)):
+            counts = np.add.reduceat(counts, self.groupings[c].inside(level, fine), axis=axis)
+        scope = tuple((c, level) for (c, _), level in zip(table.scope, levels, strict=True))
+        return replace(
+            table, scope=scope, counts=counts, variance=table.variance * table.counts.size / counts.size
+        )
 
     # Proof: docs/proofs/rounds.md, lemma 9.
     def rows(self, model: Model, beside: list[Measured], count: int, seed: int) -> Integers:

@@ -1,9 +1,8 @@
 """Tables selected by what was released before, and measured, round by round."""
 
-from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache, partial
 from math import prod
@@ -19,14 +18,14 @@ from smalldb.marginals.adaptive.candidate_tables import Candidates
 from smalldb.marginals.adaptive.model_capacity import Room, selected
 from smalldb.marginals.adaptive.packed_pairs import Strips
 from smalldb.marginals.adaptive.stopping_rule import LEAST, Heard, tells
-from smalldb.marginals.adaptive.target_marginals import aimed, tables_of
-from smalldb.marginals.estimate.column_estimates import whole
+from smalldb.marginals.estimate.column_estimates import pairs_within, read_margins, whole
 from smalldb.marginals.estimate.estimation import Reader
 from smalldb.marginals.estimate.junction import Scope
 from smalldb.marginals.estimate.refitting import at_first
 from smalldb.marginals.measuring import Measured
 from smalldb.marginals.private_rows import PrivateRows, counted
 from smalldb.marginals.strategies.budgets import MANY_COLUMNS, RoundsBudget
+from smalldb.marginals.strategies.first_tables import FirstTable, groups_of_first, proportions, wanted_first
 from smalldb.marginals.strategies.outcome import (
     PROGRESS,
     Fitted,
@@ -56,64 +55,90 @@ class Adaptive(RoundsBudget, TableStrategy):
     def described(self) -> str:
         """What is measured, in some words."""
         noise = "geometric noise" if self.delta is None else "Gaussian noise"
-        if not self.rounds:
-            return f"columns, with {noise}"
-        target = "tables of the target first, then " if tables_of(self.universe) else ""
-        return f"columns, then {target}tables selected in up to {self.rounds} rounds, with {noise}"
+        steps = ["columns"] if any(self.columns) else []
+        if self.first:
+            tables = f"{self._named} ({float(self.share_of_first):.0%} of the budget)"
+            if self.first[0].whole:
+                steps = [tables, *(f"other {step}" for step in steps)]
+            else:
+                steps.append(tables)
+        if self.rounds:
+            steps.append(f"tables selected in up to {self.rounds} rounds")
+        drowned = "; tables of the target would drown in it" if self._drowned else ""
+        return f"{', then '.join(steps)}, with {noise}{drowned}"
+
+    @property
+    def _drowned(self) -> bool:
+        """Whether tables of a target are wanted, and left out because noise would drown them."""
+        return len(self.first) < len(wanted_first(self.universe))
+
+    @property
+    def _named(self) -> str:
+        """What the first tables are called."""
+        of_target = "tables of the target" if len(self.universe.targets) < 2 else "tables of the targets"
+        stars = {first.columns for first in self.first} - set(self.universe.named)
+        return " and ".join(["named tables"] * bool(self.universe.named) + [of_target] * bool(stars))
 
     # Proof: docs/proofs/rounds.md, lemma 6.
     def fit(
         self, rows: PrivateRows, journal: Journal, progress: Progress | None, executor: Executor | None
     ) -> Fitted:
         """
-        Select a table and measure it, round by round; those of a target come first, and are not selected.
+        Select a table and measure it, round by round; some tables come first, and are not selected.
 
         After a table that told nothing, rounds cost more (`stopping_rule`), while the budget pays for it.
         Where all of them tell nothing, rounds end, and the columns get what is left.
         """
-        columns = _columns(self, rows, journal, Fraction(1))
+        before = [_whole(self, rows, journal, table) for table in self.first if table.whole]
+        columns = _columns(self, rows, journal, self.columns, before)
         reader = Reader.of(self, columns)
+        first = [reader.ranked(table) for table in before]
+        reader = replace(reader, read_from=frozenset(first))
         layout = reader.layout
         count = cache(lambda: counted(rows, layout.count, executor))  # not where all was released before
         learned, beside = at_first(reader), list[Measured]()
-        measurements = [published(self.law, column, None) for column in columns]
+        measurements = [published(self.law, table, None) for table in (*before, *columns) if table.cost]
+        for table in self.first:
+            if not table.whole:
+                first.append(_grouped(self, rows, journal, table, reader))
+                measurements.append(published(self.law, first[-1], reader.groupings))
+        for released in first:
+            if reader.fits(learned.tables, released.scope):
+                learned = learned.after(released)
+            else:
+                beside += pairs_within(released)
         budget = left = self.for_rounds
         heard, again = Heard(), tuple[Measured, ...]()
-        first = deque(aimed(self, reader.candidates))
         while self.rounds and not heard.enough:
             room = Room(reader, learned.tables)
             expected = reader.moved(learned.predicted(), beside)
-            selecting = None
-            if aiming := bool(first):
-                chosen, cost = first.popleft()
-            else:
-                step = self.raised(
-                    min(heard.times, max(Fraction(1), left / (self.selecting + self.measuring)))
-                )
-                select = partial(_selected, step, reader, room, expected, beside, left, count)
-                drawn = journal.step(select, list_of, scope_of)
-                if drawn is None:
-                    break
-                chosen, cost = drawn, step.cost_of(prod(reader.candidates.shape(drawn)))
-                selecting = step.selecting
-                left -= selecting
+            # under rho rounds are many and cheap: none may take more than an equal share of what is left
+            ahead = max(1, self.rounds - heard.rounds) if self.law.concentrated else 1
+            most = left / (ahead * (self.selecting + self.measuring))
+            step = self.raised(min(heard.times, max(Fraction(1), most)))
+            select = partial(_selected, step, reader, room, expected, beside, left, count)
+            chosen = journal.step(select, list_of, scope_of)
+            if chosen is None:
+                break
+            cost = step.cost_of(prod(reader.candidates.shape(chosen)))
+            left -= step.selecting
             shape = reader.candidates.shape(chosen)
             released = released_table(
                 self.law, journal, chosen, shape, cost, partial(_counts, layout, chosen, count)
             )
             left -= cost
-            measurements.append(published(self.law, released, reader.groupings, selecting))
-            told = tells(released, layout.chosen(expected, chosen), self.law.concentrated)
-            heard = heard.after(told) if told or not aiming else heard
+            measurements.append(published(self.law, released, reader.groupings, step.selecting))
+            heard = heard.after(tells(released, layout.chosen(expected, chosen), self.law.concentrated))
             if room.lacking(chosen) is None:
                 learned = learned.after(released)
             else:
                 beside.append(released)
             if progress is not None:
                 progress(int((1 - left / budget) * PROGRESS), PROGRESS)
-        spent = sum(self.columns, budget - left)
-        if heard.enough and left >= LEAST * sum(self.columns):
-            again = _columns(self, rows, journal, left / sum(self.columns))
+        spent = self.for_first + sum(self.columns, budget - left)
+        if heard.enough and left >= LEAST * (self.for_first + sum(self.columns)):
+            parts = proportions(self.universe.sizes, self.law.concentrated)
+            again = _columns(self, rows, journal, [left * part / sum(parts) for part in parts], [])
             reader = reader.again(again)
             measurements += [published(self.law, column, None) for column in again]
             spent += left
@@ -124,14 +149,39 @@ class Adaptive(RoundsBudget, TableStrategy):
 
 
 def _columns(
-    plan: RoundsBudget, rows: PrivateRows, journal: Journal, share: Fraction
+    plan: RoundsBudget,
+    rows: PrivateRows,
+    journal: Journal,
+    costs: Sequence[Fraction],
+    tables: Sequence[Measured],
 ) -> tuple[Measured, ...]:
-    """Measure every column, at a share of what the plan says."""
+    """Measure every column at its cost; those that cost nothing are read from released tables."""
     return tuple(
-        released_table(
-            plan.law, journal, ((c, 0),), (size,), share * cost, partial(rows.table, (c,), (size,))
-        )
-        for c, (size, cost) in enumerate(zip(plan.universe.sizes, plan.columns, strict=True))
+        released_table(plan.law, journal, ((c, 0),), (size,), cost, partial(rows.table, (c,), (size,)))
+        if cost
+        else read_margins(tables, c)
+        for c, (size, cost) in enumerate(zip(plan.universe.sizes, costs, strict=True))
+    )
+
+
+def _whole(plan: RoundsBudget, rows: PrivateRows, journal: Journal, table: FirstTable) -> Measured:
+    """Measure a first table at all categories."""
+    shape = tuple(plan.universe.sizes[c] for c in table.columns)
+    scope = tuple((c, 0) for c in table.columns)
+    return released_table(
+        plan.law, journal, scope, shape, table.cost, partial(rows.table, table.columns, shape)
+    )
+
+
+def _grouped(
+    plan: RoundsBudget, rows: PrivateRows, journal: Journal, table: FirstTable, reader: Reader
+) -> Measured:
+    """Measure a first table at the groups that are worth their noise."""
+    scope = groups_of_first(table, plan.universe, reader.groupings, plan.law, plan.rows)
+    groups = [reader.groupings[c].of_places(level) for c, level in scope]
+    shape = tuple(reader.groupings[c].groups(level) for c, level in scope)
+    return released_table(
+        plan.law, journal, scope, shape, table.cost, partial(rows.table_of_groups, table.columns, groups)
     )
 
 

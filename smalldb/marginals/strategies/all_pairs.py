@@ -131,13 +131,14 @@ class AllPairs(TableBudget, TableStrategy):
 
         values = journal.step(draw, lambda released: released.tolist(), partial(np.array, dtype=np.int64))
         at_once = tables_at_once(universe, values)
-        reader = Reader.of(self, read_columns(universe, at_once, replaced, cost), joined=True)
+        reader = Reader.of(self, read_columns(universe, at_once, replaced, cost))
         read = read_pairs(universe, at_once, replaced, cost, reader.read, reader.groupings, reader.total)
         tables, beside, refused = list[Measured](), list[Measured](), 0
         for table in sorted(read, key=dependence, reverse=True):
             fits = refused < REFUSALS and reader.fits(tables, table.scope)
             refused = 0 if fits else refused + 1
             (tables if fits else beside).append(table)
+        reader = replace(reader, read_from=frozenset(tables))
         model = reader.fit(tables, (), last=True)
         if progress is not None:
             progress(PROGRESS, PROGRESS)

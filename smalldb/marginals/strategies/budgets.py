@@ -8,11 +8,12 @@ from math import isqrt
 from typing import ClassVar, Self
 
 from smalldb.accounting.concentrated import rho_of
-from smalldb.marginals.expected_error import columns_alone, in_rounds
+from smalldb.marginals.expected_error import columns_alone, in_rounds, of_groups
 from smalldb.marginals.measuring import PrivacyMeasure
+from smalldb.marginals.strategies.first_tables import FirstTable, covers, first_tables, proportions
 from smalldb.marginals.universe import Universe, pairs_of
 
-MEMORY = 1 << 16  # cells of all tables of the model, beyond those of columns and rules
+MEMORY = 1 << 18  # cells of all tables of the model, beyond those of columns and rules
 CERTIFICATE = Fraction(1, 20)
 SELECTING = Fraction(3, 20)  # of a round
 LARGE = 1 << 10  # cells of a table: larger ones are measured by groups
@@ -20,7 +21,13 @@ MOST_ROUNDS = 75  # of up to `MANY_COLUMNS`; more of more
 EVER_ROUNDS = 200
 MANY_PAIRS = 91  # of 14 columns: fewer need fewer rounds
 MANY_COLUMNS = 28  # more need more rounds, so that each is in a table, and tables that reach far
-DEAF = 0.3  # of a measured table, off by noise alone: with many columns more than that finds nothing
+CHEAPER = 2.5  # times the rounds, under rho
+MOST_CHEAPER = 160  # of these, so that a release takes less than a minute
+SMALL = 16  # cells of a table
+LOUD = 0.12  # of such a table, off by noise alone: rounds are dropped from there on, and all at twice as much
+WORTH = 0.6  # of the error that they have if all is measured alike, at which tables of targets pay for others
+LEAST_ROUNDS = 2  # of those that first tables leave
+BESIDE = Fraction(1, 3)  # of what first tables leave, for columns that they cover: under rho
 MAX_ENTRIES = 10**9  # of the synthetic table, rows x columns
 _ROWS = 10**6  # that are made whatever the public guess was
 _FINE = 1 << 10  # to which shares are rounded
@@ -65,7 +72,7 @@ class TableBudget:
         """What decides what is done: numbers, texts and arrays."""
         where = self.universe
         rules = [part for columns, allowed in where.rules for part in (columns, allowed)]
-        fields = (where.sizes, where.ordered, where.tables, where.weights, where.target, *rules)
+        fields = (where.sizes, where.ordered, where.tables, where.weights, where.targets, where.named, *rules)
         costs = (self.epsilon, self.delta, self.law, self.certifying, *self.costs)
         return (*fields, *costs, self.rows, self.memory)
 
@@ -93,14 +100,17 @@ class RoundsBudget(TableBudget):
 
     Attributes
     ----------
+    first
+        The tables that are measured before others are selected.
     columns
-        The cost of each column.
+        The cost of each column; 0 where it is read from the first tables.
     rounds
         How many tables of 64 cells can be selected and measured; fewer large ones, more small ones.
     selecting, measuring
         What each round costs in its two parts, for a table of 64 cells.
     """
 
+    first: tuple[FirstTable, ...]
     columns: tuple[Fraction, ...]
     rounds: int
     selecting: Fraction
@@ -113,7 +123,7 @@ class RoundsBudget(TableBudget):
         Proportional to the square root of cells, from a quarter to four times as much: the sum over tables of
         cells / cost, the noise of all of them, is then least for a given sum of costs.
         """
-        return self.measuring * min(Fraction(4), max(Fraction(1, 4), Fraction(isqrt(cells << 8), 128)))
+        return self.measuring * times_of(cells)
 
     def raised(self, times: Fraction) -> Self:
         """Return the plan of rounds that cost so many times as much."""
@@ -122,13 +132,40 @@ class RoundsBudget(TableBudget):
     def after(self, asking: Fraction) -> Self:
         """Return the pure plan of what an epsilon for asking first leaves; the certificate stays as it is."""
         kept = 1 - asking / (self.budget - self.certifying)
+        first = tuple(replace(table, cost=kept * table.cost) for table in self.first)
         columns = tuple(kept * cost for cost in self.columns)
-        return replace(self.raised(kept), columns=columns, epsilon=self.epsilon - asking)
+        return replace(self.raised(kept), first=first, columns=columns, epsilon=self.epsilon - asking)
 
     @property
     def costs(self) -> tuple[object, ...]:
-        """Of the columns, and of rounds."""
-        return (self.columns, self.rounds, self.selecting, self.measuring)
+        """Of the first tables, the columns, and rounds."""
+        first = [part for table in self.first for part in (table.columns, table.cost, table.whole)]
+        return (*first, self.columns, self.rounds, self.selecting, self.measuring)
+
+    @property
+    def for_first(self) -> Fraction:
+        """What all first tables cost together."""
+        return sum((table.cost for table in self.first), Fraction(0))
+
+    @property
+    def costs_of_tables(self) -> list[Fraction]:
+        """What first tables and columns cost, each."""
+        return [cost for cost in (*(table.cost for table in self.first), *self.columns) if cost]
+
+    @property
+    def to_beat(self) -> float:
+        """The error below which a strategy that measures everything alike serves targets better."""
+        if not self.first:
+            return self.expected
+        sizes = [self.universe.size(table.columns) for table in self.first]
+        noise = [self.law.noise(table.cost).mean_size for table in self.first]
+        off = [of_groups(a * b / (2 * self.rows), ()) for a, b in zip(noise, sizes, strict=True)]
+        return sum(off) / len(off) / WORTH
+
+    @property
+    def share_of_first(self) -> Fraction:
+        """What part of all but the certificate the first tables get."""
+        return self.for_first / (self.cost - self.certifying)
 
     @property
     def for_rounds(self) -> Fraction:
@@ -139,7 +176,7 @@ class RoundsBudget(TableBudget):
     @property
     def cost(self) -> Fraction:
         """What all steps cost together, exactly: never more than the budget."""
-        return sum(self.columns, self.certifying) + self.for_rounds
+        return sum(self.columns, self.certifying) + self.for_first + self.for_rounds
 
     @classmethod
     def shared(
@@ -157,20 +194,41 @@ class RoundsBudget(TableBudget):
 
         Columns are shared so that the sum of their errors (as total variation distance) is least: costs
         proportional to k^(1/2) pure, k^(2/3) under rho. What they get in all grows with the error that they
-        would have if they got everything; rounds get fewer as that grows. Of more than 28 columns there are
-        none where noise alone would put what they measure off by more than `DEAF`.
+        would have if they got everything; rounds get fewer as that grows. First tables come before both, and
+        columns that are read from them cost nothing. Under rho, and of more than 28 columns, rounds are
+        dropped one by one as noise gets louder than `LOUD`, and the columns get what they would have cost.
         """
         budget = epsilon if delta is None else rho_of(epsilon, delta)
         left = budget * (1 - certificate)
-        parts = [round(k ** (2 / 3 if law.concentrated else 1 / 2) * _FINE) for k in universe.sizes]
+        parts = proportions(universe.sizes, law.concentrated)
         blur = columns_alone(universe, law, [left * part / sum(parts) for part in parts], rows)
         among = pairs_of(universe)
         pairs = len(among)
-        share = (
-            Fraction(round(_FINE * _column_share(blur, law.concentrated)), _FINE) if pairs else Fraction(1)
-        )
-        rounds = _rounds(blur, pairs, len(universe.sizes), law.concentrated)
-        each = left * (1 - share) / max(1, rounds)
+        first = first_tables(universe, law, left, rows)
+        rest = left - sum((table.cost for table in first), Fraction(0))
+        read = {c for table in first if table.whole for c in table.columns}
+        own = [0 if c in read else part for c, part in enumerate(parts)]
+        alone = share = _column_share(blur, law.concentrated) if pairs else Fraction(1)
+        if law.concentrated and not read and covers(universe, [table.columns for table in first]):
+            share = BESIDE
+        for_columns = rest * share * sum(own) / sum(parts)
+        for_rounds = rest - for_columns
+        usual = rounds = _rounds(blur, pairs, len(universe.sizes), law.concentrated)
+        if law.concentrated:
+            rounds = max(usual, min(round(CHEAPER * usual), MOST_CHEAPER, pairs + pairs // 2))
+        elif first and rounds:
+            kept = min(Fraction(1), for_rounds / (left * (1 - alone)))
+            rounds = max(LEAST_ROUNDS, round(rounds * kept))
+        if rounds and (law.concentrated or len(universe.sizes) > MANY_COLUMNS):
+            least = usual if len(universe.sizes) <= MANY_COLUMNS else 0
+            heard = max(least, round(rounds * _heard(law, for_rounds / rounds, rows)))
+            if any(own):
+                for_rounds *= Fraction(heard, rounds)
+                for_columns = rest - for_rounds
+            rounds = heard
+        if not rounds and not any(own):
+            first = tuple(replace(table, cost=table.cost * left / (left - rest)) for table in first)
+        each = for_rounds / rounds if rounds else Fraction(0)
         plan = cls(
             universe=universe,
             epsilon=epsilon,
@@ -180,21 +238,19 @@ class RoundsBudget(TableBudget):
             certifying=budget * certificate,
             memory=memory,
             expected=blur,
-            columns=tuple(left * share * part / sum(parts) for part in parts),
+            first=first,
+            columns=tuple(for_columns * part / max(1, sum(own)) for part in own),
             rounds=rounds,
             selecting=each * SELECTING,
             measuring=each * (1 - SELECTING),
         )
         if not pairs:
             return plan
-        cells = [min(universe.sizes[a] * universe.sizes[b], LARGE) for a, b in among]
-        noise = _pair_by_pair(plan, cells)
-        if len(universe.sizes) > MANY_COLUMNS and sum(put_off(plan, cells, Fraction(1))) > DEAF * pairs:
-            # rounds would find next to nothing, and columns, which make up most of the error, pay for them
-            alone = tuple(left * part / sum(parts) for part in parts)
-            plan = replace(plan, columns=alone, rounds=0, selecting=Fraction(0), measuring=Fraction(0))
-            noise, rounds = [1.0], 0
-        return replace(plan, expected=in_rounds(universe, blur, law.concentrated, rounds / pairs, noise))
+        told = min(usual, rounds)
+        noise = [1.0]
+        if rounds:
+            noise = _pair_by_pair(plan, [min(universe.sizes[a] * universe.sizes[b], LARGE) for a, b in among])
+        return replace(plan, expected=in_rounds(universe, blur, law.concentrated, told / pairs, noise))
 
 
 def _pair_by_pair(plan: RoundsBudget, sizes: Sequence[int]) -> list[float]:
@@ -212,10 +268,21 @@ def put_off(plan: RoundsBudget, sizes: Sequence[int], times: Fraction) -> list[f
     return [off[size] for size in sizes]
 
 
-def _column_share(blur: float, concentrated: bool) -> float:
+def _heard(law: PrivacyMeasure, cost: Fraction, rows: int) -> float:
+    """Return the share of rounds of that cost that noise leaves: from 1 down to 0 as it gets louder."""
+    noise = law.noise(cost * (1 - SELECTING) * times_of(SMALL)).mean_size
+    return min(1.0, max(0.0, 2 - noise * SMALL / (2 * rows) / LOUD))
+
+
+def _column_share(blur: float, concentrated: bool) -> Fraction:
     """Return the share of columns; fitted to tables of 8 to 14 columns."""
-    middle = 0.3 if concentrated else 0.4
-    return float(min(0.75, max(0.1, middle * (max(blur, 1e-12) / 0.0043) ** 0.3)))
+    share = (0.3 if concentrated else 0.4) * (max(blur, 1e-12) / 0.0043) ** 0.3
+    return Fraction(round(_FINE * min(0.3 if concentrated else 0.75, max(0.1, share))), _FINE)
+
+
+def times_of(cells: int) -> Fraction:
+    """Return what a table of so many cells costs, where one of 64 costs 1: see `RoundsBudget.cost_of`."""
+    return min(Fraction(4), max(Fraction(1, 4), Fraction(isqrt(cells << 8), 128)))
 
 
 def _rounds(blur: float, pairs: int, columns: int, concentrated: bool) -> int:

@@ -9,11 +9,16 @@ from smalldb.marginals.strategies.all_cells import AllCells
 from smalldb.marginals.strategies.all_pairs import AllPairs
 from smalldb.marginals.strategies.budgets import CERTIFICATE, MEMORY
 from smalldb.marginals.strategies.dependence import ASKING, DependenceTested
+from smalldb.marginals.strategies.first_tables import wanted_first
 from smalldb.marginals.universe import Universe
 
 SURE = 0.8  # of the error of rounds, below which all pairs at once are taken: rounds may find few that depend
 NEAR = 0.01  # an error above which it is asked first: columns that hardly depend may be near to independent
 DROWNED = "noise of more than 2^40 would be added to every count: epsilon is too small"
+FIRST = (
+    "the strategy {} measures everything alike, and would take no notice of a target or of named tables: "
+    "take the strategy adaptive, or leave them out"
+)
 
 OfTables: TypeAlias = AllCells | AllPairs | Adaptive | DependenceTested
 
@@ -54,6 +59,9 @@ def plan_tables(
         raise ValueError("rows must be at least 1")
     if PrivacyMeasure(concentrated=False, replaced=replaced).drowns(epsilon * (1 - certificate)):
         raise ValueError(DROWNED)
+    aimed = bool(wanted_first(universe))
+    if aimed and strategy not in (None, Adaptive.name):
+        raise ValueError(FIRST.format(strategy))
     cells = AllCells.planned(universe, epsilon, replaced, rows, memory, certificate)
     at_once = AllPairs.planned(universe, epsilon, replaced, rows, memory, certificate)
     if strategy == AllCells.name:
@@ -72,6 +80,11 @@ def plan_tables(
     adaptive = _adaptive(universe, epsilon, delta, replaced, rows, memory, certificate)
     if strategy == Adaptive.name:
         return adaptive
+    if universe.named:
+        return adaptive
+    if aimed:
+        # all cells may tell about as much of the tables of targets, and more of others
+        return cells if cells is not None and cells.expected < adaptive.to_beat else adaptive
     # both are 0 where epsilon is huge: cells are then exact, a model is not
     by_cells = cells is not None and cells.expected <= adaptive.expected
     plan = cells if cells is not None and by_cells else adaptive
@@ -109,6 +122,6 @@ def _adaptive(
     ]
     plan = min(plans, key=lambda plan: plan.expected)
     mute = plan.rounds and not plan.law.selecting(plan.selecting)  # its epsilon is rounded down, to 0
-    if mute or plan.law.drowns(min(plan.columns)):
+    if mute or plan.law.drowns(min(plan.costs_of_tables)):
         raise ValueError(DROWNED)
     return plan
