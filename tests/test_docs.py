@@ -98,7 +98,7 @@ def test_the_readme_has_the_two_blocks_that_are_run_from_nothing():
 
 def test_the_commands_of_the_readme_are_ones():
     commands = re.findall(r"^\$ smalldb (.*)$", README, re.M)
-    assert len(commands) == 8
+    assert len(commands) == 9
     for command in commands:
         assert parser().parse_args(shlex.split(command, comments=True)).run
 
@@ -111,12 +111,14 @@ def test_the_commands_for_real_tables_run_as_printed(folder):
         for command, _, _ in steps
     ]
     printed = [shown for _, _, shown in steps]
-    assert [bool(shown) for shown in printed] == [False, False, True, True, False]
+    assert [bool(shown) for shown in printed] == [False, False, True, True, True, False]
     accounts = [re.sub(r"at most \S+", "", " ".join(text.split())) for text in (runs[2].stderr, printed[2])]
     assert accounts[0] == accounts[1]
     drawn, shown = (list(csv.reader(text.splitlines())) for text in (runs[3].stdout, printed[3]))
     assert (shown[0], len(shown)) == (drawn[0], len(drawn))
     assert {len(row) for row in shown} == {13}
+    answers = [re.sub(r"0\.\d+|smoker;.*", "", text) for text in (runs[4].stdout.strip(), printed[4].strip())]
+    assert answers[0].splitlines()[:2] == answers[1].splitlines()[:2]
     assert (folder / "new.html").read_text().startswith("<!doctype html>")
     with pytest.raises(ValueError, match="fill in the draft"):
         read_schema("draft.toml")
