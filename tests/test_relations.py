@@ -18,6 +18,7 @@ import smalldb
 from queries import DataError, Domain
 from queries.relations import Relation
 from queries.rules import Rule
+from smalldb.cli import main
 from smalldb.commands.schema import check_account
 from smalldb.exact.bits import SeededBits
 from smalldb.schema import parse_schema, read_schema
@@ -25,6 +26,7 @@ from smalldb.schema.checking import check_table
 from smalldb.schema.kinds import Cuts, Dates, Integers, Times
 from smalldb.schema.mapping import Schema
 from smalldb.schema.orders import is_order
+from smalldb.schema.rehearsing import rehearse
 from smalldb.schema.schema_columns import Column
 from smalldb.schema.table_writers import written
 from smalldb.schema.tables import read_table
@@ -150,6 +152,25 @@ def test_a_written_table_keeps_them(form, tmp_path):
         schema.encode(made),
     )  # by value: what is out of order is refused
     assert np.array_equal(found.places(), known.places()) and np.array_equal(found.counts, known.counts)
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl"])
+def test_relations_do_not_hinder_the_rehearsal_of_a_format(form):
+    book = 'determines = { half = { 0 = "low", 1 = "low", 2 = "low", 3 = "high", 4 = "high" } }'
+    half = '[columns.half]\nkind = "categories"\nvalues = ["low", "high"]\n'
+    schema = parse_schema(REGISTER.replace("[columns.hits]", f"[columns.hits]\n{book}") + half)
+    assert rehearse(schema, form) > 0
+
+
+def test_the_command_releases_a_table_with_relations(tmp_path):
+    frame, schema = register(200), tmp_path / "register.toml"
+    schema.write_text(REGISTER)
+    frame.to_csv(tmp_path / "data.csv", index=False, na_rep="NA")
+    text = REGISTER.replace("missing = true", 'missing = ["NA"]')
+    schema.write_text(text)
+    made = tmp_path / "made.csv"
+    main(["generate", str(tmp_path / "data.csv"), "--schema", str(schema), "--epsilon", "1", "-o", str(made)])
+    assert read_table(str(made), parse_schema(text)).n == 200
 
 
 # any orders over any bins, against their definition
