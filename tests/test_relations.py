@@ -489,7 +489,7 @@ def test_a_code_book_may_be_a_file_beside_the_schema(tmp_path):
         ),
         ("city,country\nLeeds,UK\nYork,UK\n", "no value of column 'country' stands beside 'Paris'"),
         ("town,country\nLeeds,UK\n", "a first line of 'city' and the columns that follow"),
-        ("city,land\nLeeds,UK\n", "there is no other column 'land'"),
+        ("city,land\nLeeds,UK\n", "there is no column 'land'"),
         ("city,country\nLeeds\n", "as many fields in every line"),
         ('city,country\n"Leeds,UK\n', "no CSV file in UTF-8"),
     ):
@@ -506,7 +506,8 @@ def test_a_code_book_may_be_a_file_beside_the_schema(tmp_path):
     ("book", "said"),
     [
         ('{ country = { Leeds = "US", York = "UK", Paris = "FR" } }', "'US' is no value of column 'country'"),
-        ('{ city = { Leeds = "UK" } }', "there is no other column 'city'"),
+        ('{ city = { Leeds = "UK" } }', "names the column itself"),
+        ("{ }", "determines must be a file, or such as"),
         ('{ country = "UK" }', "determines must be a file, or such as"),
         ("7", "determines must be a file, or such as"),
     ],
@@ -515,6 +516,12 @@ def test_code_books_that_do_not_fit_are_refused(book, said):
     with pytest.raises(ValueError, match="column 'city'") as refused:
         parse_schema(CITIES[: CITIES.index("determines")] + f"determines = {book}")
     assert said in str(refused.value)
+
+
+def test_a_value_without_a_follower_is_told_as_the_schema_spells_it():
+    text = 'columns.a = { kind = "bool", determines = { b = { true = 1 } } }'
+    with pytest.raises(ValueError, match="no value of column 'b' stands beside 'false'"):
+        parse_schema(text + '\ncolumns.b = { kind = "integers", range = [0, 1] }')
 
 
 def test_a_row_of_data_against_the_code_book_is_refused_and_counted():
