@@ -429,6 +429,20 @@ def test_gaps_that_cannot_go_together_are_refused(key, said):
     assert said in str(refused.value)
 
 
+def test_a_gap_that_cannot_go_together_is_told_with_the_line_of_its_column():
+    text = 'valid = ["x"]\ncolumns.x = { kind = "bool" }\n'
+    with pytest.raises(ValueError, match=r"there is no column 'y' \(line 3\)$"):
+        parse_schema(text + 'columns.z = { kind = "bool", missing = true, missing_with = "y" }')
+
+
+@pytest.mark.parametrize("stated", ['valid = ["c | a < b"]\n', ""])
+def test_an_order_in_a_predicate_is_told_to_be_a_rule_of_its_own(stated):
+    columns = "".join(f'columns.{c} = {{ kind = "integers", range = [0, 3] }}\n' for c in "ab")
+    more = "" if stated else ', missing = true, only_if = "a < b"'
+    with pytest.raises(ValueError, match=r"'a<b': an order between columns is a rule of valid by itself"):
+        parse_schema(f'{stated}{columns}columns.c = {{ kind = "bool"{more} }}')
+
+
 def test_orders_are_told_from_predicates():
     assert is_order("`day of exit` >= injection") and is_order("a<b<=c")
     assert not any(map(is_order, ("age>=40", "job=part", "`18<=age<40`", "a & b<c", "a <= 1", "~a<b")))

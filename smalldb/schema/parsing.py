@@ -208,7 +208,10 @@ def parsed(
             if not wrong:
                 return schema, tuple(asked)
         except ValueError as error:
-            wrong.append((str(error), ("valid",)))
+            said = str(error)
+            named = (column.name for column in columns if said.startswith(f"column {column.name!r}: "))
+            name = next(named, None)
+            wrong.append((said, ("valid",) if name is None else ("columns", name)))
     else:
         wrong += [(said, ("valid",)) for said in unreadable(None, rules or ())]
     raise ValueError(joined(with_lines(wrong, key_lines(text))) + rest)
