@@ -27,6 +27,7 @@ from smalldb.schema.kinds import Cuts, Dates, Integers, Times
 from smalldb.schema.mapping import Schema
 from smalldb.schema.orders import is_order
 from smalldb.schema.rehearsing import rehearse
+from smalldb.schema.schema_argument import open_or_none
 from smalldb.schema.schema_columns import Column
 from smalldb.schema.table_writers import written
 from smalldb.schema.tables import read_table
@@ -514,6 +515,18 @@ def test_a_code_book_may_be_a_file_beside_the_schema(tmp_path):
     places.unlink()
     with pytest.raises(ValueError, match=r"determines: places\.csv: no such file"):
         read_schema(str(tmp_path / "s.toml"))
+
+
+def test_a_code_book_beside_a_schema_that_learns_is_read_before_anything_is_paid(tmp_path):
+    text = CITIES[: CITIES.index("determines")] + 'determines = "places.csv"\n'
+    learns = 'columns.age = { kind = "cuts", cuts = "learn", bins = 2, range = [0, 9], share = "1/9" }\n'
+    (tmp_path / "s.toml").write_text(learns + text)
+    (tmp_path / "places.csv").write_text("city,country\nLeeds,UK\nYork,UK\nParis,FR\nRome,IT\n")
+    schema = open_or_none(tmp_path / "s.toml")
+    (tmp_path / "places.csv").unlink()
+    made = schema.learned({"age": [4]})
+    assert made.domain.rules[0].allowed.tolist() == parse_schema(CITIES).domain.rules[0].allowed.tolist()
+    assert parse_schema(schema.written(made)) == made
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -56,6 +56,11 @@ def read_book(name: str, given: object, folder: str = "") -> Book:
     return tuple(
         (column, tuple((row[0], row[i]) for row in rows[1:])) for i, column in enumerate(rows[0]) if i
     )
+
+
+def with_book(given: Mapping[str, Any], book: Book) -> dict[str, Any]:
+    """Return the table of a column with what it determines, in place of the file that says so."""
+    return {**given, "determines": {name: dict(pairs) for name, pairs in book}}
 
 
 def determined_relations(columns: Sequence[Column]) -> tuple[list[Relation], list[str]]:
