@@ -34,7 +34,11 @@ def read_book(name: str, given: object, folder: str = "") -> Book:
     """
     if isinstance(given, Mapping):
         books = [(column, pairs) for column, pairs in given.items() if isinstance(pairs, Mapping)]
-        if not given or len(books) < len(given) or any(not isinstance(v, str | int) for _, p in books for v in p.values()):
+        if (
+            not given
+            or len(books) < len(given)
+            or any(not isinstance(v, str | int) for _, p in books for v in p.values())
+        ):
             raise ValueError('determines must be a file, or such as { country = { Leeds = "UK" } }')
         return tuple((column, tuple((k, str(v)) for k, v in pairs.items())) for column, pairs in books)
     path = Path(folder, str(given))
