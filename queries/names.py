@@ -1,5 +1,6 @@
 """Which column a name of a predicate speaks of, and at which of its places it holds."""
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
@@ -42,7 +43,13 @@ def find(columns: Columns, name: str) -> Truth | None:
 
 
 def nearest(columns: Columns, name: str) -> str:
-    """Return ``"; did you mean ...?"`` where an attribute or a place has a name like this."""
+    """Return ``"; did you mean ...?"`` where an attribute or a place has a name like this.
+
+    A comparison of two columns is told to be a rule of its own.
+    """
+    ends = re.split("<=|>=|<|>", name)
+    if len(ends) > 1 and {*ends} <= {column.name for column in columns}:
+        return ": an order between columns is a rule of valid by itself, and no part of a predicate"
     attributes = [a for column in columns for a in column.attributes]
     places = [p for column in columns if not column.yes_no for p in column.place_names]
     return suggestion(name, dict.fromkeys([*attributes, *places]))

@@ -11,6 +11,8 @@ import pytest
 
 import smalldb
 from queries import Column, Domain
+from queries.relations import Relation
+from queries.rules import Rule
 from smalldb.exact.bits import bit_source
 from smalldb.inference.column_model import ColumnModel
 from smalldb.inference.combining import combine, interval
@@ -166,10 +168,23 @@ def test_columns_that_a_rule_ties_are_one_block_of_what_can_exist():
         )
     )
     assert (blocks.split(blocks.merged(rows)) == rows).all()
+
     measurements = [table_of((0, 1), (3, 2), [9, 0, 5, 5, 5, 5], Geometric(Fraction(1)))]
     for table in drawn(domain, measurements, 29, rows, 5):
         assert (table[table[:, 0] == 0, 1] == 0).all()
         assert (table[table[:, 2] == 0, 3] == 0).all()
+
+
+def test_blocks_take_room_for_the_cells_that_can_exist_and_no_others():
+    same = np.eye(60, dtype=bool)
+    names = [f"c{i}" for i in range(8)]
+    chain = [Relation(f"r{i}", [Rule((i, i + 1), same)]) for i in range(7)]
+    columns = [Column(name, [*map(str, range(60))]) for name in names]
+    blocks = Blocks.of(Domain(columns, [relation.text for relation in chain], chain))  # 60 of 60^8 cells
+    rows = np.repeat(np.array([[7], [0], [59]]), 8, axis=1)
+    assert blocks.merged(rows).tolist() == [[7], [0], [59]]
+    with pytest.raises(ValueError, match="can exist"):
+        blocks.merged(np.arange(8)[None, :])
 
 
 def test_groups_are_told_apart_only_where_they_were_measured():
@@ -268,3 +283,5 @@ def test_a_number_of_tables_is_a_whole_number(release, wrong):
         release.tables(wrong)
     with pytest.raises(ValueError, match="pseudo_rows"):
         release.tables(2, pseudo_rows=0)
+    with pytest.raises(ValueError, match="pseudo_rows"):  # for which no gamma number is found
+        release.tables(2, pseudo_rows=float("inf"))

@@ -18,6 +18,7 @@ import smalldb
 from queries import DataError, Domain
 from queries.relations import Relation
 from queries.rules import Rule
+from smalldb.cli import main
 from smalldb.commands.schema import check_account
 from smalldb.exact.bits import SeededBits
 from smalldb.schema import parse_schema, read_schema
@@ -25,6 +26,8 @@ from smalldb.schema.checking import check_table
 from smalldb.schema.kinds import Cuts, Dates, Integers, Times
 from smalldb.schema.mapping import Schema
 from smalldb.schema.orders import is_order
+from smalldb.schema.rehearsing import rehearse
+from smalldb.schema.schema_argument import open_or_none
 from smalldb.schema.schema_columns import Column
 from smalldb.schema.table_writers import written
 from smalldb.schema.tables import read_table
@@ -150,6 +153,25 @@ def test_a_written_table_keeps_them(form, tmp_path):
         schema.encode(made),
     )  # by value: what is out of order is refused
     assert np.array_equal(found.places(), known.places()) and np.array_equal(found.counts, known.counts)
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl"])
+def test_relations_do_not_hinder_the_rehearsal_of_a_format(form):
+    book = 'determines = { half = { 0 = "low", 1 = "low", 2 = "low", 3 = "high", 4 = "high" } }'
+    half = '[columns.half]\nkind = "categories"\nvalues = ["low", "high"]\n'
+    schema = parse_schema(REGISTER.replace("[columns.hits]", f"[columns.hits]\n{book}") + half)
+    assert rehearse(schema, form) > 0
+
+
+def test_the_command_releases_a_table_with_relations(tmp_path):
+    frame, schema = register(200), tmp_path / "register.toml"
+    schema.write_text(REGISTER)
+    frame.to_csv(tmp_path / "data.csv", index=False, na_rep="NA")
+    text = REGISTER.replace("missing = true", 'missing = ["NA"]')
+    schema.write_text(text)
+    made = tmp_path / "made.csv"
+    main(["generate", str(tmp_path / "data.csv"), "--schema", str(schema), "--epsilon", "1", "-o", str(made)])
+    assert read_table(str(made), parse_schema(text)).n == 200
 
 
 # any orders over any bins, against their definition
@@ -408,6 +430,20 @@ def test_gaps_that_cannot_go_together_are_refused(key, said):
     assert said in str(refused.value)
 
 
+def test_a_gap_that_cannot_go_together_is_told_with_the_line_of_its_column():
+    text = 'valid = ["x"]\ncolumns.x = { kind = "bool" }\n'
+    with pytest.raises(ValueError, match=r"there is no column 'y' \(line 3\)$"):
+        parse_schema(text + 'columns.z = { kind = "bool", missing = true, missing_with = "y" }')
+
+
+@pytest.mark.parametrize("stated", ['valid = ["c | a < b"]\n', ""])
+def test_an_order_in_a_predicate_is_told_to_be_a_rule_of_its_own(stated):
+    columns = "".join(f'columns.{c} = {{ kind = "integers", range = [0, 3] }}\n' for c in "ab")
+    more = "" if stated else ', missing = true, only_if = "a < b"'
+    with pytest.raises(ValueError, match=r"'a<b': an order between columns is a rule of valid by itself"):
+        parse_schema(f'{stated}{columns}columns.c = {{ kind = "bool"{more} }}')
+
+
 def test_orders_are_told_from_predicates():
     assert is_order("`day of exit` >= injection") and is_order("a<b<=c")
     assert not any(map(is_order, ("age>=40", "job=part", "`18<=age<40`", "a & b<c", "a <= 1", "~a<b")))
@@ -468,7 +504,7 @@ def test_a_code_book_may_be_a_file_beside_the_schema(tmp_path):
         ),
         ("city,country\nLeeds,UK\nYork,UK\n", "no value of column 'country' stands beside 'Paris'"),
         ("town,country\nLeeds,UK\n", "a first line of 'city' and the columns that follow"),
-        ("city,land\nLeeds,UK\n", "there is no other column 'land'"),
+        ("city,land\nLeeds,UK\n", "there is no column 'land'"),
         ("city,country\nLeeds\n", "as many fields in every line"),
         ('city,country\n"Leeds,UK\n', "no CSV file in UTF-8"),
     ):
@@ -481,11 +517,24 @@ def test_a_code_book_may_be_a_file_beside_the_schema(tmp_path):
         read_schema(str(tmp_path / "s.toml"))
 
 
+def test_a_code_book_beside_a_schema_that_learns_is_read_before_anything_is_paid(tmp_path):
+    text = CITIES[: CITIES.index("determines")] + 'determines = "places.csv"\n'
+    learns = 'columns.age = { kind = "cuts", cuts = "learn", bins = 2, range = [0, 9], share = "1/9" }\n'
+    (tmp_path / "s.toml").write_text(learns + text)
+    (tmp_path / "places.csv").write_text("city,country\nLeeds,UK\nYork,UK\nParis,FR\nRome,IT\n")
+    schema = open_or_none(tmp_path / "s.toml")
+    (tmp_path / "places.csv").unlink()
+    made = schema.learned({"age": [4]})
+    assert made.domain.rules[0].allowed.tolist() == parse_schema(CITIES).domain.rules[0].allowed.tolist()
+    assert parse_schema(schema.written(made)) == made
+
+
 @pytest.mark.parametrize(
     ("book", "said"),
     [
         ('{ country = { Leeds = "US", York = "UK", Paris = "FR" } }', "'US' is no value of column 'country'"),
-        ('{ city = { Leeds = "UK" } }', "there is no other column 'city'"),
+        ('{ city = { Leeds = "UK" } }', "names the column itself"),
+        ("{ }", "determines must be a file, or such as"),
         ('{ country = "UK" }', "determines must be a file, or such as"),
         ("7", "determines must be a file, or such as"),
     ],
@@ -494,6 +543,12 @@ def test_code_books_that_do_not_fit_are_refused(book, said):
     with pytest.raises(ValueError, match="column 'city'") as refused:
         parse_schema(CITIES[: CITIES.index("determines")] + f"determines = {book}")
     assert said in str(refused.value)
+
+
+def test_a_value_without_a_follower_is_told_as_the_schema_spells_it():
+    text = 'columns.a = { kind = "bool", determines = { b = { true = 1 } } }'
+    with pytest.raises(ValueError, match="no value of column 'b' stands beside 'false'"):
+        parse_schema(text + '\ncolumns.b = { kind = "integers", range = [0, 1] }')
 
 
 def test_a_row_of_data_against_the_code_book_is_refused_and_counted():

@@ -341,6 +341,15 @@ values = ["a", "b"]
 """
 
 
+def test_a_check_counts_no_cuts_of_a_column_that_is_computed():
+    schema = parse_schema(
+        'columns.a = { kind = "cuts", cuts = [5], range = [0, 9] }\ncolumns.b.derive = "a * 2"'
+    )
+    whole = schema.with_derived(["a", "b"])
+    found = check_table(whole, whole.pieces(pd.DataFrame({"a": [1, 7], "b": [2, 15]})), schema.derived)
+    assert found.outer == ((1, 1), None) and found.beyond == ((0, 0), None) and dict(found.broken) == {1: 1}
+
+
 def test_a_check_counts_values_beyond_ranges_and_outside_cuts(tmp_path, capfd):
     lines = [
         "age,n,day,moment,at,job",

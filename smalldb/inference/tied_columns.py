@@ -58,11 +58,11 @@ class Blocks:
         """Return rows of categories, shape (rows, C), as rows of blocks."""
         found = np.empty((len(places), len(self.columns)), dtype=np.int16)
         for b, (columns, cells) in enumerate(zip(self.columns, self.cells, strict=True)):
-            shape = cells.max(axis=0) + 1
-            number = np.full(int(shape.prod()), -1, dtype=np.int16)
-            number[np.ravel_multi_index(tuple(cells.T), tuple(shape))] = np.arange(len(cells))
-            own = tuple(places[:, c].astype(np.int64) for c in columns)
-            found[:, b] = number[np.ravel_multi_index(own, tuple(shape))]
+            own = np.array(places[:, columns], dtype=np.int64)  # and cells ascend, so they keep their numbers
+            both, number = np.unique(np.concatenate((cells, own)), axis=0, return_inverse=True)
+            if len(both) > len(cells):
+                raise ValueError("a row is outside the cells that can exist")
+            found[:, b] = number.reshape(-1)[len(cells) :]
         return found
 
     def split(self, rows: np.ndarray[tuple[int, int], np.dtype[np.int16]]) -> Integers:

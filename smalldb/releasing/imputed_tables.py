@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
+from math import inf
 from typing import Any, overload
 
 import numpy as np
@@ -89,8 +90,8 @@ def imputed(
     """Draw so many tables of n rows: see `Release.tables`; `near` are the synthetic rows."""
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
         raise ValueError("the number of tables must be a whole number of at least 1")
-    if not pseudo_rows > 0:
-        raise ValueError("pseudo_rows must be above 0")
+    if not isinstance(pseudo_rows, int | float) or not 0 < pseudo_rows < inf:
+        raise ValueError("pseudo_rows must be a number above 0")
     if not len(measurements):
         raise ValueError(
             "this release has no measurements, which several tables are drawn from: marginals have them"

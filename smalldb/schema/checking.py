@@ -33,9 +33,9 @@ class Check:
     gaps, unknown
         By column: fields that are gaps, and those that have no place; counts.
     beyond
-        By column: values below and above its range, counts; None: it has no range.
+        By column: values below and above its range, counts; None: nobody stated a range.
     outer
-        By column: values before the first cut, and from the last one on, counts; None: it has no cuts.
+        By column: values before the first cut, and from the last one on, counts; None: nobody stated cuts.
     ruled_out
         Rows that `valid` rules out, of those whose fields all have places.
     broken
@@ -92,7 +92,7 @@ def check_table(schema: Schema, pieces: Iterable[Piece], derived: Sequence[Deriv
     first: dict[str | int, list[int]] = {}
     lost = np.array([[column.kind.size for column in schema.columns]])
     absent = np.array([[not column.missing for column in schema.columns]])
-    domain = schema.domain
+    domain, computed = schema.domain, tuple(each.column.name for each in derived)
 
     def note(key: str | int, found: Integers) -> None:
         known = first.setdefault(key, [])
@@ -127,21 +127,21 @@ def check_table(schema: Schema, pieces: Iterable[Piece], derived: Sequence[Deriv
         rows,
         tuple(gaps.tolist()),
         tuple(unknown.tolist()),
-        _of(Ranged, schema, beyond),
-        _of(Binned, schema, outer),
+        _of(Ranged, schema, beyond, computed),
+        _of(Binned, schema, outer, computed),
         ruled_out,
         many,
         first,
-        tuple(each.column.name for each in derived),
+        computed,
     )
 
 
 def _of(
-    kind: type[Ranged] | type[Binned], schema: Schema, counts: Integers
+    kind: type[Ranged] | type[Binned], schema: Schema, counts: Integers, computed: Sequence[str]
 ) -> tuple[tuple[int, int] | None, ...]:
-    """Return the pairs of counts of columns of a kind, shape (columns, 2), and None of others."""
+    """Return the pairs of counts of measured columns of a kind, shape (columns, 2), and None of others."""
     return tuple(
-        (int(low), int(high)) if isinstance(column.kind, kind) else None
+        (int(low), int(high)) if isinstance(column.kind, kind) and column.name not in computed else None
         for column, (low, high) in zip(schema.columns, counts.tolist(), strict=True)
     )
 

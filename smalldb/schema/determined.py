@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -34,7 +34,11 @@ def read_book(name: str, given: object, folder: str = "") -> Book:
     """
     if isinstance(given, Mapping):
         books = [(column, pairs) for column, pairs in given.items() if isinstance(pairs, Mapping)]
-        if len(books) < len(given) or any(not isinstance(v, str | int) for _, p in books for v in p.values()):
+        if (
+            not given
+            or len(books) < len(given)
+            or any(not isinstance(v, str | int) for _, p in books for v in p.values())
+        ):
             raise ValueError('determines must be a file, or such as { country = { Leeds = "UK" } }')
         return tuple((column, tuple((k, str(v)) for k, v in pairs.items())) for column, pairs in books)
     path = Path(folder, str(given))
@@ -58,6 +62,11 @@ def read_book(name: str, given: object, folder: str = "") -> Book:
     )
 
 
+def with_book(given: Mapping[str, Any], book: Book) -> dict[str, Any]:
+    """Return the table of a column with what it determines, in place of the file that says so."""
+    return {**given, "determines": {name: dict(pairs) for name, pairs in book}}
+
+
 def determined_relations(columns: Sequence[Column]) -> tuple[list[Relation], list[str]]:
     """Return what `determines` of columns says of rows, and what is wrong with it."""
     numbers = {column.name: c for c, column in enumerate(columns)}
@@ -65,8 +74,11 @@ def determined_relations(columns: Sequence[Column]) -> tuple[list[Relation], lis
     for c, column in enumerate(columns):
         for name, pairs in column.determines:
             said = f"column {column.name!r}: determines"
-            if name not in numbers or name == column.name:
-                wrong.append(f"{said}: there is no other column {name!r}{suggestion(name, numbers)}")
+            if name not in numbers:
+                wrong.append(f"{said}: there is no column {name!r}{suggestion(name, numbers)}")
+                continue
+            if name == column.name:
+                wrong.append(f"{said} names the column itself")
                 continue
             other = columns[numbers[name]]
             faults, allowed = _allowed(column, other, pairs)
@@ -105,7 +117,7 @@ def _allowed(left: Column, right: Column, pairs: Sequence[tuple[str, str]]) -> t
             faults.append(f"{shorten(value)!r} is no value of column {right.name!r}")
         elif found.setdefault(place, follows) != follows:
             faults.append(f"{shorten(text)!r} has two values of column {right.name!r}")
-    values = [*map(str, left.kind.values())]
+    values = [str(v).lower() if isinstance(v, bool) else str(v) for v in left.kind.values()]
     lacking = [repr(value) for place, value in enumerate(values) if place not in found and place != rest]
     if lacking and not faults:
         faults.append(f"no value of column {right.name!r} stands beside {joined(lacking)}")

@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import final
 
 from smalldb.schema.asked import Asked, filled
+from smalldb.schema.determined import Book, with_book
 from smalldb.schema.drafting import schema_text
 from smalldb.schema.kinds import Categories, Cuts
 from smalldb.schema.mapping import Schema
@@ -47,6 +48,8 @@ class OpenSchema:
     ----------
     text
         Of the TOML file.
+    folder
+        Where files that it names are looked for; they are read once, here.
 
     Attributes
     ----------
@@ -63,11 +66,12 @@ class OpenSchema:
     """
 
     text: str
+    folder: str = ""
     asked: tuple[Asked, ...] = field(init=False)
     outline: Schema = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        outline, asked = parsed(self.text)
+        outline, asked = parsed(self.text, folder=self.folder)
         spent = sum((each.share for each in asked), Fraction(0))
         if spent >= 1:
             raise ValueError("share: the shares of all columns that learn must add up to less than 1")
@@ -85,13 +89,19 @@ class OpenSchema:
         """The names of the columns."""
         return self.outline.names
 
+    @property
+    def _books(self) -> dict[str, Book]:
+        return {column.name: column.determines for column in self.outline.columns if column.determines}
+
     def learned(self, places: Places) -> Schema:
         """Return the schema with the places that were learned; errors as `smalldb.schema.parse_schema`."""
-        return parsed(self.text, places)[0]
+        return parsed(self.text, places, books=self._books)[0]
 
     def written(self, found: Schema) -> str:
         """Write the TOML text with the places of a schema that it has `learned`; as public as they are."""
         given = tomllib.loads(self.text, parse_float=Decimal)
+        for name, book in self._books.items():
+            given["columns"][name] = with_book(given["columns"][name], book)
         for asked in self.asked:
             kind = found.columns[found.names.index(asked.column)].kind
             places = kind.listed if isinstance(kind, Categories) else map(Decimal, kind.cuts_told)

@@ -12,7 +12,7 @@ from queries.expressions import joined, shorten, suggestion
 from smalldb.exact.numbers import as_fraction
 from smalldb.schema.asked import Asked, closest, filled
 from smalldb.schema.derived import read_derived
-from smalldb.schema.determined import read_book
+from smalldb.schema.determined import Book, read_book, with_book
 from smalldb.schema.file_format import FileFormat
 from smalldb.schema.kinds import Categories, Cuts, Dates, Flag, Integers, Kind, Times
 from smalldb.schema.kinds.number_format import NumberFormat
@@ -134,9 +134,15 @@ def parse_schema(text: str, folder: str = "") -> Schema:
 
 
 def parsed(
-    text: str, learned: Mapping[str, Sequence[str]] | None = None, folder: str = ""
+    text: str,
+    learned: Mapping[str, Sequence[str]] | None = None,
+    folder: str = "",
+    books: Mapping[str, Book] | None = None,
 ) -> tuple[Schema, tuple[Asked, ...]]:
-    """Read a schema, with what was learned or a stand-in for it, and which columns are to learn."""
+    """Read a schema, with what was learned or a stand-in for it, and which columns are to learn.
+
+    Code books that were read before, by column, are not read again.
+    """
     if len(text) > MAX_TEXT:
         raise ValueError("a schema may have up to 2^21 characters: describe fewer columns or values")
     if too_deep(text):
@@ -171,9 +177,11 @@ def parsed(
             if isinstance(described, dict) and (what := _what_learns(described)) is not None:
                 asked.append(_asked(name, described, what))
                 described = filled(described, what, (learned or {}).get(name))
+            if name in (books or {}):
+                described = with_book(described, (books or {})[name])
             columns.append(_column(name, described, folder))
             if asked and asked[-1].column == name and what == "cuts" and learned is None:
-                _column(name, filled(described, what, closest(columns[-1])))
+                _column(name, filled(described, what, closest(columns[-1])), folder)
             cells += coded_cells(columns[-1])
             if cells > MAX_CODED:
                 raise ValueError(TOO_LARGE)
@@ -208,7 +216,10 @@ def parsed(
             if not wrong:
                 return schema, tuple(asked)
         except ValueError as error:
-            wrong.append((str(error), ("valid",)))
+            said = str(error)
+            named = (column.name for column in columns if said.startswith(f"column {column.name!r}: "))
+            name = next(named, None)
+            wrong.append((said, ("valid",) if name is None else ("columns", name)))
     else:
         wrong += [(said, ("valid",)) for said in unreadable(None, rules or ())]
     raise ValueError(joined(with_lines(wrong, key_lines(text))) + rest)

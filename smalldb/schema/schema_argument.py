@@ -45,7 +45,7 @@ def open_or_none(given: SchemaLike | None, domain: object = None) -> Schema | Op
             text = ""  # told below
         if re.search(r"=\s*[\"']learn[\"']", text):
             try:
-                made = OpenSchema(text)
+                made = OpenSchema(text, "" if path is None else os.path.dirname(path))
             except ValueError as error:
                 raise ValueError(str(error) if path is None else f"{path}: {error}") from error
             if made.asked:

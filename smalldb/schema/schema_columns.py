@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, final
 
 import numpy as np
@@ -105,6 +105,10 @@ class Column:
         object.__setattr__(self, "universe", self._universe(self.coding or codings[0]))
         object.__setattr__(self, "_dtype", self._chosen_dtype())
         object.__setattr__(self, "_values", self._series())
+
+    def alone(self) -> Column:
+        """Return the column without what it says of others."""
+        return replace(self, missing_with=(), only_if=None, determines=())
 
     def places(self, fields: Fields) -> npt.NDArray[np.int64]:
         """Find the place of each field, shape (r,): a value as pandas holds it, or its text in a CSV file.
