@@ -6,7 +6,6 @@ from functools import lru_cache
 from hashlib import shake_256
 
 import numpy as np
-from scipy.special import gammainccinv, gammaincinv, ndtr, ndtri
 
 from queries.arrays import Floats
 from smalldb.exact.bits import SeededBits
@@ -62,6 +61,8 @@ class Uniforms:
 
     def normals(self, *shape: int) -> Floats:
         """Return standard normal numbers."""
+        from scipy.special import ndtri
+
         found: Floats = ndtri(self.numbers(*shape))
         return found
 
@@ -112,6 +113,8 @@ class Uniforms:
 @lru_cache(maxsize=256)
 def _gamma_grid(shape: float) -> tuple[Floats, Floats]:
     """Return normal numbers, and the gamma numbers that are exceeded as often; others lie in between."""
+    from scipy.special import gammainccinv, gammaincinv, ndtr
+
     normal = np.linspace(-6.5, 6.5, 4097)
     lower, upper = normal[normal < 0], normal[normal >= 0]
     return normal, np.concatenate([gammaincinv(shape, ndtr(lower)), gammainccinv(shape, ndtr(-upper))])
