@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from math import log, sqrt
+from math import inf, log, sqrt
 
 from queries import Workload
 from smalldb.accounting.groups import group_factor
@@ -177,6 +177,8 @@ class Plan:
             1 if self.neighbours is Neighbours.ADD_REMOVE else 2,
         )
         epsilon = float(request.epsilon)
+        if not epsilon:  # below all floats
+            return inf
         noise = [moved * sqrt(2) * columns / epsilon]
         if request.delta is not None:
             least = log(request.delta.denominator) - log(request.delta.numerator)

@@ -3,10 +3,12 @@
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
+from decimal import Decimal
 from typing import Any
 
 Path = tuple[str, ...]
 
+MAX_TEXT = 1 << 21  # characters of a schema
 DEEPEST = 5  # keys of a path: a schema has none that are deeper
 MANY_DOTS = 16  # of a key, which tomllib takes long to read
 
@@ -101,3 +103,20 @@ def with_lines(
         placed = f" (line{'s' if len(at) > 1 else ''} {', '.join(at)})" if at else ""
         found.append(f"{own}{said}{placed}")
     return found
+
+
+def toml_of(text: str) -> dict[str, Any]:
+    """Read the TOML of a schema, with exact decimals; ValueError: it is none."""
+    if len(text) > MAX_TEXT:
+        raise ValueError("a schema may have up to 2^21 characters: describe fewer columns or values")
+    if too_deep(text):
+        raise ValueError("not TOML of a schema: it is nested too deeply")
+    try:
+        return tomllib.loads(text, parse_float=Decimal)
+    except tomllib.TOMLDecodeError as error:
+        said = " ".join(str(error).split())
+        raise ValueError(f"not TOML, the format of a schema (see smalldb schema init): {said}") from error
+    except RecursionError as error:
+        raise ValueError("not TOML of a schema: it is nested too deeply") from error
+    except ValueError as error:  # of Python, which reads no longer integers
+        raise ValueError("not TOML of a schema: a number has more digits than are read") from error

@@ -1,7 +1,6 @@
 """Schemas as TOML files."""
 
 import os
-import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from decimal import Decimal
@@ -16,7 +15,7 @@ from smalldb.schema.determined import Book, read_book, with_book
 from smalldb.schema.file_format import FileFormat
 from smalldb.schema.kinds import Categories, Cuts, Dates, Flag, Integers, Kind, Times
 from smalldb.schema.kinds.number_format import NumberFormat
-from smalldb.schema.lines import key_lines, too_deep, with_lines
+from smalldb.schema.lines import MAX_TEXT, key_lines, toml_of, with_lines
 from smalldb.schema.mapping import (
     MAX_CODED,
     MAX_COLUMNS,
@@ -80,7 +79,6 @@ _NAMED: dict[_Type, str] = {
     (str, int, Decimal): 'a share of epsilon, such as "1/20"',
 }
 LEARN, MAX_LEARNED = "learn", 64  # bins
-MAX_TEXT = 1 << 21  # characters of a schema
 MOST_FAULTS = 200  # that are looked for before the rest is left unread
 MOST_NEAR = 8  # unknown keys of a table for which a near one is looked for
 
@@ -143,19 +141,7 @@ def parsed(
 
     Code books that were read before, by column, are not read again.
     """
-    if len(text) > MAX_TEXT:
-        raise ValueError("a schema may have up to 2^21 characters: describe fewer columns or values")
-    if too_deep(text):
-        raise ValueError("not TOML of a schema: it is nested too deeply")
-    try:
-        given = tomllib.loads(text, parse_float=Decimal)
-    except tomllib.TOMLDecodeError as error:
-        said = " ".join(str(error).split())
-        raise ValueError(f"not TOML, the format of a schema (see smalldb schema init): {said}") from error
-    except RecursionError as error:
-        raise ValueError("not TOML of a schema: it is nested too deeply") from error
-    except ValueError as error:  # of Python, which reads no longer integers
-        raise ValueError("not TOML of a schema: a number has more digits than are read") from error
+    given = toml_of(text)
     rest = ""
     wrong: list[tuple[str, tuple[str, ...]]] = []  # with the path of the key
     wrong += [(said, (key or "",)) for said, key in _faults(given, _TOP, (("columns",),))]
