@@ -78,7 +78,9 @@ def _typed(values: pd.Series[Any], column: Column | None, in_sheet: bool) -> Typ
         plain = values.astype(object)
         return Typed(plain.where(plain.notna(), None).tolist())
     codes, fields = column.written(values)
-    if column.textual and values.dtype.kind == "M":
+    if (
+        column.textual and isinstance(values.dtype, np.dtype) and values.dtype.kind == "M"
+    ):  # moments of a time zone are spelled out
         moments = values.astype(object)
         return Typed([None if gap else each for gap, each in zip(values.isna(), moments, strict=True)])
     found: list[object] = [*fields]
