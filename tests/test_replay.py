@@ -460,7 +460,7 @@ REALLY_WIDE = {
     "strips": replace(
         CASES["strips"],
         domain=Domain([Column(f"a{i}", 2 + i % 3) for i in range(30)]),
-        given=ADAPTIVE | {"epsilon": 8},
+        given=ADAPTIVE | {"epsilon": 20},
         steps="m{30}(sm)+s?(m{30})?c",
         patched={"marginals.strategies.budgets.EVER_ROUNDS": 12},
         n=400,
