@@ -200,7 +200,7 @@ BAD = [
     (["data.csv", "--row", "2"], "unrecognized arguments: --row 2; did you mean '--rows'?"),
     (["data.csv", "--loud"], "unrecognized arguments: --loud (see smalldb generate --help)"),
     (["semicolons.csv"], "1 field separated by commas, and 2 by semicolons: take separator ';'"),
-    (["index.csv"], "an index? choose the columns"),
+    (["nameless.csv"], "a column name in the first line is empty: choose the columns"),
     (["text.csv"], "column 'a' is not spelled 0/1 or true/false"),
     (["gaps.csv"], "column 'b' has missing values"),
     (["twice.csv"], "'a' stands more than once"),
@@ -233,7 +233,7 @@ def test_bad_input_gets_one_clear_line(folder, monkeypatch, capfd, arguments, me
     (folder / "binary.csv").write_bytes(bytes(range(256)))
     (folder / "bare_data.csv").write_text("0,1\n1,1\n")
     (folder / "semicolons.csv").write_text("a;b\n0;1\n")
-    (folder / "index.csv").write_text(",a,b\n0,0,1\n")
+    (folder / "nameless.csv").write_text("a,,b\n0,0,1\n")
     (folder / "folder").mkdir()
     before = sorted(os.listdir(folder))
     monkeypatch.chdir(folder)
