@@ -171,7 +171,9 @@ def test_costs_add_up_to_the_budget(replaced, delta):
     selected = sum(part.selecting or 0 for part in outcome.measurements)
     assert selected >= len(tables) * plan.selecting  # more where costs were raised
     assert outcome.spent == paid + selected
-    assert all(table.cost == plan.cost_of(table.counts.size) for table in tables)
+    assert all(
+        table.cost >= plan.cost_of(table.counts.size) for table in tables
+    )  # more where they were raised
     assert tables
     assert outcome.places.shape == (outcome.total, 5)
     assert not replaced or outcome.total == 3_000
