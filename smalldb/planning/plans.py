@@ -182,7 +182,7 @@ class Plan:
         noise = [moved * sqrt(2) * columns / epsilon]
         if request.delta is not None:
             least = log(request.delta.denominator) - log(request.delta.numerator)
-            noise.append(sqrt(moved * columns / 2) / (sqrt(epsilon + least) - sqrt(least)))
+            noise.append(sqrt(moved * columns / 2) * (sqrt(epsilon + least) + sqrt(least)) / epsilon)
         return min(noise) / rows
 
     @property
