@@ -46,9 +46,9 @@ class Shown(NamedTuple):
     report: str | None
 
     def without_answers(self):
-        """All of it but what a run computes from the integers that it released: the error that is proved."""
+        """All of it but the integers that a run released, and what it computes from them: the error."""
         blank = re.compile("(error:     at most )[^ ]+( \\(vacuous\\))?")
-        record = self.record and self.record | {"bounds": None}
+        record = self.record and self.record | {"bounds": None, "measurements": None, "pairs": None}
         return self._replace(err=blank.sub(r"\1", self.err), record=record, report=None)
 
     def without_table(self):

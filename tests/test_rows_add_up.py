@@ -19,7 +19,9 @@ import pandas as pd
 import pytest
 
 from queries import DataError, Domain, Rows
-from smalldb.schema import mapping, parse_schema, plain, sources, tables
+from smalldb.schema import mapping, parse_schema, plain, sources
+from smalldb.schema.readers import csv_files, parquet_files
+from smalldb.schema.readers import json_lines as json_reader
 from smalldb.schema.tables import read_by_duckdb, read_csv, read_table
 
 COLUMNS_TEXT = """
@@ -514,7 +516,7 @@ def check(reader, number, folder):
 @pytest.fixture
 def pieces(monkeypatch):
     """Pieces of few rows, so that tables of some rows come in several."""
-    for module in (tables, mapping, sources):
+    for module in (mapping, sources, csv_files, json_reader, parquet_files):
         monkeypatch.setattr(module, "CHUNK", 3)
 
 
