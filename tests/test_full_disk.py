@@ -38,7 +38,7 @@ def mounted(tmp_path):
     def mount(name, *options):
         folder = tmp_path / name
         folder.mkdir()
-        command = ["mount", "-t", "tmpfs", "-o", ",".join(("size=64k", *options)), "tmpfs", folder]
+        command = ["mount", "-t", "tmpfs", "-o", ",".join(("size=256k", *options)), "tmpfs", folder]
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=60)
         except FileNotFoundError:

@@ -166,7 +166,7 @@ def test_wide_columns_are_measured_before_they_are_grouped():
 
 
 @pytest.mark.parametrize("replaced", [True, False])
-@pytest.mark.parametrize("delta", [None, DELTA])
+@pytest.mark.parametrize("delta", [None, pytest.param(DELTA, marks=pytest.mark.long)])
 def test_a_star_that_noise_would_drown_is_left_out_and_the_plan_says_so(delta, replaced):
     sizes = (5,) + (16,) * 13
     given = {"epsilon": Fraction(1, 50), "replaced": replaced, "delta": delta}

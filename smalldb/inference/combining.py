@@ -78,7 +78,7 @@ def combine(estimates: Sequence[float], variances: Sequence[float] | None = None
     --------
     >>> pooled = combine([0.31, 0.34, 0.32, 0.35], [0.0001] * 4)
     >>> round(pooled.estimate, 3), [round(end, 3) for end in pooled.interval()]
-    (0.33, [0.278, 0.382])
+    (0.33, [0.27, 0.39])
     """
     estimates = [float(one) for one in estimates]
     within = [0.0] if variances is None else [float(one) for one in variances]
