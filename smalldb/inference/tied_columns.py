@@ -9,6 +9,7 @@ import numpy as np
 from queries import Domain
 from queries.arrays import Integers
 from queries.domain import Bits
+from queries.rules import Parts, Rule, listed
 
 MOST = 1 << 12  # categories of a block
 
@@ -40,14 +41,10 @@ class Blocks:
         ValueError
             A block has too many cells.
         """
-        label = list(range(len(domain.sizes)))
-        for rule in domain.rules:
-            joined = {label[c] for c in rule.columns}
-            label = [min(joined) if one in joined else one for one in label]
-        columns = tuple(
-            tuple(c for c, one in enumerate(label) if one == first) for first in sorted(set(label))
-        )
-        return cls(columns, tuple(_cells(domain, block) for block in columns))
+        tied = {part.columns: part.rules for part in Parts.of(domain.rules, domain.sizes).of_column.values()}
+        free = set(range(len(domain.sizes))).difference(*tied)
+        columns = tuple(sorted([*tied, *((column,) for column in free)]))
+        return cls(columns, tuple(_cells(domain, block, tied.get(block, ())) for block in columns))
 
     @property
     def sizes(self) -> Integers:
@@ -73,23 +70,14 @@ class Blocks:
         return found
 
 
-def _cells(domain: Domain, block: Sequence[int]) -> Integers:
-    """Return what can exist in some columns: column by column, less what a rule forbids."""
-    cells, columns = np.zeros((1, 0), dtype=np.int64), list[int]()
-    for column in block:
-        size = domain.sizes[column]
-        if len(cells) * size > 16 * MOST:
-            raise ValueError(_too_many(domain, block))
-        cells = np.column_stack((np.repeat(cells, size, axis=0), np.tile(np.arange(size), len(cells))))
-        columns.append(column)
-        for rule in domain.rules:
-            if column in rule.columns and set(rule.columns) <= set(columns):
-                cells = cells[rule.allowed[tuple(cells[:, columns.index(c)] for c in rule.columns)]]
-    if len(cells) > MOST:
-        raise ValueError(_too_many(domain, block))
-    return cells
-
-
-def _too_many(domain: Domain, block: Sequence[int]) -> str:
-    names = ", ".join(domain.names[c] for c in block)
-    return f"the rules tie columns ({names}) into more than {MOST} cells: several tables cannot be drawn"
+def _cells(domain: Domain, block: tuple[int, ...], rules: Sequence[Rule]) -> Integers:
+    """Return what the rules let exist in some columns, ascending."""
+    sizes = tuple(domain.sizes[c] for c in block)
+    own = [Rule(tuple(block.index(c) for c in rule.columns), rule.allowed) for rule in rules]
+    codes = listed(own, sizes)
+    if codes is None or len(codes) > MOST:
+        names = ", ".join(domain.names[c] for c in block)
+        raise ValueError(
+            f"the rules tie columns ({names}) into more than {MOST} cells: several tables cannot be drawn"
+        )
+    return np.stack(np.unravel_index(codes, sizes), axis=1).astype(np.int64)
