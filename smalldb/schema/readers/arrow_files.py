@@ -6,11 +6,10 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack
 from typing import Any, ClassVar, final
 
-from queries import DataError
 from smalldb.schema.codebook import Described
 from smalldb.schema.file_format import USUAL, FileFormat
 from smalldb.schema.pieces import CHUNK, Piece
-from smalldb.schema.readers.parquet_files import declared, piece_of
+from smalldb.schema.readers.parquet_files import declared, pieces_of
 from smalldb.schema.readers.reader import Wanted, of_extra
 
 WHAT = "Arrow files"
@@ -41,21 +40,11 @@ class ArrowFiles:
         self, path: str, wanted: Wanted, file: FileFormat = USUAL, progress: bool = False
     ) -> Iterator[Piece]:
         """Yield the columns batch by batch, of a mapped file."""
-        with of_extra("pyarrow", "smalldb-dp[parquet]", WHAT):
-            from pyarrow import ArrowException
         with ExitStack() as stack:
             opened = _opened(path, stack)
             names = opened.schema.names
             chosen = [names[i] for i in wanted.choose(names)]
-            broken = False
-            try:
-                for batch in _batches(opened):
-                    for begin in range(0, batch.num_rows, CHUNK):
-                        yield piece_of(batch.slice(begin, CHUNK), chosen)
-            except (ArrowException, OSError):
-                broken = True
-            if broken:  # not chained: nothing of the data may travel in an error
-                raise DataError(f"{path} is broken: it cannot be read to its end")
+            yield from pieces_of(_batches(opened), chosen, path)
 
 
 def _opened(path: str, stack: ExitStack) -> Any:
@@ -72,6 +61,8 @@ def _opened(path: str, stack: ExitStack) -> Any:
 
 
 def _batches(opened: Any) -> Iterator[Any]:
-    if hasattr(opened, "num_record_batches"):
-        return (opened.get_batch(i) for i in range(opened.num_record_batches))
-    return iter(opened)
+    """Yield the batches of a file or a stream, in slices."""
+    many = hasattr(opened, "num_record_batches")
+    for batch in map(opened.get_batch, range(opened.num_record_batches)) if many else opened:
+        for begin in range(0, batch.num_rows, CHUNK):
+            yield batch.slice(begin, CHUNK)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, ClassVar, final
 
 from queries import DataError
@@ -52,17 +52,24 @@ class ParquetFiles:
         with opened:
             names = opened.schema_arrow.names
             chosen = [names[i] for i in wanted.choose(names)]
-            broken = False
-            try:
-                for batch in opened.iter_batches(batch_size=CHUNK, columns=chosen):
-                    yield piece_of(batch, chosen)
-            except (ArrowException, OSError):
-                broken = True
-            if broken:  # not chained: nothing of the data may travel in an error
-                raise DataError(f"{path} is broken: it cannot be read to its end")
+            yield from pieces_of(opened.iter_batches(batch_size=CHUNK, columns=chosen), chosen, path)
 
 
-def piece_of(batch: Any, chosen: list[str]) -> Piece:
+def pieces_of(batches: Iterable[Any], chosen: list[str], path: str) -> Iterator[Piece]:
+    """Yield columns of batches of Arrow; DataError: the file is broken further on."""
+    from pyarrow import ArrowException
+
+    broken = False
+    try:
+        for batch in batches:
+            yield _piece(batch, chosen)
+    except (ArrowException, OSError):
+        broken = True
+    if broken:  # not chained: nothing of the data may travel in an error
+        raise DataError(f"{path} is broken: it cannot be read to its end")
+
+
+def _piece(batch: Any, chosen: list[str]) -> Piece:
     """Return columns of a batch of Arrow."""
     from pyarrow import Table
 
