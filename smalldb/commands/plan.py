@@ -1,6 +1,7 @@
 """`plan`: what a release would do, cost and promise, before there is any table."""
 
 import argparse
+from functools import partial
 from typing import Any
 
 from smalldb.commands import HELP
@@ -16,7 +17,6 @@ from smalldb.commands.options import (
 from smalldb.commands.parsers import Commands
 from smalldb.files.outputs import Outputs
 from smalldb.planning import Neighbours, Plan, Settings, plan
-from smalldb.planning.choosing import agreed_rows
 from smalldb.releasing.memory import check_memory
 from smalldb.releasing.record import make_record
 from smalldb.reporting.plots_base import check_plotting
@@ -53,17 +53,13 @@ def run_plan(arguments: argparse.Namespace) -> None:
         raise ValueError("give --n (public under replace-one), or --neighbours add-remove with --n-max")
     form = None if arguments.plot is None else check_plotting(arguments.plot)
     domain, queries, schema = described(arguments)
+    asked = partial(plan, domain if schema is None else None, queries, schema=schema)
     chosen = {name: getattr(arguments, name) for name in ("n", *Settings.__annotations__)}
-    if schema is not None:
-        chosen["rows_per_person"] = agreed_rows(arguments.rows_per_person, schema.rows_per_person)
-        chosen["measure_first"] = chosen["measure_first"] or schema.measure_first
-    made = plan(domain, queries, **chosen)
+    made = asked(**chosen)
     check_memory(made)
     if form is not None:
         with Outputs([arguments.plot]) as outputs:
-            picture = plot_plan(
-                made, lambda epsilon: plan(domain, queries, **chosen | {"epsilon": epsilon}), form
-            )
+            picture = plot_plan(made, lambda epsilon: asked(**chosen | {"epsilon": epsilon}), form)
             outputs.write(arguments.plot, picture)
     if arguments.json:
         print(as_json(plan_json(made)))
