@@ -80,7 +80,7 @@ class ByMarginals:
         if not plans:
             return "; ".join(dict.fromkeys(made for made in found if isinstance(made, str)))
         # what serves targets with tables of their own is to be beaten in these
-        return cls(request, min(plans, key=lambda made: getattr(made, "to_beat", made.expected)))
+        return cls(request, min(plans, key=_to_beat))
 
     @classmethod
     def _contrasts(cls, request: Request, n: int) -> Contrasts | str:
@@ -270,6 +270,11 @@ class ByMarginals:
         if strategy.certifying:
             return (f"every query of {text}, measured or not",)
         return (f"every query of {text}",) if strategy.measures_all(self.request.workload) else ()
+
+
+def _to_beat(strategy: Strategy) -> float:
+    """Return the error below which another strategy is better, in tables of targets if it has these first."""
+    return strategy.to_beat if isinstance(strategy, Adaptive) else strategy.expected
 
 
 def _certificate(request: Request) -> Fraction:
