@@ -63,13 +63,7 @@ class Asked:
             _, first, own = np.unique(slices, axis=0, return_index=True, return_inverse=True)
             own = own.ravel()
             every = np.take(every, first, axis=axis + 1)
-            allowed = np.stack(
-                [
-                    np.take(allowed, np.flatnonzero(own == one), axis=axis).any(axis=axis)
-                    for one in range(len(first))
-                ],
-                axis=axis,
-            )
+            allowed = _grouped(allowed, axis, own)
             classes.append(own)
         if allowed.size > MAX_ASKED:
             raise ValueError(
@@ -239,13 +233,16 @@ def _possible(domain: Domain, part: Marginal) -> Booleans:
     """Return which cells of a table some row can have, in the shape of its groups."""
     allowed = domain.allowed(part.columns)
     for axis, own in enumerate(part.groups):
-        if max(own) + 1 < len(own):
-            groups = np.asarray(own)
-            some = [np.take(allowed, np.flatnonzero(groups == g), axis=axis) for g in range(max(own) + 1)]
-            allowed = np.stack([one.any(axis=axis) for one in some], axis=axis)
-        else:
-            allowed = np.take(allowed, np.argsort(own), axis=axis)
+        allowed = _grouped(allowed, axis, np.asarray(own))
     return allowed
+
+
+def _grouped(allowed: Booleans, axis: int, groups: Integers) -> Booleans:
+    """Return whether any category of each group is allowed, along an axis."""
+    some = (
+        np.take(allowed, np.flatnonzero(groups == one), axis=axis) for one in range(int(groups.max()) + 1)
+    )
+    return np.stack([one.any(axis=axis) for one in some], axis=axis)
 
 
 def _of_parity(part: Parity, asked: Asked) -> tuple[Integers, Floats] | None:
