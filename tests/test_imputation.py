@@ -2,7 +2,7 @@
 
 from collections import Counter
 from fractions import Fraction
-from itertools import islice, product
+from itertools import islice, pairwise, product
 from math import exp, lgamma
 
 import numpy as np
@@ -20,7 +20,7 @@ from smalldb.inference.imputation import NotMixed, impute, released_total
 from smalldb.inference.mixing import split_r_hat
 from smalldb.inference.observed import Observed
 from smalldb.inference.tied_columns import Blocks
-from smalldb.kernels.imputing import gammas
+from smalldb.kernels.imputing import gammas, sweep
 from smalldb.mechanisms import Marginal, Measurement, Parity
 from smalldb.noise.distributions import ConeDifference, Cube, DiscreteGaussian, Geometric
 
@@ -138,6 +138,98 @@ def _compare(logs, seen, draws):
         squares += (draws - sum(seen[key] for key in often) - rest) ** 2 / rest
     freedom = len(often)
     assert squares < 1.5 * (freedom + 4 * (2 * freedom) ** 0.5)
+
+
+def numbers_of(state):
+    """The stream of the kernel, by the definition of splitmix64."""
+    while True:
+        state = (state + 0x9E3779B97F4A7C15) % 2**64
+        mixed = (state ^ state >> 30) * 0xBF58476D1CE4E5B9 % 2**64
+        mixed = (mixed ^ mixed >> 27) * 0x94D049BB133111EB % 2**64
+        yield (((mixed ^ mixed >> 31) >> 12) + 0.5) * 2.0**-52
+
+
+def twin(rows, model, probabilities, shares, measurements, blocks, stream):
+    """One sweep by the definition: each probability of a whole row, each likelihood of a whole table."""
+    counts = [int(own.max()) + 1 for own in model.groups]
+
+    def weight(row):
+        found = 1.0
+        for (column, *given), table in zip(model.cliques, probabilities, strict=True):
+            cell = 0
+            for c in (*given, column):
+                cell = cell * counts[c] + int(model.groups[c][row[c]])
+            found *= table[cell]
+        return found
+
+    def log_likelihood(table):
+        places, found = blocks.split(table), 0.0
+        for each in measurements:
+            true = []
+            for part, values in each.tables():
+                if isinstance(part, Marginal):
+                    cell = np.zeros(len(places), np.int64)
+                    for c, own, size in zip(part.columns, part.groups, part.shape, strict=True):
+                        cell = cell * size + np.array(own)[places[:, c]]
+                    true += np.bincount(cell, minlength=values.size).tolist()
+                else:
+                    odd = int((places[:, part.columns].sum(axis=1) % 2).sum())
+                    true.append(len(places) - 2 * odd if part.signed else odd)
+            found += log_density(each.noise, np.subtract(true, each.values).tolist())
+        return found
+
+    moved = 0
+    for i in range(len(rows)):
+        for b, size in enumerate(blocks.sizes):
+            tried = [rows[i].copy() for _ in range(size)]
+            for v, row in enumerate(tried):
+                row[b] = v
+            odds = np.cumsum([weight(row) * shares[b][v] for v, row in enumerate(tried)])
+            new = int(np.searchsorted(odds, next(stream) * odds[-1], side="right"))
+            if new != rows[i, b]:
+                other = rows.copy()
+                other[i] = tried[new]
+                cost = log_likelihood(rows) - log_likelihood(other)
+                if cost <= 1e-9 or next(stream) < exp(-cost):
+                    rows[:] = other
+                    moved += 1
+    return moved
+
+
+@pytest.mark.parametrize("case", range(6))
+def test_a_sweep_is_that_of_its_slow_twin(case):
+    """Tables by groups, rules, geometric and Gaussian noise, a cube, signs: the same rows, entry by entry."""
+    chance = np.random.default_rng(case)
+    columns = [Column("a", list("pqrs")), "b", "c", Column("d", list("xyz"))]
+    domain = Domain(columns, valid=["~(b & c)"] if case % 2 else None)
+    grouped = Marginal((0, 3), ((0, 0, 1, 1), (0, 1, 2)))
+    parities = tuple(Parity(c, False) for c in ((1,), (2,), (1, 2)))
+    measurements = [
+        table_of((0,), (4, 2, 2, 3), chance.integers(0, 9, 4), Geometric(Fraction(1, 4))),
+        Measurement((grouped,), chance.integers(-3, 9, 6), DiscreteGaussian(Fraction(8)), Fraction(1)),
+        Measurement(parities, chance.integers(0, 9, 3), Cube(3, Fraction(1, 2)), Fraction(1)),
+        Measurement((Parity((1,), True),), chance.integers(-9, 9, 1), Geometric(Fraction(1, 8)), Fraction(1)),
+    ]
+    blocks = Blocks.of(domain)
+    sizes = blocks.sizes.tolist()
+    observed = Observed.of(measurements, blocks)
+    model = ColumnModel.of(sizes, observed.together, [np.full(size, 1 / size) for size in sizes], 5.0)
+    rows = np.stack([chance.integers(0, size, 12) for size in sizes], axis=1).astype(np.int16)
+    layout, state = model.layout(), np.array([case], dtype=np.uint64)
+    model.draw(rows, state, layout)
+    beside, slow = observed.beside(rows), rows.copy()
+    stream = numbers_of(int(state[0]))
+    ends = [*layout.origins.tolist(), len(layout.probabilities)]
+    probabilities = [layout.probabilities[start:end] for start, end in pairwise(ends)]
+    shares = [layout.shares[start:end] for start, end in pairwise(layout.starts.tolist())]
+    moves = 0
+    for _ in range(8):
+        made = sweep(rows, state, layout, beside.counted, beside.signed)
+        assert made == twin(slow, model, probabilities, shares, measurements, blocks, stream)
+        assert (rows == slow).all()
+        moves += made
+    assert moves > 20
+    assert (beside.deviations == observed.beside(rows).deviations).all()
 
 
 def test_gammas_have_their_moments():
