@@ -50,4 +50,4 @@ def newest(session):
 def scale(session):
     """The tests on Dask."""
     session.install("-e.[test,dask]")
-    tests(session, "tests/test_executors.py", *session.posargs)
+    tests(session, "tests/test_counting_executors.py", *session.posargs)

@@ -105,6 +105,21 @@ def test_imports_form_no_circle():
     assert len(tuple(TopologicalSorter(graph).static_order())) >= len(MODULES)
 
 
+# what tests of no one room are about: the package, its papers, or releases from end to end
+WHOLE = {"architecture", "delta", "docs", "examples", "habits", "importing", "lemmas", "machine_checked"}
+WHOLE |= {"neighbours", "notebook", "packaging", "persons", "sources", "words", "wrong_uses"}
+
+
+def test_tests_are_named_after_what_they_test():
+    """A room, a folder, a module or a tool of the tests, with more words behind it or without."""
+    code = [path for folder in ("smalldb", "queries") for path in (ROOT / folder).rglob("*")]
+    tools = [path for path in (ROOT / "tests").iterdir() if not path.name.startswith("test_")]
+    names = {path.stem for path in (*code, *tools) if path.is_dir() or path.suffix == ".py"} | WHOLE
+    tests = [path.stem.removeprefix("test_") for path in (ROOT / "tests").glob("test_*.py")]
+    unnamed = {test for test in tests if not any(f"{test}_".startswith(f"{name}_") for name in names)}
+    assert not unnamed
+
+
 def test_a_circle_is_seen():
     with pytest.raises(CycleError):
         tuple(TopologicalSorter({"a": {"b"}, "b": {"a"}}).static_order())

@@ -11,7 +11,7 @@ from time import sleep
 import numpy as np
 import pandas as pd
 import pytest
-from test_executors import kill_after
+from test_counting_executors import kill_after
 
 import smalldb
 from queries import Conjunctions
