@@ -66,10 +66,10 @@ def table_of(domain, n, seed):
     return places
 
 
-def true_answer(text, domain, places, measurements):
+def true_answer(text, domain, places, ranges):
     """The answer of the data."""
     values = []
-    for term in read_question(text, domain, measurements.ranges).terms:
+    for term in read_question(text, domain, ranges).terms:
         at = tuple(places[:, c] for c in term.columns)
         values.append((term.numerator * term.rows)[at].sum() / term.rows[at].sum())
     return values[0] - sum(values[1:])
@@ -128,26 +128,19 @@ def covered(case, runs, population=False):
     plan = measurements_of(case)
     hits = dict.fromkeys(questions, 0)
     asked = dict.fromkeys(questions, 0)
+    if population:
+        people = table_of(domain, 2_000_000, 10**6)
+        of_all = {text: true_answer(text, domain, people, plan.ranges) for text in questions}
     for seed in range(1, runs + 1):
         places = table_of(domain, N, seed if population else 0)
         again = measured_again(plan, places, seed)
         for text in questions:
             answer = ask(again, text, level="0.9", population=population)
             if answer.known == "measured" and answer.low is not None:
-                truth = population_answer(text, domain, again) if population else None
-                truth = true_answer(text, domain, places, again) if truth is None else truth
+                truth = of_all[text] if population else true_answer(text, domain, places, plan.ranges)
                 asked[text] += 1
                 hits[text] += answer.low - 1e-12 <= truth <= answer.high + 1e-12
     return {text: (hits[text], asked[text]) for text in questions if asked[text]}
-
-
-@cache
-def population(domain):
-    return table_of(domain, 2_000_000, 10**6)
-
-
-def population_answer(text, domain, measurements):
-    return true_answer(text, domain, population(domain), measurements)
 
 
 def check(found, least):
@@ -244,6 +237,6 @@ def test_whole_releases_cover_what_they_say_is_measured(epsilon):
             answer = made.ask(text)
             if answer.known == "measured" and answer.low is not None:
                 runs += 1
-                truth = true_answer(text, MIXED, places, made.measurements)
+                truth = true_answer(text, MIXED, places, made.measurements.ranges)
                 hits += answer.low - 1e-12 <= truth <= answer.high + 1e-12
     assert runs > 150 and 0.95 - 4 * 0.22 / sqrt(runs) <= hits / runs
