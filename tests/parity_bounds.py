@@ -1,8 +1,18 @@
-"""The bound on a release of parities, as a strategy puts it together."""
+"""What is planned of parities, and the bound on a release of them, as a strategy puts it together."""
+
+from fractions import Fraction
 
 from queries import Rows
+from smalldb.exact.numbers import as_fraction
 from smalldb.marginals import noise_bound
-from smalldb.marginals.contrasts import parity_sums
+from smalldb.marginals.contrasts import parity_sums, read_delta
+from smalldb.marginals.strategies.contrasts import plan_contrasts
+
+
+def planned(workload, *, epsilon, delta=None, **given):
+    """The parities that are measured where nothing is set apart for a certificate."""
+    given |= {"epsilon": as_fraction(epsilon, "epsilon"), "delta": read_delta(delta)}
+    return plan_contrasts(workload, certificate=Fraction(0), **given).parities
 
 
 def bound(plan, measured, bits, beta):

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from margins import outcomes
+from parity_bounds import planned
 from scipy import stats
 from scipy.linalg import hadamard
 
@@ -26,7 +27,7 @@ from smalldb.exact.levels import draw_level
 from smalldb.marginals.contrasts import loss, measure
 from smalldb.marginals.contrasts import parity_measurement as measuring_module
 from smalldb.marginals.contrasts.parity_measurement import counts
-from smalldb.marginals.contrasts.parity_plan import alternatives, plan_parities
+from smalldb.marginals.contrasts.parity_plan import alternatives
 from smalldb.marginals.contrasts.parts import shares_of
 from smalldb.marginals.contrasts.spectrum import odd_counts, spectrum
 from smalldb.noise.cube import _radius, radii
@@ -335,7 +336,7 @@ def test_a_parity_of_each_order_is_measured():
     names = [f"a{i}" for i in range(14)]
     domain = Domain(names)
     workload = Predicates([" ^ ".join(names[:k]) for k in range(1, 15)]).workload(domain)
-    plan = plan_parities(workload, n=10**9, epsilon=1, neighbours="replace-one")
+    plan = planned(workload, n=10**9, epsilon=1, neighbours="replace-one")
     assert min(part.share for part in plan.parts) > 0
     bits = np.zeros((1, 14), dtype=np.uint8)
     rows = Rows.from_counts(domain, domain.decode(bits), [10**9])
@@ -436,7 +437,7 @@ def signed(rows, places, relation):
 
 def test_other_data_are_refused():
     domain = Domain([*"ab"])
-    plan = plan_parities(Conjunctions(2).workload(domain), n=6, epsilon=1, neighbours="replace-one")
+    plan = planned(Conjunctions(2).workload(domain), n=6, epsilon=1, neighbours="replace-one")
     with pytest.raises(ValueError, match="another n"):
         measure(plan, table(domain, (1, 1, 1, 1)), SeededBits(1))
     with pytest.raises(ValueError, match="different domains"):

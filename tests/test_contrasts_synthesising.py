@@ -15,7 +15,7 @@ from scipy.stats import norm
 
 from queries import Conjunctions, Domain, Marginals, Parities, Predicates, Rows
 from smalldb.exact.bits import SeededBits
-from smalldb.marginals.contrasts import measure, plan_parities, synthesise
+from smalldb.marginals.contrasts import measure, synthesise
 from smalldb.marginals.contrasts import spectrum as parities_module
 from smalldb.marginals.contrasts.maximum_entropy import fit, read, sizes_of
 from smalldb.marginals.contrasts.parity_means import estimates, masks
@@ -232,7 +232,7 @@ def test_no_row_is_made_that_cannot_exist():
 def test_listed_cells_of_many_attributes_are_refused():
     workload = Conjunctions(1).workload(Domain(names(21), [0, 5, 2**20]))
     with pytest.raises(ValueError, match="where all rows can exist"):
-        plan_parities(workload, n=9, epsilon=1, neighbours="replace-one")
+        alternatives(workload, n=9, epsilon=1, neighbours="replace-one")
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -351,4 +351,4 @@ def test_what_cannot_be_served_is_refused(queries, d, change, text, monkeypatch)
     monkeypatch.setattr(parities_module, "MAX_PARITIES", 4000)
     workload = queries.workload(Domain(names(d)))
     with pytest.raises(ValueError, match=text):
-        plan_parities(workload, **{"n": 100, "epsilon": 1, "neighbours": "replace-one", **change})
+        alternatives(workload, **{"n": 100, "epsilon": 1, "neighbours": "replace-one", **change})

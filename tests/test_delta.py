@@ -8,7 +8,7 @@ import jsonschema
 import numpy as np
 import pandas as pd
 import pytest
-from parity_bounds import bound
+from parity_bounds import bound, planned
 from records import check_record
 
 import smalldb
@@ -18,7 +18,7 @@ from smalldb.accounting.concentrated import rho_of
 from smalldb.cli import main
 from smalldb.exact.bits import SeededBits
 from smalldb.exact.integers import CLIP
-from smalldb.marginals.contrasts import loss, measure, plan_parities, synthesise
+from smalldb.marginals.contrasts import loss, measure, synthesise
 from smalldb.marginals.contrasts.parity_bound import _parity_intervals
 from smalldb.marginals.contrasts.parity_means import Measured
 from smalldb.marginals.contrasts.parity_measurement import counts
@@ -71,7 +71,7 @@ def test_pure_alternatives_are_what_they_were_and_one_is_added_for_each_order(re
     orders = sorted({*added[-1].spectrum.orders.tolist()})
     assert [max(map(len, plan.parts[0].sets)) for plan in added] == orders
     assert {plan.delta for plan in added} == {Fraction(1, 10**9)}
-    assert plan_parities(workload, **numbers).delta is None
+    assert planned(workload, **numbers).delta is None
 
 
 def test_a_pure_choice_draws_the_same_bits_and_says_that_it_is_pure():
@@ -184,7 +184,7 @@ def test_orders_that_need_less_noise_than_pure_ones_are_taken():
     numbers = {"n": len(frame), "epsilon": "0.1", "neighbours": "replace-one"}
     errors = []
     for delta in (None, "1e-5"):
-        plan = plan_parities(workload, **numbers, delta=delta)
+        plan = planned(workload, **numbers, delta=delta)
         found = [
             max_error(plan, rows, synthesise(plan, measure(plan, rows, SeededBits(s)), 60_000))
             for s in (1, 2)

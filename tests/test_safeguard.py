@@ -9,12 +9,12 @@ from math import exp, sqrt
 import numpy as np
 import pandas as pd
 import pytest
-from parity_bounds import bound
+from parity_bounds import bound, planned
 from scipy.stats import chisquare
 
 from queries import Conjunctions, Domain, Marginals, Rows
 from smalldb.exact.bits import SeededBits
-from smalldb.marginals.contrasts import loss, measure, plan_parities, synthesise
+from smalldb.marginals.contrasts import loss, measure, synthesise
 from smalldb.marginals.contrasts import parity_measurement as measuring
 from smalldb.marginals.contrasts.maximum_entropy import fit, guarded_fit, predicted
 from smalldb.marginals.contrasts.parity_bound import _parity_intervals
@@ -218,7 +218,5 @@ def test_its_margin_is_the_least_for_its_half_of_the_failure(neighbours):
 
 def test_a_plan_for_three_way_tables_has_it_by_default():
     domain = Domain([f"a{i}" for i in range(14)])
-    plan = plan_parities(
-        Marginals(3).workload(domain), n=30_000, epsilon=Fraction(1, 10), neighbours="replace-one"
-    )
+    plan = planned(Marginals(3).workload(domain), n=30_000, epsilon=Fraction(1, 10), neighbours="replace-one")
     assert plan.safeguard is not None

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from parity_bounds import planned
 from scipy import stats
 
 from queries import Conjunctions, Domain, Marginals, Rows
@@ -15,7 +16,7 @@ from smalldb.exact import integers as drawing_module
 from smalldb.exact.bits import ScriptedBits, SeededBits
 from smalldb.exact.coins import Uniform
 from smalldb.exact.normals import Normal, _below_line, _less, normals
-from smalldb.marginals.contrasts import measure, plan_parities
+from smalldb.marginals.contrasts import measure
 from smalldb.marginals.contrasts.parity_plan import alternatives
 from smalldb.marginals.contrasts.part_of_wishart import TILTS
 from smalldb.noise import wishart as wishart_module
@@ -353,7 +354,7 @@ def test_the_diagonal_spreads_less_than_what_stands_for_it():
 def test_many_attributes_in_a_release():
     domain = Domain([f"a{i}" for i in range(30)])
     bits = np.random.default_rng(1).integers(0, 2, (500, 30))
-    plan = plan_parities(Marginals(2).workload(domain), n=500, epsilon=1, neighbours="replace-one")
+    plan = planned(Marginals(2).workload(domain), n=500, epsilon=1, neighbours="replace-one")
     assert plan.method in ("wishart", "cube")
     measured = measure(plan, Rows.from_frame(domain, domain.decode(bits.astype(np.uint8))), SeededBits(1))
     assert len(measured.values) == sum(len(part.sets) for part in plan.parts)

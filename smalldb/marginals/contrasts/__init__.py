@@ -3,7 +3,7 @@
 from smalldb.marginals.contrasts.parity_bound import parity_sums
 from smalldb.marginals.contrasts.parity_means import Measured
 from smalldb.marginals.contrasts.parity_measurement import loss, measure
-from smalldb.marginals.contrasts.parity_plan import ParityPlan, plan_parities, read_delta
+from smalldb.marginals.contrasts.parity_plan import ParityPlan, read_delta
 from smalldb.marginals.rows.nearest_rows import synthesise
 
 __all__ = [
@@ -12,7 +12,6 @@ __all__ = [
     "loss",
     "measure",
     "parity_sums",
-    "plan_parities",
     "read_delta",
     "synthesise",
 ]

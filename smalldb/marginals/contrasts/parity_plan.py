@@ -140,28 +140,6 @@ class ParityPlan:
         return part.rate(self.setting)
 
 
-def plan_parities(
-    workload: Workload, *, n: int, epsilon: Number, neighbours: str, delta: Number | None = None
-) -> ParityPlan:
-    """
-    Decide what to measure, by the least expected error.
-
-    Candidates: the parities of all orders up to some order that the workload needs, with noise from a cube
-    for each order; those of order 1 and 2 with a Wishart difference, and a safeguard if the workload has
-    order 3; up to 20 attributes, the cells, or both. If `delta` is given, also the parities up to each such
-    order with Gaussian noise; what is chosen may be pure all the same. `docs/decisions/0009-answers.md` and
-    `0011-wishart.md` describe the estimate of the error.
-
-    Raises
-    ------
-    ValueError
-        More than 2^60 rows; more than 256 attributes, or more than 20 of which not all rows can exist;
-        queries too many or too wide; epsilon or delta out of range. Says what would do.
-    """
-    plans = alternatives(workload, n=n, epsilon=epsilon, neighbours=neighbours, delta=delta)
-    return min(plans, key=lambda plan: plan.expected_error)
-
-
 def read_delta(value: object) -> Fraction | None:
     """Read a delta that a release may have; None stands for itself."""
     if value is None:
@@ -181,9 +159,26 @@ def alternatives(
     delta: Number | None = None,
     series: Spectrum | None = None,
 ) -> list[ParityPlan]:
-    """Return the plans that `plan_parities` chooses from; the same arguments and errors.
+    """
+    Return what can be measured; one takes the plan with the least expected error.
 
-    `series` is the spectrum of the workload, where it is known.
+    They are the parities of all orders up to some order that the workload needs, with noise from a cube for
+    each order; those of order 1 and 2 with a Wishart difference, and a safeguard if the workload has order 3;
+    up to 20 attributes, the cells, or both. If `delta` is given, also the parities up to each such order with
+    Gaussian noise. `docs/decisions/0009-answers.md` and `0011-wishart.md` describe the estimate of the error.
+
+    Parameters
+    ----------
+    n
+        The public n under replace-one, else a public guess of it.
+    series
+        The spectrum of the workload, where it is known.
+
+    Raises
+    ------
+    ValueError
+        More than 2^60 rows; more than 256 attributes, or more than 20 of which not all rows can exist;
+        queries too many or too wide; epsilon or delta out of range. Says what would do.
     """
     domain = workload.domain
     if domain.unlike_binary is not None:
