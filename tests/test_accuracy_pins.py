@@ -25,7 +25,7 @@ LEAST = 0.01  # of a mean, its deviation: figures that hardly vary may be off by
 EXPECTED = json.loads(HOME.read_text(encoding="utf-8"))
 QUICK = re.compile(
     "autoworkers: (contrasts, epsilon|cells).*|yes/no: (contrasts, epsilon|cells).*|wide: contrasts.*"
-    "|columns: pairs.*|heaped: adaptive, epsilon 2"  # shrinkage, search and smoothing decide
+    "|heaped: adaptive, epsilon 2"  # shrinkage, search and smoothing decide
 )
 # strategies that a simple way beats, as yet or because the table is small enough for it
 BEHIND = {
