@@ -178,7 +178,9 @@ def off(one, other):
     return (abs(one.mean(axis=1) - other.mean(axis=1)) / spread).max()
 
 
-@pytest.mark.parametrize(("sizes", "count"), [((3, 2), 250_000), ((2, 2, 2), 150_000)])
+@pytest.mark.parametrize(
+    ("sizes", "count"), [((3, 2), 250_000), pytest.param((2, 2, 2), 150_000, marks=pytest.mark.slow)]
+)
 def test_matrices_have_the_moments_of_the_uniform_law_on_the_cone(sizes, count):
     """Their total is a gamma number of as many dimensions; what they are beside it is uniform."""
     rng = np.random.default_rng(2)
@@ -445,6 +447,7 @@ def test_no_ratio_of_the_joint_density_exceeds_epsilon(replaced):
     assert worst(difference(rate / 0.8), MOVES[replaced]) > 1.05
 
 
+@pytest.mark.slow
 def test_the_product_of_two_signs_has_the_law_of_that_density():
     """Each ratio of that law is at most epsilon, and the noise that is drawn has it."""
     density, axis = difference(1.0), STEP * np.arange(-2 * HALF, 2 * HALF)

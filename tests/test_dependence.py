@@ -119,7 +119,7 @@ def test_a_sum_beyond_2_60_is_cut_before_noise_is_added():
         assert len(drawn) == 1
 
 
-@pytest.mark.parametrize("replaced", [True, False])
+@pytest.mark.parametrize("replaced", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_the_answer_decides_between_pairs_at_once_and_rounds(replaced):
     plan = plan_tables(universe(), EPSILON, None, replaced, N)
     assert isinstance(plan, DependenceTested) and plan.asking > 0
@@ -137,6 +137,7 @@ def test_the_answer_decides_between_pairs_at_once_and_rounds(replaced):
     assert [part.cost for part in silent.history.columns] == list(adaptive.columns)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("replaced", [True, False])
 def test_with_a_delta_the_question_is_pure_and_rounds_have_what_it_leaves(replaced):
     delta = Fraction(1, 10**9)

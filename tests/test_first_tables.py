@@ -360,7 +360,7 @@ def test_a_named_target_is_told_better():
     """Mean distance of the tables of the target, with and without its name, beside independent columns."""
     found = {"rich": [], None: []}
     independent = []
-    for seed in range(4):
+    for seed in range(2):
         rows = people(seed)
         for target, kept in found.items():
             made = smalldb.release(rows, epsilon=1, mechanism="marginals", target=target, rng=seed)
@@ -368,8 +368,8 @@ def test_a_named_target_is_told_better():
             here = np.array([1 in table for table in combinations(range(10), 2)])
             kept.append(told.tvd[here].mean())
             independent.append(told.independent[here].mean())
-    assert np.mean(found["rich"]) < 0.9 * np.mean(found[None])
-    assert np.mean(found["rich"]) < np.mean(independent)
+    assert np.mean(found["rich"]) < 0.5 * np.mean(found[None])
+    assert np.mean(found["rich"]) < 0.5 * np.mean(independent)
 
 
 def test_plans_and_records_tell_the_target():
