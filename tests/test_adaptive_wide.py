@@ -8,7 +8,7 @@ import pytest
 
 from smalldb.exact.bits import SeededBits
 from smalldb.marginals import Universe, checked, plan_tables, release_tables
-from smalldb.marginals.adaptive.association_weights import cramers_v, reaching_weights
+from smalldb.marginals.adaptive.association_weights import association_weights, cramers_v
 from smalldb.marginals.adaptive.candidate_tables import MOST_WEIGHT, candidates
 from smalldb.marginals.estimate.grouping import halved
 from smalldb.marginals.measuring import Measured
@@ -94,9 +94,11 @@ def test_weights_are_products_of_reaches():
     z = rng.integers(0, 2, 400)
     places = np.stack([np.where(rng.random(400) < 0.1 * c, 1 - z, z) for c in range(5)], axis=1)
     predicted = [t.astype(float) for t in found.count(PrivateRows(places, np.ones(400, dtype=np.int64)))]
-    assert reaching_weights(found, predicted, []) == (MOST_WEIGHT,) * 10
+    assert association_weights(found, predicted, []) == (MOST_WEIGHT,) * 10
     weights = dict(
-        zip(found.tables, reaching_weights(found, predicted, [measured(0, 1), measured(1, 2)]), strict=True)
+        zip(
+            found.tables, association_weights(found, predicted, [measured(0, 1), measured(1, 2)]), strict=True
+        )
     )
     v = {t: cramers_v(p) for t, p in zip(found.tables, predicted, strict=True)}
     reach = {0: 1 + v[0, 1] + v[0, 2], 1: 1 + v[0, 1] + v[1, 2], 2: 1 + v[0, 2] + v[1, 2], 3: 1.0, 4: 1.0}
@@ -106,7 +108,7 @@ def test_weights_are_products_of_reaches():
         for b in (3, 4):
             assert weights[a, b] == round(100 * reach[a] / most)
     # whatever is measured of the same columns again, and in whichever order
-    assert tuple(weights.values()) == reaching_weights(
+    assert tuple(weights.values()) == association_weights(
         found, predicted, [measured(1, 2), measured(0, 1), measured(0, 2)]
     )
 

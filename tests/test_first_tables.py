@@ -16,7 +16,7 @@ from queries import Column, Domain, Marginals, Rows
 from queries.named_tables import named_tables
 from smalldb.exact.bits import SeededBits
 from smalldb.marginals import Universe, checked, plan_tables, release_tables
-from smalldb.marginals.adaptive.stopping_rule import QUIET
+from smalldb.marginals.adaptive.stopping_rule import LEAST_UNINFORMATIVE
 from smalldb.marginals.estimate import column_estimates, estimation
 from smalldb.marginals.estimate.column_estimates import pairs_within, read_margins
 from smalldb.marginals.estimate.grouping import halved
@@ -260,9 +260,9 @@ def test_a_wide_table_is_not_what_columns_are_read_from():
 
 def test_tables_of_the_target_that_tell_nothing_end_no_rounds():
     sizes = (4,) * 8
-    assert QUIET < 7
+    assert LEAST_UNINFORMATIVE < 7
     _, made = released(sizes, (3,), places=rows_of(sizes, depend=False), epsilon=Fraction(1, 2))
-    assert len(made.history.tables) >= 7 + QUIET
+    assert len(made.history.tables) >= 7 + LEAST_UNINFORMATIVE
 
 
 def test_what_is_left_of_rounds_goes_to_the_columns():

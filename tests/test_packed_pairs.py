@@ -10,9 +10,9 @@ from smalldb.exact.bits import SeededBits
 from smalldb.kernels.pairing import count_pairs
 from smalldb.marginals import Universe, checked, plan_tables
 from smalldb.marginals.adaptive import packed_pairs as strips_module
-from smalldb.marginals.adaptive.association_weights import reaching_weights
+from smalldb.marginals.adaptive.association_weights import association_weights
 from smalldb.marginals.adaptive.candidate_tables import Candidates, candidates
-from smalldb.marginals.adaptive.packed_pairs import Strips, laid_out
+from smalldb.marginals.adaptive.packed_pairs import PackedPairs, laid_out
 from smalldb.marginals.estimate.belief_propagation import beliefs, build
 from smalldb.marginals.estimate.estimation import Reader
 from smalldb.marginals.estimate.grouping import halved
@@ -40,7 +40,7 @@ def looked_at(share, seed):
     groupings = [halved(rng.random(size) + 0.01, bool(rng.integers(2))) for size in SIZES]
     found = candidates(universe_of(SIZES, share, seed), groupings)
     places = np.stack([rng.integers(0, size, 500) for size in SIZES], axis=1)
-    return found, Strips.of(found), PrivateRows(places, rng.integers(0, 4, 500)), rng
+    return found, PackedPairs.of(found), PrivateRows(places, rng.integers(0, 4, 500)), rng
 
 
 def unlaid(found, strips, flat):
@@ -93,7 +93,10 @@ def test_weights_at_once_are_those_one_by_one(share, seed):
         tables.append(
             Measured(tuple((c, 1) for c in pair), np.ones((2, 2)), Fraction(1), Geometric(Fraction(1)), 1.0)
         )
-        slow, fast = reaching_weights(found, one_by_one, tables), reaching_weights(strips, at_once, tables)
+        slow, fast = (
+            association_weights(found, one_by_one, tables),
+            association_weights(strips, at_once, tables),
+        )
         assert slow == fast
         assert len(set(slow)) > 2
 
@@ -105,7 +108,7 @@ def test_only_many_columns_with_tables_of_two_are_laid_out():
         return laid_out(candidates(universe, [halved(np.ones(size), True)] * columns))
 
     assert isinstance(laid(28, 4), Candidates)
-    assert isinstance(laid(29, 4), Strips)
+    assert isinstance(laid(29, 4), PackedPairs)
     assert isinstance(laid(29, 4, ((0, 1, 2),)), Candidates)
     assert isinstance(laid(200, 32, ((0, 1),)), Candidates)  # a matrix of 6,400 x 6,400
 

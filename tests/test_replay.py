@@ -234,7 +234,10 @@ CASES = {
         ADAPTIVE | {"epsilon": 20},
         in_rounds,
         "m{4}(sm)+m{4}c",
-        {"marginals.adaptive.stopping_rule.QUIET": 1, "marginals.adaptive.stopping_rule.TIMES": 1},
+        {
+            "marginals.adaptive.stopping_rule.LEAST_UNINFORMATIVE": 1,
+            "marginals.adaptive.stopping_rule.PER_INFORMATIVE": 1,
+        },
         tied=0,
     ),
     "strips": Case(COLUMNS, "marginals:2", ADAPTIVE, in_rounds, "m{4}(sm)+s?(m{4})?c", STRIPS),

@@ -9,7 +9,13 @@ import pytest
 from smalldb.accounting.concentrated import rho_of
 from smalldb.exact.bits import SeededBits
 from smalldb.marginals import Universe, checked, plan_tables, release_tables
-from smalldb.marginals.adaptive.stopping_rule import MOST_RAISED, QUIET, RAISED, Heard, tells
+from smalldb.marginals.adaptive.stopping_rule import (
+    LEAST_UNINFORMATIVE,
+    MOST_RAISED,
+    RAISED,
+    StoppingRule,
+    beyond_noise,
+)
 from smalldb.marginals.estimate.column_estimates import pooled
 from smalldb.marginals.measuring import PrivacyMeasure, measure
 from smalldb.marginals.strategies.adaptive import Adaptive
@@ -24,25 +30,25 @@ def test_noise_tells_nothing_and_a_difference_does(concentrated):
     law = PrivacyMeasure(concentrated=concentrated, replaced=False)
     scope, counts = ((0, 1), (1, 1)), np.arange(48).reshape(6, 8)
     tables = [measure(counts, scope, law, Fraction(1, 20), SeededBits(seed)) for seed in range(40)]
-    assert sum(tells(table, counts.astype(float), concentrated) for table in tables) <= 4
+    assert sum(beyond_noise(table, counts.astype(float), concentrated) for table in tables) <= 4
     far = counts + 2 * law.noise(Fraction(1, 20)).variance() ** 0.5 * (-1) ** np.arange(48).reshape(6, 8)
-    assert sum(tells(table, far, concentrated) for table in tables) >= 36
+    assert sum(beyond_noise(table, far, concentrated) for table in tables) >= 36
 
 
 def test_what_is_enough():
-    heard = Heard()
-    for tells_ in (True, False, True, False, False, False, False, False):
-        heard = heard.after(tells_)
-        assert not heard.enough
-    assert heard == Heard(told=2, quiet=5, times=RAISED**6, rounds=8)
-    assert heard.after(False).enough
-    assert not Heard(0, 3).enough
-    assert Heard(0, 4).enough
+    stopping = StoppingRule()
+    for informative in (True, False, True, False, False, False, False, False):
+        stopping = stopping.after(informative)
+        assert not stopping.met
+    assert stopping == StoppingRule(informative=2, uninformative=5, cost_factor=RAISED**6, rounds=8)
+    assert stopping.after(False).met
+    assert not StoppingRule(0, 3).met
+    assert StoppingRule(0, 4).met
 
 
 def test_rounds_cost_more_once_tables_told_something_and_one_does_not():
-    heard = Heard()
-    for tells_, times in (
+    stopping = StoppingRule()
+    for informative, times in (
         (False, 1),
         (True, 1),
         (True, 1),
@@ -50,11 +56,11 @@ def test_rounds_cost_more_once_tables_told_something_and_one_does_not():
         (True, RAISED),
         (False, RAISED**2),
     ):
-        heard = heard.after(tells_)
-        assert heard.times == times
+        stopping = stopping.after(informative)
+        assert stopping.cost_factor == times
     for _ in range(20):
-        heard = heard.after(False)
-    assert heard.times == MOST_RAISED
+        stopping = stopping.after(False)
+    assert stopping.cost_factor == MOST_RAISED
 
 
 def test_raised_rounds_stay_within_the_budget():
@@ -116,7 +122,7 @@ def test_columns_get_what_is_left_where_nothing_depends_on_anything(epsilon, del
     made = release_tables(plan, rows, SeededBits(3))
     assert made.strategy == (plan if delta else plan.adaptive)
     history = made.history
-    assert QUIET <= len(history.tables) <= 2 * QUIET
+    assert LEAST_UNINFORMATIVE <= len(history.tables) <= 2 * LEAST_UNINFORMATIVE
     assert [table.scope for table in history.again] == [table.scope for table in history.columns]
     assert made.spent == (rho_of(epsilon, delta) if delta else epsilon) - plan.certifying
     shares = {a.cost / b.cost for a, b in zip(history.again, history.columns, strict=True)}

@@ -7,13 +7,13 @@ import numpy as np
 from queries.arrays import Floats
 from queries.domain import Integers
 from smalldb.marginals.adaptive.candidate_tables import MOST_WEIGHT, Candidates
-from smalldb.marginals.adaptive.packed_pairs import Strips
+from smalldb.marginals.adaptive.packed_pairs import PackedPairs
 from smalldb.marginals.measuring import Measured
 
 
 # Proof: docs/proofs/rounds.md, lemma 3.
-def reaching_weights(
-    layout: Candidates | Strips, predicted: Sequence[Floats], measured: Sequence[Measured]
+def association_weights(
+    layout: Candidates | PackedPairs, predicted: Sequence[Floats], measured: Sequence[Measured]
 ) -> tuple[int, ...]:
     """
     Return the weights of all candidate tables, from what was released: integers from 1 to `MOST_WEIGHT`.
@@ -30,12 +30,12 @@ def reaching_weights(
     measured
         The tables that were measured, but for those of single columns.
     """
-    strips, candidates = (layout, layout.candidates) if isinstance(layout, Strips) else (None, layout)
+    packed, candidates = (layout, layout.candidates) if isinstance(layout, PackedPairs) else (None, layout)
     part = np.arange(len(candidates.groupings))
     for table in measured:
         joined = [part[c] for c, _ in table.scope]
         part[np.isin(part, joined)] = joined[0]
-    gains = _one_by_one(candidates, predicted, part) if strips is None else _at_once(strips, predicted, part)
+    gains = _one_by_one(candidates, predicted, part) if packed is None else _at_once(packed, predicted, part)
     gains = gains * np.array(candidates.weights)
     return tuple(np.maximum(1, np.rint(MOST_WEIGHT * gains / gains.max())).astype(int).tolist())
 
@@ -54,11 +54,11 @@ def _one_by_one(candidates: Candidates, predicted: Sequence[Floats], part: Integ
     )
 
 
-def _at_once(strips: Strips, predicted: Sequence[Floats], part: Integers) -> Floats:
+def _at_once(packed: PackedPairs, predicted: Sequence[Floats], part: Integers) -> Floats:
     """Return the same where all tables are of two columns."""
-    first, second = np.array(strips.candidates.tables).T
+    first, second = np.array(packed.candidates.tables).T
     connected = part[first] == part[second]
-    values = np.where(connected, strips.associations(predicted, connected), 0.0)
+    values = np.where(connected, packed.associations(predicted, connected), 0.0)
     reach = 1 + np.bincount(first, values, len(part)) + np.bincount(second, values, len(part))
     return np.where(connected, 1.0, reach[first] * reach[second])
 

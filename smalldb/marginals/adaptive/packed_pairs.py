@@ -79,7 +79,7 @@ class Strip:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Strips:
+class PackedPairs:
     """
     Candidates of which all are tables of two columns: what `Candidates` does, for all tables at once.
 
@@ -104,7 +104,7 @@ class Strips:
     starts: Integers
 
     @staticmethod
-    def of(candidates: Candidates) -> "Strips":
+    def of(candidates: Candidates) -> "PackedPairs":
         """Lay out the tables of candidates, all of two columns."""
         found, start, table, first = [], 0, 0, 0
         finest = candidates.finest[2]
@@ -121,7 +121,7 @@ class Strips:
         groups = [[len(starts) for starts in grouping.starts] for grouping in candidates.groupings]
         sizes = [groups[a][m] * groups[b][k] for (a, m), (b, k) in candidates.scopes()]
         widths = [own[level] for own, level in zip(groups, finest, strict=True)]
-        return Strips(
+        return PackedPairs(
             candidates, tuple(found), *np.unique(sizes, return_inverse=True), np.cumsum([0, *widths])
         )
 
@@ -214,13 +214,13 @@ class Strips:
         return found
 
 
-def laid_out(candidates: Candidates) -> Candidates | Strips:
+def laid_out(candidates: Candidates) -> Candidates | PackedPairs:
     """Lay out the tables of very many columns as strips, if all are of two and predictions fit a matrix."""
     columns, finest = len(candidates.groupings), candidates.finest.get(2, ())
     if columns <= MANY_COLUMNS or set(candidates.finest) != {2}:
         return candidates
     width = sum(g.groups(level) for g, level in zip(candidates.groupings, finest, strict=True))
-    return Strips.of(candidates) if width**2 <= MOST_MATRIX else candidates
+    return PackedPairs.of(candidates) if width**2 <= MOST_MATRIX else candidates
 
 
 def _depths(candidates: Candidates, others: Integers) -> tuple[Depth, ...]:

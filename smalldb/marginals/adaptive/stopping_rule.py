@@ -1,4 +1,4 @@
-"""What rounds do where a table told nothing: the next ones are measured better, and in the end they stop."""
+"""When rounds end: where tables are no more than noise, the next are measured better, and then none."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -7,9 +7,9 @@ from math import sqrt
 from queries.arrays import Floats
 from smalldb.marginals.measuring import Measured
 
-QUIET = 4  # tables one after another that tell nothing, at least, when rounds end
-TIMES = 3  # as many of them as tables that told something, at least
-RAISED = Fraction(2)  # times the cost of a round, after each table that told nothing; once one did
+LEAST_UNINFORMATIVE = 4  # tables one after another without information, at least, when rounds end
+PER_INFORMATIVE = 3  # as many of them as informative tables, at least
+RAISED = Fraction(2)  # times the cost of a round, after each table without information; once one had some
 MOST_RAISED = Fraction(64)
 LEAST = Fraction(1, 8)  # of what columns cost, what is worth measuring them again
 _DEVIATIONS = 2.0
@@ -18,41 +18,41 @@ _SPREAD = {False: 5.0, True: 2.0}  # variance of squared noise, by its squared v
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class StoppingRule:
     """
-    What tables have told so far.
+    What decides whether rounds go on: how many released tables were informative, that is beyond noise.
 
     Attributes
     ----------
-    told
-        How many told something.
-    quiet
-        How many after the last of these told nothing.
+    informative
+        How many were.
+    uninformative
+        How many after the last of these were not.
+    cost_factor
+        How many times what the plan says the next round costs: noise hid what the tables hold, if anything.
     rounds
         How many there were.
-    times
-        How many times what the plan says the next round costs: noise hid what the tables tell, if anything.
     """
 
-    told: int = 0
-    quiet: int = 0
-    times: Fraction = Fraction(1)
+    informative: int = 0
+    uninformative: int = 0
+    cost_factor: Fraction = Fraction(1)
     rounds: int = 0
 
-    def after(self, tells: bool) -> "Heard":
-        """Return what is known after one more table."""
-        if tells:
-            return Heard(self.told + 1, 0, self.times, self.rounds + 1)
-        raised = min(MOST_RAISED, self.times * RAISED) if self.told else self.times
-        return Heard(self.told, self.quiet + 1, raised, self.rounds + 1)
+    def after(self, informative: bool) -> "StoppingRule":
+        """Return the state after one more table."""
+        if informative:
+            return StoppingRule(self.informative + 1, 0, self.cost_factor, self.rounds + 1)
+        raised = min(MOST_RAISED, self.cost_factor * RAISED) if self.informative else self.cost_factor
+        return StoppingRule(self.informative, self.uninformative + 1, raised, self.rounds + 1)
 
     @property
-    def enough(self) -> bool:
+    def met(self) -> bool:
         """Whether little is to be gained of more tables."""
-        return self.quiet >= max(QUIET, TIMES * self.told)
+        return self.uninformative >= max(LEAST_UNINFORMATIVE, PER_INFORMATIVE * self.informative)
 
 
-def tells(table: Measured, expected: Floats, concentrated: bool) -> bool:
+def beyond_noise(table: Measured, expected: Floats, concentrated: bool) -> bool:
     """
     Whether a released table is farther from what was expected than noise alone would be.
 

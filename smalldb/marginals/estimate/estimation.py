@@ -8,7 +8,7 @@ import numpy as np
 from queries.arrays import Floats
 from queries.domain import Integers
 from smalldb.marginals.adaptive.candidate_tables import Candidates, candidates
-from smalldb.marginals.adaptive.packed_pairs import Strips, laid_out
+from smalldb.marginals.adaptive.packed_pairs import PackedPairs, laid_out
 from smalldb.marginals.estimate.column_estimates import pooled, pooled_total, read_column, reconciled
 from smalldb.marginals.estimate.grouping import Grouping, halved
 from smalldb.marginals.estimate.junction import Scope, cells
@@ -55,7 +55,7 @@ class Reader:
     names: tuple[Scope, ...]
     sizes: tuple[int, ...]
     least: int
-    layout: Candidates | Strips
+    layout: Candidates | PackedPairs
     read_from: frozenset[Measured] = frozenset()
 
     # Proof: docs/proofs/rounds.md, lemma 7.

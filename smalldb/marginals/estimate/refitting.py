@@ -8,7 +8,7 @@ import numpy as np
 
 from queries.arrays import Floats
 from queries.domain import Integers
-from smalldb.marginals.adaptive.packed_pairs import Strips
+from smalldb.marginals.adaptive.packed_pairs import PackedPairs
 from smalldb.marginals.estimate.estimation import Reader
 from smalldb.marginals.estimate.joint import joint
 from smalldb.marginals.estimate.junction import Scope
@@ -39,7 +39,7 @@ class Learned(Protocol):
 
 def at_first(reader: Reader) -> Learned:
     """Return what columns alone teach."""
-    if isinstance(reader.layout, Strips):
+    if isinstance(reader.layout, PackedPairs):
         return Parted.of(reader, reader.layout)
     return Whole(reader, [], reader.fit([], ()))
 
@@ -112,15 +112,15 @@ class Parted:
     """
 
     reader: Reader
-    strips: Strips
+    packed: PackedPairs
     tables: list[Measured]
     fitted: int
     parts: Mapping[int, Part]
 
     @staticmethod
-    def of(reader: Reader, strips: Strips) -> "Parted":
+    def of(reader: Reader, packed: PackedPairs) -> "Parted":
         """Return what columns alone teach."""
-        found = Parted(reader, strips, [], 0, {})
+        found = Parted(reader, packed, [], 0, {})
         alone = {c: (c,) for c in range(len(reader.groupings))}
         sets = set(_connected(alone, [scope for scope, _ in reader.fixed]).values())
         parts = [found._part(columns, ()) for columns in sets]
@@ -129,14 +129,14 @@ class Parted:
     # Proof: docs/proofs/rounds.md, lemma 3.
     def predicted(self) -> list[Floats]:
         """Return what the model expects of every candidate table."""
-        alone = np.empty(self.strips.starts[-1])
+        alone = np.empty(self.packed.starts[-1])
         parts = self._distinct(self.parts)
         for part in parts:
             alone[part.groups] = part.matrix.diagonal()
         matrix = np.outer(alone, alone)
         for part in parts:
             matrix[np.ix_(part.groups, part.groups)] = part.matrix
-        found = [self.reader.total * flat for flat in self.strips.laid(matrix)]
+        found = [self.reader.total * flat for flat in self.packed.laid(matrix)]
         return self.reader.moved(found, self.tables[self.fitted :])
 
     def after(self, table: Measured) -> "Parted":
@@ -164,8 +164,8 @@ class Parted:
         """Fit some of the columns to some of the tables: all that are of these columns."""
         start = self._coefficients(columns, [number for number in tables if number < self.fitted])
         model = self.reader.fit([self.tables[i] for i in tables], start, among=columns, near=NEAR)
-        order, matrix = joint(model.tree, model.tables, self.strips.candidates.finest[2])
-        starts = self.strips.starts
+        order, matrix = joint(model.tree, model.tables, self.packed.candidates.finest[2])
+        starts = self.packed.starts
         groups = np.concatenate([np.arange(starts[c], starts[c + 1]) for c in order])
         return Part(columns, tables, model, groups, matrix)
 

@@ -13,11 +13,11 @@ import numpy as np
 from queries.arrays import Floats
 from queries.domain import Integers
 from smalldb.exact.bits import BitSource
-from smalldb.marginals.adaptive.association_weights import reaching_weights
+from smalldb.marginals.adaptive.association_weights import association_weights
 from smalldb.marginals.adaptive.candidate_tables import Candidates
 from smalldb.marginals.adaptive.model_capacity import Room, selected
-from smalldb.marginals.adaptive.packed_pairs import Strips
-from smalldb.marginals.adaptive.stopping_rule import LEAST, Heard, tells
+from smalldb.marginals.adaptive.packed_pairs import PackedPairs
+from smalldb.marginals.adaptive.stopping_rule import LEAST, StoppingRule, beyond_noise
 from smalldb.marginals.estimate.column_estimates import pairs_within, read_margins, whole
 from smalldb.marginals.estimate.estimation import Reader
 from smalldb.marginals.estimate.junction import Scope
@@ -108,14 +108,14 @@ class Adaptive(RoundsBudget, TableStrategy):
             else:
                 beside += pairs_within(released)
         budget = left = self.for_rounds
-        heard, again = Heard(), tuple[Measured, ...]()
-        while self.rounds and not heard.enough:
+        stopping, again = StoppingRule(), tuple[Measured, ...]()
+        while self.rounds and not stopping.met:
             room = Room(reader, learned.tables)
             expected = reader.moved(learned.predicted(), beside)
             # under rho rounds are many and cheap: none may take more than an equal share of what is left
-            ahead = max(1, self.rounds - heard.rounds) if self.law.concentrated else 1
+            ahead = max(1, self.rounds - stopping.rounds) if self.law.concentrated else 1
             most = left / (ahead * (self.selecting + self.measuring))
-            step = self.raised(min(heard.times, max(Fraction(1), most)))
+            step = self.raised(min(stopping.cost_factor, max(Fraction(1), most)))
             select = partial(_selected, step, reader, room, expected, beside, left, count)
             chosen = journal.step(select, list_of, scope_of)
             if chosen is None:
@@ -128,7 +128,9 @@ class Adaptive(RoundsBudget, TableStrategy):
             )
             left -= cost
             measurements.append(published(self.law, released, reader.groupings, step.selecting))
-            heard = heard.after(tells(released, layout.chosen(expected, chosen), self.law.concentrated))
+            stopping = stopping.after(
+                beyond_noise(released, layout.chosen(expected, chosen), self.law.concentrated)
+            )
             if room.lacking(chosen) is None:
                 learned = learned.after(released)
             else:
@@ -136,7 +138,7 @@ class Adaptive(RoundsBudget, TableStrategy):
             if progress is not None:
                 progress(int((1 - left / budget) * PROGRESS), PROGRESS)
         spent = self.for_first + sum(self.columns, budget - left)
-        if heard.enough and left >= LEAST * (self.for_first + sum(self.columns)):
+        if stopping.met and left >= LEAST * (self.for_first + sum(self.columns)):
             parts = proportions(self.universe.sizes, self.law.concentrated)
             again = _columns(self, rows, journal, [left * part / sum(parts) for part in parts], [])
             reader = reader.again(again)
@@ -207,13 +209,13 @@ def _selected(
     payable = np.array([cost + plan.selecting <= left for cost in costs], dtype=bool)[which]
     weights = candidates.weights
     if len(plan.universe.sizes) > MANY_COLUMNS:
-        weights = reaching_weights(reader.layout, expected, [*room.tables, *beside])
+        weights = association_weights(reader.layout, expected, [*room.tables, *beside])
     foretold = [whole(table, reader.total) for table in expected]
     scores = reader.layout.scores(count(), foretold, weights, noise.__getitem__)
     return selected(plan, room, reader.names, max(weights, default=1), scores, payable, coins)
 
 
-def _counts(layout: Candidates | Strips, scope: Scope, count: Callable[[], list[Integers]]) -> Integers:
+def _counts(layout: Candidates | PackedPairs, scope: Scope, count: Callable[[], list[Integers]]) -> Integers:
     """Return the counts of a table at its levels."""
     return layout.chosen(count(), scope)
 
