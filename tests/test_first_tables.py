@@ -165,7 +165,7 @@ def test_wide_columns_are_measured_before_they_are_grouped():
     assert shapes[0][0] < 2000 and shapes[0][1] == 3 and shapes[1:] == [(3, 5), (3, 4)]
 
 
-@pytest.mark.parametrize("replaced", [True, False])
+@pytest.mark.parametrize("replaced", [True, pytest.param(False, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("delta", [None, pytest.param(DELTA, marks=pytest.mark.long)])
 def test_a_star_that_noise_would_drown_is_left_out_and_the_plan_says_so(delta, replaced):
     sizes = (5,) + (16,) * 13
@@ -442,6 +442,7 @@ def test_a_checkpoint_of_a_target_is_none_of_another():
     assert len({repr(plan.public) for plan in plans}) == 3
 
 
+@pytest.mark.slow
 def test_several_targets_stand_in_the_record():
     rows = people(0)
     made = smalldb.release(rows, epsilon=1, mechanism="marginals", target=["c1", "rich"], rng=1)
@@ -488,6 +489,7 @@ def test_tables_to_measure_first_are_texts():
             named_tables(wrong, NAMES)
 
 
+@pytest.mark.slow
 def test_plans_and_records_tell_of_named_tables():
     given = {"epsilon": 1, "mechanism": "marginals", "measure_first": ["rich x signal", "c0 x c1 x rich"]}
     made = smalldb.release(people(0), rng=1, **given)

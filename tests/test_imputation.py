@@ -56,6 +56,7 @@ def drawn(domain, measurements, total, near, draws, seed=3):
     return list(islice(tables, draws))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", COINS.values(), ids=COINS)
 def test_counts_of_one_column_have_their_exact_posterior(noise):
     domain, total, value, draws = Domain([Column("c", ["x", "y", "z"])]), 6, [4, 3, -1], 4000
@@ -94,7 +95,9 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=[] if kind == "table" else [pytest.mark.slow]) for kind in KINDS]
+)
 def test_two_columns_have_the_exact_posterior_of_their_tables(kind):
     """All tables of three rows: the model is integrated out by hand, the noise taken as it is published."""
     measurements, total, draws = KINDS[kind](), 3, 4000
