@@ -80,6 +80,31 @@ class Cube(Law):
 
 
 @dataclass(frozen=True)
+class KNorm(Law):
+    """Probability proportional to exp(-rate |z - x|): the hull of what rows do to all columns is the ball."""
+
+    sizes: tuple[int, ...]
+    rate: Fraction
+    replaced: bool
+
+    def norm(self, moved):
+        """The least number of rows, of any shares, whose counts make up the numbers."""
+        ends = np.cumsum(self.sizes)[:-1]
+        columns = np.split(np.array(moved, dtype=object), ends)
+        sums = {sum(column) for column in columns}
+        if len(sums) > 1 or (self.replaced and sums != {0}):
+            raise Loss("counts of K-norm noise do not move as rows do")
+        return max(Fraction(sum(map(abs, column)), 2 if self.replaced else 1) for column in columns)
+
+    def worst(self, one, other, change):
+        return self.rate * self.norm([a - b for a, b in zip(one, other, strict=True)])
+
+    def realised(self, one, other, drawn):
+        far = [self.norm([z - x for z, x in zip(drawn, some, strict=True)]) for some in (one, other)]
+        return self.rate * (far[1] - far[0])
+
+
+@dataclass(frozen=True)
 class Gaussian(Law):
     """Probability proportional to exp(-sum (z - x)^2 / (2 variance)): a cost is a rho."""
 

@@ -33,7 +33,20 @@ from typing import Any
 
 import numpy as np
 import pytest
-from losses import SLACK, Change, Cone, Cube, Exponential, Gaussian, Geometric, Law, Loss, Wishart, holds
+from losses import (
+    SLACK,
+    Change,
+    Cone,
+    Cube,
+    Exponential,
+    Gaussian,
+    Geometric,
+    KNorm,
+    Law,
+    Loss,
+    Wishart,
+    holds,
+)
 
 from smalldb.accounting.concentrated import rho_of
 from smalldb.exact.bits import SeededBits
@@ -66,6 +79,7 @@ NOISE: list[tuple[str, str, Callable[[Any], Law]]] = [
     ("smalldb.noise.geometric:Geometric", "draw", lambda a: Geometric(a.self.rate)),
     ("smalldb.noise.gaussian:DiscreteGaussian", "draw", lambda a: Gaussian(a.self.scale)),
     ("smalldb.noise.cube:Cube", "draw", lambda a: Cube(a.self.rate)),
+    ("smalldb.noise.k_norm:KNorm", "draw", lambda a: KNorm(a.self.sizes, a.self.rate, a.self.replaced)),
     (
         "smalldb.noise.wishart:WishartDifference",
         "draw",
@@ -93,6 +107,11 @@ STEPS: list[tuple[str, str, Callable[[Any], Stated]]] = [
         "smalldb.marginals.strategies.outcome",
         "measure",
         lambda a: Stated(a.cost, a.law.concentrated, (a.scope, np.shape(a.counts))),
+    ),
+    (
+        "smalldb.marginals.strategies.outcome",
+        "measure_columns",
+        lambda a: Stated(a.noise.rate, False, (a.noise.sizes,)),
     ),
     (
         "smalldb.marginals.strategies.adaptive",

@@ -63,9 +63,21 @@ def test_a_plan_of_marginals_says_why_and_what_it_expects(capfd):
     assert f"mechanism: marginals of {plan.strategy}, 5000 rows\n" in out
     assert f"chosen:    {plan.why}\n" in out
     assert f"expected:  an error of about {plan.expected_error:.2g} (an estimate, no bound)\n" in out
+    assert "           a delta would not make it smaller\n" in out
     said = json.loads(called(capfd, *given, "--json")[1])
+    assert said["compared"] == {"delta": None, "error": plan.expected_error}
     assert (said["mechanism"], said["candidate_count"], said["cost"]) == ("marginals", None, None)
     assert (said["bounds"]["released"], said["why"]) == (None, plan.why)
+
+
+def test_a_plan_says_what_it_would_be_with_a_delta_and_without(capfd, examples):
+    given = ("plan", "--schema", examples / "survey.toml", "--n", 5000, "--epsilon", 1)
+    pure, mixed = (called(capfd, *given, *more)[1] for more in ((), ("--delta", "1e-9")))
+    errors = [re.search(r"expected:  an error of about (\S+)", out)[1] for out in (pure, mixed)]
+    assert float(errors[1]) < float(errors[0])
+    assert f"\n           about {errors[1]} with a delta of 1e-09\n" in pure
+    assert f"\n           about {errors[0]} without a delta\n" in mixed
+    assert json.loads(called(capfd, *given, "--json")[1])["compared"]["delta"] == "0.000000001"
 
 
 def test_a_plan_of_rejection_says_that_its_time_depends_on_the_data(capfd):

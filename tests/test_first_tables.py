@@ -62,6 +62,11 @@ def released(sizes, targets=(), *, named=(), places=None, tables=None, epsilon=3
     return plan, release_tables(plan, rows, SeededBits(1))
 
 
+def measured(made):
+    """The columns of each table, in the order of release."""
+    return [part.columns for each in made.measurements for part in each.of]
+
+
 def columns_of(tables):
     return [tuple(c for c, _ in table.scope) for table in tables]
 
@@ -161,7 +166,7 @@ def test_wide_columns_are_measured_before_they_are_grouped():
     sizes = (2000, 3, 5, 4)
     plan, made = released(sizes, (1,), epsilon=Fraction(2))
     assert not any(table.whole for table in plan.first) and all(plan.columns)
-    shapes = [m.of[0].shape for m in made.measurements[4:7]]
+    shapes = [m.of[0].shape for m in made.measurements if len(m.of[0].columns) == 2][:3]
     assert shapes[0][0] < 2000 and shapes[0][1] == 3 and shapes[1:] == [(3, 5), (3, 4)]
 
 
@@ -194,7 +199,7 @@ def test_pairs_of_wider_tables_come_first_too():
     _, made = released(SIZES, (TARGET,), tables=((0, 1, TARGET), (3, 4, 5)))
     assert columns_of(made.history.tables)[:2] == [(0, TARGET), (1, TARGET)]
     # columns that no table of the target has are measured by themselves
-    assert [m.of[0].columns for m in made.measurements[:5]] == [(0, 2), (1, 2), (3,), (4,), (5,)]
+    assert measured(made)[:5] == [(0, 2), (1, 2), (3,), (4,), (5,)]
 
 
 def test_only_tables_of_the_workload_come_first():
@@ -255,7 +260,7 @@ def test_a_wide_table_is_not_what_columns_are_read_from():
     """A count of a column would be a sum of 72 cells, each with its noise."""
     plan, made = released(SIZES, named=((0, 1, 4),))
     assert not plan.first[0].whole and all(plan.columns)
-    assert [m.of[0].columns for m in made.measurements[:7]] == [*((c,) for c in range(6)), (0, 1, 4)]
+    assert sorted(measured(made)[:6]) == [(c,) for c in range(6)] and measured(made)[6] == (0, 1, 4)
 
 
 def test_tables_of_the_target_that_tell_nothing_end_no_rounds():

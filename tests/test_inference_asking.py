@@ -26,6 +26,7 @@ from smalldb.noise.distributions import (
     Cube,
     DiscreteGaussian,
     Geometric,
+    KNorm,
     WishartDifference,
 )
 from smalldb.noise.noise_protocol import Noise
@@ -349,6 +350,10 @@ NOISES = [
     (WishartDifference(3, Fraction(1, 40), Fraction(1, 10), ((0, 0), (0, 2), (1, 2), (2, 3))), 4),
     (ConeDifference((2, 3, 4), Fraction(1, 5), ((0, 1), (0, 2), (1, 2))), 35),
     (ConeDifference((2, 3), Fraction(1, 5), ((0, 1),)), 11),
+    (KNorm((2, 3, 5), Fraction(1, 2), False), 10),
+    (KNorm((2, 3, 5), Fraction(3), True), 10),
+    (KNorm((4, 3), Fraction(1, 400), False), 7),
+    (KNorm((4, 3), Fraction(1, 4000), True), 7),
 ]
 
 
@@ -369,7 +374,7 @@ def test_simulated_noise_has_the_covariance_and_the_quantiles_of_the_noise(noise
             assert margin(one, 1 - failure) <= noise.quantile(own, failure)
 
 
-@pytest.mark.parametrize(("noise", "count"), [NOISES[i] for i in (0, 1, 3, 5, 8, 10)], ids=str)
+@pytest.mark.parametrize(("noise", "count"), [NOISES[i] for i in (0, 1, 3, 5, 8, 10, 11, 12, 13)], ids=str)
 def test_simulated_noise_is_distributed_as_noise_that_is_drawn(noise, count, monkeypatch):
     """The twin draws values as a release does: fewer of them."""
     rng = np.random.default_rng(8)

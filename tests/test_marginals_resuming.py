@@ -23,6 +23,7 @@ from smalldb.marginals.private_rows import PrivateRows, checked, counted
 from smalldb.marginals.strategies.adaptive import Adaptive
 from smalldb.marginals.strategies.all_cells import AllCells
 from smalldb.marginals.strategies.all_pairs import AllPairs
+from smalldb.marginals.strategies.column_groups import column_groups
 from smalldb.marginals.strategies.contrasts import Contrasts
 from smalldb.marginals.strategies.dependence import DependenceTested
 from smalldb.mechanisms.journal import Counted, Journal
@@ -182,8 +183,9 @@ def test_a_checkpoint_holds_released_integers_and_no_rows(tmp_path):
     parts = [json.loads(p.read_bytes().split(b"\n")[3])[1] for p in sorted(tmp_path.glob("*.shard"))]
     assert [len(text) for text in parts[0]] == [64, 64]  # a salt, and a digest of it and of the data
     assert parts[1] == ""  # paid from no ledger
-    columns, rest = parts[2 : 2 + len(WIDE.sizes)], parts[2 + len(WIDE.sizes) :]
-    assert [len(part) for part in columns] == list(WIDE.sizes)
+    groups = column_groups(WIDE.sizes, range(len(WIDE.sizes)), False)
+    columns, rest = parts[2 : 2 + len(groups)], parts[2 + len(groups) :]
+    assert [len(part) for part in columns] == [sum(WIDE.sizes[c] for c in group) for group in groups]
     assert all(type(part) in (int, list, type(None)) for part in rest)
     assert len(rest[-1][0]) == 64 and len(rest[-1]) == 3  # of which rows, the query, and its distance
 

@@ -16,6 +16,7 @@ from smalldb.noise.distributions import (
     Cube,
     DiscreteGaussian,
     Geometric,
+    KNorm,
     WishartDifference,
     read,
 )
@@ -27,8 +28,9 @@ EVERY = [
     Cube(4, Fraction(2, 5)),
     WishartDifference(2, Fraction(1, 40), Fraction(1, 10), ((0, 0), (0, 2), (1, 2))),
     ConeDifference((2, 3), Fraction(1, 5), ((0, 1),)),
+    KNorm((2, 3), Fraction(1, 5), False),
 ]
-COUNTS = [3, 3, 4, 3, 11]
+COUNTS = [3, 3, 4, 3, 11, 5]
 WEIGHTS = [None, [1], [-2], [0, 1, 0], [1, 1, 1, 1], [1, -1], [0.5, 0.25, -0.25, 1], [3, 0.125, 0.125], [0.0]]
 FAILURES = [Fraction(1, 5), Fraction(1, 20), Fraction(1, 1000)]
 

@@ -98,6 +98,7 @@ PARITIES = {"marginals.contrasts.setting.MAX_TABLE_ATTRIBUTES": 4}
 LETTERS = (
     {
         "outcome.measure": "m",
+        "outcome.measure_columns": "k",
         "adaptive.selected": "s",  # in the end of nothing, where the budget pays for no table
         "dependence.ask": "a",
         "all_pairs.measure_at_once": "p",
@@ -157,8 +158,8 @@ CASES = {
         "mc",
         CERTIFIED,
     ),
-    "columns": Case(COLUMNS, "marginals:1", ADAPTIVE, lambda c: not c.strategy.rounds, "m{4}c"),
-    "adaptive": Case(COLUMNS, "marginals:2", ADAPTIVE, in_rounds, "m{4}(sm)+s?(m{4})?c"),
+    "columns": Case(COLUMNS, "marginals:1", ADAPTIVE, lambda c: not c.strategy.rounds, "kc"),
+    "adaptive": Case(COLUMNS, "marginals:2", ADAPTIVE, in_rounds, "k(sm)+s?k?c"),
     "adaptive, delta": Case(
         COLUMNS,
         "marginals:2",
@@ -171,14 +172,14 @@ CASES = {
         "marginals:2",
         ADAPTIVE | {"certificate": 0},
         in_rounds,
-        "m{4}(sm)+s?(m{4})?",
+        "k(sm)+s?(k)?",
     ),
     "target": Case(
         COLUMNS,
         "marginals:2",
         ADAPTIVE | {"target": "c", "epsilon": 8},
         in_rounds,
-        "m{3}(sm)*s?(m{4})?c",  # the star alone, which the columns are read from
+        "m{3}(sm)*s?k?c",  # the star alone, which the columns are read from
     ),
     "target, delta": Case(
         COLUMNS,
@@ -201,7 +202,7 @@ CASES = {
         "marginals:2",
         ADAPTIVE | {"target": ["b", "c"], "epsilon": 2},
         in_rounds,
-        "m{4}m{5}(sm)*s?(m{4})?c",
+        "km{5}(sm)*s?k?c",
         {"marginals.strategies.first_tables.WHOLE": 12},
         n=1000,
     ),
@@ -210,7 +211,7 @@ CASES = {
         "marginals:2",
         ADAPTIVE | {"measure_first": ["a x b x d"], "epsilon": 4},
         in_rounds,
-        "mm(sm)*s?(m{4})?c",  # the column that it does not have, too
+        "mm(sm)*s?k?c",  # the column that it does not have, too
     ),
     "named tables and target, delta": Case(
         COLUMNS,
@@ -225,23 +226,23 @@ CASES = {
         "marginals:3",
         ADAPTIVE | {"epsilon": 20},
         in_rounds,
-        "m{4}(sm)+s?(m{4})?c",
+        "k(sm)+s?k?c",
         changed=little_memory,
     ),
     "rounds that end": Case(
         COLUMNS,
         "marginals:2",
-        ADAPTIVE | {"epsilon": 20},
+        ADAPTIVE | {"epsilon": 10},
         in_rounds,
-        "m{4}(sm)+m{4}c",
+        "k(sm)+kc",
         {
             "marginals.adaptive.stopping_rule.LEAST_UNINFORMATIVE": 1,
             "marginals.adaptive.stopping_rule.PER_INFORMATIVE": 1,
         },
         tied=0,
     ),
-    "strips": Case(COLUMNS, "marginals:2", ADAPTIVE, in_rounds, "m{4}(sm)+s?(m{4})?c", STRIPS),
-    "rules": Case(RULED, "marginals:2", ADAPTIVE | {"epsilon": 4}, in_rounds, "m{4}(sm)+s?(m{4})?c"),
+    "strips": Case(COLUMNS, "marginals:2", ADAPTIVE, in_rounds, "k(sm)+s?k?c", STRIPS),
+    "rules": Case(RULED, "marginals:2", ADAPTIVE | {"epsilon": 4}, in_rounds, "k(sm)+s?k?c"),
     "rules, cells": Case(RULED, "marginals:2", CELLS, lambda _: True, "m"),
     "pairs at once": Case(COLUMNS, "marginals:2", PAIRS, lambda _: True, "p"),
     "pairs, certified": Case(
@@ -254,7 +255,7 @@ CASES = {
     ),
     "asked, then at once": Case(COLUMNS, "marginals:2", ROUNDS, asked, "ap", ASKED, n=3000, tied=10),
     "asked, then rounds": Case(
-        COLUMNS, "marginals:2", ROUNDS, asked, "am{4}(sm)+s?(m{4})?c", ASKED, n=3000, tied=0
+        COLUMNS, "marginals:2", ROUNDS, asked, "ak(sm)+s?k?c", ASKED, n=3000, tied=0
     ),
     "asked, delta": Case(
         COLUMNS,
@@ -464,7 +465,7 @@ REALLY_WIDE = {
         CASES["strips"],
         domain=Domain([Column(f"a{i}", 2 + i % 3) for i in range(30)]),
         given=ADAPTIVE | {"epsilon": 20},
-        steps="m{30}(sm)+s?(m{30})?c",
+        steps="k(sm)+s?k?c",
         patched={"marginals.strategies.budgets.EVER_ROUNDS": 12},
         n=400,
     ),

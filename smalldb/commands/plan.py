@@ -1,6 +1,7 @@
 """`plan`: what a release would do, cost and promise, before there is any table."""
 
 import argparse
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -15,6 +16,7 @@ from smalldb.commands.options import (
     whole_number,
 )
 from smalldb.commands.parsers import Commands
+from smalldb.exact.numbers import as_text
 from smalldb.files.outputs import Outputs
 from smalldb.planning import Neighbours, Plan, Settings, plan
 from smalldb.releasing.memory import check_memory
@@ -22,6 +24,8 @@ from smalldb.releasing.record import make_record
 from smalldb.reporting.plots_base import check_plotting
 from smalldb.reporting.plots_plan import plot_plan
 from smalldb.reporting.words import as_json, foretold, tell
+
+DELTA = "1e-9"  # that pure plans are compared with
 
 
 def add(commands: Commands) -> None:
@@ -55,30 +59,41 @@ def run_plan(arguments: argparse.Namespace) -> None:
     domain, queries, schema = described(arguments)
     asked = partial(plan, domain if schema is None else None, queries, schema=schema)
     chosen = {name: getattr(arguments, name) for name in ("n", *Settings.__annotations__)}
-    made = asked(**chosen)
+    made, other = asked(**chosen), _compared(asked, chosen)
     check_memory(made)
     if form is not None:
         with Outputs([arguments.plot]) as outputs:
             picture = plot_plan(made, lambda epsilon: asked(**chosen | {"epsilon": epsilon}), form)
             outputs.write(arguments.plot, picture)
     if arguments.json:
-        print(as_json(plan_json(made)))
+        print(as_json(plan_json(made, other)))
     else:
-        print(plan_account(made, verbose=arguments.verbose))
+        print(plan_account(made, other, verbose=arguments.verbose))
 
 
-def plan_json(made: Plan) -> dict[str, Any]:
+def _compared(asked: Callable[..., Plan], chosen: dict[str, Any]) -> Plan | None:
+    """Return the plan with a delta if it has none, or without its own; None: there is no such plan."""
+    try:
+        return asked(**chosen | {"delta": DELTA if chosen["delta"] is None else None})
+    except ValueError:
+        return None
+
+
+def plan_json(made: Plan, other: Plan | None) -> dict[str, Any]:
     """Return all that a plan says; the number of candidates is a text: it passes what other readers hold."""
     record = make_record(made, private=True)
     return {name: value for name, value in record.items() if name != "private"} | {
         "candidate_count": None if made.candidate_count is None else str(made.candidate_count),
         "expected_error": made.expected_error,
+        "compared": None
+        if other is None
+        else {"delta": None if other.delta is None else as_text(other.delta), "error": other.expected_error},
         "why": made.why,
         "alternatives": made.alternatives,
         "cost": made.chosen.cost,
     }
 
 
-def plan_account(made: Plan, *, verbose: bool = False) -> str:
+def plan_account(made: Plan, other: Plan | None, *, verbose: bool = False) -> str:
     """Tell a plan, for people."""
-    return f"{tell(make_record(made, private=True), made, verbose=verbose)}\n{foretold(made)}"
+    return f"{tell(make_record(made, private=True), made, verbose=verbose)}\n{foretold(made, other)}"

@@ -4,6 +4,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache, lru_cache
 from itertools import accumulate
 from typing import TypeAlias
 
@@ -22,9 +23,10 @@ class LogConcave:
     """
     Infinitely many levels first, first + 1, ..., of which level s counts count(s)^power candidates.
 
-    Whoever builds one promises that the weights count(s)^power exp(-rate s) are log-concave in s and have a
-    finite sum, for the rate it is drawn with: the tails are closed by geometric series on that promise. The
-    power is kept apart so that only the leading bits of count(s)^power are ever computed.
+    Whoever builds one promises that the weights count(s)^power exp(-rate s) have a finite sum, for the rate
+    it is drawn with, and are log-concave in s among levels that leave the same remainder by `period`: the
+    tails are closed by geometric series on that promise. The power is kept apart so that only the leading
+    bits of count(s)^power are ever computed.
 
     Attributes
     ----------
@@ -32,17 +34,18 @@ class LogConcave:
         Level to a positive int, exactly.
     first : int
         The least level.
-    power : int
+    power, period : int
         At least 1.
     """
 
     count: Callable[[int], int]
     first: int = 0
     power: int = 1
+    period: int = 1
 
     def __post_init__(self) -> None:
-        if self.power < 1:
-            raise ValueError("power must be at least 1")
+        if min(self.power, self.period) < 1:
+            raise ValueError("power and period must be at least 1")
 
 
 def exp_enclosure(r: Fraction, precision: int) -> tuple[int, int]:
@@ -116,9 +119,17 @@ def _cumulative(
     Between the end of one level and the start of the next lies what this precision leaves undecided.
     """
     if isinstance(levels, LogConcave):
-        names, weights, left, right = _family_weights(levels, rate, precision)
-    else:
-        names, weights, left, right = _map_weights(levels, rate, precision)
+        return _of_family(levels, rate, precision)
+    return _ends(_map_weights(levels, rate, precision), precision)
+
+
+@lru_cache(maxsize=16)  # of a family that is drawn from again and again until a level is accepted
+def _of_family(family: LogConcave, rate: Fraction, precision: int) -> tuple[list[int], list[int], list[int]]:
+    return _ends(_family_weights(family, rate, precision), precision)
+
+
+def _ends(enclosed: _Weights, precision: int) -> tuple[list[int], list[int], list[int]]:
+    names, weights, left, right = enclosed
     least = [0, *accumulate(lo for lo, _ in weights)]
     most = list(accumulate((hi for _, hi in weights), initial=left))
     total_least, total_most = least[-1], most[-1] + right
@@ -150,6 +161,7 @@ def _family_weights(family: LogConcave, rate: Fraction, precision: int) -> _Weig
     """The levels around the heaviest, outwards until each tail is below one unit."""
     bits = precision + 16
 
+    @cache
     def weight(level: int) -> _Enclosure:
         count = family.count(level)
         decay = _exp(rate * (level - family.first), bits)
@@ -167,16 +179,22 @@ def _family_weights(family: LogConcave, rate: Fraction, precision: int) -> _Weig
     heaviest = weight(peak)
     unit = _top(heaviest) - bits
 
+    def negligible(level: int, step: int) -> bool:
+        """Whether the weights of this level and all beyond it, of its remainder, are below one unit."""
+        before = level - step * family.period
+        if min(level, before) < family.first:
+            return level < family.first
+        tail = _tail(weight(before), weight(level), bits)
+        return tail is not None and _scaled(tail, unit)[1] <= 1
+
     def outwards(step: int) -> tuple[list[tuple[int, tuple[int, int]]], int]:
         found: list[tuple[int, tuple[int, int]]] = []
-        level, here = peak, heaviest
+        level = peak
         while level + step >= family.first:
-            beyond = weight(level + step)
-            tail = _tail(here, beyond, bits)
-            if tail is not None and _scaled(tail, unit)[1] <= 1:
-                return found, 1
-            level, here = level + step, beyond
-            found.append((level, _scaled(here, unit)))
+            if all(negligible(level + step * ahead, step) for ahead in range(1, family.period + 1)):
+                return found, family.period
+            level += step
+            found.append((level, _scaled(weight(level), unit)))
         return found, 0
 
     below, left = outwards(-1)

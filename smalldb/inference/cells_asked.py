@@ -11,10 +11,11 @@ from queries.arrays import Booleans, Floats
 from queries.domain import Integers
 from smalldb.mechanisms.measurement import Marginal, Measurement, Parity
 from smalldb.mechanisms.measurement_list import Measurements
-from smalldb.noise.cone import ConeDifference
+from smalldb.noise.distributions import ConeDifference, KNorm
 from smalldb.noise.noise_protocol import Noise
 
 MAX_ASKED = 1024  # cells that are told apart
+REPEATING = ConeDifference, KNorm  # noise with the same sums in tables that were measured at once
 MOST_TOTALS = 8  # tables of other columns that tell how many rows there are, where this is not public
 
 
@@ -110,7 +111,7 @@ class Told:
     def covariance(self) -> Floats:
         """The covariance of the noise of the sums, positive definite."""
         count = len(self.sums)
-        if isinstance(self.noise, ConeDifference) or (np.bincount(self.places[self.places >= 0]) == 1).all():
+        if isinstance(self.noise, REPEATING) or (np.bincount(self.places[self.places >= 0]) == 1).all():
             rows = np.vstack([np.eye(count), np.zeros(count)])[self.places]
             found = self.noise.covariance(rows)
         else:  # of independent values
@@ -136,8 +137,8 @@ def told_of(measurements: Measurements, asked: Asked) -> list[Told]:
 def _told(measurements: Measurements, number: int, each: Measurement, asked: Asked) -> Told | None:
     """Return what a measurement says of the cells; None: nothing."""
     pieces = list(_pieces(measurements, each, asked))
-    if isinstance(each.noise, ConeDifference):
-        pieces = _without_repetition(pieces)  # tables of one matrix have the same margins
+    if isinstance(each.noise, REPEATING):
+        pieces = _without_repetition(pieces)
     if not pieces:
         return None
     places, sums, cells = np.full(len(each.values), -1, dtype=np.int64), list[Floats](), list[Floats]()

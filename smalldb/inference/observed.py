@@ -12,7 +12,7 @@ from smalldb.inference.column_model import Rows, ragged
 from smalldb.inference.tied_columns import Blocks
 from smalldb.kernels.imputing import ABSOLUTE, LARGEST, SQUARED, Counted, Signed, count_rows
 from smalldb.mechanisms import Marginal, Measurement, Parity
-from smalldb.noise.distributions import Cube, DiscreteGaussian, Geometric, Noise, WishartDifference
+from smalldb.noise.distributions import Cube, DiscreteGaussian, Geometric, KNorm, Noise, WishartDifference
 
 MOST_PARITIES = 1 << 12
 
@@ -49,8 +49,10 @@ class Observed:
         """
         at = {c: (b, k) for b, columns in enumerate(blocks.columns) for k, c in enumerate(columns)}
         tables, values, densities = list[dict[int, Integers]](), list[Integers](), list[Density]()
-        parities = list[tuple[Parity, int, Density]]()
+        parities, common = list[tuple[Parity, int, Density]](), list[tuple[int, int]]()
         for each in measurements:
+            if isinstance(each.noise, KNorm):
+                common.append((len(tables), len(tables) + len(each.of)))
             for part, own in each.tables():
                 if isinstance(part, Marginal):
                     tables.append(_codes(part, blocks, at))
@@ -58,15 +60,14 @@ class Observed:
                     densities.append(density(each.noise))
                 elif isinstance(part, Parity):
                     parities.append((part, int(own[0]), density(each.noise, len(part.columns))))
-        joint = {each.noise for each in measurements if isinstance(each.noise, Cube)}
-        if len(joint) > 1 or any(one.kind == LARGEST for one in densities):
+        if len({each.noise for each in measurements if isinstance(each.noise, Cube)}) > 1:
             raise ValueError("several tables cannot be drawn from several sets of numbers with cube noise")
         if len(parities) > MOST_PARITIES:
             raise ValueError(f"several tables are drawn from at most {MOST_PARITIES} contrasts")
         return cls(
             blocks.sizes,
             tuple(tables),
-            _counted(tables, values, densities, blocks),
+            _counted(tables, values, densities, common, blocks),
             _signed(parities, blocks, at),
         )
 
@@ -83,11 +84,13 @@ class Observed:
 
     def beside(self, rows: Rows) -> Self:
         """Return what was released beside the counts of some rows, for a chain of its own."""
-        counted = self.counted._replace(beyond=self.counted.beyond.copy())
+        counted = self.counted._replace(beyond=self.counted.beyond.copy(), away=self.counted.away.copy())
         signed = self.signed._replace(beyond=self.signed.beyond.copy())
         starts = np.cumsum([0, *map(int, self.sizes)])
         signed.beyond[signed.scales < 0] += len(rows)  # a sum of signs: the rows, less twice the odd ones
         count_rows(rows, starts, counted, signed)
+        if len(counted.origins):
+            counted.away[:] = np.add.reduceat(np.abs(counted.beyond), counted.origins)
         return replace(self, counted=counted, signed=signed)
 
     @property
@@ -97,7 +100,7 @@ class Observed:
 
 
 class Density(NamedTuple):
-    """The log density of noise: -rate times the sum of a kind of deviations."""
+    """The log density of noise: -rate times the sum, or the largest, of a kind of deviations."""
 
     kind: int
     rate: float
@@ -121,6 +124,8 @@ def density(noise: Noise, order: int = 1) -> Density:
         return Density(SQUARED, 1 / (2 * float(noise.scale)))
     if isinstance(noise, Cube):
         return Density(LARGEST, float(noise.rate))
+    if isinstance(noise, KNorm):  # what a column is off by: half of that if rows are replaced
+        return Density(LARGEST, float(noise.rate) / (2 if noise.replaced else 1))
     if isinstance(noise, WishartDifference):
         return Density(SQUARED, 1 / (2 * noise.entry_variance(order)))
     raise ValueError(f"several tables cannot be drawn from numbers with {noise.name} noise")
@@ -141,6 +146,7 @@ def _counted(
     tables: Sequence[Mapping[int, Integers]],
     values: Sequence[Integers],
     densities: Sequence[Density],
+    common: Sequence[tuple[int, int]],
     blocks: Blocks,
 ) -> Counted:
     count = len(blocks.columns)
@@ -159,8 +165,11 @@ def _counted(
     return Counted(
         beyond=-np.concatenate([none, *values]),
         origins=np.cumsum([0, *map(len, values)])[:-1],
-        squared=np.array([one.kind == SQUARED for one in densities], dtype=np.int64),
+        kinds=np.array([one.kind for one in densities], dtype=np.int64),
         rates=np.array([one.rate for one in densities], dtype=np.float64),
+        away=np.zeros(len(densities), dtype=np.int64),
+        first_common=np.array([first for first, _ in common], dtype=np.int64),
+        end_common=np.array([end for _, end in common], dtype=np.int64),
         codes=np.concatenate([none, *where]),
         first_member=first,
         members=members,

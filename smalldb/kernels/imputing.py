@@ -56,11 +56,13 @@ class Counted(NamedTuple):
         Of all cells, counts of the rows less what was released.
     origins
         Shape (T,): where the cells of table t begin.
-    squared
-        Shape (T,): 1 where the log density is -rate times the square of the deviation, 0 where it is that
-        times its absolute value.
-    rates
-        Shape (T,).
+    kinds, rates
+        Shape (T,): of the log density. Of tables of the kind `LARGEST` with one noise in common, it is -rate
+        times the largest of their sums of absolute deviations.
+    away
+        Shape (T,): the sum of absolute deviations of such a table.
+    first_common, end_common
+        Shape (G,): the tables with common noise g are tables ``first_common[g]:end_common[g]``.
     codes
         What categories of columns add to cells.
     first_member, members, member_codes
@@ -72,8 +74,11 @@ class Counted(NamedTuple):
 
     beyond: Integers
     origins: Integers
-    squared: Integers
+    kinds: Integers
     rates: Floats
+    away: Integers
+    first_common: Integers
+    end_common: Integers
     codes: Integers
     first_member: Integers
     members: Integers
@@ -206,6 +211,7 @@ def sweep(
     odds = np.empty(np.max(np.diff(cliques.starts)))
     weights = np.empty(len(odds))
     moved = np.zeros(len(signed.beyond), np.int64)
+    shifts = np.zeros(len(counted.origins), np.int64)
     has = np.zeros(words, np.uint64)
     changed = np.zeros(words, np.uint64)
     largest_rate = 0.0
@@ -244,18 +250,28 @@ def sweep(
                 new += 1
             if new == old or not total > 0.0:
                 continue
-            cost = 0.0
+            cost, together = 0.0, False
             for q in range(counted.first_table[b], counted.first_table[b + 1]):
                 table, codes = counted.tables[q], counted.own_codes[q]
                 step = counted.codes[codes + new] - counted.codes[codes + old]
                 if step:
                     here = cell(rows, row, table, counted)
                     left, joined = counted.beyond[here], counted.beyond[here + step]
-                    if counted.squared[table]:
+                    if counted.kinds[table] == SQUARED:
                         cost += counted.rates[table] * 2.0 * (joined - left + 1)
                     else:
                         away = abs(left - 1) - abs(left) + abs(joined + 1) - abs(joined)
-                        cost += counted.rates[table] * away
+                        if counted.kinds[table] == ABSOLUTE:
+                            cost += counted.rates[table] * away
+                        else:
+                            shifts[table], together = away, True
+            if together:
+                for g in range(len(counted.first_common)):
+                    first, before, after = counted.first_common[g], 0, 0
+                    for table in range(first, counted.end_common[g]):
+                        before = max(before, counted.away[table])
+                        after = max(after, counted.away[table] + shifts[table])
+                    cost += counted.rates[first] * float(after - before)
             if len(moved):
                 for w in range(words):
                     changed[w] = signed.bits[start + old, w] ^ signed.bits[start + new, w]
@@ -282,6 +298,8 @@ def sweep(
             if cost > 0.0 and uniform(state) >= np.exp(-cost):
                 for q in range(signed.first_parity[b], signed.first_parity[b + 1]):
                     moved[signed.parities[q]] = 0
+                for q in range(counted.first_table[b], counted.first_table[b + 1]):
+                    shifts[counted.tables[q]] = 0
                 continue
             for q in range(counted.first_table[b], counted.first_table[b + 1]):
                 table, codes = counted.tables[q], counted.own_codes[q]
@@ -290,6 +308,8 @@ def sweep(
                     here = cell(rows, row, table, counted)
                     counted.beyond[here] -= 1
                     counted.beyond[here + step] += 1
+                    counted.away[table] += shifts[table]
+                    shifts[table] = 0
             if len(moved):
                 for q in range(signed.first_parity[b], signed.first_parity[b + 1]):
                     p = signed.parities[q]

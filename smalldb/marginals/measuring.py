@@ -11,7 +11,7 @@ from queries.domain import Integers
 from smalldb.exact.bits import BitSource
 from smalldb.exact.integers import CLIP
 from smalldb.marginals.estimate.junction import Scope
-from smalldb.noise.distributions import DiscreteGaussian, Geometric, Noise
+from smalldb.noise.distributions import DiscreteGaussian, Geometric, KNorm, Noise
 from smalldb.selection import select
 
 LIMIT = CLIP // 2  # no count passes it
@@ -104,6 +104,16 @@ class Measured:
     variance: float
 
 
+# Proof: docs/proofs/k-norm.md, lemma 3.
+def measure_columns(counts: Integers, noise: KNorm, source: BitSource) -> Integers:
+    """
+    Release the counts of columns at once: pure differential privacy, of the rate of the noise.
+
+    One row stands in one category of each: under add-remove a count of each column moves by 1, all alike.
+    """
+    return _noisy(counts, noise, source)
+
+
 # Proof: docs/proofs/draw.md, lemma 7; docs/proofs/rounds.md, lemma 2.
 def measure(
     counts: Integers, scope: Scope, law: PrivacyMeasure, cost: Fraction, source: BitSource
@@ -113,9 +123,15 @@ def measure(
 
     One row stands in one cell: under add-remove counts move by 1 in one cell, under replace-one by 1 in two.
     """
-    drawn = law.noise(cost).draw(counts.size, source).reshape(counts.shape)
+    return released(_noisy(counts, law.noise(cost), source), scope, law, cost)
+
+
+def _noisy(counts: Integers, noise: Noise, source: BitSource) -> Integers:
+    """Return counts with noise, of the same shape."""
+    drawn = noise.draw(counts.size, source).reshape(counts.shape)
     # a function of the sum with the whole noise: what was cut off at CLIP is beyond LIMIT with any count
-    return released(np.clip(counts + drawn, -LIMIT, LIMIT), scope, law, cost)
+    found: Integers = np.clip(counts + drawn, -LIMIT, LIMIT)
+    return found
 
 
 def released(counts: Integers, scope: Scope, law: PrivacyMeasure, cost: Fraction) -> Measured:

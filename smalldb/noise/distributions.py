@@ -14,6 +14,7 @@ from smalldb.noise.cone import ConeDifference
 from smalldb.noise.cube import Cube
 from smalldb.noise.gaussian import DiscreteGaussian
 from smalldb.noise.geometric import Geometric
+from smalldb.noise.k_norm import KNorm
 from smalldb.noise.noise_protocol import Loss, Noise, Weights
 from smalldb.noise.wishart import WishartDifference
 
@@ -22,6 +23,7 @@ __all__ = [
     "Cube",
     "DiscreteGaussian",
     "Geometric",
+    "KNorm",
     "Loss",
     "Noise",
     "Weights",
@@ -29,7 +31,7 @@ __all__ = [
     "read",
 ]
 
-KINDS = (Geometric, DiscreteGaussian, Cube, WishartDifference, ConeDifference)
+KINDS = (Geometric, DiscreteGaussian, Cube, KNorm, WishartDifference, ConeDifference)
 
 
 def read(name: str, parameters: Mapping[str, Any]) -> Noise:

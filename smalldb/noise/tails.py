@@ -1,7 +1,7 @@
 """What the noise of a release does not exceed: quantiles, exact or rounded up."""
 
 from bisect import bisect_left
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from functools import lru_cache
 from math import ceil, comb, exp, lgamma, log, sqrt
@@ -21,8 +21,14 @@ _GRID = 1024  # rates that Chernoff's bound is tried with
 # Proof: docs/proofs/answers.md, lemma 5.
 @lru_cache(maxsize=256)
 def radius_quantile(count: int, rate: Fraction, failure: Fraction) -> int:
+    """Return an r that the radius of a cube of `count` counts exceeds with probability < failure."""
+    return level_quantile(lambda radius: 2 * radius + 1, rate, failure, power=count)
+
+
+# Proof: docs/proofs/answers.md, lemma 5.
+def level_quantile(count: Callable[[int], int], rate: Fraction, failure: Fraction, *, power: int = 1) -> int:
     """
-    Return an r that the radius of a cube of `count` counts exceeds with probability < failure.
+    Return an r that a level exceeds with probability < failure, drawn from a log-concave family.
 
     The least one where the rate is above 1/32: `draw_level` inverts the distribution function at the number
     whose bits it reads. For less, levels are taken in blocks of up to 1 / (16 rate), each level of a block
@@ -30,7 +36,7 @@ def radius_quantile(count: int, rate: Fraction, failure: Fraction) -> int:
     upwards, by less than 1 / (6 rate).
     """
     width = max(1, (1 / (16 * rate)).__floor__())
-    blocks = LogConcave(lambda block: 2 * block * width + 1, power=count)
+    blocks = LogConcave(lambda block: count(block * width), power=power)
     return (draw_level(blocks, rate * width, _Digits(1 - failure)) + 1) * width - 1
 
 

@@ -105,14 +105,29 @@ def _more(record: Record, plan: Plan) -> list[tuple[str, str]]:
     return lines
 
 
-def foretold(plan: Plan) -> str:
-    """Tell what a plan will cost, the error to expect, and what plain noise would do instead."""
+def foretold(plan: Plan, other: Plan | None = None) -> str:
+    """
+    Tell what a plan will cost, the error to expect, and what plain noise would do instead.
+
+    Parameters
+    ----------
+    other
+        The plan with a delta, or without it, to compare with.
+    """
     expected, noise = plan.expected_error, plan.alternatives
     lines = [("cost", plan.chosen.facts.cost)]
     if expected is None:
         return laid_out(lines)
     if not plan.chosen.promise.proved:
-        return laid_out([("expected", f"an error of about {expected:.2g} (an estimate, no bound)"), *lines])
+        told = [("expected", f"an error of about {expected:.2g} (an estimate, no bound)")]
+        if other is not None and other.expected_error is not None:
+            if other.delta is not None:
+                told.append(("", f"about {other.expected_error:.2g} with a delta of {float(other.delta):g}"))
+            elif plan.delta is not None:
+                told.append(("", f"about {other.expected_error:.2g} without a delta"))
+            else:
+                told.append(("", "a delta would not make it smaller"))
+        return laid_out([*told, *lines])
     lines.insert(0, ("expected", f"a mean error of at most {promised(expected)}, which is proved"))
     if noise is not None:
         each, cells = rounded_up(noise["answers"]), rounded_up(noise["histogram"])

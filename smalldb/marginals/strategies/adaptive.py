@@ -25,7 +25,8 @@ from smalldb.marginals.estimate.refitting import at_first
 from smalldb.marginals.measuring import Measured
 from smalldb.marginals.private_rows import PrivateRows, counted
 from smalldb.marginals.strategies.budgets import MANY_COLUMNS, RoundsBudget
-from smalldb.marginals.strategies.first_tables import FirstTable, groups_of_first, proportions, wanted_first
+from smalldb.marginals.strategies.column_groups import column_groups, shares_of_columns
+from smalldb.marginals.strategies.first_tables import FirstTable, groups_of_first, wanted_first
 from smalldb.marginals.strategies.outcome import (
     PROGRESS,
     Fitted,
@@ -33,9 +34,11 @@ from smalldb.marginals.strategies.outcome import (
     Progress,
     TableStrategy,
     published,
+    published_columns,
+    released_columns,
     released_table,
 )
-from smalldb.mechanisms import Journal
+from smalldb.mechanisms import Journal, Measurement
 
 PENALTY = 0.8  # of the noise that a table would get, what its score is reduced by
 
@@ -90,14 +93,14 @@ class Adaptive(RoundsBudget, TableStrategy):
         Where all of them tell nothing, rounds end, and the columns get what is left.
         """
         before = [_whole(self, rows, journal, table) for table in self.first if table.whole]
-        columns = _columns(self, rows, journal, self.columns, before)
+        columns, told = _columns(self, rows, journal, self.together, self.columns, before)
         reader = Reader.of(self, columns)
         first = [reader.ranked(table) for table in before]
         reader = replace(reader, read_from=frozenset(first))
         layout = reader.layout
         count = cache(lambda: counted(rows, layout.count, executor))  # not where all was released before
         learned, beside = at_first(reader), list[Measured]()
-        measurements = [published(self.law, table, None) for table in (*before, *columns) if table.cost]
+        measurements = [*(published(self.law, table, None) for table in before), *told]
         for table in self.first:
             if not table.whole:
                 first.append(_grouped(self, rows, journal, table, reader))
@@ -139,10 +142,12 @@ class Adaptive(RoundsBudget, TableStrategy):
                 progress(int((1 - left / budget) * PROGRESS), PROGRESS)
         spent = self.for_first + sum(self.columns, budget - left)
         if stopping.met and left >= LEAST * (self.for_first + sum(self.columns)):
-            parts = proportions(self.universe.sizes, self.law.concentrated)
-            again = _columns(self, rows, journal, [left * part / sum(parts) for part in parts], [])
+            sizes, concentrated = self.universe.sizes, self.law.concentrated
+            groups = column_groups(sizes, range(len(sizes)), concentrated)
+            costs = [left * share for share in shares_of_columns(sizes, groups, concentrated)]
+            again, told = _columns(self, rows, journal, groups, costs, [])
             reader = reader.again(again)
-            measurements += [published(self.law, column, None) for column in again]
+            measurements += told
             spent += left
         model = learned.last(reader)
         history = History(columns, tuple(learned.tables), tuple(beside), again)
@@ -154,16 +159,29 @@ def _columns(
     plan: RoundsBudget,
     rows: PrivateRows,
     journal: Journal,
+    groups: Sequence[tuple[int, ...]],
     costs: Sequence[Fraction],
     tables: Sequence[Measured],
-) -> tuple[Measured, ...]:
-    """Measure every column at its cost; those that cost nothing are read from released tables."""
-    return tuple(
-        released_table(plan.law, journal, ((c, 0),), (size,), cost, partial(rows.table, (c,), (size,)))
-        if cost
-        else read_margins(tables, c)
-        for c, (size, cost) in enumerate(zip(plan.universe.sizes, costs, strict=True))
-    )
+) -> tuple[tuple[Measured, ...], list[Measurement]]:
+    """Measure columns, group by group; the others are read from released tables. Also as published."""
+    sizes, found, told = plan.universe.sizes, dict[int, Measured](), list[Measurement]()
+    for group in groups:
+        own = [sizes[c] for c in group]
+        count = partial(_counts_of_columns, rows, group, own)
+        if len(group) > 1:
+            columns = released_columns(plan.law, journal, group, own, [costs[c] for c in group], count)
+        else:
+            scope = ((group[0], 0),)
+            columns = [released_table(plan.law, journal, scope, tuple(own), costs[group[0]], count)]
+        found |= zip(group, columns, strict=True)
+        told.append(published_columns(plan.law, columns))
+    every = (found[c] if c in found else read_margins(tables, c) for c in range(len(sizes)))
+    return tuple(every), told
+
+
+def _counts_of_columns(rows: PrivateRows, columns: Sequence[int], sizes: Sequence[int]) -> Integers:
+    """Return the counts of columns, one after another."""
+    return np.concatenate([rows.table((c,), (size,)) for c, size in zip(columns, sizes, strict=True)])
 
 
 def _whole(plan: RoundsBudget, rows: PrivateRows, journal: Journal, table: FirstTable) -> Measured:

@@ -10,6 +10,7 @@ from typing import ClassVar, Self
 from smalldb.accounting.concentrated import rho_of
 from smalldb.marginals.expected_error import columns_alone, in_rounds, of_groups
 from smalldb.marginals.measuring import PrivacyMeasure
+from smalldb.marginals.strategies.column_groups import column_groups, shares_of_columns
 from smalldb.marginals.strategies.first_tables import FirstTable, covers, first_tables, proportions
 from smalldb.marginals.universe import Universe, pairs_of
 
@@ -104,6 +105,8 @@ class RoundsBudget(TableBudget):
         The tables that are measured before others are selected.
     columns
         The cost of each column; 0 where it is read from the first tables.
+    together
+        The columns that cost something, in groups that are measured at once.
     rounds
         How many tables of 64 cells can be selected and measured; fewer large ones, more small ones.
     selecting, measuring
@@ -112,6 +115,7 @@ class RoundsBudget(TableBudget):
 
     first: tuple[FirstTable, ...]
     columns: tuple[Fraction, ...]
+    together: tuple[tuple[int, ...], ...]
     rounds: int
     selecting: Fraction
     measuring: Fraction
@@ -140,7 +144,7 @@ class RoundsBudget(TableBudget):
     def costs(self) -> tuple[object, ...]:
         """Of the first tables, the columns, and rounds."""
         first = [part for table in self.first for part in (table.columns, table.cost, table.whole)]
-        return (*first, self.columns, self.rounds, self.selecting, self.measuring)
+        return (*first, self.columns, *self.together, self.rounds, self.selecting, self.measuring)
 
     @property
     def for_first(self) -> Fraction:
@@ -149,8 +153,9 @@ class RoundsBudget(TableBudget):
 
     @property
     def costs_of_tables(self) -> list[Fraction]:
-        """What first tables and columns cost, each."""
-        return [cost for cost in (*(table.cost for table in self.first), *self.columns) if cost]
+        """What first tables and groups of columns cost, each."""
+        groups = [sum((self.columns[c] for c in group), Fraction(0)) for group in self.together]
+        return [*(table.cost for table in self.first), *groups]
 
     @property
     def to_beat(self) -> float:
@@ -229,6 +234,8 @@ class RoundsBudget(TableBudget):
         if not rounds and not any(own):
             first = tuple(replace(table, cost=table.cost * left / (left - rest)) for table in first)
         each = for_rounds / rounds if rounds else Fraction(0)
+        groups = column_groups(universe.sizes, [c for c, part in enumerate(own) if part], law.concentrated)
+        shares = shares_of_columns(universe.sizes, groups, law.concentrated)
         plan = cls(
             universe=universe,
             epsilon=epsilon,
@@ -239,7 +246,8 @@ class RoundsBudget(TableBudget):
             memory=memory,
             expected=blur,
             first=first,
-            columns=tuple(for_columns * part / max(1, sum(own)) for part in own),
+            columns=tuple(for_columns * part for part in shares),
+            together=groups,
             rounds=rounds,
             selecting=each * SELECTING,
             measuring=each * (1 - SELECTING),

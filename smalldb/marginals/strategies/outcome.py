@@ -5,6 +5,7 @@ from concurrent.futures import Executor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
@@ -16,9 +17,10 @@ from smalldb.exact.integers import uniform_permutation
 from smalldb.marginals.estimate.grouping import Grouping
 from smalldb.marginals.estimate.junction import Scope
 from smalldb.marginals.estimate.modelling import Model
-from smalldb.marginals.measuring import Measured, PrivacyMeasure, measure, released
+from smalldb.marginals.measuring import Measured, PrivacyMeasure, measure, measure_columns, released
 from smalldb.marginals.private_rows import PrivateRows, checked
 from smalldb.mechanisms import Journal, Marginal, Measurement, Running
+from smalldb.noise.distributions import KNorm
 
 PROGRESS = 1000
 
@@ -214,6 +216,39 @@ def published(
     values = table.counts.ravel()
     of = (Marginal(tuple(columns), tuple(groups)),)
     return Measurement(of, values, table.noise, table.cost, law.concentrated, selecting)
+
+
+def published_columns(law: PrivacyMeasure, columns: Sequence[Measured]) -> Measurement:
+    """Return what was released of columns that were measured at once, as it is published."""
+    of = tuple(Marginal((c,), (tuple(range(one.counts.size)),)) for one in columns for c, _ in one.scope)
+    values = np.concatenate([one.counts for one in columns])
+    cost = sum((one.cost for one in columns), Fraction(0))
+    return Measurement(of, values, columns[0].noise, cost, law.concentrated)
+
+
+def released_columns(
+    law: PrivacyMeasure,
+    journal: Journal,
+    columns: Sequence[int],
+    sizes: Sequence[int],
+    costs: Sequence[Fraction],
+    count: Callable[[], Integers],
+) -> list[Measured]:
+    """Release columns at once, at the sum of their pure costs, unless they were released before."""
+    noise = KNorm(tuple(sizes), sum(costs, Fraction(0)), law.replaced)
+    flat = journal.step(
+        lambda coins: measure_columns(count(), noise, coins),
+        lambda counts: counts.tolist(),
+        lambda counts: np.array(counts, dtype=np.int64),
+    )
+    ends = np.cumsum([0, *sizes]).tolist()
+    found = list[Measured]()
+    for c, cost, (start, end) in zip(columns, costs, pairwise(ends), strict=True):
+        one = np.zeros(len(flat))
+        one[start] = 1
+        variance = noise.variance(one)
+        found.append(Measured(((c, 0),), flat[start:end], cost, noise, variance))
+    return found
 
 
 def released_table(

@@ -1,0 +1,75 @@
+"""Points of the polytope of what rows do to a column's counts, simulated for intervals."""
+
+import numpy as np
+
+from queries.arrays import Floats, Integers, Words
+from smalldb.kernels.compiling import kernel
+from smalldb.kernels.imputing import uniform
+
+
+@kernel
+def draw_subset(count: int, most: int, state: Words) -> Integers:
+    """Draw `count` of the integers 1..most, uniformly, in ascending order (Floyd's algorithm)."""
+    found = np.zeros(count, np.int64)
+    for i in range(count):
+        last = most - count + 1 + i
+        drawn = min(last, 1 + int(uniform(state) * last))
+        for j in range(i):
+            if found[j] == drawn:
+                drawn = last
+                break
+        found[i] = drawn
+    return np.sort(found)
+
+
+@kernel
+def draw_points(size: int, up: Integers, down: Integers, state: Words) -> Floats:
+    """
+    Draw a point for each pair of radii: `smalldb.noise.column_polytope.draw_point`, by pseudo-random numbers.
+
+    Parameters
+    ----------
+    size
+        Of the column.
+    up, down
+        By how much counts go up and down at most, shape (draws,).
+    state
+        Of the stream of random numbers, shape (1,); written.
+
+    Returns
+    -------
+    Shape (draws, size).
+    """
+    free = size - 1
+    found = np.zeros((len(up), size))
+    odds = np.empty(size)
+    for i in range(len(up)):
+        logs, largest, most = 0.0, 0.0, min(free, up[i])
+        odds[0] = 0.0
+        for j in range(most):
+            rest = free - j
+            logs += np.log(float(rest) * float(up[i] - j) * rest / ((j + 1.0) ** 2 * (down[i] + rest)))
+            odds[j + 1] = logs
+            largest = max(largest, logs)
+        total = 0.0
+        for j in range(most + 1):
+            total += np.exp(odds[j] - largest)
+            odds[j] = total
+        wanted, positive = uniform(state) * total, 0
+        while positive < most and odds[positive] <= wanted:
+            positive += 1
+        signs = draw_subset(positive, free, state)
+        rises = draw_subset(positive, up[i], state)
+        falls = draw_subset(free - positive, down[i] + free - positive, state)
+        rise, fall, total_of_row = 0, 0, 0
+        for place in range(free):
+            if rise < positive and signs[rise] == place + 1:
+                value = rises[rise] - (rises[rise - 1] if rise else 0)
+                rise += 1
+            else:
+                value = 1 - falls[fall] + (falls[fall - 1] if fall else 0)
+                fall += 1
+            found[i, place] = value
+            total_of_row += value
+        found[i, free] = up[i] - down[i] - total_of_row
+    return found

@@ -1,0 +1,114 @@
+"""What one row does to a column's counts, and sums of it: lattice points, counted and drawn exactly."""
+
+from collections.abc import Callable
+from functools import lru_cache
+from math import comb, log
+from typing import TypeAlias
+
+import numpy as np
+
+from queries.arrays import Floats, Integers
+from smalldb.exact.bits import BitSource
+from smalldb.exact.integers import uniform_below
+
+Radii: TypeAlias = Floats | Integers
+
+
+# Proof: docs/proofs/k-norm.md, lemma 1.
+@lru_cache(maxsize=1 << 16)
+def points(size: int, up: int, down: int) -> int:
+    """
+    Count integer vectors of `size` entries that sum to `up - down`.
+
+    Their positive entries sum to at most `up`, the negative ones to at least `-down`.
+
+    Examples
+    --------
+    >>> points(3, 1, 1)  # 0, and one category up and another down
+    7
+    >>> points(2, 1, 0), points(2, 3, 2)
+    (2, 6)
+    """
+    free = size - 1
+    return sum(_with(free, j, up, down) for j in range(min(free, up) + 1))
+
+
+def _with(free: int, positive: int, up: int, down: int) -> int:
+    """Count those of which so many of the first `free` entries are positive; the last one follows."""
+    rest = free - positive
+    return comb(free, positive) * comb(up, positive) * comb(down + rest, rest)
+
+
+# Proof: docs/proofs/k-norm.md, lemma 1.
+def draw_point(size: int, up: int, down: int, source: BitSource) -> list[int]:
+    """Draw one of `points`, uniformly, exactly."""
+    free, positive = size - 1, 0
+    left = uniform_below(points(size, up, down), source)
+    while left >= (those := _with(free, positive, up, down)):
+        left -= those
+        positive += 1
+    signs = _subset(positive, free, source)
+    rest = free - positive
+    rises = iter(_gaps(_subset(positive, up, source)))
+    falls = iter(_gaps(_subset(rest, down + rest, source)))
+    found = [next(rises) if place in signs else 1 - next(falls) for place in range(1, free + 1)]
+    return [*found, up - down - sum(found)]
+
+
+# Proof: docs/proofs/draw.md, lemma 4.
+def _subset(count: int, most: int, source: BitSource) -> set[int]:
+    """Draw `count` of the integers 1..most, uniformly, exactly (Floyd's algorithm, Bentley 1987)."""
+    found = set[int]()
+    for last in range(most - count + 1, most + 1):
+        drawn = uniform_below(last, source) + 1
+        found.add(last if drawn in found else drawn)
+    return found
+
+
+def _gaps(found: set[int]) -> list[int]:
+    """Return the steps from 0 to the least, and on to the next: at least 1 each, at most the last in all."""
+    ranked = sorted(found)
+    return [here - before for before, here in zip([0, *ranked], ranked, strict=False)]
+
+
+def log_points(size: int, up: Radii, down: Radii) -> Floats:
+    """Return the logarithm of `points`, for arrays of radii."""
+    return _added(size - 1, lambda j: _log_comb(up, j), down)
+
+
+# Proof: docs/proofs/k-norm.md, lemma 4.
+def log_squares(size: int, up: Radii, down: Radii) -> Floats:
+    """Return the logarithm of the sum over `points` of the square of an entry, for arrays of radii."""
+
+    def rising(j: int, most: Radii) -> Floats:
+        """Of the sum over x of x^2 comb(most - x, j)."""
+        return _log_comb(most + 2, j + 3) + np.log(np.maximum(2 * most + 1 - j, 1) / (most + 2))
+
+    return np.logaddexp(
+        _added(size - 2, lambda j: rising(j, up), down), _added(size - 2, lambda j: rising(j, down), up)
+    )
+
+
+# Proof: docs/proofs/k-norm.md, lemma 4.
+def log_tails(size: int, least: int, up: Radii, down: Radii) -> Floats:
+    """Return the logarithm of how many points have an entry of at least that, above 0."""
+    return _added(size - 2, lambda j: _log_comb(up - least + 1, j + 1), down)
+
+
+def _added(free: int, positive: Callable[[int], Floats], down: Radii) -> Floats:
+    """Return the logarithm of a sum over how many of the free entries are positive."""
+    found = np.full(len(down), -np.inf)
+    for j in range(free + 1):
+        rest = free - j
+        found = np.logaddexp(found, positive(j) + _log_comb(down + rest, rest) + log(comb(free, j)))
+    return found
+
+
+def _log_comb(n: Radii, k: int) -> Floats:
+    """Return the logarithm of n choose k; minus infinite where n is below k."""
+    from scipy.special import gammaln
+
+    inside = np.maximum(n, k)
+    logs = gammaln(inside + 1.0) - gammaln(inside - k + 1.0) - gammaln(k + 1.0)
+    found: Floats = np.where(n >= k, logs, -np.inf)
+    return found

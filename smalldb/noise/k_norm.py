@@ -1,0 +1,268 @@
+"""K-norm noise: exact noise on the counts of several columns at once."""
+
+from bisect import bisect_left
+from collections import Counter
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from itertools import pairwise
+from math import prod, sqrt
+from typing import ClassVar
+
+import numpy as np
+
+from queries.arrays import Floats, Integers
+from smalldb.exact.bits import BitSource
+from smalldb.exact.coins import bernoulli_exp
+from smalldb.exact.integers import clipped, uniform_below
+from smalldb.exact.levels import LogConcave, draw_level
+from smalldb.noise.column_polytope import draw_point, log_points, log_squares, log_tails, points
+from smalldb.noise.noise_protocol import Loss, Noise, Weights, check_count
+from smalldb.noise.simulating import Uniforms
+from smalldb.noise.tails import SLACK, level_quantile
+
+_PROPOSED = (
+    18  # times the dimensions: how many levels are proposed in the mean until one is accepted, at most
+)
+_LEVELS = {True: 1 << 16, False: 1 << 10}  # that are added up one by one, by whether rows are replaced
+_WIDE = 1 << 20  # a level at which the law of the pairs is that of all high levels
+_UNLIKELY = 1e-20  # as probable as the likeliest pair: left out
+_SHARES = np.linspace(0, 1, 4097)
+
+
+@dataclass(frozen=True, slots=True)
+class KNorm(Noise):
+    """
+    Noise V on the counts of whole columns with P(v) proportional to exp(-rate |v|) (Hardt and Talwar 2010).
+
+    The unit ball of the norm is the convex hull of what a row changes in all columns: a count of each goes up
+    or down by 1; or, if rows are replaced, a count of each column goes up and another one down. A ball of a
+    radius is drawn first, and then a point of it for each column.
+
+    Attributes
+    ----------
+    sizes
+        The number of categories of each column, at least 2.
+    rate
+        What a row may lose.
+    replaced
+        Whether rows are replaced: then all columns of noise sum to 0. Otherwise they sum to one number.
+    """
+
+    name: ClassVar[str] = "K-norm"
+
+    sizes: tuple[int, ...]
+    rate: Fraction
+    replaced: bool
+
+    # Proof: docs/proofs/k-norm.md, lemma 3.
+    def draw(self, count: int, source: BitSource) -> Integers:
+        """Draw all values, column by column, exactly: int64, cut off at `exact.integers.CLIP`."""
+        check_count(sum(self.sizes), count)
+        up, down = self._radii(source)
+        return clipped([value for size in self.sizes for value in draw_point(size, up, down, source)])
+
+    def _radii(self, source: BitSource) -> tuple[int, int]:
+        """
+        Draw by how much counts may go up, and down: pairs with weights of their points and exp(-rate level).
+
+        A level is proposed with the weight of the pair that has most points, times the number of pairs; where
+        the law is wide, in blocks that have the weight of their last level.
+        """
+        width = self._block
+        blocks = _blocks(self, width)
+        while True:
+            first = draw_level(blocks, self.rate * width, source) * width
+            level, last = first + uniform_below(width, source), first + width - 1
+            up = level if self.replaced else uniform_below(self._pairs(last), source)
+            down = level if self.replaced else level - up
+            if (
+                down >= 0
+                and (level == first or bernoulli_exp(self.rate * (level - first), source))
+                and uniform_below(self._most(last), source) < self._points(up, down)
+            ):
+                return up, down
+
+    @property
+    def _block(self) -> int:
+        """How many levels are taken together: one, or an even number that makes a block narrow in the law."""
+        return 2 * (1 / (8 * self.rate)).__floor__() or 1
+
+    def _pairs(self, level: int) -> int:
+        """How many pairs a level has."""
+        return 1 if self.replaced else level + 1
+
+    # Proof: docs/proofs/k-norm.md, lemma 2.
+    def _most(self, level: int) -> int:
+        """The points of the pair of a level that has most."""
+        return self._points(level, level) if self.replaced else self._points(level // 2, level - level // 2)
+
+    def _points(self, up: int, down: int) -> int:
+        """How many points all columns have together."""
+        return prod(points(size, up, down) ** many for size, many in Counter(self.sizes).items())
+
+    @property
+    def _dimensions(self) -> int:
+        """How many entries may be chosen; the last one of each column follows."""
+        return sum(self.sizes) - len(self.sizes)
+
+    # Proof: docs/proofs/k-norm.md, lemma 4.
+    def variance(self, weights: Weights = None) -> float:
+        """Return the variance of a sum; moments are means over simulated radii, to some thousandths."""
+        if weights is None:
+            return max(_moments(self)[0].values())
+        return float(self.covariance(np.asarray(weights, dtype=np.float64)[:, None])[0, 0])
+
+    # Proof: docs/proofs/k-norm.md, lemma 4.
+    def covariance(self, weights: Floats) -> Floats:
+        """Return the covariance of several linear combinations: weights (values, k), covariances (k, k)."""
+        squares, common = _moments(self)
+        found, means = np.zeros((2, weights.shape[1], weights.shape[1])), np.zeros(weights.shape[1])
+        for size, own in self._by_column(weights):
+            between = (common - size * squares[size]) / (size * (size - 1))
+            mean = own.sum(axis=0) / size
+            found[0] += (squares[size] - between) * (own.T @ own)
+            found[0] += (between * size**2 - common) * np.outer(mean, mean)
+            means += mean
+        covariance: Floats = found[0] + common * np.outer(means, means)
+        return covariance
+
+    def simulated(self, weights: Floats, places: Integers, uniforms: Uniforms) -> Floats:
+        """Return linear combinations, simulated: radii, and given these a point for each column."""
+        from smalldb.kernels.polytope_points import draw_points
+
+        up, down = self._simulated_radii(uniforms)
+        found = np.zeros((len(up), weights.shape[1]))
+        each = np.vstack([weights, np.zeros(weights.shape[1])])[places]
+        for size, own in self._by_column(each):
+            if (own == own[0]).all():
+                found += (up - down)[:, None] * own[0]
+            else:
+                state = np.array([uniforms.bits.bits(64)], dtype=np.uint64)
+                found += draw_points(size, up, down, state) @ own
+        return found
+
+    # Proof: docs/proofs/k-norm.md, lemma 5.
+    def quantile(self, weights: Weights, failure: Fraction) -> float:
+        """
+        Return the exact quantile of one value where radii can be added up, else what a ball allows.
+
+        A ball allows a sum of the level times the largest weights of the columns; of rows that are replaced,
+        times what is between the largest and the least.
+        """
+        if weights is None:
+            law = _law(self)
+            return float(self._level_quantile(failure) if law is None else _quantile(self, law, failure))
+        total = 0.0
+        for _, own in self._by_column(np.asarray(weights, dtype=np.float64)[:, None]):
+            total += float(np.ptp(own) if self.replaced else np.abs(own).max())
+        return self._level_quantile(failure) * total * SLACK
+
+    def loss(self, moved: Fraction | int) -> Loss:
+        """Return the loss of so many rows that are added or removed, or replaced."""
+        return Loss.pure(self.rate * moved)
+
+    # Proof: docs/proofs/k-norm.md, lemma 5.
+    def _level_quantile(self, failure: Fraction) -> int:
+        """Return what the level, up for rows that are replaced and up + down else, exceeds that rarely."""
+        if self.replaced:
+            return level_quantile(self._most, self.rate, failure)
+        rarer = failure / (_PROPOSED * self._dimensions)
+
+        def of_parity(odd: int) -> int:
+            def count(half: int) -> int:
+                return self._pairs(2 * half + odd) * self._most(2 * half + odd)
+
+            return 2 * level_quantile(count, 2 * self.rate, rarer) + odd
+
+        return max(of_parity(0), of_parity(1))
+
+    def _by_column(self, weights: Floats) -> "list[tuple[int, Floats]]":
+        """Return the size of each column, and its weights."""
+        ends = np.cumsum([0, *self.sizes]).tolist()
+        check_count(ends[-1], len(weights))
+        return [(end - start, weights[start:end]) for start, end in pairwise(ends)]
+
+    def _simulated_radii(self, uniforms: Uniforms) -> tuple[Integers, Integers]:
+        """Return by how much counts go up and down, simulated: (draws,) each."""
+        law = _law(self)
+        if law is not None:
+            up, down, odds = law
+            drawn = np.searchsorted(np.cumsum(odds)[:-1], uniforms.numbers())
+            return up[drawn], down[drawn]
+        # half a level is added to up and to down: levels are so nearly a gamma number that the rest is small
+        if self.replaced:
+            levels = np.rint(uniforms.gammas(self._dimensions + 1)[:, 0] / float(self.rate) - 0.5)
+            level = np.maximum(levels, 0).astype(np.int64)
+            return level, level
+        levels = uniforms.gammas(self._dimensions + 2)[:, 0] / float(self.rate)
+        logs = self._log_points(_WIDE * _SHARES, _WIDE * (1 - _SHARES))
+        odds = np.cumsum(np.exp(logs - logs.max()))
+        shares = np.interp(uniforms.numbers(), odds / odds[-1], _SHARES)
+        up, down = (np.rint(np.maximum(levels * part - 0.5, 0)) for part in (shares, 1 - shares))
+        return up.astype(np.int64), down.astype(np.int64)
+
+    def _log_points(self, up: Floats | Integers, down: Floats | Integers) -> Floats:
+        """Return the logarithms of how many points all columns have together."""
+        found = np.zeros(len(up))
+        for size, many in Counter(self.sizes).items():
+            found += many * log_points(size, up, down)
+        return found
+
+
+@lru_cache(maxsize=16)  # a family is enclosed once, for all draws
+def _blocks(noise: KNorm, width: int) -> LogConcave:
+    """Return the blocks of so many levels, each with what its last level has."""
+
+    def count(block: int) -> int:
+        last = block * width + width - 1
+        return noise._pairs(last) * noise._most(last)
+
+    return LogConcave(count, period=1 if noise.replaced or width > 1 else 2)
+
+
+@lru_cache(maxsize=64)
+def _law(noise: KNorm) -> tuple[Integers, Integers, Floats] | None:
+    """Return all pairs of radii that matter, and their probabilities; None: they are too many."""
+    shape = noise._dimensions + 2
+    most = (shape + 12 * sqrt(shape) + 60) / float(noise.rate)
+    if most >= _LEVELS[noise.replaced]:
+        return None
+    levels = np.arange(int(most) + 2)
+    if noise.replaced:
+        up, down, levels = levels, levels, levels
+    else:
+        up, down = (each.ravel() for each in np.meshgrid(levels, levels))
+        up, down = up[up + down < len(levels)], down[up + down < len(levels)]
+        levels = up + down
+    logs = noise._log_points(up, down) - float(noise.rate) * levels
+    odds = np.exp(logs - logs.max())
+    likely = odds > _UNLIKELY
+    return up[likely], down[likely], odds[likely] / odds.sum()
+
+
+@lru_cache(maxsize=64)
+def _moments(noise: KNorm) -> tuple[dict[int, float], float]:
+    """Return the mean square of a value of each size of column, and of the sum of a column."""
+    up, down = noise._simulated_radii(Uniforms.fixed())
+    squares = {
+        size: float(np.exp(log_squares(size, up, down) - log_points(size, up, down)).mean())
+        for size in set(noise.sizes)
+    }
+    return squares, float(((up - down).astype(np.float64) ** 2).mean())
+
+
+def _quantile(noise: KNorm, law: tuple[Integers, Integers, Floats], failure: Fraction) -> int:
+    """Return the least r that a value of any column exceeds with probability at most `failure`."""
+    up, down, odds = law
+    below = float(failure) / SLACK - _LEVELS[True] * _LEVELS[False] * _UNLIKELY  # at most what is left out
+
+    def rare(r: int, size: int) -> bool:
+        points = log_points(size, up, down)
+        beyond = np.exp(log_tails(size, r + 1, up, down) - points) + np.exp(
+            log_tails(size, r + 1, down, up) - points
+        )
+        return bool(odds @ beyond <= below)
+
+    most = int(max(up.max(), down.max())) + 1
+    return max(bisect_left(range(most), True, key=lambda r: rare(r, size)) for size in set(noise.sizes))
