@@ -254,9 +254,7 @@ CASES = {
         CERTIFIED,
     ),
     "asked, then at once": Case(COLUMNS, "marginals:2", ROUNDS, asked, "ap", ASKED, n=3000, tied=10),
-    "asked, then rounds": Case(
-        COLUMNS, "marginals:2", ROUNDS, asked, "ak(sm)+s?k?c", ASKED, n=3000, tied=0
-    ),
+    "asked, then rounds": Case(COLUMNS, "marginals:2", ROUNDS, asked, "ak(sm)+s?k?c", ASKED, n=3000, tied=0),
     "asked, delta": Case(
         COLUMNS,
         "marginals:2",
