@@ -535,7 +535,26 @@ def test_the_command_says_what_is_not_known(folder, capsys):
     assert main(["ask", "record.json", "ill | age>=80", "ill | ill & ~ill"]) == 2
     assert "no row can meet" in capsys.readouterr().err
     assert main(["ask", "record.json", "ill | age>=80"]) == 0
-    assert "not measured\n  age and ill were not measured together" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "not measured\n  age and ill were not measured together" in told and "assumption" not in told
+
+
+def test_the_command_shows_the_value_of_the_synthetic_table(folder, capsys):
+    generated("--queries", "marginals:1", "--strategy", "adaptive", "--record", "record.json")
+    asked = ["ask", "record.json", "ill | age>=80"]
+    capsys.readouterr()
+    assert main([*asked, "--synthetic", "out.csv", "--schema", "schema.toml", "--json"]) == 0
+    (answer,) = json.loads(capsys.readouterr().out)
+    rows = pd.read_csv("out.csv")
+    old = rows[rows.age >= 80]
+    assert answer["known"] == "not measured" and answer["assumed"] == pytest.approx(old.ill.mean())
+    assert main([*asked, "--synthetic", "out.csv", "--schema", "schema.toml"]) == 0
+    assert f"{answer['assumed']:.4g} in the synthetic table: an assumption" in capsys.readouterr().out
+    pd.DataFrame({"a": [0, 1], "b": [1, 1]}).to_csv("bits.csv", index=False)
+    assert main([*asked, "--synthetic", "bits.csv"]) == 2
+    assert "bits.csv: other columns or categories than those of record.json" in capsys.readouterr().err
+    assert main([*asked, "--schema", "schema.toml"]) == 2
+    assert "--schema needs --synthetic" in capsys.readouterr().err
 
 
 def test_files_without_measurements_are_refused_in_one_line(folder, capsys):

@@ -2,14 +2,17 @@
 
 import argparse
 
+from queries import Rows
 from smalldb.commands import HELP
 from smalldb.commands.options import add_formats
 from smalldb.commands.parsers import Commands
 from smalldb.exact.numbers import as_text, between_0_and_1
 from smalldb.inference import Answer, Measurements, ask
 from smalldb.releasing.record import read_record, stated_bound
+from smalldb.releasing.table_source import file_source
 from smalldb.reporting.escaping import visible
 from smalldb.reporting.words import as_csv, as_json
+from smalldb.schema import read_schema
 
 SHOWN = 3  # tables that an answer is made of
 
@@ -36,6 +39,14 @@ def add(commands: Commands) -> None:
         "| is 'given', and 'or' inside parentheses",
     )
     command.add_argument(
+        "--synthetic",
+        metavar="OUT.csv",
+        help="the synthetic table: its value is shown, as an assumption, where a quantity was not measured",
+    )
+    command.add_argument(
+        "--schema", metavar="SCHEMA.toml", help="with --synthetic: what its columns hold (default: yes or no)"
+    )
+    command.add_argument(
         "--population",
         action="store_true",
         help="for the population of which the rows are a random sample, not for the table itself",
@@ -57,9 +68,9 @@ def run_ask(arguments: argparse.Namespace) -> None:
         measurements = Measurements.from_record(record)
     except ValueError as error:
         raise ValueError(f"{arguments.file}: {error}") from error
-    bound = stated_bound(record)
+    bound, rows = stated_bound(record), _synthetic(arguments, measurements)
     answers = [
-        ask(measurements, question, level=level, population=arguments.population, bound=bound)
+        ask(measurements, question, level=level, population=arguments.population, rows=rows, bound=bound)
         for question in arguments.questions
     ]
     if arguments.json:
@@ -68,6 +79,26 @@ def run_ask(arguments: argparse.Namespace) -> None:
         print(as_csv([_flat(answer) for answer in answers]))
     else:
         print("\n\n".join(map(answer_told, answers)))
+
+
+def _synthetic(arguments: argparse.Namespace, measurements: Measurements) -> Rows | None:
+    """Read the synthetic table, if it is given: ValueError where it is none of this release."""
+    if arguments.synthetic is None:
+        if arguments.schema is not None:
+            raise ValueError("--schema needs --synthetic: a record knows its own columns")
+        return None
+    schema = None if arguments.schema is None else read_schema(arguments.schema)
+    rows = file_source(arguments.synthetic, schema).read()
+    own, others = (
+        [(column.name, column.labels) for column in domain.columns]
+        for domain in (measurements.domain, rows.domain)
+    )
+    if own != others:
+        raise ValueError(
+            f"{arguments.synthetic}: other columns or categories than those of {arguments.file}: name the "
+            "table of that release, and with --schema what its columns hold"
+        )
+    return rows
 
 
 def answer_told(answer: Answer) -> str:
@@ -90,6 +121,8 @@ def answer_told(answer: Answer) -> str:
         lines.append(f"  {low} to {high} wherever numbers lie in their bins")
     if answer.note:
         lines.append(f"  {visible(answer.note)}")
+    if answer.assumed is not None:
+        lines.append(f"  {_number(answer.assumed)} in the synthetic table: an assumption, no finding")
     if answer.bound is not None:
         lines.append(f"  a synthetic table is off by at most {answer.bound:.3g} on each query of the release")
     return "\n".join(lines)

@@ -7,7 +7,16 @@ from functools import partial
 
 from smalldb.commands import HELP
 from smalldb.commands.input_files import add_schema, source_of
-from smalldb.commands.options import add_beta, add_delta, add_size, add_table, add_verbose, integer, text
+from smalldb.commands.options import (
+    add_beta,
+    add_delta,
+    add_size,
+    add_table,
+    add_verbose,
+    integer,
+    text,
+    whole_number,
+)
 from smalldb.commands.output_files import Files
 from smalldb.commands.parsers import Commands
 from smalldb.exact.bits import bit_source
@@ -15,8 +24,11 @@ from smalldb.planning import Settings
 from smalldb.releasing.budget_ledger import Ledger
 from smalldb.releasing.classifying import check_classifying
 from smalldb.releasing.pipeline import carry_out
+from smalldb.reporting.escaping import visible
 from smalldb.reporting.words import as_json, tell
 from smalldb.schema.table_writers import NAMED
+
+MOST_TABLES = 1000
 
 
 def add(commands: Commands) -> None:
@@ -41,7 +53,15 @@ def add(commands: Commands) -> None:
         "-o",
         "--output",
         metavar="OUT.csv",
-        help=f"where the table goes: {NAMED} (default: stdout, as CSV)",
+        help=f"where the table goes: {NAMED} (default: stdout, as CSV); with --tables a folder",
+    )
+    command.add_argument(
+        "--tables",
+        type=whole_number,
+        metavar="N",
+        help="with -o DIR: a new folder with N tables for intervals (multiple imputations of the data, from "
+        "the one payment), written as DATA is; with the best single one, the record, the measurements, and "
+        "how well the chains had mixed",
     )
     command.add_argument(
         "--spelling",
@@ -117,10 +137,14 @@ def run_generate(arguments: argparse.Namespace) -> None:
         ledger=arguments.ledger and partial(Ledger.within, arguments.ledger, arguments.budget),
         destination=files,
     )
+    if files.several is not None and files.several.refused is not None:
+        raise ValueError(files.several.refused)
     if arguments.json:
         print(as_json(made.record))
     if not arguments.quiet:
         print(tell(made.record, made.plan, verbose=arguments.verbose), file=sys.stderr)
+        if files.several is not None:
+            print(visible(files.several.told), file=sys.stderr)
     if not made.record["private"]:
         print("NOT PRIVATE: the randomness came from a seed; for experiments only", file=sys.stderr)
 
@@ -131,6 +155,13 @@ def _check(arguments: argparse.Namespace) -> None:
         raise ValueError("--json needs -o: standard output has the table")
     if sys.stdout is None and arguments.output is None:
         raise ValueError("standard output is closed: name a file with -o")
+    if arguments.tables is not None:
+        if arguments.output is None:
+            raise ValueError("--tables needs -o DIR: a new folder")
+        if not 2 <= arguments.tables <= MOST_TABLES:
+            raise ValueError(f"--tables must be from 2 to {MOST_TABLES}: 25 are usual")
+        if arguments.middle:
+            raise ValueError("--middle is for one table: leave it out, or leave out --tables")
     for option in ("confidential", "title", "publisher", "table"):
         if getattr(arguments, option) and arguments.report is None:
             raise ValueError(f"--{option} needs --report")

@@ -2,7 +2,9 @@
 
 import argparse
 import sys
-from typing import Any
+from contextlib import ExitStack
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,14 +22,23 @@ from smalldb.releasing.released import Release
 from smalldb.releasing.table_source import Source
 from smalldb.reporting.page import About, Comparison, page
 from smalldb.reporting.words import brief
+from smalldb.schema import Schema
 from smalldb.schema.file_format import USUAL, FileFormat
 from smalldb.schema.readers.compressed import parted
 from smalldb.schema.rehearsing import rehearse
-from smalldb.schema.table_writers import SPELLED, Spelled, form_of, spelled_out, written
+from smalldb.schema.table_writers import SPELLED, Spelled, form_like, form_of, spelled_out, written
+
+if TYPE_CHECKING:
+    from smalldb.commands.several_tables import SeveralTables
 
 
 class Files(Destination):
     """The table, its record, its page and the schema that was learned, as the options of `generate` say.
+
+    Attributes
+    ----------
+    several
+        The folder of several tables; None: they are not asked for.
 
     Raises
     ------
@@ -36,26 +47,33 @@ class Files(Destination):
     """
 
     def __init__(self, arguments: argparse.Namespace) -> None:
-        self._arguments, self._form = arguments, form_of(arguments.output)
+        self._arguments = arguments
+        self.several: SeveralTables | None = None
+        self._form = form_of(arguments.output) if arguments.tables is None else form_like(arguments.data)
         # the table last: whoever finds it finds its record
-        named = (
-            arguments.record,
-            arguments.measurements,
-            arguments.schema_out,
-            arguments.report,
-            arguments.output,
-        )
+        named = [arguments.record, arguments.measurements, arguments.schema_out, arguments.report]
+        named += [arguments.output] if arguments.tables is None else []
         self._paths = [path for path in named if path is not None]
         keep_inputs([arguments.data, arguments.schema, arguments.ledger], self._paths)
         self._account: Account | None = None
 
     def __enter__(self) -> "Files":
         report = [self._arguments.report] if self._arguments.confidential else []
-        self._outputs = Outputs(self._paths, confidential=report)
+        with ExitStack() as stack:
+            if self._arguments.tables is not None:
+                # what draws tables takes a moment to import
+                from smalldb.commands.several_tables import SeveralTables
+
+                self.several = SeveralTables(self._arguments, self._form)
+                stack.callback(self.several.close)
+            self._outputs = stack.enter_context(Outputs(self._paths, confidential=report))
+            if self.several is not None:
+                self._outputs.then(self.several.place)
+            self._open = stack.pop_all()
         return self
 
     def __exit__(self, *error: Any) -> None:
-        self._outputs.__exit__(*error)
+        self._open.__exit__(*error)
 
     def rehearse(self, source: Source) -> None:
         """Write and read what a release can hold; errors as `smalldb.schema.rehearsing.rehearse`."""
@@ -74,6 +92,8 @@ class Files(Destination):
                 "leave it out, or add --mechanism marginals"
             )
         table = self._row_bytes * plan.foreseen_rows
+        if self.several is not None:
+            self.several.reserve(plan, table)
         sizes = {
             "record": 1 << 16,
             "measurements": 1 << 18,
@@ -82,7 +102,7 @@ class Files(Destination):
             "output": table,
         }
         for name, size in sizes.items():
-            if getattr(self._arguments, name) is not None:
+            if getattr(self._arguments, name) in self._paths:
                 self._outputs.reserve(getattr(self._arguments, name), size)
 
     def paid(self, account: Account, before: bool) -> None:
@@ -98,11 +118,7 @@ class Files(Destination):
 
     def write(self, made: Release, rows: Rows) -> None:
         """Write the outputs beside their places; CSV is written as was stated for reading."""
-        arguments, source, guard = self._arguments, self._source, self._arguments.spreadsheet_safe
-        if source.schema is None:
-            content = self._flags(made.places, arguments.spelling, source.file, guard)
-        else:
-            content = written(made.data, self._form, made.schema, file=source.file, guard=guard)
+        arguments, source = self._arguments, self._source
         if arguments.schema_out is not None and source.learns is not None and made.schema is not None:
             self._outputs.write(arguments.schema_out, source.learns.written(made.schema))
         if arguments.record is not None:
@@ -114,10 +130,22 @@ class Files(Destination):
             about = About(arguments.title, arguments.publisher, arguments.table, self._account)
             shown = self._compared(made, rows) if arguments.confidential else None
             self._outputs.write(arguments.report, page(made, made.schema, shown, about))
+        contents = partial(self._contents, made.schema)
+        if self.several is not None:
+            self.several.write(made, contents)
+            return
+        content = contents(None if made.schema is None else made.data, made.places)
         if arguments.output is None:
             self._outputs.then(lambda: put(content))
         else:
             self._outputs.write(arguments.output, content)
+
+    def _contents(self, schema: Schema | None, table: Any, places: Bits) -> bytes:
+        """Write a table of a schema, or the places of yes/no columns, as the content of a file."""
+        guard, file = self._arguments.spreadsheet_safe, self._source.file
+        if schema is None:
+            return self._flags(places, self._arguments.spelling, file, guard)
+        return written(table, self._form, schema, file=file, guard=guard)
 
     def _flags(
         self, bits: Bits, spelling: str | None, file: FileFormat = USUAL, guard: bool = False

@@ -69,7 +69,7 @@ class Outputs:
         if begun is None:
             self._kept[path] = raw
         else:
-            _fill(begun, raw, path)
+            fill(begun, raw, path)
 
     def reserve(self, path: str, size: int) -> None:
         """Take so many bytes of the disk for a file that will be written, where the system can do that.
@@ -77,13 +77,8 @@ class Outputs:
         OSError: there is no room.
         """
         begun = self._begun[path]
-        if begun is None or size <= 0 or not hasattr(os, "posix_fallocate"):
-            return
-        try:
-            os.posix_fallocate(_held[begun], 0, size)
-        except OSError as error:
-            if error.errno in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT):
-                raise OSError(error.errno, error.strerror, path) from error
+        if begun is not None:
+            take_room(_held[begun], size, path)
 
     def then(self, last: Callable[[], None]) -> None:
         """Do something once all files are in their places: say, write to standard output."""
@@ -145,7 +140,7 @@ def create(path: str, content: bytes) -> None:
     if begun is None:
         return
     try:
-        _fill(begun, content, path)
+        fill(begun, content, path)
         with suppress(FileExistsError), named(path):
             os.link(begun, os.path.realpath(path))
         sync_folder(begun.parent)
@@ -241,7 +236,7 @@ def _held_file(path: str) -> Path:
         except OSError:
             unfinished.discard(begun)
             raise
-        if _lock(_held[begun]) is not False and begun.exists():
+        if lock(_held[begun]) is not False and begun.exists():
             return begun
         _drop(begun)  # another process has swept it in the moment before it was locked
 
@@ -261,13 +256,24 @@ def _sweep(path: str) -> None:
         for found in all_beside(path, r"[0-9a-f]+-[0-9a-f]+-[0-9]+\.part"):
             handle = os.open(found, os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
             try:
-                if _lock(handle):
+                if lock(handle):
                     os.unlink(found)
             finally:
                 os.close(handle)
 
 
-def _lock(handle: int) -> bool | None:
+def take_room(handle: int, size: int, path: str) -> None:
+    """Take so many bytes of the disk for an open file, where the system can; OSError: there is no room."""
+    if size <= 0 or not hasattr(os, "posix_fallocate"):
+        return
+    try:
+        os.posix_fallocate(handle, 0, size)
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT):
+            raise OSError(error.errno, error.strerror, path) from error
+
+
+def lock(handle: int) -> bool | None:
     """Lock an open file; False: another one holds it; None: this system has no such locks."""
     try:
         import fcntl
@@ -280,7 +286,7 @@ def _lock(handle: int) -> bool | None:
     return True
 
 
-def _fill(begun: Path, raw: bytes, path: str) -> None:
+def fill(begun: Path, raw: bytes, path: str) -> None:
     """Write the whole content of a begun file durably; errors name the place it is for."""
     with named(path), begun.open("r+b") as file:
         file.write(raw)

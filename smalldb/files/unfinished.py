@@ -13,9 +13,14 @@ late = 0  # the signal that waits for it
 
 
 def abandon() -> None:
-    """Remove what all open `smalldb.files.outputs.Outputs` have begun: for a process that is about to end."""
+    """Remove all files and folders of outputs that were begun: for a process that is about to end."""
     for begun in list(unfinished):
-        begun.unlink(missing_ok=True)
+        if begun.is_dir():
+            from shutil import rmtree
+
+            rmtree(begun, ignore_errors=True)
+        else:
+            begun.unlink(missing_ok=True)
 
 
 def consequence() -> str:

@@ -9,6 +9,7 @@ from typing import Self
 import numpy as np
 
 from queries.arrays import Floats, Integers, Words
+from smalldb.inference.tied_columns import INSTEAD
 from smalldb.kernels.imputing import Cliques, gammas
 
 MOST_CONTEXTS = 64  # of a column, for each group of the largest that it depends on: more have too few rows
@@ -79,7 +80,7 @@ class ColumnModel:
             if contexts > MOST_CONTEXTS * largest:
                 raise ValueError(
                     f"what was measured makes a column depend on {len(given)} others at once: several tables "
-                    "can be drawn where fewer columns meet"
+                    f"can be drawn where fewer columns meet; {INSTEAD}"
                 )
             own = np.bincount(groups[column], shares[column]) * pseudo_rows * largest / contexts
             before.append(np.tile(own, contexts))

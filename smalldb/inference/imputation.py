@@ -23,7 +23,7 @@ from queries.mixing import splitmix64
 from smalldb.inference.column_model import ColumnModel, Rows
 from smalldb.inference.mixing import split_r_hat
 from smalldb.inference.observed import Observed
-from smalldb.inference.tied_columns import Blocks
+from smalldb.inference.tied_columns import INSTEAD, Blocks
 from smalldb.kernels.imputing import sweep
 from smalldb.mechanisms import Marginal, Measurement, Parity
 
@@ -184,7 +184,7 @@ def _mixed(chains: Sequence[_Chain], threads: Executor, most: int, progress: boo
             if 2 * window > most:
                 raise NotMixed(
                     f"after {2 * window} sweeps the chains differ (R-hat {r_hat:.2f}): several tables cannot "
-                    "be drawn from these measurements; use the intervals of what was measured"
+                    f"be drawn from these measurements; {INSTEAD}"
                 )
             window *= 2
             bar.total = 2 * window

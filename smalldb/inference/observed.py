@@ -9,7 +9,7 @@ import numpy as np
 
 from queries.arrays import Integers
 from smalldb.inference.column_model import Rows, ragged
-from smalldb.inference.tied_columns import Blocks
+from smalldb.inference.tied_columns import INSTEAD, Blocks
 from smalldb.kernels.imputing import ABSOLUTE, LARGEST, SQUARED, Counted, Signed, count_rows
 from smalldb.mechanisms import Marginal, Measurement, Parity
 from smalldb.noise.distributions import Cube, DiscreteGaussian, Geometric, KNorm, Noise, WishartDifference
@@ -61,9 +61,11 @@ class Observed:
                 elif isinstance(part, Parity):
                     parities.append((part, int(own[0]), density(each.noise, len(part.columns))))
         if len({each.noise for each in measurements if isinstance(each.noise, Cube)}) > 1:
-            raise ValueError("several tables cannot be drawn from several sets of numbers with cube noise")
+            raise ValueError(
+                f"several tables cannot be drawn from several sets of numbers with cube noise; {INSTEAD}"
+            )
         if len(parities) > MOST_PARITIES:
-            raise ValueError(f"several tables are drawn from at most {MOST_PARITIES} contrasts")
+            raise ValueError(f"several tables are drawn from at most {MOST_PARITIES} contrasts; {INSTEAD}")
         return cls(
             blocks.sizes,
             tuple(tables),
@@ -128,7 +130,7 @@ def density(noise: Noise, order: int = 1) -> Density:
         return Density(LARGEST, float(noise.rate) / (2 if noise.replaced else 1))
     if isinstance(noise, WishartDifference):
         return Density(SQUARED, 1 / (2 * noise.entry_variance(order)))
-    raise ValueError(f"several tables cannot be drawn from numbers with {noise.name} noise")
+    raise ValueError(f"several tables cannot be drawn from numbers with {noise.name} noise; {INSTEAD}")
 
 
 def _codes(part: Marginal, blocks: Blocks, at: Mapping[int, tuple[int, int]]) -> dict[int, Integers]:

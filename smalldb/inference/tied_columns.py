@@ -12,6 +12,7 @@ from queries.domain import Bits
 from queries.rules import Parts, Rule, listed
 
 MOST = 1 << 12  # categories of a block
+INSTEAD = "ask for shares and means instead (smalldb ask, release.ask)"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,6 +79,7 @@ def _cells(domain: Domain, block: tuple[int, ...], rules: Sequence[Rule]) -> Int
     if codes is None or len(codes) > MOST:
         names = ", ".join(domain.names[c] for c in block)
         raise ValueError(
-            f"the rules tie columns ({names}) into more than {MOST} cells: several tables cannot be drawn"
+            f"the rules tie columns ({names}) into more than {MOST} cells: several tables cannot be "
+            f"drawn; {INSTEAD}"
         )
     return np.stack(np.unravel_index(codes, sizes), axis=1).astype(np.int64)

@@ -1,10 +1,9 @@
 """The tables of one release: draws of the confidential table, written as the synthetic one is."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from math import inf
-from typing import Any, overload
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -13,9 +12,11 @@ from queries import Domain
 from queries.frames import as_frame, as_given
 from queries.mixing import splitmix64
 from smalldb.exact.bits import BitSource, bit_source
-from smalldb.inference.imputation import Mixing, impute, released_total
+from smalldb.inference.imputation import PSEUDO_ROWS, Mixing, impute, released_total
 from smalldb.mechanisms import Measurements
 from smalldb.schema import Schema
+
+UNMEASURED = "this release has no measurements to draw tables from: release with mechanism='marginals'"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,6 +65,10 @@ class Tables(Sequence[Any]):
     def __len__(self) -> int:
         return len(self._drawn)
 
+    def places(self, number: int) -> npt.NDArray[np.integer]:
+        """Return a table as places of the universe's columns, shape (rows, C)."""
+        return self._drawn[number]
+
     @overload
     def __getitem__(self, place: int) -> Any: ...
 
@@ -76,33 +81,74 @@ class Tables(Sequence[Any]):
         return self._spelling.table(self._drawn[place], self._seeds[place])
 
 
-def imputed(
+class Stream(NamedTuple):
+    """Draws of a confidential table, one at a time.
+
+    Attributes
+    ----------
+    mixing
+        How well the chains had mixed that they are drawn by.
+    draws
+        Of each its categories, shape (rows, C), and a seed for writing it.
+    """
+
+    mixing: Mixing
+    draws: Iterator[tuple[npt.NDArray[np.integer], int]]
+
+
+def streamed(
     measurements: Measurements,
     n: int | None,
     near: npt.NDArray[np.integer],
-    spelling: Spelling,
     *,
     count: int,
-    rng: int | BitSource | None,
-    pseudo_rows: float,
-    progress: bool,
-) -> Tables:
-    """Draw so many tables of n rows: see `Release.tables`; `near` are the synthetic rows."""
-    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-        raise ValueError("the number of tables must be a whole number of at least 1")
+    rows: int | None = None,
+    rng: int | BitSource | None = None,
+    pseudo_rows: float = PSEUDO_ROWS,
+    progress: bool = False,
+) -> Stream:
+    """
+    Draw so many tables of n rows, or of so many of these: see `Release.tables`.
+
+    Parameters
+    ----------
+    n
+        Of the data; None: as many as were released.
+    near
+        The synthetic rows, shape (m, C).
+    """
+    for name, value in (("the number of tables", count), ("rows", 1 if rows is None else rows)):
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise ValueError(f"{name} must be a whole number of at least 1")
     if not isinstance(pseudo_rows, int | float) or not 0 < pseudo_rows < inf:
         raise ValueError("pseudo_rows must be a number above 0")
     if not len(measurements):
-        raise ValueError(
-            "this release has no measurements, which several tables are drawn from: marginals have them"
-        )
+        raise ValueError(UNMEASURED)
     total = released_total(measurements) if n is None else n
     if total < 1 or not len(near):
-        raise ValueError("no row was released, so no table can be drawn")
+        raise ValueError("no row was released, so no table can be drawn: release with a larger epsilon")
+    if rows is not None and rows > total:
+        raise ValueError(f"each table has at most {total} rows, as the data have: give fewer rows, or none")
     seed = bit_source(rng).bits(64)
     mixing, tables = impute(
-        spelling.domain, measurements, total, near, seed, pseudo_rows=pseudo_rows, progress=progress
+        measurements.domain, measurements, total, near, seed, pseudo_rows=pseudo_rows, progress=progress
     )
-    kind = np.min_scalar_type(max(spelling.domain.sizes))
-    drawn = [table.astype(kind) for table in islice(tables, count)]
-    return Tables(spelling, drawn, splitmix64(count, seed ^ 1).tolist(), mixing)
+    seeds = splitmix64(count, seed ^ 1).tolist()
+    return Stream(mixing, ((_some(table, rows, own), own) for own, table in zip(seeds, tables, strict=False)))
+
+
+def imputed(spelling: Spelling, stream: Stream, sizes: Sequence[int]) -> Tables:
+    """Collect draws of columns of these sizes."""
+    kind = np.min_scalar_type(max(sizes))
+    drawn, seeds = list[npt.NDArray[np.integer]](), list[int]()
+    for table, seed in stream.draws:
+        drawn.append(table.astype(kind))
+        seeds.append(seed)
+    return Tables(spelling, drawn, seeds, stream.mixing)
+
+
+def _some(table: npt.NDArray[np.integer], rows: int | None, seed: int) -> npt.NDArray[np.integer]:
+    """Return a random sample of so many rows, without replacement; None: all of them."""
+    if rows is None:
+        return table
+    return table[np.argsort(splitmix64(len(table), seed ^ 1), kind="stable")[:rows]]

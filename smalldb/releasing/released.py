@@ -171,6 +171,7 @@ class Release:
         self,
         count: int = 25,
         *,
+        rows: int | None = None,
         rng: int | BitSource | None = None,
         pseudo_rows: float = 5.0,
         progress: bool = False,
@@ -190,6 +191,9 @@ class Release:
         ----------
         count
             How many tables. Each has n rows, or about as many where n is private.
+        rows
+            At most n: a random sample of so many rows of each draw, where whole tables are too large. What is
+            computed from them is less exact, and their intervals tell it. None: all rows.
         rng
             None, a seed, or a `BitSource`; the same seed gives the same tables.
         pseudo_rows
@@ -215,18 +219,20 @@ class Release:
         >>> low < 0.5 < high
         True
         """
-        from smalldb.releasing.imputed_tables import Spelling, imputed
+        from smalldb.releasing.imputed_tables import Spelling, imputed, streamed
 
-        return imputed(
+        stream = streamed(
             self.measurements,
             self.plan.n,
             self.places,
-            Spelling(self.plan.workload.domain, self.schema, self.data),
             count=count,
+            rows=rows,
             rng=rng,
             pseudo_rows=pseudo_rows,
             progress=progress,
         )
+        domain = self.plan.workload.domain
+        return imputed(Spelling(domain, self.schema, self.data), stream, domain.sizes)
 
     @property
     def data(self) -> Any:

@@ -20,7 +20,7 @@ from smalldb.schema.kinds import Cuts, Integers
 from smalldb.schema.mapping import Schema
 from smalldb.schema.readers.compressed import check_compressing, compress, parted
 from smalldb.schema.readers.reader import of_extra
-from smalldb.schema.readers.registry import CSV, SUFFIXES
+from smalldb.schema.readers.registry import CSV, SUFFIXES, reader_of
 from smalldb.schema.records import signs_of
 from smalldb.schema.schema_columns import Column
 from smalldb.schema.typed_tables import TYPED, check_typed, typed_file
@@ -52,6 +52,12 @@ def form_of(path: str | None) -> str:
             import pyarrow  # noqa: F401
     check_typed(reader.name)
     return reader.name + packed
+
+
+def form_like(path: str) -> str:
+    """Return the format that tables like that of a file are written in; CSV for what can only be read."""
+    name = reader_of(path).name
+    return form_of(f"table.{name}{parted(path)[1]}") if name in FORMATS else form_of(None)
 
 
 def written(

@@ -1,0 +1,139 @@
+"""The folder that `generate --tables` writes: several tables from one payment, and what they follow from."""
+
+import argparse
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+from tqdm import tqdm
+
+from smalldb.exact.bits import bit_source
+from smalldb.files.output_folder import OutputFolder
+from smalldb.inference.column_model import ColumnModel
+from smalldb.inference.imputation import PSEUDO_ROWS
+from smalldb.inference.tied_columns import Blocks
+from smalldb.marginals.mechanism import ByMarginals
+from smalldb.marginals.strategies.all_cells import AllCells
+from smalldb.marginals.strategies.all_pairs import AllPairs
+from smalldb.marginals.strategies.contrasts import Contrasts
+from smalldb.marginals.strategies.dependence import DependenceTested
+from smalldb.planning import Plan
+from smalldb.releasing.imputed_tables import Spelling, streamed
+from smalldb.releasing.record import with_measurements, written_record
+from smalldb.releasing.released import Release
+
+OTHERWISE = "add --strategy adaptive, or leave out --tables"
+Contents = Callable[[Any, np.ndarray[Any, np.dtype[np.integer[Any]]]], bytes]
+"""What a file holds, from a table (None: of yes/no columns) and its places."""
+
+
+class SeveralTables:
+    """
+    A folder with the tables, the best single one, the record, the measurements, and how the chains had mixed.
+
+    Attributes
+    ----------
+    refused
+        Why there are no several tables, although all else was released; None: they are there.
+    told
+        Where they are, and how well the chains had mixed.
+    """
+
+    def __init__(self, arguments: argparse.Namespace, form: str) -> None:
+        self._arguments, self._form = arguments, form
+        self._folder = OutputFolder(arguments.output)
+        digits = max(2, len(str(arguments.tables)))
+        self._names = [f"table-{k + 1:0{digits}}.{form}" for k in range(arguments.tables)]
+        self.refused: str | None = None
+        self.told = ""
+
+    def reserve(self, plan: Plan, size: int) -> None:
+        """Take room for all tables; ValueError: it is known of the plan that they cannot be drawn."""
+        check_drawable(plan)
+        for name in (*self._names, f"synthetic.{self._form}"):
+            self._folder.reserve(name, size)
+
+    def write(self, made: Release, contents: Contents) -> None:
+        """Write all files; tables one after another, each as soon as it is drawn."""
+        arguments, whole = self._arguments, with_measurements(made.record, made.measurements, None)
+        table = None if made.schema is None else made.data
+        self._folder.write(f"synthetic.{self._form}", contents(table, made.places))
+        self._folder.write("record.json", written_record(made.record) + "\n")
+        self._folder.write("measurements.json", written_record(whole) + "\n")
+        shown = sys.stderr.isatty() and not arguments.quiet
+        try:
+            stream = streamed(
+                made.measurements,
+                made.plan.n,
+                made.places,
+                count=arguments.tables,
+                rng=bit_source(arguments.seed),
+                progress=shown,
+            )
+        except ValueError as error:  # of released numbers; what is paid for is released all the same
+            self.refused = f"the release stands in {arguments.output}, without several tables: {error}"
+            for name in self._names:
+                self._folder.remove(name)
+            return
+        spelling = Spelling(made.plan.workload.domain, made.schema, table)
+        bar = tqdm(stream.draws, total=arguments.tables, unit=" tables", disable=not shown)
+        for name, (places, seed) in zip(self._names, bar, strict=True):
+            one = None if table is None else spelling.table(places, seed)
+            self._folder.write(name, contents(one, places))
+        mixing = stream.mixing
+        self.told = (
+            f"tables:    {arguments.tables} in {arguments.output}, from chains that agree "
+            f"(R-hat {mixing.r_hat:.3f} after {mixing.sweeps} sweeps)"
+        )
+        told = {"tables": arguments.tables, "pseudo_rows": PSEUDO_ROWS, **asdict(mixing)}
+        self._folder.write("mixing.json", json.dumps(told, indent=2) + "\n")
+
+    def place(self) -> None:
+        """Move the folder to its place."""
+        self._folder.place()
+
+    def close(self) -> None:
+        """Remove what was begun, unless it was placed."""
+        self._folder.close()
+
+
+def check_drawable(plan: Plan) -> None:
+    """
+    Refuse a plan of which it is public that several tables cannot be drawn: before anything is paid.
+
+    Raises
+    ------
+    ValueError
+        Another mechanism than marginals, the strategy measures too many columns together, or rules tie too
+        many.
+    """
+    if not isinstance(plan.chosen, ByMarginals):
+        raise ValueError(
+            f"--tables is for marginals: {plan.mechanism} draws a table and measures nothing; leave it out, "
+            "or add --mechanism marginals"
+        )
+    strategy, domain = plan.chosen.strategy, plan.workload.domain
+    if isinstance(strategy, AllPairs | DependenceTested):
+        raise ValueError(
+            "--tables: all pairs of columns may be measured at once, and several tables cannot be drawn from "
+            f"that: {OTHERWISE}"
+        )
+    blocks = Blocks.of(domain)
+    if len(blocks.columns) < len(domain.sizes):
+        return  # columns that rules tie depend less on others than it seems
+    together: list[tuple[int, ...]] = []
+    if isinstance(strategy, AllCells) or (isinstance(strategy, Contrasts) and strategy.parities.cells):
+        together = [tuple(range(len(domain.sizes)))]
+    elif isinstance(strategy, Contrasts):
+        together = [some for part in strategy.parities.unguarded for some in part.sets]
+    tables = [{c: np.arange(domain.sizes[c]) for c in some} for some in together]
+    shares = [np.full(size, 1 / size) for size in domain.sizes]
+    try:
+        ColumnModel.of(domain.sizes, tables, shares, PSEUDO_ROWS)
+    except ValueError as error:
+        raise ValueError(
+            f"--tables: the strategy {plan.strategy} measures too many columns together: {OTHERWISE}"
+        ) from error

@@ -1,0 +1,93 @@
+"""A folder of outputs that appears whole or not at all."""
+
+import os
+import time
+from contextlib import suppress
+from itertools import count
+from shutil import rmtree
+
+from smalldb.files.outputs import all_beside, beside, fill, lock, named, sync_folder, take_room
+from smalldb.files.unfinished import unfinished
+
+_numbers = count()  # of the folders that are begun
+
+
+class OutputFolder:
+    """
+    A new folder of files, written beside its place and moved there at once.
+
+    Opening proves that the place can be written. `close` removes what was begun, unless it was placed. What a
+    killed process has begun is removed by the next one that writes there.
+
+    Parameters
+    ----------
+    path
+        The place: nothing, or an empty folder.
+
+    Raises
+    ------
+    OSError
+        From the constructor, with the path: the place cannot be written.
+    ValueError
+        From the constructor: something is there.
+    """
+
+    def __init__(self, path: str) -> None:
+        if os.path.lexists(path) and not os.path.isdir(path):
+            raise ValueError(f"{path!r} is a file: name a folder that is new or empty")
+        if not path or (os.path.isdir(path) and os.listdir(path)):
+            raise ValueError(f"the folder {path!r} is not empty: name one that is new or empty")
+        self._path = path
+        with named(path):
+            _sweep(path)
+            self._begun = beside(path, f"{os.getpid():x}-{time.time_ns():x}-{next(_numbers)}.parts")
+            unfinished.add(self._begun)  # before it is there: a signal may come in between
+            try:
+                os.mkdir(self._begun)
+                self._handle = os.open(self._begun, os.O_RDONLY)
+            except OSError:
+                unfinished.discard(self._begun)
+                raise
+            lock(self._handle)
+
+    def reserve(self, name: str, size: int) -> None:
+        """Take so many bytes of the disk for a file that will be written; OSError: there is no room."""
+        with named(self._path), open(self._begun / name, "ab") as file:
+            take_room(file.fileno(), size, self._path)
+
+    def write(self, name: str, content: str | bytes) -> None:
+        """Write a file's whole content, durably."""
+        with named(self._path):
+            (self._begun / name).touch()
+        fill(self._begun / name, content.encode() if isinstance(content, str) else content, self._path)
+
+    def remove(self, name: str) -> None:
+        """Remove a file that is not written after all."""
+        (self._begun / name).unlink(missing_ok=True)
+
+    def place(self) -> None:
+        """Move the folder to its place."""
+        with named(self._path):
+            sync_folder(self._begun)
+            self._begun.rename(os.path.realpath(self._path))
+            unfinished.discard(self._begun)
+        with suppress(PermissionError):
+            sync_folder(self._begun.parent)
+
+    def close(self) -> None:
+        """Let go of it, and remove it unless it was placed."""
+        os.close(self._handle)
+        rmtree(self._begun, ignore_errors=True)
+        unfinished.discard(self._begun)
+
+
+def _sweep(path: str) -> None:
+    """Remove what killed processes have begun for a place: nobody holds it."""
+    with suppress(OSError):  # of a folder that cannot be listed, or folders of others
+        for found in all_beside(path, r"[0-9a-f]+-[0-9a-f]+-[0-9]+\.parts"):
+            handle = os.open(found, os.O_RDONLY | os.O_NOFOLLOW)
+            try:
+                if lock(handle):
+                    rmtree(found, ignore_errors=True)
+            finally:
+                os.close(handle)

@@ -1,0 +1,255 @@
+"""`generate --tables`: a folder of several tables from one payment, whole or not at all."""
+
+import json
+import os
+import re
+from itertools import islice
+
+import numpy as np
+import pandas as pd
+import pytest
+from calling import called
+
+import smalldb
+from smalldb.commands import several_tables
+from smalldb.files import unfinished
+from smalldb.files.output_folder import OutputFolder
+from smalldb.inference import combine
+from smalldb.inference.imputation import Mixing, NotMixed
+from smalldb.releasing.budget_ledger import Ledger
+from smalldb.releasing.imputed_tables import Stream, streamed
+from smalldb.schema.table_writers import form_like
+
+GENERATE = ["generate", "data.csv", "--epsilon", "5", "--mechanism", "marginals", "--quiet"]
+SCHEMA = """
+file = { separator = ";" }
+[columns.ill]
+kind = "bool"
+true = ["ja"]
+false = ["nein"]
+[columns.age]
+kind = "cuts"
+cuts = [40, 60]
+range = [20, 80]
+"""
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    coins = np.random.default_rng(1)
+    data = pd.DataFrame({"ill": coins.random(200) < 0.3, "old": coins.random(200) < 0.5})
+    data.astype(int).to_csv(tmp_path / "data.csv", index=False)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_a_folder_has_the_tables_and_what_they_are_drawn_from(place, capfd):
+    code, out, told = called(capfd, *[*GENERATE, "--tables", 3, "-o", "out", "--seed", 1, "--json"])
+    assert code == 0 and "NOT PRIVATE" in told
+    names = ["measurements.json", "mixing.json", "record.json", "synthetic.csv"]
+    tables = [f"table-0{k}.csv" for k in (1, 2, 3)]
+    assert sorted(os.listdir("out")) == names + tables
+    record = json.loads((place / "out" / "record.json").read_text())
+    assert record == json.loads(out) and record["privacy"]["epsilon"] == "5"
+    mixing = json.loads((place / "out" / "mixing.json").read_text())
+    assert mixing["tables"] == 3 and mixing["r_hat"] < 1.05 and mixing["sweeps"] >= 200
+    read = [pd.read_csv(f"out/{name}") for name in [*tables, "synthetic.csv"]]
+    assert all(one.shape == (200, 2) and [*one.columns] == ["ill", "old"] for one in read)
+    assert not read[0].equals(read[1])
+    real = pd.read_csv("data.csv")
+    assert abs(combine([one.ill.mean() for one in read[:3]]).estimate - real.ill.mean()) < 0.05
+
+
+def test_a_seed_repeats_the_whole_folder(place, capfd):
+    for name in ("one", "two"):
+        assert called(capfd, *GENERATE, "--tables", 2, "-o", name, "--seed", 5)[0] == 0
+    for name in os.listdir("one"):
+        assert (place / "one" / name).read_bytes() == (place / "two" / name).read_bytes()
+
+
+def test_tables_are_the_ones_of_the_release(place, capfd):
+    assert called(capfd, *GENERATE, "--tables", 2, "-o", "out", "--seed", 5)[0] == 0
+    release = smalldb.release(pd.read_csv("data.csv"), epsilon=5, mechanism="marginals", seed=5)
+    for k, table in enumerate(release.tables(2, rng=5)):
+        assert table.equals(pd.read_csv(f"out/table-0{k + 1}.csv"))
+
+
+def test_tables_are_written_as_the_input_is_read(place, capfd):
+    (place / "schema.toml").write_text(SCHEMA)
+    rows = "".join(f"{'ja' if k % 3 else 'nein'};{20 + k % 60}\n" for k in range(120))
+    (place / "data.csv").write_text("ill;age\n" + rows)
+    more = ["--schema", "schema.toml", "--tables", 2, "-o", "out", "--seed", 1]
+    code, _, told = called(capfd, *GENERATE, *more)
+    assert code == 0, told
+    head, *lines = (place / "out" / "table-02.csv").read_text().splitlines()
+    assert head == "ill;age" and len(lines) == 120
+    assert all(re.fullmatch(r"(ja|nein);[2-8][0-9](\.[0-9]+)?", line) for line in lines)
+    assert len({line.split(";")[1] for line in lines}) > 20  # drawn from bins, not their middles
+
+
+@pytest.mark.parametrize(
+    ("path", "form"), [("a.csv", "csv"), ("a.csv.gz", "csv.gz"), ("a", "csv"), ("a.jsonl", "jsonl")]
+)
+def test_the_format_is_that_of_the_input(path, form):
+    assert form_like(path) == form
+
+
+def test_what_can_only_be_read_is_written_as_csv():
+    assert form_like("a.sas7bdat") == "csv"
+
+
+def test_one_payment_for_all_tables(place, capfd):
+    code, _, told = called(
+        capfd, *[*GENERATE, "--tables", 2, "-o", "out", "--ledger", "ledger", "--budget", 10]
+    )
+    assert code == 0, told
+    assert len(Ledger("ledger").read().records) == 1
+    assert sorted(os.listdir(".")) == ["data.csv", "ledger", "out"]
+
+
+def columns_of(number, place):
+    coins = np.random.default_rng(2)
+    frame = pd.DataFrame(coins.integers(0, 2, (300, number)), columns=[f"c{k}" for k in range(number)])
+    frame.to_csv(place / "data.csv", index=False)
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (
+            ["--mechanism", "census", "--rows", "3"],
+            "is for marginals: census .* --mechanism marginals",
+        ),
+        (
+            ["--strategy", "contrasts"],
+            "contrasts measures too many .*: add --strategy adaptive",
+        ),
+        (["--strategy", "cells"], "cells measures too many .*: add --strategy adaptive"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused_before_anything_is_paid(place, capfd, more, said):
+    columns_of(3 if "census" in more else 12, place)
+    code, _, told = called(
+        capfd, *[*GENERATE, "--ledger", "ledger", "--budget", 10, *more, "--tables", 2, "-o", "out"]
+    )
+    assert code == 2 and re.search(said, told), told
+    assert not (place / "ledger").exists() or not Ledger("ledger").read().records
+    assert not (place / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (["--tables", "2"], "--tables needs -o DIR"),
+        (["--tables", "1", "-o", "out"], "from 2 to 1000"),
+        (["--tables", "2", "-o", "data.csv"], "is a file: name a folder"),
+        (["--tables", "2", "-o", "full"], "is not empty: name one"),
+        (["--tables", "2", "-o", "none/out"], "no such folder"),
+    ],
+)
+def test_places_that_cannot_be_written_are_found_at_once(place, capfd, more, said):
+    (place / "full").mkdir()
+    (place / "full" / "kept").write_text("kept")
+    code, _, told = called(capfd, *GENERATE, "--seed", 1, *more)
+    assert code == 2 and said in told and told.count("\n") == 1
+    assert sorted(os.listdir(place)) == ["data.csv", "full"] and os.listdir("full") == ["kept"]
+
+
+def test_what_is_paid_is_released_where_chains_do_not_agree(place, capfd, monkeypatch):
+    def differ(*_, **__):
+        raise NotMixed("the chains differ")
+
+    monkeypatch.setattr(several_tables, "streamed", differ)
+    code, _, told = called(capfd, *GENERATE, "--tables", 2, "-o", "out", "--seed", 1)
+    assert code == 2
+    assert "the release stands in out, without several tables: the chains differ" in told
+    assert sorted(os.listdir("out")) == ["measurements.json", "record.json", "synthetic.csv"]
+
+
+def test_each_table_is_written_before_the_next_is_drawn(place, capfd, monkeypatch):
+    order = []
+
+    def draws():
+        for k in range(3):
+            order.append("drawn")
+            yield np.zeros((4, 2), dtype=np.int64), k
+
+    plain = OutputFolder.write
+
+    def write(folder, name, content):
+        order.append(name)
+        plain(folder, name, content)
+
+    monkeypatch.setattr(several_tables, "streamed", lambda *_, **__: Stream(Mixing(1, 200, 0.5), draws()))
+    monkeypatch.setattr(OutputFolder, "write", write)
+    assert called(capfd, *GENERATE, "--tables", 3, "-o", "out", "--seed", 1)[0] == 0
+    assert order[3:9] == ["drawn", "table-01.csv", "drawn", "table-02.csv", "drawn", "table-03.csv"]
+
+
+@pytest.mark.parametrize("when", ["drawing", "writing"])
+def test_an_error_leaves_no_folder(place, capfd, monkeypatch, when):
+    def failing(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    if when == "drawing":
+        monkeypatch.setattr(several_tables, "streamed", failing)
+    else:
+        monkeypatch.setattr("smalldb.files.output_folder.fill", failing)
+    code, _, told = called(capfd, *GENERATE, "--tables", 2, "-o", "out", "--seed", 1, "--record", "r.json")
+    assert code == 2 and "no space left" in told
+    assert os.listdir(place) == ["data.csv"] and not unfinished.unfinished
+
+
+def test_a_folder_that_was_begun_can_be_abandoned_or_swept(tmp_path):
+    folder = OutputFolder(str(tmp_path / "out"))
+    folder.write("a", "text")
+    (begun,) = tmp_path.iterdir()
+    other = OutputFolder(str(tmp_path / "out"))  # does not sweep what another one holds
+    assert begun.exists()
+    other.close()
+    unfinished.abandon()
+    assert not [*tmp_path.iterdir()]
+    folder.close()
+    left = tmp_path / begun.name
+    left.mkdir()
+    (left / "a").write_text("of a process that was killed")
+    OutputFolder(str(tmp_path / "out")).close()
+    assert not left.exists()
+
+
+def test_an_empty_folder_is_taken(tmp_path):
+    (tmp_path / "out").mkdir()
+    folder = OutputFolder(str(tmp_path / "out"))
+    folder.reserve("a", 4096)
+    folder.write("a", b"text")
+    folder.reserve("b", 4096)
+    folder.remove("b")
+    folder.place()
+    folder.close()
+    assert (tmp_path / "out" / "a").read_bytes() == b"text" and os.listdir(tmp_path / "out") == ["a"]
+
+
+def test_a_sample_of_the_rows_of_each_draw(place):
+    release = smalldb.release(pd.read_csv("data.csv"), epsilon=5, mechanism="marginals", seed=5)
+    whole, some = release.tables(4, rng=3), release.tables(4, rows=50, rng=3)
+    for k, (all_rows, few) in enumerate(zip(whole, some, strict=True)):
+        assert len(few) == 50 and len(all_rows) == 200
+        counts, own = (np.bincount(tables.places(k) @ [1, 2], minlength=4) for tables in (whole, some))
+        assert (own <= counts).all()  # without replacement
+    with pytest.raises(ValueError, match="at most 200 rows"):
+        release.tables(2, rows=201)
+    with pytest.raises(ValueError, match="rows must be a whole number"):
+        release.tables(2, rows=0)
+
+
+def test_samples_are_random_among_the_rows(place):
+    release = smalldb.release(pd.read_csv("data.csv"), epsilon=5, mechanism="marginals", seed=5)
+
+    def drawn(rows):
+        stream = streamed(release.measurements, 200, release.places, count=60, rows=rows, rng=3)
+        return np.array([places for places, _ in islice(stream.draws, 60)])
+
+    shares = drawn(20)[:, :, 1].mean(axis=1) - drawn(None)[:, :, 1].mean(axis=1)
+    # hypergeometric: variance p (1 - p) / 20 * (1 - 20 / 200)
+    assert abs(shares.mean()) < 4 * shares.std() / 60**0.5
+    assert 0.5 < shares.var() / (0.25 / 20 * 0.9) < 1.7
