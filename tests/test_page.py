@@ -23,9 +23,11 @@ from calling import FOR_FLAGS, way
 import smalldb
 from queries import Column, Conjunctions, Domain, Marginals, Parities, Predicates, Rows, Workload
 from smalldb.cli import main
+from smalldb.inference import share_intervals
+from smalldb.mechanisms import Measurements
 from smalldb.releasing.evaluation import evaluate
 from smalldb.releasing.record import make_record
-from smalldb.reporting.page import Comparison, page
+from smalldb.reporting.page import About, Comparison, page
 from smalldb.reporting.page.beliefs import right_guess
 from smalldb.reporting.page.pictures import bars, pairs
 from smalldb.reporting.page.shares import association, marginals
@@ -313,7 +315,7 @@ def test_a_page_without_a_schema_speaks_of_columns(together):
     real, made = of_columns(COLUMNS, Marginals(2))
     text = page(made, comparison=compare(real, made) if together else None)
     Outline(text)
-    assert "town (5 places), smoker, age (4 places)" in text
+    assert "town (5 categories), smoker, age (4 categories)" in text
     for label in ("t4", "no", "yes", "below 18", "18 to 40", "from 65"):
         assert f">{label}<" in text
     assert text.count("Cramer's V") == 3  # two captions, and the summary of the folded table
@@ -370,7 +372,7 @@ def test_many_columns_and_queries_are_shown_in_part(monkeypatch):
     assert made.plan.workload.size > 10**6
     assert len(named) == 210  # the first, and the ten that are farthest off
     assert "The first 30 columns are shown." in text
-    assert text.count("the first 60 places of a column are drawn") == 2
+    assert text.count("the first 60 categories of a column are drawn") == 2
     assert len(text) < 3 * 10**6
 
 
@@ -411,6 +413,148 @@ def test_pairs_are_drawn_and_listed_up_to_a_size():
     ]
     assert re.findall(r"<td>(.*?)</td>", drawn) == ["+10.0", "-2.0", "-2.0", "0"]
     assert "<svg" not in pairs("t", ["a"] * 25, np.zeros((25, 25)))
+
+
+def learned_release(**choices):
+    """A release by rounds of five columns of which three depend, so that some pairs are not measured."""
+    chance = np.random.default_rng(3)
+    age = chance.integers(0, 3, 4000)
+    frame = pd.DataFrame(
+        {
+            "age": age,
+            "ill": chance.random(4000) < 0.1 + 0.3 * age,
+            "job": (age + (chance.random(4000) < 0.2)) % 3,
+            "sex": chance.integers(0, 2, 4000),
+            "eye": chance.integers(0, 3, 4000),
+        }
+    )
+    schema = parse_schema("""
+[columns.age]
+kind = "cuts"
+cuts = [1, 2]
+range = [0, 2]
+description = "Age at the visit"
+unit = "decades"
+[columns]
+ill = { kind = "bool" }
+job = { kind = "categories", values = ["0", "1", "2"] }
+sex = { kind = "bool" }
+eye = { kind = "categories", values = ["0", "1", "2"] }
+""")
+    return smalldb.release(
+        frame,
+        schema=schema,
+        epsilon=1,
+        mechanism="marginals",
+        strategy="adaptive",
+        measure_first=["age x ill", "age x job"],
+        seed=1,
+        **choices,
+    )
+
+
+@pytest.fixture(scope="module")
+def learned():
+    return learned_release()
+
+
+def test_a_measured_share_has_its_own_interval(learned):
+    text = page(learned)
+    (shown,) = re.findall(r'aria-label="ill, share of rows \(synthetic\): ([^"]*)"', text)
+    yes = shown.split("; ")[1]
+    answer = learned.ask("ill")
+    low, high = map(float, re.search(r"\(([\d.]+) to ([\d.]+)\)", yes).groups())
+    assert low == math.floor(1000 * answer.low) / 10
+    assert high == pytest.approx(100 * answer.high, abs=0.11) and high >= 100 * answer.high - 1e-6
+    assert high - low < 40 * learned.record["bounds"]["released"]  # of a bound on each side, in percent
+    assert "each covers with probability 0.95, by itself" in text
+
+
+def test_intervals_of_all_categories_are_about_those_of_ask(learned):
+    found = share_intervals(learned.measurements, 2, Fraction(19, 20))
+    for label, one in zip(("0", "1", "2"), found, strict=True):
+        answer = learned.ask(f"job={label}")
+        near = 0.05 * (answer.high - answer.low)  # which sums are told apart is not quite the same
+        assert (one.estimate, one.low, one.high) == pytest.approx(
+            (answer.estimate, answer.low, answer.high), abs=near
+        )
+
+
+def test_a_share_that_was_not_measured_has_the_bound_of_the_release(learned):
+    domain = learned.plan.workload.domain
+    none = Measurements(domain, (), learned.plan.n)
+    made = smalldb.Release(
+        learned.data, learned.record, learned.plan, learned.places, learned.schema, None, none
+    )
+    text = page(made)
+    assert "It follows from the bound of the release" in text and "its own interval" not in text
+    assert share_intervals(none, 0, Fraction(19, 20)) == (None,) * 3
+
+
+def test_what_was_not_learned_stands_near_the_top(learned):
+    text = page(learned)
+    pairs_of = {kind: [] for kind in ("learned", "measured and quiet", "not measured")}
+    for pair in learned.measurements.pairs():
+        pairs_of[pair.known].append(" x ".join(pair.columns))
+    assert pairs_of["learned"] and pairs_of["not measured"]
+    assert text.index('id="unknown"') < text.index('id="guarantee"') < text.index('id="data"')
+    part = text[text.index('id="unknown"') : text.index('id="guarantee"')]
+    assert f"{len(pairs_of['learned'])} of 10 pairs of columns were learned" in part
+    assert f"{len(pairs_of['not measured'])} were not measured together" in part
+    assert "; ".join(pairs_of["not measured"]) in part
+    assert text.count('class="unknown"') == 2 * len(pairs_of["not measured"])
+    assert text.count("<td>not measured</td>") == 2 * len(pairs_of["not measured"])
+    assert "Grey: the two were not measured together" in text
+
+
+def test_a_mechanism_that_measures_nothing_says_so():
+    _, made = released()
+    text = page(made)
+    assert "measures no pair of columns by itself" in text and 'class="unknown"' not in text
+    assert "This release has none that count the noise" in text
+
+
+def test_uses_say_where_intervals_are(learned):
+    learned.record["private"], kept = True, learned.record["private"]
+    try:
+        text = page(learned)
+    finally:
+        learned.record["private"] = kept
+    assert "Standard errors computed as if these rows were people are too small." in text
+    assert "(smalldb ask)" in text and "Do not study relations of columns that were not measured" in text
+
+
+def test_who_published_it_and_how_to_cite_it(learned):
+    given = {
+        "publisher": "Office",
+        "contact": "a@b.org",
+        "date": "2026",
+        "licence": "CC0",
+        "title": "Ill people",
+    }
+    text = page(learned, about=About(**given))
+    for said in given.values():
+        assert said in text
+    assert "Office (2026): Ill people. Synthetic data, 1-differential privacy, smalldb" in text
+    assert "<dd>Look here</dd>" in page(learned, about=About(citation="Look here"))
+    assert "Cite as" not in page(learned)
+
+
+def test_fields_are_spelled_as_in_the_file(learned):
+    rows = page(learned).split("<caption>First rows")[1].split("</table>")[0]
+    assert "False" not in rows and "True" not in rows and "false" in rows
+    flags = smalldb.release(
+        pd.DataFrame({"a": [True, False] * 20, "b": [False, False] * 20}), epsilon=1, rows=3, seed=1
+    )
+    rows = page(flags).split("<caption>First rows")[1].split("</table>")[0]
+    assert "False" not in rows and "false" in rows
+
+
+def test_columns_have_their_meanings(learned):
+    text = page(learned)
+    assert "<figcaption>age: Age at the visit, in decades</figcaption>" in text
+    assert "<td>Age at the visit, in decades</td>" in text
+    assert '<th scope="col">meaning</th>' not in page(released()[1], SCHEMA)
 
 
 def opened(text, folder, width, dark):

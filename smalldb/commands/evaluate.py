@@ -16,7 +16,7 @@ from smalldb.releasing.classifying import check_classifying
 from smalldb.releasing.evaluation import evaluate
 from smalldb.releasing.record import read_record, stated_bound, stated_epsilon, stated_queries
 from smalldb.releasing.table_source import file_source
-from smalldb.reporting.evaluated import evaluation_account, evaluation_json
+from smalldb.reporting.evaluated import evaluation_account, evaluation_json, known_told
 from smalldb.reporting.plots import plot_evaluation
 from smalldb.reporting.plots_base import check_plotting
 from smalldb.reporting.words import CONFIDENTIAL, as_json, brief
@@ -95,12 +95,15 @@ def run_evaluate(arguments: argparse.Namespace) -> None:
         made = evaluate(real, synthetic, workload)
         if form is not None:
             outputs.write(arguments.plot, plot_evaluation(real, synthetic, form))
+    known = None if record is None else known_told(record.get("pairs"), len(workload.domain.sizes))
     bound = stated_bound(record) if record is not None and workload.text == stated else None
     long = made.by_column(epsilon=epsilon, neighbours=relation, target=arguments.target)
     if arguments.json:
-        print(as_json(evaluation_json(made, bound, long)))
+        print(as_json(evaluation_json(made, bound, long) | {"pairs": (record or {}).get("pairs")}))
     elif arguments.csv:
         print(CONFIDENTIAL, file=sys.stderr)
         print(long.to_csv(index=False), end="")
     else:
         print(evaluation_account(made, bound, long, None if epsilon is None else brief(epsilon)))
+        if known is not None:
+            print(f"\n{known}")

@@ -8,6 +8,7 @@ from functools import partial
 from smalldb.commands import HELP
 from smalldb.commands.input_files import add_schema, source_of
 from smalldb.commands.options import (
+    STATED,
     add_beta,
     add_delta,
     add_size,
@@ -103,6 +104,13 @@ def add(commands: Commands) -> None:
         "--publisher", type=text, metavar="TEXT", help="who publishes the table, for the report"
     )
     command.add_argument("--table", type=text, metavar="TEXT", help="the name of the data, for the report")
+    for option, said in (
+        ("contact", "whom to ask about the table"),
+        ("date", "when the table was published"),
+        ("licence", "under which the table may be used"),
+        ("citation", "how to cite the table (default: publisher, date, title)"),
+    ):
+        command.add_argument(f"--{option}", type=text, metavar="TEXT", help=f"{said}, for the report")
     command.add_argument(
         "--ledger", metavar="FILE", help="the file that keeps the data's privacy budget: spend from it first"
     )
@@ -162,7 +170,7 @@ def _check(arguments: argparse.Namespace) -> None:
             raise ValueError(f"--tables must be from 2 to {MOST_TABLES}: 25 are usual")
         if arguments.middle:
             raise ValueError("--middle is for one table: leave it out, or leave out --tables")
-    for option in ("confidential", "title", "publisher", "table"):
+    for option in ("confidential", *STATED):
         if getattr(arguments, option) and arguments.report is None:
             raise ValueError(f"--{option} needs --report")
     if arguments.target is not None and arguments.confidential:

@@ -16,6 +16,8 @@ from smalldb.schema import Schema, read_schema
 from smalldb.schema.fields import is_text
 from smalldb.schema.file_format import FileFormat
 
+STATED = ("title", "publisher", "table", "contact", "date", "licence", "citation")  # of a report
+
 
 def add_table(command: Parser, default: str = "marginals:2") -> None:
     """Add what says which table, which part of it and which queries."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from queries import Rows
 from queries.domain import Bits
-from smalldb.commands.options import keep_inputs, put
+from smalldb.commands.options import STATED, keep_inputs, put
 from smalldb.files.outputs import Outputs
 from smalldb.marginals.mechanism import ByMarginals
 from smalldb.planning import Plan
@@ -127,7 +127,10 @@ class Files(Destination):
             whole = with_measurements(made.record, made.measurements, None)
             self._outputs.write(arguments.measurements, written_record(whole) + "\n")
         if arguments.report is not None:
-            about = About(arguments.title, arguments.publisher, arguments.table, self._account)
+            about = About(
+                **{name: getattr(arguments, name) for name in STATED},
+                account=self._account,
+            )
             shown = self._compared(made, rows) if arguments.confidential else None
             self._outputs.write(arguments.report, page(made, made.schema, shown, about))
         contents = partial(self._contents, made.schema)

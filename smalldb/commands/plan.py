@@ -19,6 +19,7 @@ from smalldb.commands.parsers import Commands
 from smalldb.exact.numbers import as_text
 from smalldb.files.outputs import Outputs
 from smalldb.planning import Neighbours, Plan, Settings, plan
+from smalldb.planning.pairs_reached import pairs_reached
 from smalldb.releasing.memory import check_memory
 from smalldb.releasing.record import make_record
 from smalldb.reporting.plots_base import check_plotting
@@ -81,7 +82,7 @@ def _compared(asked: Callable[..., Plan], chosen: dict[str, Any]) -> Plan | None
 
 def plan_json(made: Plan, other: Plan | None) -> dict[str, Any]:
     """Return all that a plan says; the number of candidates is a text: it passes what other readers hold."""
-    record = make_record(made, private=True)
+    record, reached = make_record(made, private=True), pairs_reached(made)
     return {name: value for name, value in record.items() if name != "private"} | {
         "candidate_count": None if made.candidate_count is None else str(made.candidate_count),
         "expected_error": made.expected_error,
@@ -91,6 +92,7 @@ def plan_json(made: Plan, other: Plan | None) -> dict[str, Any]:
         "why": made.why,
         "alternatives": made.alternatives,
         "cost": made.chosen.cost,
+        "pairs_of_columns": reached and {"measured_at_most": reached[0], "all": reached[1]},
     }
 
 

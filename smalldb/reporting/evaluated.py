@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from math import isnan
+from collections.abc import Mapping, Sequence
+from math import comb, isnan
 from typing import Any
 
 from queries.arrays import Floats
@@ -77,6 +77,17 @@ def evaluation_account(made: Evaluation, bound: float | None, long: pd.DataFrame
     for row in worst.itertuples():
         lines.append(f"{row.query:{width}}{row.real:9.4f}{row.synthetic:11.4f}{row.error:9.4f}")
     return "\n".join([*lines, *_distances_account(made.distances()), *_summary_account(long, simple)])
+
+
+def known_told(pairs: Mapping[str, Sequence[object]] | None, columns: int) -> str | None:
+    """Tell how many pairs of columns a record calls learned; None: it says nothing of pairs."""
+    if pairs is None:
+        return None
+    learned, quiet, every = len(pairs["learned"]), len(pairs["quiet"]), comb(columns, 2)
+    return (
+        f"pairs of columns, by the record: {learned} learned, {quiet} measured and quiet, "
+        f"{every - learned - quiet} not measured (independent in the synthetic table, by assumption)"
+    )
 
 
 def summary_rows(long: pd.DataFrame) -> list[tuple[str, ...]]:

@@ -14,6 +14,7 @@ from smalldb.exact.rounded_text import rounded_down as rounded_down
 from smalldb.exact.rounded_text import rounded_up as rounded_up
 from smalldb.exact.rounded_text import sized as sized
 from smalldb.planning import Plan
+from smalldb.planning.pairs_reached import pairs_reached
 from smalldb.releasing.record import Record
 from smalldb.reporting.escaping import visible
 
@@ -114,8 +115,13 @@ def foretold(plan: Plan, other: Plan | None = None) -> str:
     other
         The plan with a delta, or without it, to compare with.
     """
-    expected, noise = plan.expected_error, plan.alternatives
+    expected, noise, reached = plan.expected_error, plan.alternatives, pairs_reached(plan)
     lines = [("cost", plan.chosen.facts.cost)]
+    if reached is not None and reached[1]:
+        most, every = reached
+        lines.insert(0, ("relations", f"at most {most} of {every} pairs of columns are measured together"))
+        if most < every:
+            lines.insert(1, ("", "(others come out as independent, given columns in between: an assumption)"))
     if expected is None:
         return laid_out(lines)
     if not plan.chosen.promise.proved:

@@ -197,6 +197,8 @@ def _column(
         missing=gaps is not False,
         gaps=tuple(gaps) if isinstance(gaps, list) else (),
         dtype=given.get("dtype"),
+        description=given.get("description", ""),
+        unit=given.get("unit", ""),
     )
     if reason := inexact(column):
         raise ValueError(reason)

@@ -37,6 +37,7 @@ _FILE: dict[str, _Type] = {each.name: str for each in fields(FileFormat)}
 _SHARED: dict[str, _Type] = {
     **{"kind": str, "missing": (bool, list), "unknown": str, "dtype": str},
     **{"missing_with": (str, list), "only_if": str, "determines": (str, dict)},
+    **{"description": str, "unit": str},
 }
 _LEARNS: dict[str, _Type] = {"share": (str, int, Decimal)}
 _SIGNS: dict[str, _Type] = {"decimal": str, "thousands": str}
@@ -51,6 +52,7 @@ _KEYS: dict[str, dict[str, _Type]] = {
 }
 _DERIVED: dict[str, _Type] = {
     **{"derive": str, "decimals": int, "missing": (bool, list), "dtype": str},
+    **{"description": str, "unit": str},
     **_SIGNS,
 }
 _NEEDED: dict[str, tuple[tuple[str, ...], ...]] = {  # of each, one
@@ -312,6 +314,8 @@ def _column(name: str, given: object, folder: str = "") -> Column:
             missing_with=together or (),
             only_if=given.get("only_if"),
             determines=read_book(name, given["determines"], folder) if "determines" in given else (),
+            description=given.get("description", ""),
+            unit=given.get("unit", ""),
         )
     except (ValueError, TypeError) as error:
         said = str(error)

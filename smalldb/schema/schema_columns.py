@@ -58,6 +58,8 @@ class Column:
         A predicate over other columns: where it does not hold, this one has a gap; needs `missing`.
     determines
         By the name of another column, which value of it goes with which of this one (`determined.Book`).
+    description, unit
+        For people: what the column is, and what its numbers count.
 
     Attributes
     ----------
@@ -80,6 +82,8 @@ class Column:
     missing_with: tuple[str, ...] = ()
     only_if: str | None = None
     determines: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = ()
+    description: str = ""
+    unit: str = ""
     universe: queries.Column = field(init=False, repr=False, compare=False)
     _dtype: Any = field(init=False, repr=False, compare=False)
     _values: pd.Series[Any] = field(init=False, repr=False, compare=False)
@@ -90,7 +94,7 @@ class Column:
                 f"column {self.name!r}: expected a name without backticks, and without spaces at its ends"
             )
         codings, texts = self.kind.codings, {as_field(value) for value in self.kind.values()}
-        if not is_text("".join([self.name, *texts, *self.gaps])):
+        if not is_text("".join([self.name, *texts, *self.gaps, self.description, self.unit])):
             raise ValueError(f"column {self.name!r}: a text of it cannot be written in UTF-8")
         if self.coding is not None and self.coding not in codings:
             near = suggestion(self.coding, codings)
@@ -105,6 +109,12 @@ class Column:
         object.__setattr__(self, "universe", self._universe(self.coding or codings[0]))
         object.__setattr__(self, "_dtype", self._chosen_dtype())
         object.__setattr__(self, "_values", self._series())
+
+    @property
+    def meaning(self) -> str:
+        """What the column is, for people: its description and unit; empty where the schema says neither."""
+        unit = f"in {self.unit}" if self.unit else ""
+        return ", ".join(part for part in (self.description, unit) if part)
 
     def alone(self) -> Column:
         """Return the column without what it says of others."""

@@ -19,6 +19,14 @@ class About:
         Who publishes the table.
     table
         The name of the data.
+    contact
+        Whom to ask.
+    date
+        Of the publication, as it shall be shown.
+    licence
+        Under which the table may be used.
+    citation
+        How to cite the table; None: by publisher, date and title, if there is a publisher.
     account
         What the ledger of the data says after this release; None: none is kept.
     """
@@ -26,4 +34,8 @@ class About:
     title: str | None = None
     publisher: str | None = None
     table: str | None = None
+    contact: str | None = None
+    date: str | None = None
+    licence: str | None = None
+    citation: str | None = None
     account: Account | None = None

@@ -9,6 +9,7 @@ from smalldb.reporting.page.comparison import BANNER, Comparison, compared
 from smalldb.reporting.page.contents import contents
 from smalldb.reporting.page.describing import errors, machine_readable, what
 from smalldb.reporting.page.guarantee import assumed, guarantee
+from smalldb.reporting.page.learned import not_learned
 from smalldb.reporting.page.markup import element, paragraph, text
 from smalldb.reporting.page.uses import spent, uses
 from smalldb.schema import Schema
@@ -59,10 +60,11 @@ def page(
     schema = release.schema if schema is None else schema
     title = about.title or f"A synthetic table of {record['rows']:,} rows"
     parts = [
-        what(plan, record, about),
+        what(plan, record, about, title),
+        not_learned(release),
         guarantee(plan, record),
         assumed(plan, record),
-        uses(record, comparison is not None),
+        uses(release, comparison is not None),
         errors(plan, record),
         contents(release, schema),
         spent(about.account),

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from itertools import zip_longest
 from re import sub
+from typing import Any
+
+import numpy as np
 
 from queries import Workload
 from queries.frames import as_frame
@@ -12,14 +17,16 @@ from smalldb.exact.numbers import as_text
 from smalldb.releasing.evaluation import joint_shares
 from smalldb.releasing.record import Record
 from smalldb.releasing.released import Release
+from smalldb.reporting.page.learned import Ends, measured_shares, unknown_pairs
 from smalldb.reporting.page.markup import element, folded, paragraph, section, table, text
 from smalldb.reporting.page.pictures import MAX_COLUMNS, STEP, bars, heights, pairs
 from smalldb.reporting.page.shares import Marginal, association, marginals, pairs_covered, uncovered
-from smalldb.schema import Schema
+from smalldb.schema import Column, Schema
 
 SHOWN_ROWS, SHOWN_PLACES, SHOWN_COLUMNS = 20, 60, 200
 TOGETHER = 20  # shares of short labels in one card, which fits on a sheet of paper
 FEW, TURNED = 6, 5  # columns that stand side by side; rows of wider tables, which are turned
+LEVEL = Fraction(19, 20)  # of the interval of a share
 INDEXED = 9  # columns from which there is an index
 
 
@@ -34,33 +41,33 @@ def contents(release: Release, schema: Schema | None) -> str:
     """Show the synthetic data's own marginals and first rows; public, as the data are."""
     synthetic, workload, bound = release.rows, release.plan.workload, bound_of(release.record)
     domain, found = synthetic.domain, marginals(synthetic, schema is None)
+    ends = _ends(workload, found, bound, measured_shares(release.measurements, LEVEL, SHOWN_COLUMNS))
     said = "Shares of the synthetic rows. They are public, as the rows are. "
-    if bound is None:
-        said += "No bound covers them."
-    else:
-        certain = as_text(1 - release.plan.beta)
-        said += (
-            "The line across a bar shows where the share in the data lies, for all of them together with "
-            f"probability {certain} at least; the numbers in brackets are its ends, in percent. "
-            "A share without a line is not covered by a bound."
-        )
+    said += _told_of(ends, as_text(1 - release.plan.beta))
     if domain.binary:
         title, shares = "Synthetic rows with both of two attributes, in percent", joint_shares(synthetic)
-        picture = pairs(title, domain.attributes, shares)
+        unknown = unknown_pairs(release.measurements, len(domain.attributes))
+        picture = pairs(title, domain.attributes, shares, unknown=unknown)
         marked = bound is not None and not pairs_covered(workload)
-        note = "Of these shares, some are not covered by a bound." if marked else ""
+        note = "Of these shares, some are not covered by a bound. " if marked else ""
     else:
         names = domain.names[:MAX_COLUMNS]
         title = "How strongly two columns go together in the synthetic rows: Cramer's V, from 0 to 100"
-        picture = pairs(title, names, association(synthetic, len(names)), most=MAX_COLUMNS)
-        note = "0: the two are independent; 100: one determines the other. No bound covers these numbers."
+        unknown = unknown_pairs(release.measurements, len(names))
+        strengths = association(synthetic, len(names))
+        picture = pairs(title, names, strengths, most=MAX_COLUMNS, unknown=unknown)
+        note = "0: the two are independent; 100: each determines the other. No bound covers these numbers. "
         if len(names) < len(domain.names):
-            note += f" The first {len(names)} columns are shown."
+            note += f"The first {len(names)} columns are shown. "
+    if unknown is not None and unknown.any():
+        note += "Grey: the two were not measured together, so the rows say nothing of how they depend."
     return section(
         "The synthetic data",
         "data",
         paragraph(said),
-        cards(("synthetic", found), covered=_covered(workload, found, bound), anchored=True),
+        cards(
+            ("synthetic", found), covered=[own for own, _ in ends], anchored=True, meanings=_meanings(schema)
+        ),
         picture,
         *([paragraph(note)] if note else []),
         _rows(release, schema),
@@ -69,12 +76,14 @@ def contents(release: Release, schema: Schema | None) -> str:
 
 def cards(
     *tables: tuple[str, Sequence[Marginal]],
-    covered: Sequence[Sequence[float | None]] | None = None,
+    covered: Sequence[Sequence[Ends | None]] | None = None,
     anchored: bool = False,
+    meanings: Mapping[str, str] | None = None,
 ) -> str:
     """Draw the marginals of one or two named tables of the same columns; anchored, with an index of them.
 
-    `covered` has for each column the bounds on its shares, None where there is none.
+    `covered` has for each column between which shares those of the data lie, None where nothing says it;
+    `meanings` by name what a column is.
     """
     found, drawn, index = tables[0][1], [], []
     for c, columns in enumerate(zip(*(own for _, own in tables), strict=True)):
@@ -86,6 +95,8 @@ def cards(
         for part in parts:
             begin = part.start
             title, anchor = columns[0].column, f"column{c + 1}-{begin + 1}"
+            meaning = (meanings or {}).get(title)
+            title = f"{title}: {meaning}" if meaning else title
             if len(parts) > 1:
                 title += f" ({begin + 1} to {part.stop} of {len(labels)})"
             series = [(name, own.shares[part]) for (name, _), own in zip(tables, columns, strict=True)]
@@ -99,10 +110,17 @@ def cards(
                 index.append((columns[0].column, anchor))
     left = [f"the first {SHOWN_COLUMNS} columns"] if len(found) > SHOWN_COLUMNS else []
     most = SHOWN_COLUMNS if len(found) == 1 else SHOWN_PLACES
-    left += [f"the first {most} places of a column"] if max(len(own.labels) for own in found) > most else []
+    left += (
+        [f"the first {most} categories of a column"] if max(len(own.labels) for own in found) > most else []
+    )
     more = [paragraph(f"Of more, {' and '.join(left)} are drawn.")] if left else []
     listed = [_index(index)] if anchored and len(index) >= INDEXED else []
     return "".join([*listed, element("div", *drawn, class_="cards"), *more])
+
+
+def _meanings(schema: Schema | None) -> dict[str, str]:
+    """Return what a schema says of its columns, by name."""
+    return {} if schema is None else {column.name: column.meaning for column in schema.columns}
 
 
 def _parts(high: Sequence[int]) -> list[slice]:
@@ -125,15 +143,64 @@ def _index(anchors: Sequence[tuple[str, str]]) -> str:
     return folded(f"Find a column: all {len(links)} from A to Z", inner)
 
 
-def _covered(workload: Workload, found: Sequence[Marginal], bound: float | None) -> list[list[float | None]]:
-    """Return the bound on each share of each card, None where none covers it."""
+_Line = tuple[list[Ends | None], list[bool]]
+"""Of a card: between which shares those of the data lie, and whether an own interval says so."""
+
+
+def _ends(
+    workload: Workload,
+    found: Sequence[Marginal],
+    bound: float | None,
+    measured: Sequence[Sequence[Ends | None]],
+) -> list[_Line]:
+    """Return for each share of each card its own interval, where it was measured; else that of the bound."""
     left = uncovered(workload)
     if len(found) == 1 and len(left) > 1:  # one card, a share for each column
-        return [[None if places else bound for places in left]]
-    return [
-        [None if place in places else bound for place in range(len(column.labels))]
-        for column, places in zip(found, left, strict=True)
-    ]
+        lacking = [bool(places) for places in left]
+        yes = [own[1] for own in measured]
+        return [_line(found[0].shares, lacking, bound, yes)]
+    lines = []
+    for c, (column, places) in enumerate(zip(found, left, strict=True)):
+        lacking = [place in places for place in range(len(column.labels))]
+        lines.append(_line(column.shares, lacking, bound, measured[c] if c < len(measured) else ()))
+    return lines
+
+
+def _line(
+    shares: Sequence[float], lacking: Sequence[bool], bound: float | None, own: Sequence[Ends | None]
+) -> _Line:
+    ends = list[Ends | None]()
+    for share, without, measured in zip_longest(shares, lacking, own[: len(shares)]):
+        covered = None if bound is None or without else (max(0.0, share - bound), min(1.0, share + bound))
+        ends.append(covered if measured is None else measured)
+    return ends, [one is not None for one in own]
+
+
+def _told_of(lines: Sequence[_Line], certain: str) -> str:
+    """Say what the lines across bars are."""
+    own = any(any(measured) for _, measured in lines)
+    rest = any(
+        end is not None and not by_itself
+        for ends, measured in lines
+        for end, by_itself in zip_longest(ends, measured, fillvalue=False)
+    )
+    if not (own or rest):
+        return "No bound covers them."
+    said = (
+        "The line across a bar shows where the share in the data lies; the numbers in brackets are its ends, "
+        "in percent. "
+    )
+    if own:
+        said += (
+            "Of a share that was measured, it is its own interval, from the noise: each covers with "
+            f"probability {as_text(LEVEL)}, by itself. "
+        )
+    if rest:
+        said += (
+            f"{'Of others it' if own else 'It'} follows from the bound of the release: all of them hold "
+            f"together with probability {certain} at least. "
+        )
+    return said + "A share without a line is not covered by a bound."
 
 
 def _rows(release: Release, schema: Schema | None) -> str:
@@ -142,8 +209,10 @@ def _rows(release: Release, schema: Schema | None) -> str:
         data = as_frame(release.data)
     else:
         data = schema.decode(release.places[:SHOWN_ROWS], middle=True)
-    names, rows = list(map(str, data.columns)), data[:SHOWN_ROWS].itertuples(index=False)
-    fields = [list(map(_field, row)) for row in rows]
+    names, shown = list(map(str, data.columns)), data[:SHOWN_ROWS]
+    known = {} if schema is None else {column.name: column for column in schema.released}
+    texts = [_fields(shown.iloc[:, i], known.get(name)) for i, name in enumerate(names)]
+    fields = [list(row) for row in zip(*texts, strict=True)]
     if len(names) <= FEW:
         rest = [(i + 1, *row) for i, row in enumerate(fields)]
         return folded(f"The first {len(rest)} rows", table("First rows", ("row", *names), rest))
@@ -153,8 +222,18 @@ def _rows(release: Release, schema: Schema | None) -> str:
     return folded(f"The first {len(kept)} rows", table("First rows, side by side", head, turned))
 
 
-def _field(value: object) -> str:
-    """Write a field of a released table."""
+def _fields(values: pd.Series[Any], column: Column | None) -> list[str]:
+    """Write the fields of a column as its file has them; a gap is called missing."""
+    if column is None:
+        return ["missing" if value is None else value for value in map(_field, values)]
+    codes, texts = column.written(values)
+    return ["missing" if texts[code] is None else str(texts[code]) for code in codes.tolist()]
+
+
+def _field(value: object) -> str | None:
+    """Write a value of a column that no schema describes."""
     if value is None or value is pd.NA or value is pd.NaT or value != value:
-        return "missing"
+        return None
+    if isinstance(value, bool | np.bool_):
+        return str(value).lower()
     return str(value.date()) if isinstance(value, pd.Timestamp) else str(value)

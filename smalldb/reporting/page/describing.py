@@ -15,10 +15,18 @@ from smalldb.schema.kinds import Kind
 SHOWN_QUERIES, SHOWN_COLUMNS, SHOWN_PLACES = 200, 24, 60
 
 
-def what(plan: Plan, record: Record, about: About) -> str:
+def what(plan: Plan, record: Record, about: About, title: str) -> str:
     """Say what was released."""
+    published = {
+        "Table": about.table,
+        "Publisher": about.publisher,
+        "Contact": about.contact,
+        "Date": about.date,
+        "Licence": about.licence,
+        "Cite as": about.citation or _cited(plan, record, about, title),
+    }
     queries, columns = record["queries"], plan.workload.domain.columns
-    named = [c.name if c.yes_no else f"{c.name} ({c.size} places)" for c in columns[:SHOWN_COLUMNS]]
+    named = [c.name if c.yes_no else f"{c.name} ({c.size} categories)" for c in columns[:SHOWN_COLUMNS]]
     more = len(columns) - SHOWN_COLUMNS
     named += [f"and {more:,} more, which stand in the schema below"] if more > 0 else []
     chosen = [] if plan.why is None else [("Why this mechanism", plan.why)]
@@ -27,8 +35,7 @@ def what(plan: Plan, record: Record, about: About) -> str:
         "what",
         facts(
             [
-                *([] if about.table is None else [("Table", about.table)]),
-                *([] if about.publisher is None else [("Publisher", about.publisher)]),
+                *((name, said) for name, said in published.items() if said is not None),
                 ("Guarantee", f"{privacy(plan)}, {record['neighbours']} neighbours"),
                 ("Rows", f"{record['rows']:,} synthetic rows; none belongs to a person"),
                 ("Columns", ", ".join(named)),
@@ -43,6 +50,16 @@ def what(plan: Plan, record: Record, about: About) -> str:
             ]
         ),
     )
+
+
+def _cited(plan: Plan, record: Record, about: About, title: str) -> str | None:
+    """Return how to cite the table: by who published it, when, and how it was made."""
+    if about.publisher is None:
+        return None
+    when = "" if about.date is None else f" ({about.date})"
+    source = "" if about.table is None else f" from {about.table}"
+    version = record["versions"]["smalldb"]
+    return f"{about.publisher}{when}: {title}. Synthetic data{source}, {privacy(plan)}, smalldb {version}."
 
 
 def errors(plan: Plan, record: Record) -> str:
@@ -95,14 +112,16 @@ def machine_readable(plan: Plan, record: Record, schema: Schema | None) -> str:
 
 def _schema(plan: Plan, schema: Schema | None) -> str:
     """List what each column can hold."""
-    rows = []
+    rows = list[tuple[str, str, str, str]]()
     for c, column in enumerate(plan.workload.domain.columns):
-        kind = column.kind if schema is None else _kind(schema.columns[c].kind)
-        rows.append((column.name, kind, _few(labels_of(column))))
+        own = None if schema is None else schema.columns[c]
+        kind = column.kind if own is None else _kind(own.kind)
+        rows.append((column.name, kind, "" if own is None else own.meaning, _few(labels_of(column))))
     for each in () if schema is None else schema.derived:
-        rows.append((each.column.name, "computed", each.text))
-    head = ("column", "kind", "places")
-    return element("div", table("Columns and their places", head, rows), class_="wrapping")
+        rows.append((each.column.name, "computed", each.column.meaning, each.text))
+    kept = [0, 1, 2, 3] if any(meaning for _, _, meaning, _ in rows) else [0, 1, 3]
+    head, *body = ([row[i] for i in kept] for row in (("column", "kind", "meaning", "categories"), *rows))
+    return element("div", table("Columns and their categories", head, body), class_="wrapping")
 
 
 def _kind(kind: Kind) -> str:
@@ -111,6 +130,6 @@ def _kind(kind: Kind) -> str:
 
 
 def _few(labels: Sequence[str]) -> str:
-    """Return the labels of places, or the first of many and the last."""
+    """Return the labels of categories, or the first of many and the last."""
     shown = labels if len(labels) <= SHOWN_PLACES else [*labels[: SHOWN_PLACES - 1], "...", labels[-1]]
     return f"{len(labels)}: {', '.join(shown)}"

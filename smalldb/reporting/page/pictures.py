@@ -7,7 +7,7 @@ from unicodedata import east_asian_width
 
 import numpy as np
 
-from queries.arrays import Floats
+from queries.arrays import Booleans, Floats
 from smalldb.reporting.page.markup import element, folded, paragraph, scrolling, table, text
 
 WIDTH, STEP = 300, 40  # of bars: units of the picture
@@ -17,6 +17,7 @@ CELL, SIGNED = 28, 40  # of a heat map: pixels of a cell, and of one whose numbe
 MARGIN, NAME = 190, 24  # of a heat map: pixels, characters of a name
 MAX_HEAT = 24  # attributes, and
 MAX_COLUMNS = 30  # columns of a heat map
+NOT_KNOWN = "not measured"
 STRONGEST = 0.45  # opacity of a cell: what stands in it stays readable
 
 
@@ -33,7 +34,7 @@ def bars(
     title: str,
     labels: Sequence[str],
     *series: tuple[str, Sequence[float]],
-    whiskers: Sequence[float | None] | None = None,
+    whiskers: Sequence[tuple[float, float] | None] | None = None,
     anchor: str = "",
 ) -> str:
     """Draw shares of rows as bars, one for each label and each (one or two) named series.
@@ -47,7 +48,7 @@ def bars(
     series
         Name and shares, from 0 to 1.
     whiskers
-        How far each share of the first series can be off, None where no bound covers it; None: not shown.
+        Between which shares that of the data lies, None where nothing says it; None: not shown.
     anchor
         What links to it name; none if empty.
     """
@@ -58,8 +59,7 @@ def bars(
         spelled = " / ".join(map(percent, values))
         ends = None
         if whiskers is not None:
-            bound = whiskers[i]
-            ends = None if bound is None else (max(0.0, values[0] - bound), min(1.0, values[0] + bound))
+            ends = whiskers[i]
             spelled += " not covered" if ends is None else f" ({_outward(*ends)})"
         said.append(f"{label}: {spelled}")
         lines = _lines(label, whiskers is not None)
@@ -130,58 +130,81 @@ def _outward(low: float, high: float) -> str:
 
 
 def pairs(
-    title: str, names: Sequence[str], shares: Floats, signed: bool = False, most: int = MAX_HEAT
+    title: str,
+    names: Sequence[str],
+    shares: Floats,
+    signed: bool = False,
+    most: int = MAX_HEAT,
+    unknown: Booleans | None = None,
 ) -> str:
     """Show a number for each two attributes or columns, shape (d, d), as a heat map and as a table.
 
-    Shares, or with `signed` their differences, in two colours. What is no number stays empty.
+    Shares, or with `signed` their differences, in two colours. What is no number stays empty. Pairs that are
+    `unknown`, shape (d, d), are grey and have no number.
     """
     if len(names) > most:
         return paragraph(f"Pairs of attributes are shown for at most {most} of them.")
+    grey = np.zeros(shares.shape, dtype=bool) if unknown is None else unknown
     head = ("", *(str(j + 1) for j in range(len(names))))
-    rows = [
-        (f"{i + 1} {name}", *(_points(share, signed) for share in shares[i].tolist()))
-        for i, name in enumerate(names)
+    told = [
+        [NOT_KNOWN if blank else _points(share, signed) for share, blank in zip(*row, strict=True)]
+        for row in zip(shares.tolist(), grey.tolist(), strict=True)
     ]
-    return _heat(title, names, shares, signed) + folded(f"{title}: as a table", table(title, head, rows))
+    rows = [(f"{i + 1} {name}", *told[i]) for i, name in enumerate(names)]
+    picture = _heat(title, names, np.where(grey, 0, shares), grey, told, SIGNED if signed else CELL)
+    return picture + folded(f"{title}: as a table", table(title, head, rows))
 
 
-def _heat(title: str, names: Sequence[str], shares: Floats, signed: bool) -> str:
+def _heat(
+    title: str,
+    names: Sequence[str],
+    shares: Floats,
+    grey: Booleans,
+    told: Sequence[Sequence[str]],
+    cell: int,
+) -> str:
+    """Draw the cells, and beside them the names, which stay where they are while the cells scroll."""
     reach = max(float(np.nanmax(np.abs(shares), initial=0)), 1e-9)
-    marks, cell = [], SIGNED if signed else CELL
+    marks, heads = [], []
     for i, name in enumerate(names):
         middle = cell * i + cell * 1.5
-        marks.append(element("text", text(f"{i + 1} {_short(name, NAME)}"), x=0, y=middle + 4))
-        marks.append(element("text", text(i + 1), x=MARGIN + middle - cell, y=cell * 0.7, class_="middle"))
+        heads.append(element("text", text(f"{i + 1} {_short(name, NAME)}"), x=0, y=middle + 4))
+        marks.append(element("text", text(i + 1), x=middle - cell, y=cell * 0.7, class_="middle"))
         for j, share in enumerate(shares[i].tolist()):
-            left = MARGIN + cell * j
-            marks.append(
-                element(
-                    "rect",
-                    x=left,
-                    y=cell * (i + 1),
-                    width=cell - 1,
-                    height=cell - 1,
-                    class_="bar1" if share < 0 else "bar0",
-                    fill_opacity=f"{0 if isnan(share) else STRONGEST * abs(share) / reach:.3f}",
-                )
-            )
-            marks.append(
-                element(
-                    "text", text(_points(share, signed)), x=left + cell / 2, y=middle + 4, class_="middle"
-                )
-            )
-    width, height = MARGIN + cell * len(names), cell * (len(names) + 1)
+            shown: dict[str, object] = {"class_": "bar1" if share < 0 else "bar0"}
+            shown["fill_opacity"] = f"{0 if isnan(share) else STRONGEST * abs(share) / reach:.3f}"
+            if grey[i, j]:
+                shown = {"class_": "unknown"}
+            place = {"x": cell * j, "y": cell * (i + 1), "width": cell - 1, "height": cell - 1}
+            marks.append(element("rect", **place, **shown))
+            if not grey[i, j]:
+                at = {"x": cell * (j + 0.5), "y": middle + 4, "class_": "middle"}
+                marks.append(element("text", text(told[i][j]), **at))
+    width, height = cell * len(names), cell * (len(names) + 1)
+    beside = element(
+        "svg",
+        *heads,
+        viewBox=f"0 0 {MARGIN} {height}",
+        width=MARGIN,
+        height=height,
+        preserveAspectRatio="xMinYMin slice",
+        style=f"--part:{MARGIN}",
+        class_="names",
+        aria_hidden="true",
+    )
     picture = element(
         "svg",
         *marks,
         viewBox=f"0 0 {width} {height}",
         width=width,
         height=height,
+        style=f"--part:{width}",
         role="img",
         aria_label=f"{title}; the same numbers stand in the table below",
     )
-    return element("figure", element("figcaption", text(title)), scrolling(picture, title), class_="heat")
+    whole = scrolling(beside + picture, title)
+    given = {"class_": "heat", "style": f"--whole:{MARGIN + width}"}
+    return element("figure", element("figcaption", text(title)), whole, **given)
 
 
 def _points(share: float, signed: bool) -> str:

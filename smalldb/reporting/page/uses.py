@@ -1,18 +1,32 @@
 """What a page says of uses: what the table is for, what it is not for, and what is left to spend."""
 
 from smalldb.releasing.budget_ledger import Account
-from smalldb.releasing.record import Record
+from smalldb.releasing.released import Release
 from smalldb.reporting.page.markup import element, facts, paragraph, section, text
 from smalldb.reporting.words import brief
 
+ASKED = (
+    "Take shares, conditional shares, means and differences from the published measurements, each with its "
+    "interval (smalldb ask)."
+)
+TOO_SMALL = "Standard errors computed as if these rows were people are too small."
+INSTEAD = (
+    "Take intervals from the measurements (smalldb ask), or compute on several tables of this release and "
+    "combine (smalldb generate --tables, smalldb.inference.combine)."
+)
+OTHERS = "This release has none that count the noise; its bound stands below."
+UNKNOWN = "Do not study relations of columns that were not measured together: the rows assume them away."
 
-def uses(record: Record, confidential: bool) -> str:
+
+def uses(release: Release, confidential: bool) -> str:
     """Say what the table may be used for, and what not; `confidential`: the page is not for publication."""
+    record, measured = release.record, bool(len(release.measurements))
     asked = record["queries"]["text"]
     publish = "Publish the table, but not this page" if confidential else "Publish it and pass it on"
     may = [
         f"{publish}: no use of the table costs the people in the data any more privacy.",
         f"Read from it what it was made to answer ({asked}), with the error that stands below.",
+        *([ASKED] if measured else []),
         "Try out programs and questions on it, teach with it, prepare a study of the data themselves.",
     ]
     may_not = [
@@ -20,7 +34,8 @@ def uses(record: Record, confidential: bool) -> str:
         "Do not decide about single people by it.",
         "Do not take it for the data in other analyses: of means over rare groups, models, or what was not "
         "asked for, nothing is promised.",
-        "Do not compute standard errors as if its rows were sampled people: they come out too small.",
+        f"{TOO_SMALL} {INSTEAD if measured else OTHERS}",
+        *([UNKNOWN] if measured else []),
     ]
     if not record["private"]:
         may = ["Experiments with made-up or public data alone: this release is not private."]

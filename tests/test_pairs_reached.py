@@ -1,0 +1,76 @@
+"""How many pairs of columns a plan measures at most, beside those that its release has measured."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from calling import called
+
+import smalldb
+from queries import Column, Domain, Rows
+from smalldb.commands.plan import plan_account, plan_json
+from smalldb.planning.pairs_reached import pairs_reached
+
+FLAGS = Domain([f"c{k}" for k in range(6)])
+WIDE = Domain([Column(f"c{k}", 3) for k in range(6)])
+
+
+def released(domain, **more):
+    places = np.random.default_rng(3).integers(0, 2, (400, 6))
+    places[:, 1] = places[:, 0]
+    rows = Rows.from_places(domain, places)
+    return smalldb.release(rows, epsilon=1, mechanism="marginals", seed=2, **more)
+
+
+@pytest.mark.parametrize(
+    ("domain", "more", "expected"),
+    [
+        (FLAGS, {"queries": "marginals:2", "strategy": "contrasts"}, 15),
+        (FLAGS, {"queries": "marginals:1", "strategy": "contrasts"}, 0),
+        (FLAGS, {"queries": "marginals:2", "strategy": "cells"}, 15),
+        (WIDE, {"queries": "marginals:2", "strategy": "pairs"}, 15),
+        (WIDE, {"queries": "marginals:1", "strategy": "adaptive"}, 0),
+        (WIDE, {"queries": "marginals:2", "strategy": "adaptive"}, None),
+        (WIDE, {"queries": "marginals:3", "strategy": "adaptive"}, None),
+        (WIDE, {"queries": "marginals:1", "strategy": "adaptive", "measure_first": ["c0 x c1 x c2"]}, 3),
+        (WIDE, {"queries": "marginals:2", "strategy": "adaptive", "target": "c2"}, None),
+    ],
+)
+def test_no_release_measures_more_pairs_than_its_plan_says(domain, more, expected):
+    made = released(domain, **more)
+    most, every = pairs_reached(made.plan)
+    measured = sum(pair.known != "not measured" for pair in made.measurements.pairs())
+    assert every == 15 and measured <= most
+    if expected is not None:
+        assert measured == most == expected
+    assert f"at most {most} of 15 pairs of columns are measured together" in plan_account(made.plan)
+    assert ("an assumption" in plan_account(made.plan)) is (most < every)
+    assert plan_json(made.plan)["pairs_of_columns"] == {"measured_at_most": most, "all": 15}
+
+
+def test_a_census_measures_none():
+    made = smalldb.plan(Domain(["a", "b"]), "marginals:2", n=10, epsilon=1, rows=3, mechanism="census")
+    assert pairs_reached(made) is None and "relations" not in plan_account(made)
+    assert plan_json(made)["pairs_of_columns"] is None
+
+
+def test_evaluate_tells_what_the_record_says_of_pairs(tmp_path, capfd, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    coins = np.random.default_rng(1).integers(0, 2, (300, 3))
+    coins[:, 1] = coins[:, 0]
+    pd.DataFrame(coins, columns=["a", "b", "c"]).to_csv("data.csv", index=False)
+    for queries in ("marginals:2", "marginals:1"):
+        options = ["--epsilon", 3, "--seed", 1, "--mechanism", "marginals", "--queries", queries, "--quiet"]
+        code, *_ = called(capfd, "generate", "data.csv", *options, "-o", "out.csv", "--record", "out.json")
+        assert code == 0
+        code, told, _ = called(capfd, "evaluate", "data.csv", "out.csv", "--record", "out.json")
+        record = json.loads((tmp_path / "out.json").read_text())["pairs"]
+        learned, quiet = len(record["learned"]), len(record["quiet"])
+        assert learned + quiet == (3 if queries == "marginals:2" else 0)
+        said = f"{learned} learned, {quiet} measured and quiet, {3 - learned - quiet} not measured"
+        assert code == 0 and f"pairs of columns, by the record: {said}" in told
+        code, told, _ = called(capfd, "evaluate", "data.csv", "out.csv", "--record", "out.json", "--json")
+        assert json.loads(told)["pairs"] == record
+    code, told, _ = called(capfd, "evaluate", "data.csv", "out.csv")
+    assert code == 0 and "by the record" not in told
