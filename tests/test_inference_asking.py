@@ -455,8 +455,11 @@ def test_small_records_hold_measurements_and_large_ones_do_not(monkeypatch):
     made = smalldb.release(frame_of(), schema=as_schema(SCHEMA), epsilon=1, mechanism="marginals", seed=1)
     record = {key: value for key, value in made.record.items() if key not in ("measurements", "pairs")}
     assert made.measurements.numbers <= FEW and "measurements" in made.record
-    assert with_measurements(record, made.measurements, made.measurements.numbers - 1) is record
-    whole = with_measurements(record, made.measurements, None)
+    assert (
+        with_measurements(record, made.plan, made.measurements, made.rows, made.measurements.numbers - 1)
+        is record
+    )
+    whole = with_measurements(record, made.plan, made.measurements, made.rows, None)
     assert whole == made.record
     check_record(record)
     with pytest.raises(ValueError, match="holds no measurements"):

@@ -156,7 +156,7 @@ def check(found, least):
 def test_measurements_are_read_as_they_were_written(case):
     """Of every strategy, and with noise of every kind, from the record."""
     made = release_of(case)
-    record = with_measurements(made.record, made.measurements, None)
+    record = with_measurements(made.record, made.plan, made.measurements, made.rows, None)
     check_record(record)
     again = Measurements.from_record(json.loads(json.dumps(record)))
     assert (again.n, again.domain.names) == (made.measurements.n, made.measurements.domain.names)

@@ -31,6 +31,7 @@ from smalldb.reporting.page import About, Comparison, page
 from smalldb.reporting.page.beliefs import right_guess
 from smalldb.reporting.page.pictures import bars, pairs
 from smalldb.reporting.page.shares import association, marginals
+from smalldb.reporting.words import promised
 from smalldb.schema import parse_schema
 
 CHROMIUM = shutil.which("chromium")
@@ -489,6 +490,15 @@ def test_a_share_that_was_not_measured_has_the_bound_of_the_release(learned):
     text = page(made)
     assert "It follows from the bound of the release" in text and "its own interval" not in text
     assert share_intervals(none, 0, Fraction(19, 20)) == (None,) * 3
+
+
+def test_each_measured_table_has_its_bound(learned):
+    tables = learned.record["bounds"]["tables"]
+    text = page(learned)
+    assert f"Bounds of {len(tables)} measured tables, from their noise" in text
+    for one in tables:
+        row = f'<th scope="row">{" x ".join(one["columns"])}</th><td>{promised(one["released"])}</td>'
+        assert row in text
 
 
 def test_what_was_not_learned_stands_near_the_top(learned):

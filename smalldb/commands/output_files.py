@@ -124,7 +124,7 @@ class Files(Destination):
         if arguments.record is not None:
             self._outputs.write(arguments.record, written_record(made.record) + "\n")
         if arguments.measurements is not None:
-            whole = with_measurements(made.record, made.measurements, None)
+            whole = with_measurements(made.record, made.plan, made.measurements, made.rows, None)
             self._outputs.write(arguments.measurements, written_record(whole) + "\n")
         if arguments.report is not None:
             about = About(

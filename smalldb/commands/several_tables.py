@@ -58,7 +58,8 @@ class SeveralTables:
 
     def write(self, made: Release, contents: Contents) -> None:
         """Write all files; tables one after another, each as soon as it is drawn."""
-        arguments, whole = self._arguments, with_measurements(made.record, made.measurements, None)
+        arguments = self._arguments
+        whole = with_measurements(made.record, made.plan, made.measurements, made.rows, None)
         table = None if made.schema is None else made.data
         self._folder.write(f"synthetic.{self._form}", contents(table, made.places))
         self._folder.write("record.json", written_record(made.record) + "\n")

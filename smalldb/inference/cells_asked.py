@@ -206,7 +206,7 @@ def _of_table(domain: Domain, part: Marginal, asked: Asked) -> tuple[Integers, F
     kept[there] = np.arange(len(there))
     places = kept[np.broadcast_to(places, part.shape)]
     if domain.valid is not None:
-        places = np.where(_possible(domain, part), places, -1)
+        places = np.where(possible_cells(domain, part), places, -1)
     cells = (of_cells[:, None] == there[None, :]).astype(np.float64)
     return places.ravel(), cells
 
@@ -230,7 +230,7 @@ def joined(classes: Integers, groups: Sequence[int]) -> tuple[Integers, Integers
     return np.searchsorted(kept, of_class), np.searchsorted(kept, of_group)
 
 
-def _possible(domain: Domain, part: Marginal) -> Booleans:
+def possible_cells(domain: Domain, part: Marginal) -> Booleans:
     """Return which cells of a table some row can have, in the shape of its groups."""
     allowed = domain.allowed(part.columns)
     for axis, own in enumerate(part.groups):

@@ -299,6 +299,8 @@ def _saved(request: Request, strategy: OfTables) -> OfTables:
         at_once = _saved(request, strategy.at_once)
         tested = replace(strategy, at_once=at_once) if isinstance(at_once, AllPairs) else strategy
         return tested if tested.answerable else strategy
+    if isinstance(strategy, Adaptive) and strategy.certifying and strategy.measures_all(workload):
+        return strategy.uncertified()  # nothing is left for a certificate to say
     if not isinstance(strategy, AllCells | AllPairs):
         return strategy
     if not strategy.certifying or not strategy.measures_all(workload):

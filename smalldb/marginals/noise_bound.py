@@ -1,6 +1,6 @@
 """What is proved of the error where every query was measured: it is a sum of released numbers."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -10,6 +10,7 @@ from queries import Rows, Workload
 from queries.arrays import Floats
 from queries.domain import Integers
 from queries.rows import MAX_TOTAL
+from smalldb.marginals.measuring import Measured
 from smalldb.noise.cone import ConeDifference, quantile
 from smalldb.noise.geometric import Geometric
 from smalldb.noise.tails import noise_quantile
@@ -121,6 +122,29 @@ def sums_of_cells(
         present = some > 0
         sums += sign * workload.answers(Rows.from_places(domain, places[present], some[present])) / scale
     return Sums.within(sums, of_query, _rows(released, of_rows, n))
+
+
+# Proof: docs/proofs/certificate.md, "Columns".
+def sums_of_columns(workload: Workload, measured: Sequence[Measured], n: int | None, beta: Fraction) -> Sums:
+    """
+    Return the same where every column was measured by itself, and every query is a cell of one.
+
+    Parameters
+    ----------
+    measured
+        Every column, in order, at all its places.
+    """
+    each, columns = beta / (workload.size + 1), workload.domain.columns
+    sums, reach = list[Floats](), list[Floats]()
+    for block in workload.cells:
+        (c,) = block.columns
+        counts = np.flip(measured[c].counts, 0) if columns[c].yes_no else measured[c].counts
+        sums.append(block.of_counts(counts).astype(np.float64))
+        reach.append(np.full(block.size, measured[c].noise.quantile(None, each)))
+    of_rows = [one.noise.quantile(np.ones(one.counts.size), each) for one in measured]
+    least = int(np.argmin(of_rows))  # which sum tells best how many rows there are is public
+    rows = _rows(measured[least].counts, of_rows[least], n)
+    return Sums.within(np.concatenate(sums), np.concatenate(reach), rows)
 
 
 # Proof: docs/proofs/pairs.md, lemma 8.

@@ -192,7 +192,7 @@ def carried_out(
     ranges = None if schema is None else schema_ranges(schema)
     measurements = Measurements(domain, drawn.measurements, plan.n, ranges)
     record = make_record(plan, private=journal.source.private, drawn=drawn, ranges=ranges)
-    record = with_measurements(record, measurements)
+    record = with_measurements(record, plan, measurements, Rows.from_places(domain, places))
     table = None if synthetic is None else as_given(synthetic, source.given)
     return Release(table, record, plan, places, schema, confidential, measurements)
 

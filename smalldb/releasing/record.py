@@ -8,11 +8,14 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, NotRequired, TypedDict
 
+from queries import Rows
 from smalldb.exact.numbers import as_fraction, as_text, positive, whole
+from smalldb.inference.table_bounds import table_bounds
 from smalldb.mechanisms import Drawn, Measurements, Neighbours
 from smalldb.mechanisms.known_pairs import LEARNED, QUIET
 from smalldb.mechanisms.recorded_universe import Ranges, recorded_columns, standing_ranges
 from smalldb.planning import Plan
+from smalldb.planning.tables_reached import tables_reached
 from smalldb.version import __version__
 
 LARGE = 10  # an epsilon
@@ -188,12 +191,18 @@ def make_record(
     return record
 
 
-def with_measurements(record: Record, measurements: Measurements, most: int | None = FEW) -> Record:
+def with_measurements(
+    record: Record, plan: Plan, measurements: Measurements, rows: Rows, most: int | None = FEW
+) -> Record:
     """
-    Return a record that holds the measurements, too, and what they say of pairs of columns.
+    Return a record that holds the measurements, too, and what they say of pairs of columns and of the error.
 
     Parameters
     ----------
+    plan
+        Of the release.
+    rows
+        The synthetic table.
     most
         How many numbers a record holds: one that would hold more is returned as it is. None: any.
     """
@@ -204,7 +213,17 @@ def with_measurements(record: Record, measurements: Measurements, most: int | No
         "learned": [list(pair.columns) for pair in pairs if pair.known == LEARNED],
         "quiet": [list(pair.columns) for pair in pairs if pair.known == QUIET],
     }
-    return {**record, "measurements": measurements.as_json(), "pairs": known}
+    whole: Record = {**record, "measurements": measurements.as_json(), "pairs": known}
+    bounds = record.get("bounds")
+    if bounds is not None:
+        found = table_bounds(measurements, rows, plan.beta, tables_reached(plan))
+        tables = [
+            {"columns": list(one.columns), "measurement": one.measurement, "released": one.bound}
+            for one in found
+        ]
+        if tables:
+            whole["bounds"] = {**bounds, "tables": tables}
+    return whole
 
 
 def written_record(record: Record) -> str:

@@ -14,7 +14,7 @@ from smalldb.exact.rounded_text import rounded_down as rounded_down
 from smalldb.exact.rounded_text import rounded_up as rounded_up
 from smalldb.exact.rounded_text import sized as sized
 from smalldb.planning import Plan
-from smalldb.planning.pairs_reached import pairs_reached
+from smalldb.planning.tables_reached import pairs_reached
 from smalldb.releasing.record import Record
 from smalldb.reporting.escaping import visible
 

@@ -6,10 +6,11 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache, partial
 from math import prod
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
+from queries import Rows, Workload
 from queries.arrays import Floats
 from queries.domain import Integers
 from smalldb.exact.bits import BitSource
@@ -23,6 +24,7 @@ from smalldb.marginals.estimate.estimation import Reader
 from smalldb.marginals.estimate.junction import Scope
 from smalldb.marginals.estimate.refitting import at_first
 from smalldb.marginals.measuring import Measured
+from smalldb.marginals.noise_bound import bound, sums_of_columns
 from smalldb.marginals.private_rows import PrivateRows, counted
 from smalldb.marginals.strategies.budgets import MANY_COLUMNS, RoundsBudget
 from smalldb.marginals.strategies.column_groups import column_groups, shares_of_columns
@@ -81,6 +83,37 @@ class Adaptive(RoundsBudget, TableStrategy):
         of_target = "tables of the target" if len(self.universe.targets) < 2 else "tables of the targets"
         stars = {first.columns for first in self.first} - set(self.universe.named)
         return " and ".join(["named tables"] * bool(self.universe.named) + [of_target] * bool(stars))
+
+    def measures_all(self, workload: Workload) -> bool:
+        """Whether every query is a cell of a column, and all columns are measured by themselves."""
+        single = not workload.listed and all(len(block.columns) == 1 for block in workload.cells)
+        return single and all(self.columns)
+
+    @property
+    def most_tables(self) -> int:
+        """How many tables are measured at most, columns too: a table of two groups each is the cheapest."""
+        columns = sum(map(bool, self.columns))
+        if not self.rounds:
+            return len(self.first) + columns
+        return len(self.first) + columns + self.most_rounds + len(self.columns)  # they may come again
+
+    @property
+    def most_rounds(self) -> int:
+        """How many tables of four cells the budget pays for."""
+        return int(self.for_rounds // (self.selecting + self.cost_of(4))) if self.rounds else 0
+
+    # Proof: docs/proofs/certificate.md, "Columns".
+    def uncertified(self) -> Self:
+        """Return the strategy with all of epsilon for columns, where nothing else is measured."""
+        return self.shared(
+            self.universe, self.law, self.epsilon, self.delta, self.rows, self.memory, Fraction(0)
+        )
+
+    def bound(
+        self, history: History, workload: Workload, n: int | None, finished: Rows, beta: Fraction
+    ) -> float:
+        """Return the bound that follows from the noise alone, where every query is a cell of a column."""
+        return bound(workload, finished, sums_of_columns(workload, history.columns, n, beta))
 
     # Proof: docs/proofs/rounds.md, lemma 6.
     def fit(

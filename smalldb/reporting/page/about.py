@@ -34,8 +34,8 @@ class About:
     title: str | None = None
     publisher: str | None = None
     table: str | None = None
+    account: Account | None = None
     contact: str | None = None
     date: str | None = None
     licence: str | None = None
     citation: str | None = None
-    account: Account | None = None

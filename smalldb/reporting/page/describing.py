@@ -1,6 +1,7 @@
 """What a page says of a release: public numbers only, in plain words."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from smalldb.exact.numbers import as_fraction, as_text
 from smalldb.planning import Plan
@@ -12,7 +13,7 @@ from smalldb.reporting.words import privacy, promised
 from smalldb.schema import Flag, Schema
 from smalldb.schema.kinds import Kind
 
-SHOWN_QUERIES, SHOWN_COLUMNS, SHOWN_PLACES = 200, 24, 60
+SHOWN_QUERIES, SHOWN_COLUMNS, SHOWN_PLACES, SHOWN_TABLES = 200, 24, 60, 200
 
 
 def what(plan: Plan, record: Record, about: About, title: str) -> str:
@@ -83,6 +84,7 @@ def errors(plan: Plan, record: Record) -> str:
         inner = paragraph(sure) + table("Bounds on the largest error", ("bound", "error at most"), rows)
         if not rows:
             inner = paragraph("A bound is not known for this release.")
+        inner += _by_table(bounds.get("tables", []), certain)
     workload = plan.workload
     left = workload.size - SHOWN_QUERIES
     labels = map(workload.label, range(min(workload.size, SHOWN_QUERIES)))
@@ -97,6 +99,21 @@ def errors(plan: Plan, record: Record) -> str:
         ),
         paragraph("Nothing is promised for other analyses."),
     )
+
+
+def _by_table(tables: Sequence[Mapping[str, Any]], certain: str) -> str:
+    """Show the bound of each measured table."""
+    if not tables:
+        return ""
+    rows = [(" x ".join(each["columns"]), promised(each["released"])) for each in tables[:SHOWN_TABLES]]
+    more = len(tables) - SHOWN_TABLES
+    title = f"Bounds of {len(tables):,} measured tables, from their noise"
+    said = (
+        "For the cells of measured tables, at the groups of categories that were measured. All of these "
+        f"bounds hold together with probability {certain} at least."
+    )
+    left = [paragraph(f"and {more:,} more, which stand in the record")] if more > 0 else []
+    return folded(title, paragraph(said), table(title, ("table", "error at most"), rows), *left)
 
 
 def machine_readable(plan: Plan, record: Record, schema: Schema | None) -> str:

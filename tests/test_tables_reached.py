@@ -10,7 +10,8 @@ from calling import called
 import smalldb
 from queries import Column, Domain, Rows
 from smalldb.commands.plan import plan_account, plan_json
-from smalldb.planning.pairs_reached import pairs_reached
+from smalldb.mechanisms import Marginal
+from smalldb.planning.tables_reached import pairs_reached, tables_reached
 
 FLAGS = Domain([f"c{k}" for k in range(6)])
 WIDE = Domain([Column(f"c{k}", 3) for k in range(6)])
@@ -42,6 +43,8 @@ def test_no_release_measures_more_pairs_than_its_plan_says(domain, more, expecte
     most, every = pairs_reached(made.plan)
     measured = sum(pair.known != "not measured" for pair in made.measurements.pairs())
     assert every == 15 and measured <= most
+    tables = sum(isinstance(part, Marginal) for each in made.measurements for part in each.of)
+    assert tables <= tables_reached(made.plan)
     if expected is not None:
         assert measured == most == expected
     assert f"at most {most} of 15 pairs of columns are measured together" in plan_account(made.plan)

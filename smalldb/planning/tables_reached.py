@@ -1,15 +1,30 @@
-"""How many pairs of columns a plan will measure together at most: from public numbers alone."""
+"""How many tables, and pairs of columns, a plan will measure at most: from public numbers alone."""
 
 from itertools import combinations
 from math import comb
 
 from smalldb.marginals.mechanism import ByMarginals
 from smalldb.marginals.strategies.adaptive import Adaptive
+from smalldb.marginals.strategies.all_cells import AllCells
 from smalldb.marginals.strategies.contrasts import Contrasts
+from smalldb.marginals.strategies.dependence import DependenceTested
 from smalldb.marginals.universe import pairs_of
 from smalldb.planning.plans import Plan
 
-SMALLEST = 4  # cells of a table
+
+def tables_reached(plan: Plan) -> int:
+    """Return how many tables of counts will be measured at most, those of columns too; contrasts are none."""
+    if not isinstance(plan.chosen, ByMarginals):
+        return 0
+    strategy, columns = plan.chosen.strategy, len(plan.workload.domain.sizes)
+    at_once = columns + comb(columns, 2)
+    if isinstance(strategy, Contrasts):
+        return 0 if strategy.parities.cells is None else 1
+    if isinstance(strategy, AllCells):
+        return 1
+    if isinstance(strategy, Adaptive):
+        return strategy.most_tables
+    return max(at_once, strategy.adaptive.most_tables) if isinstance(strategy, DependenceTested) else at_once
 
 
 def pairs_reached(plan: Plan) -> tuple[int, int] | None:
@@ -35,7 +50,4 @@ def pairs_reached(plan: Plan) -> tuple[int, int] | None:
     first = {pair for table in strategy.first for pair in combinations(table.columns, 2)}
     asked = pairs_of(strategy.universe)
     widest = max(map(len, strategy.universe.tables))
-    # a table of two groups of each column is the cheapest: so many are paid for at most
-    cheapest = strategy.selecting + strategy.cost_of(SMALLEST)
-    tables = strategy.for_rounds // cheapest if strategy.rounds else 0
-    return len(first) + min(len({*asked} - first), tables * comb(widest, 2)), every
+    return len(first) + min(len({*asked} - first), strategy.most_rounds * comb(widest, 2)), every

@@ -1,0 +1,134 @@
+"""How far a synthetic table is off in each table that was measured: from the noise alone, all at once."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+
+from queries import Rows
+from queries.arrays import Booleans, Floats, Integers
+from queries.packing import Places
+from smalldb.inference.cells_asked import possible_cells
+from smalldb.mechanisms.measurement import Marginal
+from smalldb.mechanisms.measurement_list import Measurements
+from smalldb.noise.cone import ConeDifference
+from smalldb.noise.cone import quantile as cone_quantile
+from smalldb.noise.noise_protocol import Noise
+
+_SLACK = 1 + 2.0**-40  # more than what rounding takes
+
+
+@dataclass(frozen=True, slots=True)
+class TableBound:
+    """
+    A bound on the error of the cells of a measured table.
+
+    Attributes
+    ----------
+    columns
+        Their names.
+    measurement
+        The number of the measurement, from 0, which says at which groups of categories.
+    bound
+        No cell's share of the synthetic rows differs by more from that of the data.
+    """
+
+    columns: tuple[str, ...]
+    measurement: int
+    bound: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Table:
+    """A measured table: its number, its possible cells, its noise, and what a cell exceeds seldom."""
+
+    number: int
+    part: Marginal
+    values: Integers
+    possible: Booleans
+    noise: Noise
+
+
+# Proof: docs/proofs/certificate.md, "Each measured table".
+def table_bounds(measurements: Measurements, rows: Rows, beta: Fraction, most: int) -> tuple[TableBound, ...]:
+    """
+    Return a bound for each measured table; all of them hold together with probability 1 - beta or more.
+
+    Parameters
+    ----------
+    rows
+        The synthetic table, however it was made of released numbers.
+    beta
+        Shared evenly among so many tables, and in each among its possible cells, and where n is private the
+        number of rows.
+    most
+        How many tables could have been measured; known beforehand, unlike the number of those that were.
+    """
+    tables = _tables(measurements)
+    if not tables or rows.n == 0:
+        return ()
+    if len(tables) > most:
+        raise ValueError("more tables were measured than could be")
+    private = measurements.n is None
+    margins = [_margins(table, beta / most, private) for table in tables]
+    fewest, most_rows = float(measurements.n or 0), float(measurements.n or 0)
+    if private:  # each table says between which numbers the rows are, and all are right
+        totals = [float(table.values[table.possible].sum()) for table in tables]
+        fewest = max(total - reach for total, (_, reach) in zip(totals, margins, strict=True))
+        most_rows = min(total + reach for total, (_, reach) in zip(totals, margins, strict=True))
+    places = rows.places()
+    found = []
+    for table, (margin, _) in zip(tables, margins, strict=True):
+        shares = _counts(table.part, places, rows.counts) / rows.n
+        worst = 1.0
+        if 0 < fewest <= most_rows:
+            values = table.values.astype(np.float64)
+            gaps = (
+                np.maximum(values + margin - shares * fewest, shares * most_rows - values + margin) / fewest
+            )
+            # no share can be off by more than the larger of itself and the rest
+            gaps = np.minimum(gaps, np.maximum(shares, 1 - shares))
+            worst = min(1.0, float(gaps[table.possible].max(initial=0.0)) * _SLACK)
+        names = tuple(measurements.domain.names[c] for c in table.part.columns)
+        found.append(TableBound(names, table.number, worst))
+    return tuple(found)
+
+
+def _margins(table: _Table, beta: Fraction, private: bool) -> tuple[float, float]:
+    """
+    Return by how many rows no possible cell of a table is off, and its sum; but for a probability of beta.
+
+    Each cell, and the sum where n is private, has an equal part of it (union bound).
+    """
+    cells = int(table.possible.sum())
+    each = beta / (cells + private)
+    if isinstance(table.noise, ConeDifference):
+        sizes = tuple(sorted(table.part.shape))
+        margin = float(cone_quantile(table.noise.sizes, table.noise.rate, sizes, each))
+        return margin, margin * cells
+    return _quantile(table.noise, 1, each), _quantile(table.noise, cells, each) if private else 0.0
+
+
+@lru_cache(maxsize=1 << 12)
+def _quantile(noise: Noise, cells: int, failure: Fraction) -> float:
+    return noise.quantile(None if cells == 1 else np.ones(cells), failure)
+
+
+def _tables(measurements: Measurements) -> list[_Table]:
+    """Return all tables that were measured, in order."""
+    return [
+        _Table(number, part, values, possible_cells(measurements.domain, part), each.noise)
+        for number, each in enumerate(measurements)
+        for part, values in each.tables()
+        if isinstance(part, Marginal)
+    ]
+
+
+def _counts(part: Marginal, places: Places, counts: Integers) -> Floats:
+    """Return the counts of a table at its groups, shaped by them."""
+    codes = np.zeros(len(places), dtype=np.int64)
+    for c, groups, size in zip(part.columns, part.groups, part.shape, strict=True):
+        codes = codes * size + np.asarray(groups, dtype=np.int64)[places[:, c]]
+    found = np.bincount(codes, counts, minlength=int(np.prod(part.shape)))
+    return np.asarray(found, dtype=np.float64).reshape(part.shape)
