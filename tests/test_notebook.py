@@ -6,7 +6,7 @@ import pytest
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("notebook", ["small_database", "steward"])
+@pytest.mark.parametrize("notebook", ["analyst", "small_database", "steward"])
 def test_the_cells_print_what_they_printed(notebook, examples, monkeypatch, capsys):
     pyplot = pytest.importorskip("matplotlib.pyplot")
     shown = []
