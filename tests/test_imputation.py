@@ -382,6 +382,87 @@ def test_tables_of_a_release(release):
     assert low <= 0.5 <= high and high - low < 0.2
 
 
+@pytest.fixture(scope="module")
+def apart():
+    """Tables of four columns, of which two pairs were measured together."""
+    coins = np.random.default_rng(4)
+    old = coins.random(300) < 0.5
+    people = pd.DataFrame(
+        {
+            "old": old,
+            "ill": coins.random(300) < 0.2 + 0.5 * old,
+            "town": coins.random(300) < 0.5,
+            "tax": coins.random(300) < 0.4,
+        }
+    )
+    release = smalldb.release(
+        people,
+        "marginals:1",
+        epsilon=3,
+        mechanism="marginals",
+        strategy="adaptive",
+        measure_first=["old x ill", "town x tax"],
+        seed=1,
+    )
+    return release.tables(4, rng=1)
+
+
+def test_tables_tell_which_pairs_were_not_measured(apart):
+    assert {*apart.unmeasured} == {("old", "town"), ("old", "tax"), ("ill", "town"), ("ill", "tax")}
+    assert "4 of 6 pairs of columns not measured together" in repr(apart)
+    assert apart[1:].unmeasured == apart.unmeasured
+
+
+QUIET = {
+    "a share": lambda table: table.ill.mean(),
+    "of a pair that was measured": lambda table: table.ill[table.old].mean(),
+    "two shares": lambda table: table.ill.mean() - table.tax.mean(),
+    "with a variance": lambda table: (table.old.mean(), 0.001),
+    "random": lambda table: table.ill[table.tax].mean() + np.random.default_rng().random(),
+}
+ACROSS = {
+    "a conditional share": (lambda table: table.ill[table.tax].mean(), "(ill x tax)"),
+    "a correlation": (lambda table: table.corr().loc["old", "town"], "(old x town)"),
+    "with a variance": (lambda table: (table.ill[table.town].mean(), 0.001), "(ill x town)"),
+    "three columns": (lambda table: (table.ill & table.old & table.tax).mean(), "(old x tax, ill x tax)"),
+    "all": (
+        lambda table: table.to_numpy().all(axis=1).mean(),
+        "old x town, old x tax, ill x town and 1 more",
+    ),
+}
+
+
+@pytest.mark.parametrize("statistic", QUIET.values(), ids=QUIET)
+def test_what_was_measured_together_has_its_interval_without_a_word(apart, statistic):
+    interval(statistic, apart)  # a warning is an error here
+
+
+@pytest.mark.parametrize(("statistic", "named"), ACROSS.values(), ids=ACROSS)
+def test_a_statistic_across_columns_that_were_not_measured_together_warns(apart, statistic, named):
+    with pytest.warns(UserWarning, match="never measured together") as told:
+        interval(statistic, apart)
+    assert named in str(told[0].message)
+    interval(statistic, list(apart))  # of tables alone nothing is known
+
+
+@pytest.mark.parametrize(
+    ("statistic", "error", "said"),
+    [
+        (lambda table: table.mean(), TypeError, "not Series: take one value of it"),
+        (lambda table: "much", TypeError, "not str"),
+        (lambda table: None, TypeError, "not NoneType"),
+        (lambda table: (1.0, 2.0, 3.0), TypeError, "not 3 numbers"),
+        (lambda table: float("nan"), ValueError, "mean over no rows"),
+    ],
+)
+def test_what_is_no_number_is_refused_in_one_line(apart, statistic, error, said):
+    with pytest.raises(error, match=said) as raised:
+        interval(statistic, apart)
+    assert "\n" not in str(raised.value)
+    with pytest.raises(error):
+        combine([statistic(table) for table in apart])
+
+
 def test_a_release_without_measurements_has_one_table():
     people = pd.DataFrame({"a": [0, 1, 1], "b": [0, 0, 1]})
     small = smalldb.release(people, "marginals:2", epsilon=1, rows=3, mechanism="census", seed=1)

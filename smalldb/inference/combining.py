@@ -1,9 +1,21 @@
 """Rubin's rule: what is computed from each of several tables, as one estimate with an interval."""
 
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from math import inf, sqrt
+from math import inf, isfinite, sqrt
 from typing import Any
+
+import numpy as np
+
+from smalldb.inference.looking_across import looks_across
+
+SHOWN = 3  # pairs of columns in a warning
+EXPECTED = "a statistic must be a number, or a number and its squared standard error"
+ACROSS = (
+    "the statistic looks across columns that were never measured together ({}): the tables take them as "
+    "independent, given others, an assumption that the interval does not count"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +92,8 @@ def combine(estimates: Sequence[float], variances: Sequence[float] | None = None
     >>> round(pooled.estimate, 3), [round(end, 3) for end in pooled.interval()]
     (0.33, [0.27, 0.39])
     """
-    estimates = [float(one) for one in estimates]
-    within = [0.0] if variances is None else [float(one) for one in variances]
+    estimates = [_number(one) for one in estimates]
+    within = [0.0] if variances is None else [_number(one) for one in variances]
     count = len(estimates)
     if count < 2:
         raise ValueError("at least two tables are combined")
@@ -109,9 +121,45 @@ def interval(
         Those of ``release.tables()``.
     level
         With which probability the interval covers.
+
+    Warns
+    -----
+    UserWarning
+        The statistic looks at columns together that were never measured together: the tables take them as
+        independent, given others, and the interval does not count that assumption. Which columns it looks
+        at is found by shuffling them, one after another, in the first table.
     """
-    found = [statistic(table) for table in tables]
+    found = [_checked(statistic(table)) for table in tables]
+    unmeasured = getattr(tables, "unmeasured", ())
+    if found and unmeasured:
+        across = looks_across(statistic, next(iter(tables)), unmeasured)
+        if across:
+            named = ", ".join(" x ".join(pair) for pair in across[:SHOWN])
+            named += f" and {len(across) - SHOWN} more" if len(across) > SHOWN else ""
+            warnings.warn(ACROSS.format(named), stacklevel=2)
     if found and isinstance(found[0], tuple):
         estimates, variances = zip(*found, strict=True)
         return combine(estimates, variances).interval(level)
     return combine(found).interval(level)
+
+
+def _checked(found: Any) -> Any:
+    """Return what a statistic has found, if it is a number or a number with its variance: TypeError."""
+    for one in found if isinstance(found, tuple) else (found,):
+        _number(one)
+    if isinstance(found, tuple) and len(found) != 2:
+        raise TypeError(f"{EXPECTED}, not {len(found)} numbers")
+    return found
+
+
+def _number(found: Any) -> float:
+    """Return a number; TypeError or ValueError: it is none."""
+    if isinstance(found, str | bytes) or np.ndim(found) != 0:
+        raise TypeError(f"{EXPECTED}, not {type(found).__name__}: take one value of it")
+    try:
+        number = float(found)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{EXPECTED}, not {type(found).__name__}") from error
+    if not isfinite(number):
+        raise ValueError("a table gives no number, but NaN or infinity: such as a mean over no rows")
+    return number

@@ -182,9 +182,12 @@ def _mixed(chains: Sequence[_Chain], threads: Executor, most: int, progress: boo
             if r_hat < AGREEING and share > STUCK:
                 return Mixing(r_hat, 2 * window, share), window
             if 2 * window > most:
+                why = f"the chains differ (R-hat {r_hat:.2f})"
+                if r_hat < AGREEING:
+                    why = "the chains stand still, for there is hardly any noise"
                 raise NotMixed(
-                    f"after {2 * window} sweeps the chains differ (R-hat {r_hat:.2f}): several tables cannot "
-                    f"be drawn from these measurements; {INSTEAD}"
+                    f"after {2 * window} sweeps {why}: several tables cannot be drawn from these "
+                    f"measurements; {INSTEAD}"
                 )
             window *= 2
             bar.total = 2 * window

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import inf
+from math import comb, inf
 from typing import Any, NamedTuple, overload
 
 import numpy as np
@@ -14,6 +14,7 @@ from queries.mixing import splitmix64
 from smalldb.exact.bits import BitSource, bit_source
 from smalldb.inference.imputation import PSEUDO_ROWS, Mixing, impute, released_total
 from smalldb.mechanisms import Measurements
+from smalldb.mechanisms.known_pairs import NOT_MEASURED
 from smalldb.schema import Schema
 
 UNMEASURED = "this release has no measurements to draw tables from: release with mechanism='marginals'"
@@ -46,9 +47,11 @@ class Tables(Sequence[Any]):
     ----------
     mixing
         How well the chains had mixed that they were drawn by.
+    unmeasured
+        The pairs of columns that were never measured together: independent in the tables, given others.
     """
 
-    __slots__ = ("_drawn", "_seeds", "_spelling", "mixing")
+    __slots__ = ("_drawn", "_seeds", "_spelling", "mixing", "unmeasured")
 
     def __init__(
         self,
@@ -56,11 +59,15 @@ class Tables(Sequence[Any]):
         drawn: Sequence[npt.NDArray[np.integer]],
         seeds: Sequence[int],
         mixing: Mixing,
+        unmeasured: Sequence[tuple[str, str]],
     ) -> None:
-        self._spelling, self._drawn, self._seeds, self.mixing = spelling, drawn, seeds, mixing
+        self._spelling, self._drawn, self._seeds = spelling, drawn, seeds
+        self.mixing, self.unmeasured = mixing, tuple(unmeasured)
 
     def __repr__(self) -> str:
-        return f"<Tables: {len(self)}; R-hat {self.mixing.r_hat:.3f}>"
+        pairs = comb(len(self._spelling.domain.sizes), 2)
+        apart = f"{len(self.unmeasured)} of {pairs} pairs of columns not measured together"
+        return f"<Tables: {len(self)}; R-hat {self.mixing.r_hat:.3f}; {apart}>"
 
     def __len__(self) -> int:
         return len(self._drawn)
@@ -77,7 +84,8 @@ class Tables(Sequence[Any]):
 
     def __getitem__(self, place: int | slice) -> Any:
         if isinstance(place, slice):
-            return Tables(self._spelling, self._drawn[place], self._seeds[place], self.mixing)
+            own = self._drawn[place], self._seeds[place]
+            return Tables(self._spelling, *own, self.mixing, self.unmeasured)
         return self._spelling.table(self._drawn[place], self._seeds[place])
 
 
@@ -137,14 +145,15 @@ def streamed(
     return Stream(mixing, ((_some(table, rows, own), own) for own, table in zip(seeds, tables, strict=False)))
 
 
-def imputed(spelling: Spelling, stream: Stream, sizes: Sequence[int]) -> Tables:
-    """Collect draws of columns of these sizes."""
-    kind = np.min_scalar_type(max(sizes))
+def imputed(spelling: Spelling, stream: Stream, measurements: Measurements) -> Tables:
+    """Collect draws that follow from measurements."""
+    kind = np.min_scalar_type(max(measurements.domain.sizes))
     drawn, seeds = list[npt.NDArray[np.integer]](), list[int]()
     for table, seed in stream.draws:
         drawn.append(table.astype(kind))
         seeds.append(seed)
-    return Tables(spelling, drawn, seeds, stream.mixing)
+    unmeasured = [pair.columns for pair in measurements.pairs() if pair.known == NOT_MEASURED]
+    return Tables(spelling, drawn, seeds, stream.mixing, unmeasured)
 
 
 def _some(table: npt.NDArray[np.integer], rows: int | None, seed: int) -> npt.NDArray[np.integer]:

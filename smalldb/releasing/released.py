@@ -231,8 +231,8 @@ class Release:
             pseudo_rows=pseudo_rows,
             progress=progress,
         )
-        domain = self.plan.workload.domain
-        return imputed(Spelling(domain, self.schema, self.data), stream, domain.sizes)
+        spelling = Spelling(self.plan.workload.domain, self.schema, self.data)
+        return imputed(spelling, stream, self.measurements)
 
     @property
     def data(self) -> Any:
