@@ -1,4 +1,4 @@
-"""How values show themselves: what draws and writes them stands above, and the package names it to them."""
+"""How values show themselves in notebooks: `renderers` names the module that draws and writes them."""
 
 from collections.abc import Callable
 from typing import Any

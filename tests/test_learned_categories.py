@@ -337,7 +337,7 @@ def test_the_command_learns_and_the_ledger_is_spent_first(tmp_path, monkeypatch,
         capfd, *common, "-o", "out.csv", "--record", "r.json", "--ledger", "l", "--budget", "2"
     )
     assert code == 0, err
-    assert "0.2 of epsilon was spent on learning the places of pay" in err
+    assert "0.2 of epsilon was spent on learning the categories of pay" in err
     assert Ledger("l").read().spent == 1
     record = json.loads((tmp_path / "r.json").read_text())
     assert (record["privacy"]["epsilon"], record["learned"][0]["epsilon"]) == ("1", "0.2")

@@ -1,4 +1,4 @@
-"""The commands: each file adds one to the parser, and runs it with one library call."""
+"""The commands: most files add one to the parser and run it; the others have what several share."""
 
 REFUSED, FAILED = 2, 3  # exit codes: what was asked for, or this machine (memory, a library)
 

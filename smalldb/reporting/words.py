@@ -40,7 +40,7 @@ def tell(record: Record, plan: Plan, *, verbose: bool = False) -> str:
     if plan.learned:
         names = ", ".join(visible(each.column) for each in plan.learned)
         share = brief(sum((each.epsilon for each in plan.learned), Fraction(0)))
-        lines.append(("", f"(of which {share} of epsilon was spent on learning the places of {names})"))
+        lines.append(("", f"(of which {share} of epsilon was spent on learning the categories of {names})"))
     if "warning" in record:
         lines.append(("warning", record["warning"]))
     if n is not None and plan.delta is not None and plan.delta * n >= 1:

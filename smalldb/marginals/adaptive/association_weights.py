@@ -18,10 +18,11 @@ def association_weights(
     """
     Return the weights of all candidate tables, from what was released: integers from 1 to `MOST_WEIGHT`.
 
-    A table that joins two columns which measured tables do not connect yet also tells about the columns that
-    these are connected with, each as far as it depends on them. So its weight is multiplied by the reach of
-    both: the sum of Cramer's V, in the model, of all columns that are connected with it, itself 1. Rounds
-    then grow one tree with hubs, rather than many pairs and long chains.
+    Say that the model has two trees of columns, and that a table joins a column of one with a column of the
+    other. Then it tells something of other columns of both trees, too: the more these depend on its own two.
+    The reach of a column is 1 plus the sum of Cramer's V, in the model, of all columns of its tree with it.
+    The weight of such a table is multiplied by the reach of both columns. Rounds then grow one tree with
+    hubs, rather than many pairs and long chains.
 
     Parameters
     ----------

@@ -12,7 +12,7 @@ from smalldb.marginals.measuring import LIMIT, PrivacyMeasure
 from smalldb.marginals.universe import Universe
 
 MOVED = 4  # by how much the distance of a table from independent columns moves with a row, at most
-MOST = 1 / 2  # of what the number can be: from there on, most pairs depend
+MOST = 1 / 2  # most pairs depend if the released number is at least this part of the largest that it can be
 _FAR = 3  # times the noise of a table, beyond which its distance counts no further
 _LOUDEST = 1 / 4  # of the same: the mean noise of the number, at most
 _PLAIN = 1 << 30  # rows up to which products of counts, and their sums, fit int64

@@ -133,9 +133,10 @@ class ParityPlan:
         return found
 
     def rate(self, part: Part) -> Fraction:
-        """Return the epsilon in the exponent of a part, a unit of its noise: of its counts, or of a cell.
+        """
+        Return the rate r of a part's noise: a value that is off by one more is e^r times less probable.
 
-        Of a safeguard: of its noise; its choice has as much.
+        Of a safeguard the rate of its noise; its choice costs as much.
         """
         return part.rate(self.setting)
 

@@ -60,7 +60,7 @@ class Part(Protocol):
         """
 
     def rate(self, setting: Setting) -> Fraction:
-        """Return the epsilon in the exponent of a unit of its noise."""
+        """Return the rate r of its noise: a value that is off by one more is e^r times less probable."""
 
     def noise(self, setting: Setting) -> tuple[Noise, ...]:
         """Return the distributions of its noise, in the order of what they are added to."""

@@ -76,7 +76,7 @@ def assumed(plan: Plan, record: Record) -> str:
     columns = "their names and what each can hold, written down without a look at the data"
     if plan.learned:
         names = ", ".join(each.column for each in plan.learned)
-        columns += f"; the places of {names} were learned from the data, for a counted share of epsilon"
+        columns += f"; the categories of {names} were learned from the data, for a counted share of epsilon"
     return section(
         "What was assumed to be public",
         "assumed",
@@ -84,7 +84,7 @@ def assumed(plan: Plan, record: Record) -> str:
         facts(
             [
                 ("Columns", columns),
-                ("Rules", said or "none: every combination of places can exist"),
+                ("Rules", said or "none: every combination of categories can exist"),
                 ("Queries", f"{record['queries']['text']}: what the table was made to answer"),
                 ("Parameters", "epsilon" if plan.delta is None else "epsilon and delta"),
                 ("Rows of the data", size),
