@@ -27,6 +27,7 @@ SHOWN_ROWS, SHOWN_PLACES, SHOWN_COLUMNS = 20, 60, 200
 TOGETHER = 20  # shares of short labels in one card, which fits on a sheet of paper
 FEW, TURNED = 6, 5  # columns that stand side by side; rows of wider tables, which are turned
 LEVEL = Fraction(19, 20)  # of the interval of a share
+OWN_INTERVALS = 100  # columns whose shares have them: each takes a moment
 INDEXED = 9  # columns from which there is an index
 
 
@@ -41,7 +42,7 @@ def contents(release: Release, schema: Schema | None) -> str:
     """Show the synthetic data's own marginals and first rows; public, as the data are."""
     synthetic, workload, bound = release.rows, release.plan.workload, bound_of(release.record)
     domain, found = synthetic.domain, marginals(synthetic, schema is None)
-    ends = _ends(workload, found, bound, measured_shares(release.measurements, LEVEL, SHOWN_COLUMNS))
+    ends = _ends(workload, found, bound, measured_shares(release.measurements, LEVEL, OWN_INTERVALS))
     said = "Shares of the synthetic rows. They are public, as the rows are. "
     said += _told_of(ends, as_text(1 - release.plan.beta))
     if domain.binary:
