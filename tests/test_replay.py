@@ -158,7 +158,7 @@ CASES = {
         "mc",
         CERTIFIED,
     ),
-    "columns": Case(COLUMNS, "marginals:1", ADAPTIVE, lambda c: not c.strategy.rounds, "kc"),
+    "columns": Case(COLUMNS, "marginals:1", ADAPTIVE, lambda c: not c.strategy.rounds, "k"),
     "adaptive": Case(COLUMNS, "marginals:2", ADAPTIVE, in_rounds, "k(sm)+s?k?c"),
     "adaptive, delta": Case(
         COLUMNS,
