@@ -191,12 +191,26 @@ def test_quantiles_are_not_exceeded(noise, reach, monkeypatch):
         for weights in ([1, 0, 0, 0, 0], [1, 1, -1, 0.5, 2]):
             own = np.array(weights[: every.shape[1]])
             assert odds @ (abs(every @ own) > noise.quantile(own, failure)) <= failure
-    monkeypatch.setitem(k_norm._LEVELS, noise.replaced, 0)
-    k_norm._law.cache_clear()
-    loose = noise.quantile(None, Fraction(1, 50))
-    k_norm._law.cache_clear()
-    assert loose >= noise.quantile(None, Fraction(1, 50))
-    assert max(float(odds @ (abs(column) > loose)) for column in every.T) <= 1 / 50
+    first = np.arange(sum(noise.sizes)) < noise.sizes[0]
+    sums = abs(every @ first)
+    for failure in (Fraction(1, 5), Fraction(1, 50)):
+        found = noise.quantile(first, failure)
+        assert odds @ (sums > found) <= failure and (not found or odds @ (sums > found - 1) > failure)
+
+
+@pytest.mark.parametrize("replaced", [True, False])
+def test_quantiles_by_blocks_err_upwards_and_not_by_much(replaced, monkeypatch):
+    noise = KNorm((2, 3, 4), Fraction(1, 8), replaced)
+    first = np.arange(9) < 2
+    exact = [noise.quantile(weights, Fraction(1, 100)) for weights in (None, first)]
+    monkeypatch.setattr(k_norm, "_WORK", 4 * (100 if replaced else 100**2))
+    for cached in (k_norm._law, k_norm._quantile):
+        cached.cache_clear()
+    assert k_norm._law(noise).width > 1
+    for weights, least in zip((None, first), exact, strict=True):
+        assert least <= noise.quantile(weights, Fraction(1, 100)) <= 2 * least + 2
+    for cached in (k_norm._law, k_norm._quantile):
+        cached.cache_clear()
 
 
 def errors_of(sizes, groups):

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
-from math import prod, sqrt
-from typing import ClassVar
+from math import isqrt, log, prod, sqrt
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -24,9 +24,10 @@ from smalldb.noise.tails import SLACK, level_quantile
 _PROPOSED = (
     18  # times the dimensions: how many levels are proposed in the mean until one is accepted, at most
 )
-_LEVELS = {True: 1 << 16, False: 1 << 10}  # that are added up one by one, by whether rows are replaced
+_WORK = 1 << 22  # numbers that are added up for a law
 _WIDE = 1 << 20  # a level at which the law of the pairs is that of all high levels
 _UNLIKELY = 1e-20  # as probable as the likeliest pair: left out
+_LEFT_OUT = 1e-14  # at least what is left out
 _SHARES = np.linspace(0, 1, 4097)
 
 
@@ -145,18 +146,24 @@ class KNorm(Noise):
     # Proof: docs/proofs/k-norm.md, lemma 5.
     def quantile(self, weights: Weights, failure: Fraction) -> float:
         """
-        Return the exact quantile of one value where radii can be added up, else what a ball allows.
+        Return the quantile of one value, or of a sum: the best of what a ball allows, and values one by one.
 
         A ball allows a sum of the level times the largest weights of the columns; of rows that are replaced,
-        times what is between the largest and the least.
+        times what is between the largest and the least. All values of a column sum to a number of its own
+        law. Levels are added up one by one; in blocks, rounded up, where they are many.
         """
         if weights is None:
-            law = _law(self)
-            return float(self._level_quantile(failure) if law is None else _quantile(self, law, failure))
-        total = 0.0
-        for _, own in self._by_column(np.asarray(weights, dtype=np.float64)[:, None]):
-            total += float(np.ptp(own) if self.replaced else np.abs(own).max())
-        return self._level_quantile(failure) * total * SLACK
+            return float(max(_quantile(self, size, failure) for size in set(self.sizes)))
+        array = np.asarray(weights, dtype=np.float64)[:, None]
+        columns = [(size, own) for size, own in self._by_column(array) if own.any()]
+        if not columns:
+            return 0.0
+        if len(columns) == 1 and np.ptp(columns[0][1]) == 0:
+            return _quantile(self, 0, failure) * float(abs(columns[0][1][0, 0])) * SLACK
+        ball = sum(float(np.ptp(own) if self.replaced else np.abs(own).max()) for _, own in columns)
+        each = failure / int(np.count_nonzero(array))
+        apart = sum(float(np.abs(own).sum()) * _quantile(self, size, each) for size, own in columns)
+        return min(ball * self._level_quantile(failure), apart) * SLACK
 
     def loss(self, moved: Fraction | int) -> Loss:
         """Return the loss of so many rows that are added or removed, or replaced."""
@@ -185,11 +192,10 @@ class KNorm(Noise):
 
     def _simulated_radii(self, uniforms: Uniforms) -> tuple[Integers, Integers]:
         """Return by how much counts go up and down, simulated: (draws,) each."""
-        law = _law(self)
-        if law is not None:
-            up, down, odds = law
-            drawn = np.searchsorted(np.cumsum(odds)[:-1], uniforms.numbers())
-            return up[drawn], down[drawn]
+        if _width(self)[1] == 1:
+            law = _law(self)
+            drawn = np.searchsorted(np.cumsum(np.exp(law.logs))[:-1], uniforms.numbers())
+            return law.up[drawn], law.down[drawn]
         # half a level is added to up and to down: levels are so nearly a gamma number that the rest is small
         if self.replaced:
             levels = np.rint(uniforms.gammas(self._dimensions + 1)[:, 0] / float(self.rate) - 0.5)
@@ -221,24 +227,51 @@ def _blocks(noise: KNorm, width: int) -> LogConcave:
     return LogConcave(count, period=1 if noise.replaced or width > 1 else 2)
 
 
-@lru_cache(maxsize=64)
-def _law(noise: KNorm) -> tuple[Integers, Integers, Floats] | None:
-    """Return all pairs of radii that matter, and their probabilities; None: they are too many."""
+def _width(noise: KNorm) -> tuple[int, int]:
+    """Return how many levels matter, and in how wide blocks they are added up."""
     shape = noise._dimensions + 2
-    most = (shape + 12 * sqrt(shape) + 60) / float(noise.rate)
-    if most >= _LEVELS[noise.replaced]:
-        return None
-    levels = np.arange(int(most) + 2)
+    most = int((shape + 12 * sqrt(shape) + 60) / float(noise.rate)) + 2
+    levels = _WORK // max(noise.sizes)
+    return most, -(-most // (levels if noise.replaced else isqrt(levels)))
+
+
+class _Law(NamedTuple):
+    """
+    Blocks of pairs of radii, by their last pair, and the logarithms of what is at least their probability.
+
+    Attributes
+    ----------
+    width
+        Of a block, up and down; 1: the probabilities are exact.
+    """
+
+    up: Integers
+    down: Integers
+    logs: Floats
+    width: int
+
+
+# Proof: docs/proofs/k-norm.md, lemma 5.
+@lru_cache(maxsize=64)
+def _law(noise: KNorm) -> _Law:
+    """Return all blocks that matter."""
+    most, width = _width(noise)
+    first = np.arange(0, most, width)
     if noise.replaced:
-        up, down, levels = levels, levels, levels
+        up = down = first
+        levels = first
     else:
-        up, down = (each.ravel() for each in np.meshgrid(levels, levels))
-        up, down = up[up + down < len(levels)], down[up + down < len(levels)]
+        up, down = (each.ravel() for each in np.meshgrid(first, first))
+        inside = up + down < most
+        up, down = up[inside], down[inside]
         levels = up + down
-    logs = noise._log_points(up, down) - float(noise.rate) * levels
-    odds = np.exp(logs - logs.max())
-    likely = odds > _UNLIKELY
-    return up[likely], down[likely], odds[likely] / odds.sum()
+    rate, last = float(noise.rate), width - 1
+    rising = last if noise.replaced else 2 * last
+    logs = noise._log_points(up + last, down + last) - rate * levels
+    least = logs if width == 1 else noise._log_points(up, down) - rate * (levels + rising)
+    logs -= least.max() + np.log(np.exp(least - least.max()).sum())
+    likely = logs > logs.max() + log(_UNLIKELY)
+    return _Law(up[likely] + last, down[likely] + last, logs[likely], width)
 
 
 @lru_cache(maxsize=64)
@@ -252,17 +285,23 @@ def _moments(noise: KNorm) -> tuple[dict[int, float], float]:
     return squares, float(((up - down).astype(np.float64) ** 2).mean())
 
 
-def _quantile(noise: KNorm, law: tuple[Integers, Integers, Floats], failure: Fraction) -> int:
-    """Return the least r that a value of any column exceeds with probability at most `failure`."""
-    up, down, odds = law
-    below = float(failure) / SLACK - _LEVELS[True] * _LEVELS[False] * _UNLIKELY  # at most what is left out
+# Proof: docs/proofs/k-norm.md, lemma 5.
+@lru_cache(maxsize=256)
+def _quantile(noise: KNorm, size: int, failure: Fraction) -> int:
+    """
+    Return an r that a value of a column of that size exceeds with probability at most `failure`.
 
-    def rare(r: int, size: int) -> bool:
-        points = log_points(size, up, down)
-        beyond = np.exp(log_tails(size, r + 1, up, down) - points) + np.exp(
-            log_tails(size, r + 1, down, up) - points
-        )
-        return bool(odds @ beyond <= below)
+    Of the size 0: the sum of a column. The least one, but for blocks.
+    """
+    up, down, logs, width = _law(noise)
+    below = float(failure) / SLACK - _LEFT_OUT
+    if not size:
+        apart, odds = np.abs(up - down) + (0 if noise.replaced else width - 1), np.exp(logs)
+        return bisect_left(range(int(apart.max())), True, key=lambda r: odds[apart > r].sum() <= below)
+    others = logs - log_points(size, up, down)
 
-    most = int(max(up.max(), down.max())) + 1
-    return max(bisect_left(range(most), True, key=lambda r: rare(r, size)) for size in set(noise.sizes))
+    def rare(r: int) -> bool:
+        tails = [log_tails(size, r + 1, *pair) for pair in ((up, down), (down, up))]
+        return bool(sum(np.exp(others + tail).sum() for tail in tails) <= below)
+
+    return bisect_left(range(int(max(up.max(), down.max()))), True, key=rare)
