@@ -6,9 +6,11 @@ from pathlib import Path
 from smalldb.commands.options import add_file_format, file_format, split_names
 from smalldb.commands.parsers import Parser
 from smalldb.releasing.table_source import Source, file_source
-from smalldb.schema import as_schema
+from smalldb.schema import Schema, as_schema
 from smalldb.schema.learned import OpenSchema
 from smalldb.schema.schema_argument import open_or_none
+
+NO_DATA = "name the table: DATA, or file.url of a schema, which is the URL of a database"
 
 
 def add_schema(command: Parser) -> None:
@@ -39,6 +41,8 @@ def source_of(arguments: argparse.Namespace, learning: bool = False) -> Source:
         if arguments.counts is not None:
             raise ValueError("--counts needs --schema")
         columns = None if arguments.columns is None else split_names(arguments.columns)
+        if arguments.data is None:
+            raise ValueError(NO_DATA)
         return file_source(arguments.data, columns=columns, valid=arguments.valid, file=file)
     for option, given in (("--columns", arguments.columns), ("--valid", arguments.valid)):
         if given is not None:
@@ -47,4 +51,13 @@ def source_of(arguments: argparse.Namespace, learning: bool = False) -> Source:
     schema = (open_or_none(path) if learning else None) or as_schema(path)
     if isinstance(schema, OpenSchema) and arguments.counts is not None:
         raise ValueError("--counts is for schemas that state all places: what learns them counts rows itself")
-    return file_source(arguments.data, schema, counts=arguments.counts, file=file)
+    known = schema.outline if isinstance(schema, OpenSchema) else schema
+    return file_source(table_of(arguments, known), schema, counts=arguments.counts, file=file)
+
+
+def table_of(arguments: argparse.Namespace, schema: Schema) -> str:
+    """Return the path of a table, or the URL of its database, which a schema may state; ValueError: none."""
+    found: str | None = schema.file.url if arguments.data is None else arguments.data
+    if found is None:
+        raise ValueError(NO_DATA)
+    return found

@@ -24,7 +24,9 @@ def add_table(command: Parser, default: str = "marginals:2") -> None:
     command.add_argument(
         "data",
         metavar="DATA.csv",
-        help="0/1 or true/false columns, or any with --schema; names in the first line",
+        nargs="?",
+        help="0/1 or true/false columns, or any with --schema; names in the first line; or the URL of a "
+        "database (default: file.url of the schema)",
     )
     command.add_argument("--columns", metavar="A,B,...", help="which columns to take (default: all)")
     _add_workload(command, default)
@@ -45,11 +47,17 @@ def add_file_format(command: Parser) -> None:
     command.add_argument(
         "--sheet", metavar="NAME", help="of a workbook (default: the schema's, or the only one)"
     )
+    command.add_argument(
+        "--query",
+        metavar="SQL",
+        help="of a database: a query, or the name of a table (default: the schema's, or the only table)",
+    )
 
 
 def file_format(arguments: argparse.Namespace) -> FileFormat:
     """Return how files are written, as options say; errors as `FileFormat`."""
-    return FileFormat(arguments.separator, encoding=arguments.encoding, sheet=arguments.sheet)
+    given = {name: getattr(arguments, name) for name in ("separator", "encoding", "sheet", "query")}
+    return FileFormat(**given)
 
 
 def add_universe(command: Parser, schema: bool = False) -> None:

@@ -9,6 +9,7 @@ from queries.broken import rule_texts
 from queries.expressions import shorten
 from queries.frames import is_index
 from smalldb.commands import HELP
+from smalldb.commands.input_files import table_of
 from smalldb.commands.options import add_file_format, file_format, keep_inputs
 from smalldb.commands.parsers import Commands
 from smalldb.files.inputs import rereadable
@@ -46,7 +47,7 @@ def add(commands: Commands) -> None:
         "for you to say.",
         epilog="example: smalldb schema init people.csv --codebook codes.csv -o people.toml",
     )
-    init.add_argument("data", metavar="DATA", help="a CSV, JSON lines or Parquet file, or a DuckDB database")
+    init.add_argument("data", metavar="DATA", help="a file of any format, or the URL of a database")
     init.add_argument("--table", metavar="NAME", help="the table of a DuckDB database")
     init.add_argument(
         "--codebook",
@@ -77,7 +78,13 @@ def add(commands: Commands) -> None:
         "CONFIDENTIAL.",
         epilog="example: smalldb schema check people.csv --schema people.toml",
     )
-    check.add_argument("data", metavar="DATA", help="a CSV, JSON lines or Parquet file; - for standard input")
+    check.add_argument(
+        "data",
+        metavar="DATA",
+        nargs="?",
+        help="a file of any format, or the URL of a database (default: file.url of the schema); - for "
+        "standard input",
+    )
     check.add_argument("--schema", metavar="SCHEMA.toml", required=True, help="what its columns hold")
     add_file_format(check)
     check.add_argument("--json", action="store_true", help="everything, for machines")
@@ -127,7 +134,9 @@ def _asked(question: str) -> str:
 
 def run_check(arguments: argparse.Namespace) -> None:
     """Count what of a table has no place."""
-    schema, path = read_schema(arguments.schema), rereadable(arguments.data, has_lines(arguments.data))
+    schema = read_schema(arguments.schema)
+    data = table_of(arguments, schema)
+    path = rereadable(data, has_lines(data))
     with unchanged(path):
         form, derived = file_format(arguments), tuple[Derived, ...]()
         if schema.derived:  # a table may lack them

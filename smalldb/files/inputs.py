@@ -1,6 +1,7 @@
-"""Inputs that can be read only once, made such that they can be read again."""
+"""Inputs: what their names say; and those that can be read only once, such that they can be read again."""
 
 import os
+import re
 import shutil
 import stat
 import tempfile
@@ -12,6 +13,11 @@ TOO_LONG = f"its first line is longer than {LONGEST:,} bytes: a table has a line
 
 _open: list[int] = []  # for the rest of the process
 _names: dict[str, str] = {}  # of what was copied
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+._-]+://", re.ASCII)
+_PLAIN_URL = re.compile(
+    r"(?P<scheme>[^:/]+://)(?:[^/@:?#]*(?::[^/@:?#]*)?@)?(?P<where>[^/@:?#]*(?::[0-9]*)?(?:/[^@?#]*)?)"
+    r"(?:\?[^@#]*)?"
+)
 
 
 def rereadable(path: str, lines: bool = True) -> str:
@@ -29,7 +35,7 @@ def rereadable(path: str, lines: bool = True) -> str:
     """
     if path == "-":
         path = "/dev/stdin"
-    if not os.path.exists(path) or not stat.S_ISFIFO(os.stat(path).st_mode):
+    if is_url(path) or not os.path.exists(path) or not stat.S_ISFIFO(os.stat(path).st_mode):
         return path
     with open(path, "rb") as pipe, _named_folder(), tempfile.TemporaryFile() as copy:
         begun = pipe.read(LONGEST + 1)
@@ -47,6 +53,31 @@ def rereadable(path: str, lines: bool = True) -> str:
 def name_of(path: str) -> str:
     """Return the name of a file, whose suffix says its format; of the copy of a pipe that of the pipe."""
     return _names.get(path, path)
+
+
+def is_url(path: str) -> bool:
+    """Tell whether a name is the URL of a database, and of no file.
+
+    >>> is_url("postgresql://localhost/people"), is_url("people.csv"), is_url("C:/people.csv")
+    (True, False, False)
+    """
+    return _URL.match(path) is not None
+
+
+def shown(path: str) -> str:
+    """Return the name of an input for people: a URL without its user, its password and its options.
+
+    Of a URL that is not written plainly, where a password could end anywhere, nothing but its beginning.
+
+    >>> shown("people.csv"), shown("postgresql://ann:secret@host:5432/people?password=secret")
+    ('people.csv', 'postgresql://host:5432/people')
+    >>> shown("postgresql://ann:se/cr@et@host/people")
+    'postgresql://***'
+    """
+    if not is_url(path):
+        return name_of(path)
+    plain = _PLAIN_URL.fullmatch(path)
+    return f"{path.partition('://')[0]}://***" if plain is None else plain["scheme"] + plain["where"]
 
 
 @contextmanager

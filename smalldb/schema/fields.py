@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from datetime import MAXYEAR
+from datetime import MAXYEAR, date
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from queries.encoding import spell
 from queries.late import pd
 from smalldb.schema.pieces import Fields
 
+_ALIKE = (int, bool, float, date)  # equal values of one of these types have one text
 NO_TEXT = "a value without a text"  # pandas spells no moment past the year 9999 in a time zone
 
 
@@ -59,17 +61,21 @@ def spelled(fields: Fields, decimal: str = ".") -> tuple[npt.NDArray[np.intp], l
         listed = np.append(places, -1)  # code -1 is a gap
         return codes, ["" if place < 0 else texts[place] for place in listed[used]]
     # of one type, so equal values have one text; True == 1 == Decimal("1.00") have three
-    if column.dtype.kind in "biufmM" or isinstance(column.dtype, pd.StringDtype):
-        codes, distinct = pd.factorize(fields)
+    typed = column.dtype.kind in "biufmM" or isinstance(column.dtype, pd.StringDtype)
+    values, kinds = np.array([]), set[type]()
+    if not typed:
+        values = _listed(column, object)
+        kinds = {*map(type, values.tolist())}
+    if typed or (len(one := kinds - {NoneType}) == 1 and one <= {*_ALIKE}):
+        codes, distinct = pd.factorize(fields if typed else values)
         values = _listed(distinct)
         texts = [
             "" if gap else as_field(value, decimal)
             for value, gap in zip(values, pd.isna(values), strict=True)
         ]
     else:
-        values = _listed(column, object)
-        if {*map(type, values.tolist())} != {str}:
-            if any(map(_is_list, {*map(type, values.tolist())})):
+        if kinds != {str}:
+            if any(map(_is_list, kinds)):
                 return None
             values = _texts(values, decimal)
         codes, distinct = pd.factorize(values)

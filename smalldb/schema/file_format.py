@@ -7,6 +7,8 @@ import re
 from dataclasses import dataclass, fields
 from typing import final
 
+from smalldb.files.inputs import is_url
+
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars", " ": "spaces"}
 COMMA = ","
 QUOTES = ('"', "'", "")
@@ -20,6 +22,7 @@ _SINGLE = (
 # none of these carries a state from one line to the next: a row is read the same beside any others
 _WIDE = ("utf-16", "cp932", "shift_jis", "euc_jp", "gb18030", "gbk", "big5", "cp949", "euc_kr")
 _ENCODINGS = (UTF_8, *_SINGLE, *_WIDE)
+_SECRET = re.compile(r"//.*:.*@|[?&;](?!sslmode=)[^=]*=")  # a password, or an option that might be one
 _LONE = "\udcff"  # what a byte becomes that its encoding has not: no field may hold it
 
 
@@ -35,7 +38,7 @@ codecs.register_error("smalldb-lone", _lone)
 @final
 @dataclass(frozen=True, slots=True)
 class FileFormat:
-    r"""How a table stands in its file: public choices. Formats other than CSV know `sheet` alone, or nothing.
+    r"""How a table stands in its file or database: public choices. Each format knows its own, and no others.
 
     Parameters
     ----------
@@ -49,6 +52,11 @@ class FileFormat:
         Of CSV; None: UTF-8.
     sheet
         Of a workbook; None: its only one.
+    query
+        Of a database: a query (``SELECT ...``), or one word, which is the name of a table or view; None: its
+        only table.
+    url
+        Where the table is, if nobody names it otherwise: the URL of a database, without a password.
 
     Raises
     ------
@@ -58,7 +66,7 @@ class FileFormat:
     Examples
     --------
     >>> FileFormat("tab", encoding="latin-1")
-    FileFormat(separator='\t', quote='"', decimal='.', encoding='iso8859-1', sheet=None)
+    FileFormat(separator='\t', quote='"', decimal='.', encoding='iso8859-1', sheet=None, query=None, url=None)
     """
 
     separator: str | None = None
@@ -66,6 +74,8 @@ class FileFormat:
     decimal: str = "."
     encoding: str | None = None
     sheet: str | None = None
+    query: str | None = None
+    url: str | None = None
 
     def __post_init__(self) -> None:
         for each in fields(self):
@@ -84,6 +94,10 @@ class FileFormat:
             object.__setattr__(self, "encoding", as_encoding(self.encoding))
         if self.sheet == "":
             raise ValueError("sheet must be the name of a sheet")
+        if self.query is not None and not self.query.strip():
+            raise ValueError("query must be a query, or the name of a table of a database")
+        if self.url is not None:
+            _check_url(self.url)
 
     @property
     def codec(self) -> str:
@@ -110,6 +124,19 @@ class FileFormat:
 
 
 USUAL = FileFormat()
+
+
+def _check_url(given: str) -> None:
+    """Refuse a URL that a schema, which is public, cannot state: ValueError, without the URL."""
+    if not is_url(given):
+        raise ValueError(
+            'url must be that of a database, such as "postgresql://host/name": name files as DATA'
+        )
+    if _SECRET.search(given):
+        raise ValueError(
+            "url holds a password, or might: a schema is public; give the password by the environment or a "
+            "file of the driver (PGPASSWORD, .pgpass), or the whole URL as DATA"
+        )
 
 
 def as_separator(given: str) -> str:

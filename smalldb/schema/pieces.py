@@ -68,6 +68,11 @@ def distinct(places: Places, sizes: Sequence[int]) -> tuple[Places, Integers]:
     return unpack_places(words, sizes), times
 
 
+def objects(values: Sequence[object]) -> npt.NDArray[Any]:
+    """Return values of any types as a column, shape (r,): each by itself, also a list."""
+    return np.fromiter(values, dtype=object, count=len(values))
+
+
 def read_counts(fields: Fields, name: str) -> list[int]:
     """Read a column that says how often each row occurs.
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from queries import DataError
-from queries.late import pd
-from smalldb.schema.pieces import CHUNK, Piece
-from smalldb.schema.readers.reader import Choose
+from smalldb.schema.pieces import CHUNK, Piece, objects
+from smalldb.schema.readers.queried import quoted
+from smalldb.schema.readers.reader import Choose, of_extra
 from smalldb.schema.records import LONGEST, Heading
 
 # an empty field stays one, and is no NULL: so that a blank line can be told from it;
@@ -18,30 +19,53 @@ _DIALECT = (
 )
 
 
-def duckdb_dtypes(path: str, table: str) -> dict[str, object]:
-    """Return the columns of a table of a DuckDB database with their declared dtypes; no data.
+def duckdb_tables(path: str) -> list[str]:
+    """Return the names of the tables and views of a DuckDB database; errors as `duckdb_pieces`."""
+    duckdb = _imported(path)
+    try:
+        with duckdb.connect(path, read_only=True) as base:
+            found = base.execute(
+                "SELECT table_name FROM information_schema.tables WHERE table_schema = current_schema()"
+            ).fetchall()
+            return [str(name) for (name,) in found]
+    except duckdb.Error as error:
+        raise ValueError(f"{path} is not a database of DuckDB that can be read") from error
+
+
+def duckdb_names(path: str, query: str) -> list[str]:
+    """Return the names of the columns that a query of a DuckDB database returns; as `duckdb_pieces`."""
+    duckdb = _imported(path)
+    try:
+        with duckdb.connect(path, read_only=True) as base:
+            return [str(name) for name, *_ in base.execute(f"DESCRIBE {query}").fetchall()]
+    except duckdb.Error as error:  # which it tells from the text of the query alone
+        said = " ".join(str(error).partition("\n")[0].split())
+        raise ValueError(f"{path}: DuckDB cannot run the query: {said}") from error
+
+
+def duckdb_dtypes(path: str, table: str | None = None, query: str | None = None) -> dict[str, object]:
+    """Return the columns of a table of a DuckDB database, or of a query, with their dtypes; no data.
 
     Errors as `duckdb_pieces`.
     """
-    try:
-        import duckdb
-    except ImportError as error:
-        raise ValueError("this needs DuckDB: pip install 'smalldb-dp[duckdb]'") from error
-
-    with open(path, "rb"):
-        pass  # the usual error where it cannot be read
+    duckdb = _imported(path)
     try:
         with duckdb.connect(path, read_only=True) as base:
-            empty = base.sql(f"FROM {_identifier(table)} LIMIT 0")
+            empty = base.sql(f"FROM {_source(table, query)} LIMIT 0")
             texts = {name for name, kind in zip(empty.columns, empty.types, strict=True) if kind == "VARCHAR"}
             dtypes = empty.df().dtypes.items()
             return {str(name): "string" if name in texts else dtype for name, dtype in dtypes}
     except duckdb.Error as error:
-        raise ValueError(f"DuckDB cannot read a table {table!r} in {path}") from error
+        raise ValueError(f"DuckDB cannot read {_named(table)} in {path}") from error
 
 
 def duckdb_pieces(
-    path: str, choose: Choose, table: str | None = None, header: Heading | None = None
+    path: str,
+    choose: Choose,
+    table: str | None = None,
+    header: Heading | None = None,
+    query: str | None = None,
+    grouped: bool = True,
 ) -> Iterator[Piece]:
     """Yield the distinct rows of the chosen columns, with how often each occurs, as DuckDB groups them.
 
@@ -51,13 +75,18 @@ def duckdb_pieces(
     Parameters
     ----------
     path
-        A database of DuckDB with `table`; otherwise a CSV file with `header`; otherwise a Parquet file.
+        A database of DuckDB with `table` or `query`; otherwise a CSV file with `header`; otherwise a Parquet
+        file.
     choose
         Which columns.
     table
         Name of a table or view.
     header
         Of a CSV file; its fields are taken as texts, nothing is inferred.
+    query
+        A query, in place of a table.
+    grouped
+        Whether rows are grouped; otherwise they come in their order.
 
     Raises
     ------
@@ -68,17 +97,11 @@ def duckdb_pieces(
     DataError
         It is broken further on.
     """
-    try:
-        import duckdb
-    except ImportError as error:
-        raise ValueError("this needs DuckDB: pip install 'smalldb-dp[duckdb]'") from error
-
     if set(path) & set("*?[{"):
         raise ValueError(f"DuckDB would take {path!r} as a pattern: rename the file")
-    with open(path, "rb"):
-        pass  # the usual error where it cannot be read
-    if table is not None:
-        source = _identifier(table)
+    duckdb, in_base = _imported(path), table is not None or query is not None
+    if in_base:
+        source = _source(table, query)
     elif header is not None:
         columns = ", ".join(f"{_text(name)}: 'VARCHAR'" for name in header.names)
         ways = f"delim = {_text(header.separator)}, skip = 1, max_line_size = {LONGEST}, {_DIALECT}"
@@ -87,25 +110,45 @@ def duckdb_pieces(
         source = f"read_parquet({_text(path)})"
     base = None
     try:
-        base = duckdb.connect(":memory:" if table is None else path, read_only=table is not None)
+        base = duckdb.connect(path if in_base else ":memory:", read_only=in_base)
         described = base.sql(f"DESCRIBE FROM {source}").fetchall()
     except duckdb.Error as error:
         if base is not None:
             base.close()
-        found = path if table is None else f"a table {table!r} in {path}"
+        found = f"{_named(table)} in {path}" if in_base else path
         raise ValueError(f"DuckDB cannot read {found}") from error
     with base:
         chosen = [described[i][:2] for i in choose([name for name, *_ in described])]
         broken = False
         try:
-            base.execute(_grouped(source, chosen))
+            names = ", ".join(quoted(name) for name, _ in chosen)
+            base.execute(_grouped(source, chosen) if grouped else f"SELECT {names} FROM {source}")
             while rows := base.fetchmany(CHUNK):
-                *fields, times = zip(*rows, strict=True)
-                yield [pd.Series(field, dtype=object) for field in fields], times
+                fields = [*zip(*rows, strict=True)]
+                times = fields.pop() if grouped else None
+                yield [objects(field) for field in fields], times
         except duckdb.Error:
             broken = True
         if broken:  # not chained: nothing of the data may travel in an error
             raise DataError(f"{path} is broken: DuckDB cannot read it to its end")
+
+
+def _imported(path: str) -> Any:
+    """Return the module DuckDB, where a file can be read: ValueError, OSError."""
+    with of_extra("DuckDB", "smalldb-dp[duckdb]", "its databases, and grouping on disk,"):
+        import duckdb
+    with open(path, "rb"):
+        pass  # the usual error where it cannot be read
+    return duckdb
+
+
+def _source(table: str | None, query: str | None) -> str:
+    """Return what rows are taken from."""
+    return f"({query}\n)" if table is None else quoted(table)
+
+
+def _named(table: str | None) -> str:
+    return "what the query returns" if table is None else f"a table {table!r}"
 
 
 def _grouped(source: str, columns: Sequence[tuple[str, str]]) -> str:
@@ -116,14 +159,10 @@ def _grouped(source: str, columns: Sequence[tuple[str, str]]) -> str:
     inner, outer = [], []
     for i, (name, kind) in enumerate(columns):
         is_text = kind.startswith("VARCHAR") and not kind.endswith("]")
-        inner.append(f"{f'encode({_identifier(name)})' if is_text else _identifier(name)} AS c{i}")
+        inner.append(f"{f'encode({quoted(name)})' if is_text else quoted(name)} AS c{i}")
         outer.append(f"decode(c{i})" if is_text else f"c{i}")
     groups = f"SELECT {', '.join(inner)}, count(*) AS n FROM {source} GROUP BY ALL"
     return f"SELECT {', '.join(outer)}, n FROM ({groups})"
-
-
-def _identifier(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 def _text(text: str) -> str:

@@ -13,6 +13,7 @@ from queries.domain import Bits
 from queries.expressions import suggestion
 from queries.frames import is_index
 from queries.late import pd
+from smalldb.files.inputs import shown
 from smalldb.files.outputs import unchanged
 from smalldb.schema import Schema
 from smalldb.schema.codebook import Described
@@ -58,7 +59,7 @@ def read_domain(
     """
     if reader_of(path) is not CSV:
         others = ", ".join(reader.suffixes[0] for reader in READERS if reader is not CSV)
-        raise ValueError(f"{path}: tables in {others} need a schema (--schema)")
+        raise ValueError(f"{shown(path)}: tables in {others} and databases need a schema (--schema)")
     header = heading(path, file, columns or ()).names
     if columns is None:
         if is_index(header):
@@ -117,9 +118,9 @@ def read_table(
     Parameters
     ----------
     path
-        The file, whose suffix says its format; column names in the first line of CSV and of sheets; JSON
-        lines with the schema's columns (and `counts`) as keys of each, in any order, and beside them none but
-        ignored ones.
+        The file, whose suffix says its format, or the URL of a database; column names in the first line of
+        CSV and of sheets; JSON lines with the schema's columns (and `counts`) as keys of each, in any
+        order, and beside them none but ignored ones.
     schema
         What its columns can hold.
     counts
@@ -194,7 +195,7 @@ def read_by_duckdb(
     with unchanged(path):
         name = "" if table is not None else reader_of(path).name
         if name not in ("", "csv", "parquet") or parted(path)[1]:
-            raise ValueError(f"{path}: DuckDB reads CSV and Parquet files here: use read_table")
+            raise ValueError(f"{shown(path)}: DuckDB reads CSV and Parquet files here: use read_table")
         if name == "csv":
             form = agreed(file, schema.file)
             if {*form.stated()} - {"separator"}:
@@ -213,7 +214,7 @@ def chosen(path: str, names: Sequence[str], schema: Schema, counts: str | None =
     try:
         return schema.chosen(names, counts)
     except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error
+        raise ValueError(f"{shown(path)}: {error}") from error
 
 
 def read_columns(
@@ -250,7 +251,7 @@ def _places(path: str, header: Sequence[str], names: Sequence[str]) -> list[int]
     stripped = [name.strip() for name in header]
     for name in names:
         if name not in stripped:
-            raise ValueError(f"{path} has no column {name!r}{suggestion(name, stripped)}")
+            raise ValueError(f"{shown(path)} has no column {name!r}{suggestion(name, stripped)}")
     return [stripped.index(name) for name in names]
 
 

@@ -8,14 +8,12 @@ from contextlib import contextmanager
 from itertools import islice
 from typing import Any, ClassVar, final
 
-import numpy as np
-
 from queries import DataError
 from queries.expressions import shorten, suggestion
 from smalldb.schema.codebook import Described
 from smalldb.schema.fields import as_field
 from smalldb.schema.file_format import USUAL, FileFormat
-from smalldb.schema.pieces import Piece
+from smalldb.schema.pieces import Piece, objects
 from smalldb.schema.readers.reader import Wanted, of_extra
 from smalldb.schema.records import CHUNK, check_header
 
@@ -56,7 +54,7 @@ class ExcelFiles:
                 kept = [row for row in found if any(value is not None for value in row)]
                 if any(value is not None for row in kept for value in row[width:]):
                     raise DataError(f"{path} has a value in a column without a name")
-                yield [_column([row[i] if i < len(row) else None for row in kept]) for i in places], None
+                yield [objects([row[i] if i < len(row) else None for row in kept]) for i in places], None
 
 
 @contextmanager
@@ -117,9 +115,3 @@ def _next(rows: Iterator[Sequence[object]], path: str, count: int = CHUNK) -> li
 
 def _field(value: object) -> str:
     return "" if value is None else as_field(value)
-
-
-def _column(values: list[object]) -> Any:
-    column = np.empty(len(values), dtype=object)
-    column[:] = values
-    return column

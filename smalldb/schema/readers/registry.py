@@ -4,26 +4,32 @@ from __future__ import annotations
 
 import os
 
+from smalldb.files.inputs import is_url
 from smalldb.schema.readers.arrow_files import ArrowFiles
 from smalldb.schema.readers.compressed import inner_name, parted
 from smalldb.schema.readers.csv_files import CsvFiles
+from smalldb.schema.readers.duckdb_files import DuckDbFiles
 from smalldb.schema.readers.excel_files import ExcelFiles
 from smalldb.schema.readers.json_lines import JsonLines
 from smalldb.schema.readers.parquet_files import ParquetFiles
 from smalldb.schema.readers.pyreadstat_files import SasFiles, SpssFiles
 from smalldb.schema.readers.reader import Reader
+from smalldb.schema.readers.sql_databases import SqlDatabases
+from smalldb.schema.readers.sqlite_files import SqliteFiles
 from smalldb.schema.readers.stata_files import StataFiles
 
 CSV: Reader = CsvFiles()
+SQL: Reader = SqlDatabases()
 READERS: tuple[Reader, ...] = (
     *(CSV, JsonLines(), ParquetFiles(), ArrowFiles()),
     *(ExcelFiles(), StataFiles(), SpssFiles(), SasFiles()),
+    *(SqliteFiles(), DuckDbFiles()),
 )
 SUFFIXES: dict[str, Reader] = {suffix: reader for reader in READERS for suffix in reader.suffixes}
 
 
 def reader_of(path: str) -> Reader:
-    """Return what reads a file of this name; CSV, if its suffix says no other.
+    """Return what reads a file of this name, or a database at this URL; CSV, if its suffix says no other.
 
     Raises
     ------
@@ -32,6 +38,8 @@ def reader_of(path: str) -> Reader:
     OSError, ValueError
         A ``.zip`` that does not hold one file.
     """
+    if is_url(path):
+        return SQL
     packed = parted(path)[1]
     found = SUFFIXES.get(os.path.splitext(inner_name(path))[1].lower(), CSV)
     if packed and not found.lines:

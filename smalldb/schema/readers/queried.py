@@ -1,0 +1,69 @@
+"""What databases share: which query is meant, and rows of it as columns."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from queries.expressions import shorten, suggestion
+from smalldb.schema.file_format import FileFormat
+from smalldb.schema.pieces import Piece, objects
+from smalldb.schema.records import check_names
+
+_SAID = "say which (--query, or file.query of a schema)"
+
+
+def quoted(name: str) -> str:
+    """Write the name of a table, or of a column, as SQL has it."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def named_table(file: FileFormat, tables: Callable[[], Sequence[str]], path: str) -> str | None:
+    """Return the name of the table that is meant; None: `file` states a query.
+
+    One word is the name of a table: a query has several.
+
+    Parameters
+    ----------
+    tables
+        Tells the names of all tables, where none is stated.
+
+    Raises
+    ------
+    ValueError
+        No table is stated, and there is not one alone; or there is none of this name.
+    """
+    stated = file.query
+    if stated is not None and re.search(r"\s", stated.strip()):
+        return None
+    known = [*tables()]
+    if stated is None:
+        if len(known) == 1:
+            return known[0]
+        listed = f", {', '.join(repr(shorten(name)) for name in known[:8])}" if known else ""
+        raise ValueError(f"{path} has {len(known)} tables{listed}{', ...' * (len(known) > 8)}: {_SAID}")
+    name = stated.strip()
+    if name not in known:
+        raise ValueError(f"{path} has no table {name!r}{suggestion(name, known)}")
+    return name
+
+
+def check_columns(names: Sequence[str], path: str) -> list[str]:
+    """Return the names of the columns of a query; ValueError: two are alike, or they cannot be shown."""
+    found = [*names]
+    check_names(found, path)
+    repeated = [name for name, times in Counter(found).items() if times > 1]
+    if repeated:
+        raise ValueError(
+            f"{path}: the query returns two columns {repeated[0]!r}: "
+            "give one another name (AS), or leave one out"
+        )
+    return found
+
+
+def pieces_of_rows(batches: Iterable[Sequence[Sequence[object]]], places: Sequence[int]) -> Iterator[Piece]:
+    """Yield the columns at some places of rows that come in batches."""
+    for batch in batches:
+        columns = [*zip(*batch, strict=True)]
+        yield [objects(columns[i]) for i in places], None

@@ -1,0 +1,160 @@
+"""Databases of any make by a URL, by SQLAlchemy: a table, or a query, of which rows come in batches."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import ExitStack, suppress
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any, ClassVar, final
+
+from queries import DataError
+from smalldb.files.inputs import shown
+from smalldb.schema.codebook import Described
+from smalldb.schema.file_format import USUAL, FileFormat
+from smalldb.schema.pieces import CHUNK, Piece
+from smalldb.schema.readers.queried import check_columns, named_table, pieces_of_rows
+from smalldb.schema.readers.reader import Wanted, of_extra
+
+_DTYPES: dict[type, str] = {
+    **{bool: "bool", int: "int64", float: "float64", Decimal: "float64", str: "string"},
+    **{date: "datetime64[s]", datetime: "datetime64[s]"},
+}
+
+
+@final
+class SqlDatabases:
+    """A database at a URL, such as ``postgresql+psycopg://host/name``. It is read, and never written to.
+
+    What is told of one is its place: never a password, and of an error nothing that could hold data.
+    """
+
+    name: ClassVar[str] = "sql"
+    suffixes: ClassVar[tuple[str, ...]] = ()
+    lines: ClassVar[bool] = False
+    headed: ClassVar[bool] = True
+
+    def columns(
+        self, path: str, file: FileFormat = USUAL, known: Collection[str] = ()
+    ) -> Mapping[str, object]:
+        """Return the columns, those of a table with the types that the database declares."""
+        with ExitStack() as stack:
+            base = _connected(path, stack)
+            table = _table(base, path, file)
+            names = check_columns([*_result(base, path, file, stack).keys()], shown(path))
+            if table is None:
+                return dict.fromkeys(names)
+            return {name: dtype for name, dtype in _declared(base, table).items() if name in names}
+
+    def described(self, path: str, file: FileFormat = USUAL) -> Mapping[str, Described]:
+        """Return nothing: a database has no code book."""
+        return {}
+
+    def pieces(
+        self, path: str, wanted: Wanted, file: FileFormat = USUAL, progress: bool = False
+    ) -> Iterator[Piece]:
+        """Yield the columns in pieces, by a cursor that stays in the database where it can."""
+        with ExitStack() as stack:
+            result = _result(_connected(path, stack), path, file, stack)
+            places = wanted.choose(check_columns([*result.keys()], shown(path)))
+            broken = False
+            try:
+                yield from pieces_of_rows(result.partitions(CHUNK), places)
+            except Exception:  # which ones drivers raise is not documented
+                broken = True
+            if broken:  # not chained: nothing of the data may travel in an error
+                raise DataError(f"{shown(path)}: the database ended the query before its end")
+
+
+def _connected(path: str, stack: ExitStack) -> Any:
+    """Connect to a database, for as long as `stack` is open."""
+    with of_extra("SQLAlchemy", "smalldb-dp[sql]", "databases by a URL"):
+        import sqlalchemy
+        from sqlalchemy import exc, pool
+    said, reason = shown(path), ""
+    try:
+        url = sqlalchemy.make_url(path)
+        if "@" in (url.host or ""):
+            raise ValueError
+        engine = sqlalchemy.create_engine(url, poolclass=pool.NullPool)
+    except exc.NoSuchModuleError:
+        reason = f"SQLAlchemy knows no databases {path.partition('://')[0]}://; a file is named by its path"
+    except ImportError as error:
+        reason = (
+            f"this needs the driver {error.name}: install it, or name the driver that is installed, such as "
+            "postgresql+psycopg://"
+        )
+    except (exc.ArgumentError, ValueError, TypeError):
+        reason = "this is no URL of a database: in a password write % signs for : / ? # @ (%40 for @)"
+    if reason:  # not chained: an error may hold the URL, and so a password
+        raise ValueError(f"{said}: {reason}")
+    stack.callback(engine.dispose)
+    try:
+        base = engine.connect().execution_options(postgresql_readonly=True)
+        stack.callback(base.close)
+        return base
+    except Exception as error:
+        reason = _safely(getattr(error, "orig", None), [url.password, *map(str, url.query.values())])
+    raise ValueError(f"{said}: no connection to the database{reason}")
+
+
+def _safely(error: object, secrets: list[str | None]) -> str:
+    """Return what a driver says of a connection, in a line, without the URL's password and options."""
+    words = " ".join(str(error or "").split())[:400]
+    return f": {words}" if words and not any(secret and secret in words for secret in secrets) else ""
+
+
+def _table(base: Any, path: str, file: FileFormat) -> str | None:
+    from sqlalchemy import inspect
+
+    def names() -> list[str]:
+        found, (schema, _) = inspect(base), _parts(file.query or "")
+        listed = [*found.get_table_names(schema), *found.get_view_names(schema)]
+        return [name if schema is None else f"{schema}.{name}" for name in listed]
+
+    return named_table(file, names, shown(path))
+
+
+def _parts(name: str) -> tuple[str | None, str]:
+    """Part the name of a table from that of its schema."""
+    schema, dot, table = name.strip().rpartition(".")
+    return (schema, table) if dot and " " not in name.strip() else (None, name)
+
+
+def _declared(base: Any, table: str) -> dict[str, object]:
+    from sqlalchemy import inspect
+
+    schema, name = _parts(table)
+    found: dict[str, object] = {}
+    for column in inspect(base).get_columns(name, schema):
+        try:
+            found[column["name"]] = _DTYPES.get(column["type"].python_type)
+        except NotImplementedError:  # a type that Python has not
+            found[column["name"]] = None
+    return found
+
+
+def _result(base: Any, path: str, file: FileFormat, stack: ExitStack) -> Any:
+    """Run the query; no row is looked at yet."""
+    from sqlalchemy import exc
+
+    query, table = file.query or "", _table(base, path, file)
+    if table is not None:
+        write = base.dialect.identifier_preparer.quote
+        query = f"SELECT * FROM {'.'.join(write(part) for part in _parts(table) if part is not None)}"
+    ways = {"stream_results": True, "yield_per": CHUNK, "no_parameters": True}  # a % is one
+    query, result = query.strip().removesuffix(";"), None
+    if base.dialect.name == "postgresql":  # it tells what is wrong with the text without running it
+        try:
+            base.exec_driver_sql(f"EXPLAIN {query}", execution_options={"no_parameters": True}).close()
+        except exc.DBAPIError as error:
+            said = str(error.orig).partition("\n")[0]
+            raise ValueError(f"{shown(path)}: the database cannot run the query: {said}") from None
+    with suppress(exc.SQLAlchemyError):
+        result = base.exec_driver_sql(query, execution_options=ways)
+    if result is None:  # not chained: some rows may have been looked at
+        raise ValueError(f"{shown(path)}: the database cannot run the query")
+    if not result.returns_rows:
+        raise ValueError(f"{shown(path)}: the query returns no rows: it must be a SELECT")
+    stack.callback(result.close)
+    return result

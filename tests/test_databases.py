@@ -1,0 +1,320 @@
+"""Databases: SQLite, DuckDB and any other by a URL have the rows of files, and no password is told."""
+
+import os
+import sqlite3
+import sys
+from urllib.parse import quote_plus
+
+import postgres
+import pytest
+from calling import called
+from test_file_formats import SCHEMA, rows, same
+
+import smalldb
+from queries import DataError
+from smalldb.files.inputs import shown
+from smalldb.schema import parse_schema
+from smalldb.schema.fields import as_field, spelled
+from smalldb.schema.file_format import FileFormat
+from smalldb.schema.pieces import objects
+from smalldb.schema.readers.registry import reader_of
+from smalldb.schema.tables import read_columns, read_table
+
+COLUMNS = "age INTEGER, pay REAL, town VARCHAR(40), smoker BOOLEAN"
+SELECT = "SELECT smoker, town, age, pay, 'x' AS more FROM people"
+
+
+def typed(table):
+    """Rows with the types of a database."""
+    return [
+        (int(age), float(pay) if pay else None, town or None, smoker == "true")
+        for age, pay, town, smoker in table
+    ]
+
+
+@pytest.fixture(scope="module")
+def expected():
+    import pandas as pd
+
+    return parse_schema(SCHEMA).encode(
+        pd.DataFrame(rows(), columns=["age", "pay", "town", "smoker"], dtype=object)
+    )
+
+
+def sqlite_of(path, table=None):
+    with sqlite3.connect(path) as base:
+        base.execute(f"CREATE TABLE people ({COLUMNS})")
+        base.executemany("INSERT INTO people VALUES (?, ?, ?, ?)", typed(table or rows()))
+    base.close()
+    return str(path)
+
+
+def duckdb_of(path, table=None):
+    duckdb = pytest.importorskip("duckdb")
+    with duckdb.connect(str(path)) as base:
+        base.execute(f"CREATE TABLE people ({COLUMNS.replace('REAL', 'DOUBLE')})")
+        base.executemany("INSERT INTO people VALUES (?, ?, ?, ?)", typed(table or rows()))
+    return str(path)
+
+
+def url_of(path, table=None):
+    pytest.importorskip("sqlalchemy")
+    return f"sqlite:///{sqlite_of(path, table)}"
+
+
+MAKERS = {"t.sqlite": sqlite_of, "t.db": sqlite_of, "t.duckdb": duckdb_of, "url.sqlite": url_of}
+
+
+@pytest.fixture(params=MAKERS, scope="module")
+def base(request, tmp_path_factory):
+    return MAKERS[request.param](tmp_path_factory.mktemp("base") / request.param)
+
+
+@pytest.mark.parametrize("query", [None, "people", SELECT, f"{SELECT};", f"{SELECT} -- all"])
+def test_a_table_or_a_query_has_the_rows_of_the_file(base, expected, query):
+    schema = parse_schema(f"ignore = ['more']\n{SCHEMA}")
+    same(read_table(base, schema, file=FileFormat(query=query)), expected)
+    stated = smalldb.schema.drafting.toml(query or "people")
+    same(read_table(base, parse_schema(f"ignore = ['more']\nfile.query = {stated}\n{SCHEMA}")), expected)
+    named = read_columns(base, file=FileFormat(query=query))
+    assert (
+        [*named] == ["smoker", "town", "age", "pay", "more"]
+        if " " in (query or "")
+        else [*named] == [*parse_schema(SCHEMA).names]
+    )
+
+
+def test_each_row_is_read_by_itself(tmp_path, expected):
+    """Rows add up: the histogram of a table is the sum of those of its rows, in SQLite as in a URL of it."""
+    table, schema = rows(4), parse_schema(SCHEMA)
+    for k, make in enumerate((sqlite_of, duckdb_of, url_of)):
+        every = read_table(make(tmp_path / f"all{k}.{'duckdb' if k == 1 else 'db'}", table), schema)
+        single = [
+            read_table(make(tmp_path / f"{k}-{i}.{'duckdb' if k == 1 else 'db'}", [row]), schema).histogram()
+            for i, row in enumerate(table)
+        ]
+        assert (sum(single) == every.histogram()).all()
+
+
+def test_types_that_a_table_declares_are_in_the_draft(base, capfd):
+    code, out, _ = called(capfd, "schema", "init", base)
+    assert code == 0
+    assert '[columns.age]\nkind = "cuts"' in out and '[columns.smoker]\nkind = "bool"' in out
+    assert '[columns.town]\nkind = "categories"' in out
+    code, out, _ = called(capfd, "schema", "init", base, "--query", "SELECT town FROM people")
+    assert code == 0 and out.count("[columns.") == 1
+    assert 'file = { query = "SELECT town FROM people" }' in out
+
+
+def test_commands_read_a_database(tmp_path, base, capfd):
+    schema = tmp_path / "s.toml"
+    schema.write_text(f"ignore = ['more']\n{SCHEMA}")
+    given = [base, "--schema", schema, "--query", SELECT]
+    code, out, err = called(capfd, "generate", *given, "--epsilon", 1, "--rows", 7, "--quiet")
+    assert (code, out.count("\n"), err) == (0, 8, "")
+    assert out.startswith("smoker,town,age,pay\n")
+    code, out, _ = called(capfd, "schema", "check", *given)
+    assert code == 0 and "400 rows" in out and "the table fits" in out
+    synthetic = tmp_path / "out.csv"
+    assert called(capfd, "generate", *given, "--epsilon", 1, "--quiet", "-o", synthetic)[0] == 0
+    assert called(capfd, "evaluate", base, synthetic, *given[1:])[0] == 0
+
+
+FAULTS = [
+    ("SELECT age, pay AS age FROM people", "the query returns two columns 'age': give one another name"),
+    ("peple", "has no table 'peple'; did you mean 'people'?"),
+    ("SELECT ag FROM people", "cannot run the query"),
+    ("DELETE FROM people WHERE 1", ""),
+    ("SELECT age FROM people", "the table has no column 'pay'"),
+    (f"{SELECT}; DROP TABLE people", ""),
+]
+
+
+@pytest.mark.parametrize(("query", "said"), FAULTS)
+def test_a_query_that_does_not_fit_is_told_in_a_line(base, expected, query, said):
+    schema = parse_schema(f"ignore = ['more']\n{SCHEMA}")
+    with pytest.raises(ValueError) as caught:
+        read_table(base, schema, file=FileFormat(query=query))
+    assert said in str(caught.value) and "\n" not in str(caught.value)
+    same(read_table(base, schema), expected)  # nothing was written
+
+
+def test_a_database_of_several_tables_asks_which(tmp_path, expected):
+    for path in (sqlite_of(tmp_path / "t.db"), f"sqlite:///{sqlite_of(tmp_path / 'u.db')}"):
+        with sqlite3.connect(path.removeprefix("sqlite:///")) as base:
+            base.execute("CREATE TABLE places (town TEXT)")
+            base.execute('CREATE VIEW "older people" AS SELECT * FROM people WHERE age > 65')
+        base.close()
+        with pytest.raises(ValueError, match=r"has 3 tables.*'places'.*: say which \(--query, or file.query"):
+            read_table(path, parse_schema(SCHEMA))
+        same(read_table(path, parse_schema(f"file.query = 'people'\n{SCHEMA}")), expected)
+        older = read_table(path, parse_schema(SCHEMA), file=FileFormat(query='SELECT * FROM "older people"'))
+        assert 0 < older.n < 400
+
+
+def test_what_is_no_database_is_refused(tmp_path):
+    for name in ("t.sqlite", "t.duckdb", "t.db"):
+        (tmp_path / name).write_bytes(b"age,pay\n" * 500)
+        with pytest.raises(ValueError, match=r"is not a database of|DuckDB"):
+            read_table(str(tmp_path / name), parse_schema(SCHEMA))
+        with pytest.raises(OSError):
+            read_table(str(tmp_path / f"no{name}"), parse_schema(SCHEMA))
+
+
+def test_a_query_that_fails_on_a_row_tells_nothing_of_it(tmp_path):
+    """An error of the database may quote the value that it is about."""
+    path = sqlite_of(tmp_path / "t.db", [("90001", "1", "Köln", "true")] * 70_000)
+    query = "SELECT abs(iif(rowid = 69000, -9223372036854775808, age)) AS age, pay, town, smoker FROM people"
+    for place in (path, f"sqlite:///{path}"):
+        if place != path:
+            pytest.importorskip("sqlalchemy")
+        with pytest.raises(DataError) as caught:
+            read_table(place, parse_schema(SCHEMA), file=FileFormat(query=query))
+        assert caught.value.__context__ is None and "9" not in str(caught.value).removeprefix(shown(place))
+
+
+@pytest.mark.parametrize(
+    ("url", "told"),
+    [
+        ("postgresql+psycopg://ann:secret@host:5432/people", "postgresql+psycopg://host:5432/people"),
+        ("mysql://ann@host/people?password=secret", "mysql://host/people"),
+        ("sqlite:////tmp/people.db", "sqlite:////tmp/people.db"),
+        ("postgresql://ann:se?cret@host/people", "postgresql://***"),
+        ("postgresql://ann:se#cret@host/people", "postgresql://***"),
+        ("postgresql://ann:se/cret@host/people", "postgresql://***"),
+        ("postgresql://ann:se@secret@host/people", "postgresql://***"),
+        ("postgresql://ann:secret", "postgresql://***"),
+        ("postgresql://host/people?password=sec@ret", "postgresql://***"),
+    ],
+)
+def test_no_password_is_told(url, told, tmp_path, capfd):
+    assert shown(url) == told and "secret" not in shown(url)
+    assert reader_of(url).name == "sql"
+    schema = tmp_path / "s.toml"
+    schema.write_text(SCHEMA)
+    for command in (["generate", url, "--epsilon", "1"], ["schema", "check", url], ["evaluate", url, url]):
+        code, out, err = called(capfd, *command, "--schema", schema)
+        if "sqlite" not in url:
+            assert code == 2 and out == "" and err.count("\n") == 1
+            assert "secret" not in err and "cret" not in err and "sec@ret" not in err
+    assert called(capfd, "generate", url, "--epsilon", "1")[0] == 2
+
+
+@pytest.mark.parametrize("url", ["postgresql://ann:p@h/d", "mysql://h/d?password=x", "people.csv"])
+def test_a_schema_states_no_password(url, capfd):
+    with pytest.raises(ValueError, match="file: url") as caught:
+        parse_schema(f"file.url = '{url}'\n{SCHEMA}")
+    assert url not in str(caught.value)
+
+
+def test_a_schema_may_say_where_its_table_is(tmp_path, capfd):
+    pytest.importorskip("sqlalchemy")
+    path, schema = sqlite_of(tmp_path / "t.db"), tmp_path / "s.toml"
+    schema.write_text(f"file = {{ url = 'sqlite:///{path}', query = 'people' }}\n{SCHEMA}")
+    code, out, _ = called(capfd, "generate", "--schema", schema, "--epsilon", 1, "--rows", 3, "--quiet")
+    assert code == 0 and out.count("\n") == 4
+    assert "the table fits" in called(capfd, "schema", "check", "--schema", schema)[1]
+    schema.write_text(SCHEMA)
+    for command in (["generate", "--epsilon", "1"], ["schema", "check"]):
+        code, _, err = called(capfd, *command, "--schema", schema)
+        assert code == 2 and "name the table: DATA, or file.url" in err
+
+
+def test_the_missing_package_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "sqlalchemy", None)
+    with pytest.raises(ValueError, match=r"SQLAlchemy: pip install 'smalldb-dp\[sql\]'"):
+        read_table("postgresql://host/people", parse_schema(SCHEMA))
+
+
+def test_columns_of_one_type_are_spelled_as_each_value_is():
+    import datetime
+    import decimal
+
+    day = datetime.date(2020, 1, 2)
+    columns = [
+        [1, None, 1, 10**30, -5],
+        [True, None, False],
+        [0.0, -0.0, 1.5, float("nan"), None, 2.0, float("inf")],
+        [day, None, day],
+        [1, True, 1.0, decimal.Decimal("1.00"), "1", None],
+        [decimal.Decimal("1.0"), decimal.Decimal("1.00"), decimal.Decimal(1)],
+        [datetime.datetime(2020, 1, 2), day],
+        [None, None],
+        [],
+    ]
+    for values in columns:
+        for sign in (".", ","):
+            codes, texts = spelled(objects(values), sign)
+            alone = ["" if value is None or value != value else as_field(value, sign) for value in values]
+            assert [texts[code] for code in codes] == alone
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(postgres.binaries() is None, reason="no server of PostgreSQL")
+def test_postgresql(tmp_path, expected, monkeypatch, capfd):
+    """The password has every sign that a URL does not like."""
+    psycopg = pytest.importorskip("psycopg")
+    pytest.importorskip("sqlalchemy")
+    schema = parse_schema(f"ignore = ['more']\n{SCHEMA}")
+    with postgres.server() as port:
+        place = f"127.0.0.1:{port}/postgres"
+        url = f"postgresql+psycopg://ann:{quote_plus(postgres.PASSWORD)}@{place}"
+        address = f"host=127.0.0.1 port={port} user=ann dbname=postgres"
+        with psycopg.connect(address, password=postgres.PASSWORD) as base:
+            base.execute("CREATE SCHEMA other")
+            for name in ("people", 'other."Peo ple"'):
+                base.execute(f"CREATE TABLE {name} ({COLUMNS.replace('REAL', 'NUMERIC(5, 1)')})")
+                base.cursor().executemany(f"INSERT INTO {name} VALUES (%s, %s, %s, %s)", typed(rows()))
+            base.execute("CREATE VIEW other.half AS SELECT * FROM people WHERE age % 2 = 0")
+        for query in (
+            None,
+            "people",
+            SELECT,
+            'SELECT * FROM other."Peo ple"',
+            f"{SELECT} WHERE age::int >= 0 AND smoker::text LIKE '%e'",
+        ):
+            same(read_table(url, schema, file=FileFormat(query=query)), expected)
+        assert 0 < read_table(url, schema, file=FileFormat(query="other.half")).n < 400
+        dtypes = {"age": "int64", "pay": "float64", "town": "string", "smoker": "bool"}
+        assert read_columns(url) == dtypes
+        for query, said in FAULTS:
+            with pytest.raises(ValueError) as caught:
+                read_table(url, schema, file=FileFormat(query=query))
+            assert said in str(caught.value) and "\n" not in str(caught.value)
+        for part in ("1 / (age - 50)", "town::int"):
+            query = f"SELECT {part} AS age, pay, town, smoker FROM people"
+            with pytest.raises(ValueError, match=r"cannot run the query|ended the query") as caught:
+                read_table(url, schema, file=FileFormat(query=query))
+            assert caught.value.__context__ is None
+        wrong = url.replace("ann:", "bob:")
+        with pytest.raises(ValueError, match=r"no connection to the database.*bob") as caught:
+            read_table(wrong, schema)
+        assert postgres.PASSWORD not in str(caught.value)
+        text = tmp_path / "s.toml"
+        text.write_text(f"file.url = 'postgresql+psycopg://ann@{place}'\n{SCHEMA}")
+        monkeypatch.setenv("PGPASSWORD", postgres.PASSWORD)
+        outputs = [tmp_path / name for name in ("out.csv", "record.json", "page.html", "ledger")]
+        given = [
+            "--epsilon",
+            1,
+            "--rows",
+            9,
+            "-o",
+            outputs[0],
+            "--record",
+            outputs[1],
+            "--report",
+            outputs[2],
+        ]
+        given += ["--ledger", outputs[3], "--budget", 3]
+        for start in ([], [url]):
+            code, out, err = called(capfd, "generate", *start, "--schema", text, *given)
+            assert (code, out) == (0, "")
+            told = [err, *(path.read_text() for path in outputs)]
+            assert not any(
+                postgres.PASSWORD in each or quote_plus(postgres.PASSWORD) in each for each in told
+            )
+        same(read_table(url, schema, file=FileFormat(query="people")), expected)
+    with pytest.raises(ValueError, match="no connection to the database"):
+        read_table(url, schema)
+    assert os.environ["PGPASSWORD"] == postgres.PASSWORD
