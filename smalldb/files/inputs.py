@@ -1,5 +1,6 @@
 """Inputs: what their names say; and those that can be read only once, such that they can be read again."""
 
+import glob
 import os
 import re
 import shutil
@@ -13,6 +14,8 @@ TOO_LONG = f"its first line is longer than {LONGEST:,} bytes: a table has a line
 
 _open: list[int] = []  # for the rest of the process
 _names: dict[str, str] = {}  # of what was copied
+PARQUET = (".parquet", ".pq")
+_PATTERN = re.compile(r"[*?[]")
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+._-]+://", re.ASCII)
 _PLAIN_URL = re.compile(
     r"(?P<scheme>[^:/]+://)(?:[^/@:?#]*(?::[^/@:?#]*)?@)?(?P<where>[^/@:?#]*(?::[0-9]*)?(?:/[^@?#]*)?)"
@@ -78,6 +81,34 @@ def shown(path: str) -> str:
         return name_of(path)
     plain = _PLAIN_URL.fullmatch(path)
     return f"{path.partition('://')[0]}://***" if plain is None else plain["scheme"] + plain["where"]
+
+
+def files_of(path: str) -> list[str]:
+    """Return the files that a name means, sorted: one, those of Parquet in a folder, or those of a pattern.
+
+    Folders are searched to their ends. As programs that write such folders agree, what begins with a dot or
+    an underscore is none of the table. A name that exists is no pattern. Of a URL there are none.
+    """
+    if is_url(path):
+        return []
+    if os.path.isdir(path):
+        found = glob.glob(os.path.join(glob.escape(path), "**", "*"), recursive=True)
+        found = [each for each in found if each.lower().endswith(PARQUET)]
+    elif _PATTERN.search(path) and not os.path.exists(path):
+        found = glob.glob(path, recursive=True)
+    else:
+        return [path]
+    return sorted(each for each in found if os.path.isfile(each) and os.path.basename(each)[0] not in "._")
+
+
+def folders_of(path: str, file: str) -> list[str]:
+    """Return the names of the folders that lead to one of the `files_of` a name, from what it leaves open.
+
+    >>> folders_of("t/year=*/*.parquet", "t/year=2020/month=1/a.parquet")
+    ['year=2020', 'month=1']
+    """
+    fixed = _PATTERN.split(path)[0] if not os.path.isdir(path) else os.path.join(path, "")
+    return file[len(os.path.dirname(fixed)) :].lstrip(os.sep).split(os.sep)[:-1]
 
 
 @contextmanager

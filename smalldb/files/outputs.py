@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 
 from smalldb.files import unfinished as open_files
-from smalldb.files.inputs import is_url
+from smalldb.files.inputs import files_of
 from smalldb.files.unfinished import unfinished
 
 MOST_BYTES = 255  # of a file's name
@@ -184,7 +184,7 @@ def all_beside(path: str, endings: str) -> list[Path]:
 
 @contextmanager
 def unchanged(path: str) -> Iterator[None]:
-    """Refuse, at the end of the ``with`` block, a regular file that was changed meanwhile.
+    """Refuse, at the end of the ``with`` block, a regular file that was changed meanwhile, or several.
 
     Raises
     ------
@@ -193,15 +193,12 @@ def unchanged(path: str) -> Iterator[None]:
     """
 
     def state() -> tuple[int, ...]:
-        found = os.stat(path)
-        return found.st_ino, found.st_size, found.st_mtime_ns
+        found = map(os.stat, files_of(path))
+        return tuple(part for file in found for part in (file.st_ino, file.st_size, file.st_mtime_ns))
 
-    if is_url(path):  # a database sees to it that a query sees one state
-        yield
-        return
-    before = state()
+    before = state()  # of a database none: it sees to it itself that a query sees one state
     yield
-    if os.path.isfile(path) and state() != before:
+    if all(map(os.path.isfile, files_of(path))) and state() != before:
         raise ValueError(f"{path} changed while it was read")
 
 

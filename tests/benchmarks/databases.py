@@ -2,8 +2,8 @@
 
 A server is started by the binaries of the system (Debian: ``apt-get install postgresql``) and holds a table
 of whole numbers, decimals, texts, truth and dates. smalldb counts it by its URL, and its twin as a Parquet
-file: grouped by DuckDB, and batch by batch. Goal: at most 4 times the seconds of DuckDB. Seconds are those of the
-clock, the least of three.
+file: grouped by DuckDB, and batch by batch. Goal: at most 4 times the seconds of DuckDB. Seconds are those
+of the clock, the least of three.
 """
 
 import argparse

@@ -1,18 +1,26 @@
-"""Parquet files, by pyarrow."""
+"""Parquet files, folders and patterns of them, by pyarrow."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, ClassVar, final
+from urllib.parse import unquote
+
+import numpy as np
 
 from queries import DataError
 from queries.frames import from_arrow
+from smalldb.files.inputs import PARQUET, files_of, folders_of
 from smalldb.schema.codebook import Described
 from smalldb.schema.file_format import USUAL, FileFormat
-from smalldb.schema.pieces import CHUNK, Piece
+from smalldb.schema.pieces import CHUNK, Fields, Piece
 from smalldb.schema.readers.reader import Wanted, of_extra
 
 WHAT = "Parquet files"
+_GAP = "__HIVE_DEFAULT_PARTITION__"
 
 
 @final
@@ -20,7 +28,7 @@ class ParquetFiles:
     """Parquet."""
 
     name: ClassVar[str] = "parquet"
-    suffixes: ClassVar[tuple[str, ...]] = (".parquet", ".pq")
+    suffixes: ClassVar[tuple[str, ...]] = PARQUET
     lines: ClassVar[bool] = False
     headed: ClassVar[bool] = True
 
@@ -28,12 +36,11 @@ class ParquetFiles:
         self, path: str, file: FileFormat = USUAL, known: Collection[str] = ()
     ) -> Mapping[str, object]:
         """Return the columns with the dtypes that the file declares."""
-        with of_extra("pyarrow", "smalldb-dp[parquet]", WHAT):
-            from pyarrow import ArrowException, parquet
-        try:
-            return declared(parquet.read_schema(path))
-        except ArrowException as error:
-            raise ValueError(f"{path} is not a Parquet file that can be read") from error
+        first, *others = _parts(path)
+        for part in others:
+            if {*part.names} != {*first.names}:
+                raise ValueError(f"{path}: its files have not all the same columns")
+        return first.declared()
 
     def described(self, path: str, file: FileFormat = USUAL) -> Mapping[str, Described]:
         """Return nothing: Parquet has no code book."""
@@ -42,17 +49,96 @@ class ParquetFiles:
     def pieces(
         self, path: str, wanted: Wanted, file: FileFormat = USUAL, progress: bool = False
     ) -> Iterator[Piece]:
-        """Yield the columns batch by batch."""
-        with of_extra("pyarrow", "smalldb-dp[parquet]", WHAT):
-            from pyarrow import ArrowException, parquet
-        try:
-            opened = parquet.ParquetFile(path)
-        except ArrowException as error:
-            raise ValueError(f"{path} is not a Parquet file that can be read") from error
-        with opened:
-            names = opened.schema_arrow.names
+        """Yield the columns batch by batch, of each file in turn."""
+        for part in _parts(path):
+            names = part.names
             chosen = [names[i] for i in wanted.choose(names)]
-            yield from pieces_of(opened.iter_batches(batch_size=CHUNK, columns=chosen), chosen, path)
+            # a column at least tells how many rows there are
+            read = [name for name in chosen if name not in part.folders] or [names[0]]
+            with part.opened() as opened:
+                batches = opened.iter_batches(batch_size=CHUNK, columns=read)
+                for columns, times in pieces_of(batches, read, path):
+                    found = dict(zip(read, columns, strict=True))
+                    yield [_column(found, part.folders, name) for name in chosen], times
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A file of a table of Parquet.
+
+    Attributes
+    ----------
+    path
+        Of the table: a file's own may hold values of the data.
+    file
+        The file's.
+    names
+        Its columns, and behind them those that folders state.
+    folders
+        By column, the value that a folder such as ``year=2020`` states for all rows of the file; None: a gap.
+    """
+
+    path: str
+    file: str
+    names: tuple[str, ...]
+    folders: Mapping[str, str | None]
+
+    @contextmanager
+    def opened(self) -> Iterator[Any]:
+        """Open it."""
+        with _readable(self.path) as parquet:
+            file = parquet.ParquetFile(self.file)
+        with file:
+            yield file
+
+    def declared(self) -> dict[str, object]:
+        """Return the columns with their dtypes in pandas."""
+        with _readable(self.path) as parquet:
+            dtypes = declared(parquet.read_schema(self.file))
+        return dtypes | dict.fromkeys(self.folders, "string")
+
+
+def _parts(path: str) -> list[_Part]:
+    """Return the files of a table: one, or those of a folder or a pattern."""
+    files = files_of(path)
+    if not files:
+        raise ValueError(f"{path}: there are no Parquet files")
+    parts = list[_Part]()
+    for file in files:
+        stated = [folder.partition("=") for folder in folders_of(path, file) if "=" in folder]
+        keys = {key: None if value == _GAP else unquote(value) for key, _, value in stated}
+        with _readable(path) as parquet:
+            names = parquet.read_schema(file).names
+        if repeated := [key for key in keys if key in names]:
+            raise ValueError(
+                f"{path}: column {repeated[0]!r} stands in the files and in the names of folders"
+            )
+        parts.append(_Part(path, file, (*names, *keys), keys))
+    return parts
+
+
+@contextmanager
+def _readable(path: str) -> Iterator[Any]:
+    """Read by pyarrow's module of Parquet; ValueError: it is not installed, or cannot."""
+    with of_extra("pyarrow", "smalldb-dp[parquet]", WHAT):
+        from pyarrow import ArrowException, parquet
+    try:
+        yield parquet
+    except ArrowException as error:
+        raise ValueError(f"{path} is not a Parquet file that can be read") from error
+    except OSError as error:  # pyarrow raises it for broken files, too, and may name the file
+        if error.errno is None:
+            raise ValueError(f"{path} is not a Parquet file that can be read") from None
+        raise OSError(error.errno, os.strerror(error.errno), path) from None
+
+
+def _column(found: Mapping[str, Fields], folders: Mapping[str, str | None], name: str) -> Fields:
+    """Return a column of a piece, which its file holds or a folder states."""
+    if name not in folders:
+        return found[name]
+    length = len(next(iter(found.values())))
+    return np.full(length, folders[name], dtype=object)
 
 
 def pieces_of(batches: Iterable[Any], chosen: list[str], path: str) -> Iterator[Piece]:

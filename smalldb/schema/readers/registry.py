@@ -19,9 +19,10 @@ from smalldb.schema.readers.sqlite_files import SqliteFiles
 from smalldb.schema.readers.stata_files import StataFiles
 
 CSV: Reader = CsvFiles()
+PARQUET: Reader = ParquetFiles()
 SQL: Reader = SqlDatabases()
 READERS: tuple[Reader, ...] = (
-    *(CSV, JsonLines(), ParquetFiles(), ArrowFiles()),
+    *(CSV, JsonLines(), PARQUET, ArrowFiles()),
     *(ExcelFiles(), StataFiles(), SpssFiles(), SasFiles()),
     *(SqliteFiles(), DuckDbFiles()),
 )
@@ -29,7 +30,9 @@ SUFFIXES: dict[str, Reader] = {suffix: reader for reader in READERS for suffix i
 
 
 def reader_of(path: str) -> Reader:
-    """Return what reads a file of this name, or a database at this URL; CSV, if its suffix says no other.
+    """Return what reads a file of this name, a folder, or a database at this URL.
+
+    CSV, if its suffix says no other; Parquet, if it is a folder.
 
     Raises
     ------
@@ -40,6 +43,8 @@ def reader_of(path: str) -> Reader:
     """
     if is_url(path):
         return SQL
+    if os.path.isdir(path):
+        return PARQUET
     packed = parted(path)[1]
     found = SUFFIXES.get(os.path.splitext(inner_name(path))[1].lower(), CSV)
     if packed and not found.lines:
