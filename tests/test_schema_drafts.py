@@ -298,7 +298,7 @@ def test_a_fault_of_many_columns_is_said_once(tmp_path, capfd):
     code, _, err = called(capfd, "schema", "show", draft)
     assert (code, err.count("kind must be one of")) == (2, 1)
     assert "columns 'a', 'b b', 'c': fill in the draft: " in err
-    assert err.endswith("or list the column in ignore, without a table (lines 15, 18, 21)\n")
+    assert err.endswith("or list the column in ignore, without a table (lines 18, 21, 24)\n")
 
 
 def test_a_schema_may_begin_with_a_byte_order_mark(tmp_path):

@@ -227,6 +227,7 @@ def schema_account(schema: Schema) -> str:
     ]
     for each in schema.derived:
         lines.append(f"{visible(each.column.name):{width}}  computed: {visible(each.text)}")
+    lines += [f"{visible(column.name):{width}}  fresh numbers" for column in schema.ids]
     size = sized(domain.size) if domain.valid_decided else f"up to {sized(domain.product)}"
     lines.append(f"{len(domain.columns)} columns, {sum(domain.sizes)} places, {size} cells that can exist")
     if schema.queries is not None:

@@ -1,7 +1,7 @@
 """Real columns to places and back, by public choices alone."""
 
 from smalldb.schema.drafting import draft, draft_schema
-from smalldb.schema.kinds import Categories, Cuts, Dates, Flag, Integers, Times
+from smalldb.schema.kinds import Categories, Cuts, Dates, Flag, Integers, Times, Weekdays
 from smalldb.schema.mapping import Schema
 from smalldb.schema.parsing import parse_schema, read_schema
 from smalldb.schema.schema_argument import as_schema
@@ -16,6 +16,7 @@ __all__ = [
     "Integers",
     "Schema",
     "Times",
+    "Weekdays",
     "as_schema",
     "draft",
     "draft_schema",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -19,7 +20,10 @@ HEAD = """\
 #   kind = "cuts"         cuts = [18, 65], range = [0, 110]; or range = [0, 110], bins = 10
 #   kind = "integers"     range = [0, 9]: a place for each whole number
 #   kind = "dates"        cuts = [1960, "1990-07"], range = [1920, 2030]; format = "%d.%m.%Y"
-#   kind = "times"        cuts = ["06:00", "18:00"]
+#                         or bins = "year", "quarter", "month", "week", "day"
+#   kind = "weekdays"     of dates
+#   kind = "times"        cuts = ["06:00", "18:00"]; durations: range = ["00:00", "99:00"], bins = 10
+#   kind = "id"           fresh numbers: nothing of the data
 # Each also takes missing = true (a place for gaps, or a list of texts that mean one), unknown = "missing" and
 # dtype = "..."; numbers take decimal = "," and thousands = ".".
 # A column that is not to be released: delete its table, and list it in ignore ("*" for all others).
@@ -32,6 +36,8 @@ _ASKED = {
     "times": 'cuts = []  # such as "06:00", ascending',
     "bool": "",
 }
+_ID = re.compile(r"(?:.*[\W_])?(?:id|uuid|guid)|.*[a-z](?:Id|ID|UUID)|ID", re.DOTALL)
+_IDS_SAID = '# These are ids, by their names: they stay out. Or kind = "id", for fresh numbers.\n'
 _SMALL = 40  # whole numbers of a range that are places each
 
 
@@ -63,14 +69,21 @@ def draft_schema(
     """
     declared = columns if isinstance(columns, Mapping) else dict.fromkeys(columns)
     told = codebook or {}
+    ids = [name for name in map(_stripped, declared) if _ID.fullmatch(name) and name not in told]
+    head = HEAD if not ids else HEAD.replace("ignore = []\n", f"{_IDS_SAID}ignore = {toml(ids)}\n")
     return (
-        HEAD
+        head
         + file_line(file)
         + "".join(
-            column_text(str(name).strip(), _said(dtype, told.get(str(name).strip())))
+            column_text(_stripped(name), _said(dtype, told.get(_stripped(name))))
             for name, dtype in declared.items()
+            if _stripped(name) not in ids
         )
     )
+
+
+def _stripped(name: object) -> str:
+    return str(name).strip()
 
 
 def draft(frame: object, codebook: Mapping[str, Described] | None = None) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from datetime import MAXYEAR, date
+from datetime import MAXYEAR, date, timedelta
 from types import NoneType
 from typing import Any
 
@@ -35,9 +35,19 @@ def as_field(value: object, decimal: str = ".") -> str:
     if isinstance(value, str):
         return value.strip()
     try:
+        if isinstance(value, timedelta | np.timedelta64):
+            return _as_duration(value)
         return spell(value).replace(".", decimal)
     except (NotImplementedError, OverflowError, ValueError):
         return NO_TEXT
+
+
+def _as_duration(value: timedelta | np.timedelta64) -> str:
+    """Spell a duration as hours, minutes and seconds: a day and a half as 36:00:00."""
+    seconds, rest = divmod(np.timedelta64(value, "us").astype(int).item(), 10**6)
+    minutes, second = divmod(abs(seconds), 60)
+    fraction = f".{rest:06}".rstrip("0") if rest else ""
+    return f"{'-' * (seconds < 0)}{minutes // 60:02}:{minutes % 60:02}:{second:02}{fraction}"
 
 
 def spelled(fields: Fields, decimal: str = ".") -> tuple[npt.NDArray[np.intp], list[str]] | None:

@@ -73,6 +73,9 @@ class Schema:
     measure_first
         Tables that a release shall measure before others if nobody says otherwise, as `queries.named_tables`
         reads them.
+    ids
+        Columns of fresh numbers, 1, 2, and so on: a release numbers its rows by them. A table that is read
+        may have them, and they are passed over.
 
     Attributes
     ----------
@@ -96,6 +99,7 @@ class Schema:
     rows_per_person: int | None = None
     derived: tuple[Derived, ...] = ()
     measure_first: tuple[str, ...] = ()
+    ids: tuple[Column, ...] = ()
     domain: Domain = field(init=False, repr=False, compare=False)
     orders: Orders = field(init=False, repr=False, compare=False)
 
@@ -150,13 +154,14 @@ class Schema:
 
     @property
     def released(self) -> tuple[Column, ...]:
-        """The columns of a released table: those of the schema, and behind them those that are computed."""
-        return (*self.columns, *(each.column for each in self.derived))
+        """The columns of a released table: the measured ones, those that are computed, and fresh numbers."""
+        return (*self.columns, *(each.column for each in self.derived), *self.ids)
 
     @property
     def unread(self) -> tuple[str, ...]:
         """The names of columns that a table may have and a release does not read."""
-        return (*self.ignored, *(each.column.name for each in self.derived))
+        computed = (each.column.name for each in self.derived)
+        return (*self.ignored, *computed, *(column.name for column in self.ids))
 
     def with_derived(self, names: Collection[str]) -> Schema:
         """Return the schema that reads the computed columns, too, of those that a table has."""
@@ -278,6 +283,9 @@ class Schema:
         known = {column.name: column for column in self.released}
         for each in self.derived:
             values[each.column.name] = each.written(each.of(values, known))
+        numbers = np.arange(1, len(places) + 1)
+        for column in self.ids:
+            values[column.name] = column.holding(np.minimum(numbers - 1, 1), numbers.tolist())
         return pd.DataFrame(values)
 
     def _counted_pieces(

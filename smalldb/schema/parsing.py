@@ -1,11 +1,9 @@
 """Schemas as TOML files."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import fields
-from decimal import Decimal
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any
 
 from queries.expressions import joined, shorten, suggestion
 from smalldb.exact.numbers import as_fraction
@@ -13,7 +11,24 @@ from smalldb.schema.asked import Asked, closest, filled
 from smalldb.schema.derived import read_derived
 from smalldb.schema.determined import Book, read_book, with_book
 from smalldb.schema.file_format import FileFormat
-from smalldb.schema.kinds import Categories, Cuts, Dates, Flag, Integers, Kind, Times
+from smalldb.schema.keys import (
+    DERIVED,
+    FILE,
+    IDS,
+    KEYS,
+    LEARN,
+    MAX_LEARNED,
+    MOST_FAULTS,
+    NEEDED,
+    SHARED,
+    SIGNS,
+    TOP,
+    UNKNOWN,
+    Fault,
+    faults_of,
+    texts_of,
+)
+from smalldb.schema.kinds import Categories, Cuts, Dates, Flag, Integers, Kind, Times, Weekdays
 from smalldb.schema.kinds.number_format import NumberFormat
 from smalldb.schema.lines import MAX_TEXT, key_lines, toml_of, with_lines
 from smalldb.schema.mapping import (
@@ -27,69 +42,7 @@ from smalldb.schema.mapping import (
 )
 from smalldb.schema.schema_columns import Column
 
-_Type: TypeAlias = "type | tuple[type, ...]"
-
-_TOP: dict[str, _Type] = {
-    **{"columns": dict, "valid": (str, list), "queries": str, "ignore": (str, list)},
-    **{"file": dict, "rows_per_person": int, "measure_first": (str, list)},
-}
-_FILE: dict[str, _Type] = {each.name: str for each in fields(FileFormat)}
-_SHARED: dict[str, _Type] = {
-    **{"kind": str, "missing": (bool, list), "unknown": str, "dtype": str},
-    **{"missing_with": (str, list), "only_if": str, "determines": (str, dict)},
-    **{"description": str, "unit": str},
-}
-_LEARNS: dict[str, _Type] = {"share": (str, int, Decimal)}
-_SIGNS: dict[str, _Type] = {"decimal": str, "thousands": str}
-_BINS: dict[str, _Type] = {"cuts": list, "range": list, "bins": int}
-_KEYS: dict[str, dict[str, _Type]] = {
-    "bool": {"true": list, "false": list},
-    "categories": {"values": (str, list), "groups": dict, **_LEARNS, "coding": str},
-    "cuts": {**_BINS, "cuts": (str, list), "decimals": int, **_SIGNS, **_LEARNS, "coding": str},
-    "integers": {"range": list, **_SIGNS, "coding": str},
-    "dates": {**_BINS, "format": str, "coding": str},
-    "times": {**_BINS, "coding": str},
-}
-_DERIVED: dict[str, _Type] = {
-    **{"derive": str, "decimals": int, "missing": (bool, list), "dtype": str},
-    **{"description": str, "unit": str},
-    **_SIGNS,
-}
-_NEEDED: dict[str, tuple[tuple[str, ...], ...]] = {  # of each, one
-    "bool": (),
-    "categories": (("values", "groups"),),
-    "cuts": (("cuts", "bins"), ("range",)),
-    "integers": (("range",),),
-    "dates": (("cuts", "bins"), ("range",)),
-    "times": (("cuts", "bins"),),
-}
-_UNKNOWN = {"categories": ("missing", "other"), "integers": ("missing", "nearest")}
-_EXAMPLES = {
-    "columns": "[columns.age]",
-    "values": 'values = ["north", "south"]',
-    "cuts": "cuts = [18, 65]",
-    "range": "range = [0, 110]",
-}
-_NAMED: dict[_Type, str] = {
-    dict: "a table",
-    str: "a text",
-    int: "a whole number",
-    list: "a list, in square brackets",
-    (bool, list): "true, false or a list of texts",
-    (str, dict): 'a file, or such as { country = { Leeds = "UK" } }',
-    (str, list): "a text or a list of texts",
-    (str, int, Decimal): 'a share of epsilon, such as "1/20"',
-}
-LEARN, MAX_LEARNED = "learn", 64  # bins
-MOST_FAULTS = 200  # that are looked for before the rest is left unread
-MOST_NEAR = 8  # unknown keys of a table for which a near one is looked for
-
-
-class _Fault(NamedTuple):
-    """What is wrong, and with which key."""
-
-    said: str
-    key: str | None = None
+ID, MAX_ID = "id", 10**12  # of rows
 
 
 def read_schema(path: str) -> Schema:
@@ -146,8 +99,8 @@ def parsed(
     given = toml_of(text)
     rest = ""
     wrong: list[tuple[str, tuple[str, ...]]] = []  # with the path of the key
-    wrong += [(said, (key or "",)) for said, key in _faults(given, _TOP, (("columns",),))]
-    columns, asked, computed = [], [], dict[str, Mapping[str, Any]]()
+    wrong += [(said, (key or "",)) for said, key in faults_of(given, TOP, (("columns",),))]
+    columns, asked, computed, ids = [], [], dict[str, Mapping[str, Any]](), list[Column]()
     tables = given.get("columns")
     if isinstance(tables, dict) and len(tables) > MAX_COLUMNS:
         raise ValueError(too_many_columns(len(tables)))
@@ -158,9 +111,12 @@ def parsed(
             break
         try:
             if isinstance(described, dict) and "derive" in described:
-                if faults := [*_faults(described, _DERIVED, ())]:
+                if faults := [*faults_of(described, DERIVED, ())]:
                     raise _Wrong(*faults)
                 computed[name] = described
+                continue
+            if isinstance(described, dict) and described.get("kind") == ID:
+                ids.append(_id(name, described))
                 continue
             if isinstance(described, dict) and (what := _what_learns(described)) is not None:
                 asked.append(_asked(name, described, what))
@@ -180,7 +136,7 @@ def parsed(
     if not wrong:
         derived, faulty = read_derived(columns, computed)
         wrong += [(said, ("columns", name, "derive")) for name, said in faulty]
-    ignored, rules, first = (_texts(given, key) for key in ("ignore", "valid", "measure_first"))
+    ignored, rules, first = (texts_of(given, key) for key in ("ignore", "valid", "measure_first"))
     wrong += [
         (f"{key} must be a list of texts", (key,))
         for key, texts in (("ignore", ignored), ("valid", rules), ("measure_first", first))
@@ -192,14 +148,14 @@ def parsed(
     each_person = given.get("rows_per_person")
     if isinstance(each_person, int) and each_person < 1:
         wrong.append(("rows_per_person must be a whole number of at least 1", ("rows_per_person",)))
-    readable, count = not wrong, len(tables) - len(computed) if isinstance(tables, dict) else 0
+    readable, count = not wrong, len(tables) - len(computed) - len(ids) if isinstance(tables, dict) else 0
     if isinstance(queries, str):
         wrong += [(said, ("queries",)) for said in unreadable(queries, (), count)]
     if readable:
         try:
             stated = valid if isinstance(valid, str) else rules
             queried = None if wrong else queries
-            others = file, each_person, tuple(derived), first or ()
+            others = file, each_person, tuple(derived), first or (), tuple(ids)
             schema = Schema(tuple(columns), stated, queried, ignored or (), *others)
             if not wrong:
                 return schema, tuple(asked)
@@ -213,27 +169,27 @@ def parsed(
     raise ValueError(joined(with_lines(wrong, key_lines(text))) + rest)
 
 
-def _file(given: object) -> tuple[FileFormat, list[_Fault]]:
+def _file(given: object) -> tuple[FileFormat, list[Fault]]:
     """Read how files are written, and what is wrong with that, each key by itself."""
     stated = given if isinstance(given, dict) else {}
-    wrong = [*_faults(stated, _FILE, ())]
+    wrong = [*faults_of(stated, FILE, ())]
     if wrong:
         return FileFormat(), wrong
     for key, value in stated.items():
         try:
             FileFormat(**{key: value})
         except ValueError as error:
-            wrong.append(_Fault(str(error), key))
+            wrong.append(Fault(str(error), key))
     try:
         return FileFormat() if wrong else FileFormat(**stated), wrong
     except ValueError as error:  # of two keys together
-        return FileFormat(), [_Fault(str(error))]
+        return FileFormat(), [Fault(str(error))]
 
 
 class _Wrong(ValueError):
     """Errors of one column."""
 
-    def __init__(self, *faults: _Fault) -> None:
+    def __init__(self, *faults: Fault) -> None:
         super().__init__(*faults)
         self.faults = faults
 
@@ -248,58 +204,58 @@ def _what_learns(given: Mapping[str, Any]) -> str | None:
 
 def _asked(name: str, given: Mapping[str, Any], what: str) -> Asked:
     if given[what] != LEARN:
-        raise _Wrong(_Fault(f'{what} must be a list, in square brackets, or "{LEARN}"', what))
+        raise _Wrong(Fault(f'{what} must be a list, in square brackets, or "{LEARN}"', what))
     if "share" not in given:
         example = 'say which, for example share = "1/20"'
-        raise _Wrong(_Fault(f'{what} = "{LEARN}" spends a share of epsilon: {example}', what))
+        raise _Wrong(Fault(f'{what} = "{LEARN}" spends a share of epsilon: {example}', what))
     if what == "values" and given.get("unknown") not in ("other", "missing"):
         raise _Wrong(
-            _Fault('values = "learn" needs unknown = "other" (or "missing"), for those not learned', what)
+            Fault('values = "learn" needs unknown = "other" (or "missing"), for those not learned', what)
         )
     if what == "values" and "groups" in given:
-        raise _Wrong(_Fault('values = "learn" and groups do not go together: list the values', "groups"))
+        raise _Wrong(Fault('values = "learn" and groups do not go together: list the values', "groups"))
     bins = given.get("bins", 0)
     if what == "cuts" and (
         not isinstance(bins, int) or isinstance(bins, bool) or not 2 <= bins <= MAX_LEARNED
     ):
-        raise _Wrong(_Fault(f'cuts = "learn" needs bins: how many, from 2 to {MAX_LEARNED}', what))
+        raise _Wrong(Fault(f'cuts = "learn" needs bins: how many, from 2 to {MAX_LEARNED}', what))
     try:
         spent = as_fraction(given["share"], "share")
     except (ValueError, TypeError) as error:
-        raise _Wrong(_Fault(str(error), "share")) from error
+        raise _Wrong(Fault(str(error), "share")) from error
     if not 0 < spent < 1:
-        raise _Wrong(_Fault("share must be above 0 and below 1", "share"))
+        raise _Wrong(Fault("share must be above 0 and below 1", "share"))
     return Asked(name, what, spent, bins)
 
 
 def _column(name: str, given: object, folder: str = "") -> Column:
     if not isinstance(given, dict):
-        raise _Wrong(_Fault("expected a table of what it can hold"))
-    every = _SHARED | {key: form for keys in _KEYS.values() for key, form in keys.items()}
+        raise _Wrong(Fault("expected a table of what it can hold"))
+    every = SHARED | {key: form for keys in KEYS.values() for key, form in keys.items()}
     kind = given.get("kind")
-    if not isinstance(kind, str) or kind not in _KEYS:
-        near = suggestion(kind, _KEYS) if isinstance(kind, str) else ""
-        said = f"kind must be one of {', '.join(_KEYS)}{near}"
+    if not isinstance(kind, str) or kind not in KEYS:
+        near = suggestion(kind, [*KEYS, ID]) if isinstance(kind, str) else ""
+        said = f"kind must be one of {', '.join([*KEYS, ID])}{near}"
         if kind == "":
             said = f"fill in the draft: {said}; or list the column in ignore, without a table"
-        raise _Wrong(*_faults(given, every, ()), _Fault(said, "kind"))
-    keys = _SHARED | _KEYS[kind]
-    wrong = [*_faults(given, keys, ())]
+        raise _Wrong(*faults_of(given, every, ()), Fault(said, "kind"))
+    keys = SHARED | KEYS[kind]
+    wrong = [*faults_of(given, keys, ())]
     empty = [key for key in ("values", "cuts", "range") if key in keys and given.get(key) == []]
-    wrong += [_Fault(f"fill in the draft: {key} is empty", key) for key in empty]
-    wrong += [fault for fault in _faults(given, keys, _NEEDED[kind]) if fault not in wrong]
+    wrong += [Fault(f"fill in the draft: {key} is empty", key) for key in empty]
+    wrong += [fault for fault in faults_of(given, keys, NEEDED[kind]) if fault not in wrong]
     if "cuts" in given and "bins" in given and "bins" in keys:
-        wrong.append(_Fault("give cuts or bins, not both", "bins"))
-    choices, unknown = _UNKNOWN.get(kind, ("missing",)), given.get("unknown")
+        wrong.append(Fault("give cuts or bins, not both", "bins"))
+    choices, unknown = UNKNOWN.get(kind, ("missing",)), given.get("unknown")
     if isinstance(unknown, str) and unknown not in choices:
         said = f"unknown must be {' or '.join(map(repr, choices))}, or left out: refused then"
-        wrong.append(_Fault(said + suggestion(unknown, choices), "unknown"))
-    gaps = () if isinstance(given.get("missing"), bool) else _texts(given, "missing")
+        wrong.append(Fault(said + suggestion(unknown, choices), "unknown"))
+    gaps = () if isinstance(given.get("missing"), bool) else texts_of(given, "missing")
     if gaps is None:
-        wrong.append(_Fault("missing must be a list of texts", "missing"))
-    together = _texts(given, "missing_with")
+        wrong.append(Fault("missing must be a list of texts", "missing"))
+    together = texts_of(given, "missing_with")
     if together is None:
-        wrong.append(_Fault("missing_with must be a list of texts", "missing_with"))
+        wrong.append(Fault("missing_with must be a list of texts", "missing_with"))
     if wrong:
         raise _Wrong(*wrong)
     try:
@@ -320,7 +276,17 @@ def _column(name: str, given: object, folder: str = "") -> Column:
     except (ValueError, TypeError) as error:
         said = str(error)
         first = said.removeprefix(f"column {name!r}: ").split(" ")[0].rstrip(":")
-        raise _Wrong(_Fault(said, first if first in given else None)) from error
+        raise _Wrong(Fault(said, first if first in given else None)) from error
+
+
+def _id(name: str, given: Mapping[str, Any]) -> Column:
+    """Return the column of fresh numbers: it is not read, and not measured."""
+    if faults := [*faults_of(given, IDS, ())]:
+        raise _Wrong(*faults)
+    try:
+        return Column(name, Cuts([2], 1, MAX_ID), dtype=given.get("dtype"))
+    except (ValueError, TypeError) as error:
+        raise _Wrong(Fault(str(error), "dtype")) from error
 
 
 def _range(given: Mapping[str, Any]) -> tuple[Any, Any]:
@@ -331,7 +297,7 @@ def _range(given: Mapping[str, Any]) -> tuple[Any, Any]:
 
 
 def _numbers(given: Mapping[str, Any]) -> NumberFormat:
-    return NumberFormat(**{key: given[key] for key in _SIGNS if key in given})
+    return NumberFormat(**{key: given[key] for key in SIGNS if key in given})
 
 
 def _cuts(given: Mapping[str, Any]) -> Cuts:
@@ -367,32 +333,6 @@ _BUILD: dict[str, Callable[[Mapping[str, Any]], Kind]] = {
     "cuts": _cuts,
     "integers": _integers,
     "dates": _dates,
+    "weekdays": lambda given: Weekdays(given.get("format")),
     "times": _times,
 }
-
-
-def _texts(given: Mapping[str, Any], key: str) -> tuple[str, ...] | None:
-    """Return a list of texts (or one), stripped; None: it holds others."""
-    found = given.get(key, [])
-    texts = [found] if isinstance(found, str) else found
-    if isinstance(texts, list) and not all(isinstance(text, str) for text in texts):
-        return None
-    return tuple(text.strip() for text in texts) if isinstance(texts, list) else ()
-
-
-def _faults(
-    given: Mapping[str, Any], keys: Mapping[str, _Type], needed: Sequence[Sequence[str]]
-) -> Iterator[_Fault]:
-    """Tell of an unknown key, a value of another type, a key that is missing."""
-    unknown = 0
-    for key, value in given.items():
-        if key not in keys:
-            unknown += 1
-            near = suggestion(key, keys) if unknown <= MOST_NEAR else ""
-            yield _Fault(f"unknown key {key!r}{near}: expected one of {', '.join(keys)}", key)
-        elif not isinstance(value, keys[key]) or (isinstance(value, bool) and keys[key] is int):
-            yield _Fault(f"{key} must be {_NAMED[keys[key]]}", key)
-    for choice in needed:
-        if not any(key in given for key in choice):
-            others = "".join(f" (or {key})" for key in choice[1:])
-            yield _Fault(f"{choice[0]} is missing: write, for example, {_EXAMPLES[choice[0]]}{others}")

@@ -6,6 +6,7 @@ from smalldb.schema.kinds.dates import Dates
 from smalldb.schema.kinds.flags import Flag
 from smalldb.schema.kinds.kind import MAX_PLACES, Binned, Kind, Measured, Ranged, Value
 from smalldb.schema.kinds.times import Times
+from smalldb.schema.kinds.weekdays import Weekdays
 from smalldb.schema.kinds.whole_numbers import Integers
 
 __all__ = [
@@ -21,4 +22,5 @@ __all__ = [
     "Ranged",
     "Times",
     "Value",
+    "Weekdays",
 ]

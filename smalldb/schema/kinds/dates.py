@@ -19,7 +19,7 @@ from smalldb.schema.kinds.edges import (
     equal_steps,
     listed,
 )
-from smalldb.schema.kinds.kind import Value
+from smalldb.schema.kinds.kind import MAX_PLACES, Value
 from smalldb.schema.kinds.number_format import without_zeros
 
 _DATE = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})(?:[T ].*)?", re.DOTALL)
@@ -30,6 +30,9 @@ _CLOCK = re.compile("%[HIMSTXcrRp]")
 _YEARLESS = re.compile("(?:[^%]|%[^YyGcx])*", re.DOTALL)
 _START = datetime(1, 1, 1)
 _MICROSECOND = timedelta(microseconds=1)
+_MONTHS_OF = {"year": 12, "quarter": 3, "month": 1}
+_DAYS_OF = {"week": 7, "day": 1}
+UNITS = (*_MONTHS_OF, *_DAYS_OF)
 
 Day = int | str | date
 
@@ -94,8 +97,16 @@ class Dates:
 
     @classmethod
     def of_bins(cls, bins: object, low: Day, high: Day, form: str | None = None) -> "Dates":
-        """Make bins of equal width, in whole years, days or minutes, to within one."""
-        wanted, first, last = check_bins(bins), as_edge(low, "range"), as_edge(high, "range")
+        """Make bins of equal width, in whole years, days or minutes, to within one; or of the calendar.
+
+        `bins` is then a "year", "quarter", "month", "week" (which begins on a Monday) or "day".
+        """
+        first, last = as_edge(low, "range"), as_edge(high, "range")
+        if isinstance(bins, str):
+            if bins not in UNITS:
+                raise ValueError(f"bins must be a whole number, or one of {', '.join(UNITS)}")
+            return cls(_starts_of(bins, first.start, last.last), low, high, form)
+        wanted = check_bins(bins)
         if len(first.text) == len(last.text) == 4:
             return cls(equal_steps(int(first.text), int(last.text), wanted), low, high, form)
         timed = max(len(first.text), len(last.text)) > 10
@@ -175,15 +186,7 @@ class Dates:
         return text if found is None else self._iso(found)
 
     def _read(self, text: str) -> datetime | None:
-        """Read a field, in its own time zone; None: it is no date."""
-        if self.form is not None:
-            for spelled in (text, without_zeros(text)):  # 19991231.0
-                with suppress(ValueError):
-                    return datetime.strptime(spelled, self.form)
-        if written := _DATE.fullmatch(text):
-            with suppress(ValueError):
-                return datetime.fromisoformat(text if self.timed else written[1])
-        return None
+        return read_date(text, self.form, self.timed)
 
     @property
     def timed(self) -> bool:
@@ -212,6 +215,41 @@ class Dates:
             if any(self.place(self.at(step)) != place for step in (*range(first, last, year), last)):
                 return True
         return False
+
+
+def read_date(text: str, form: str | None, timed: bool = False) -> datetime | None:
+    """Read a field, in its own time zone; None: it is no date. Times are passed over if not `timed`."""
+    if form is not None:
+        for spelled in (text, without_zeros(text)):  # 19991231.0
+            with suppress(ValueError, re.error):  # the second: of a form that has a part twice
+                return datetime.strptime(spelled, form)
+    if written := _DATE.fullmatch(text):
+        with suppress(ValueError):
+            return datetime.fromisoformat(text if timed else written[1])
+    return None
+
+
+def tells_dates(form: str) -> bool:
+    """Tell whether a date that is written in a form is read again as it was."""
+    days = [datetime(2000, 2, 29), datetime(2023, 11, 5)]
+    with suppress(ValueError, re.error):
+        return _YEARLESS.fullmatch(form) is None and days == [
+            datetime.strptime(day.strftime(form), form) for day in days
+        ]
+    return False
+
+
+def _starts_of(unit: str, first: datetime, last: datetime) -> list[str]:
+    """Return where the units of the calendar begin that begin behind a first moment, up to a last one."""
+    if unit in ("week", "day"):
+        days, monday = (last - first).days, 7 - first.weekday()
+        steps = range(monday if unit == "week" else 1, min(days, 7 * MAX_PLACES) + 1, _DAYS_OF[unit])
+        return [(first + timedelta(days=step)).date().isoformat() for step in steps]
+    months = [
+        (year, month) for year in range(first.year, last.year + 1) for month in range(1, 13, _MONTHS_OF[unit])
+    ]
+    starts = [f"{year:04}-{month:02}" for year, month in months if first < datetime(year, month, 1) <= last]
+    return [start[:4] for start in starts] if unit == "year" else starts
 
 
 def as_edge(given: object, name: str) -> Edge:

@@ -1,4 +1,4 @@
-"""Times of the day, in bins."""
+"""Times of the day and durations, in bins."""
 
 import re
 from bisect import bisect_right
@@ -18,20 +18,22 @@ from smalldb.schema.kinds.edges import (
 )
 from smalldb.schema.kinds.kind import Value
 
-_TIME = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])(?::([0-5][0-9])(?:\.[0-9]+)?)?")
+_TIME = re.compile(r"([0-9]{1,5}):([0-5][0-9])(?::([0-5][0-9])(?:\.[0-9]+)?)?")
+_DAY = 24 * 3600
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Times:
-    """A time of the day, read as its bin.
+    """A time of the day, read as its bin; or a duration, or a time beyond midnight, where the range says so.
 
     Parameters
     ----------
     cuts
         Ascending, at least one: texts such as "06:30" or "06:30:15", where bins begin.
     low, high
-        What the values of the outer bins are taken from, both included.
+        What the values of the outer bins are taken from, both included. A `high` of "24:00" or more says that
+        there are values beyond a day: then "25:10" counts, and otherwise it has no place.
     """
 
     codings: ClassVar[tuple[str, ...]] = BINS
@@ -39,7 +41,9 @@ class Times:
     ordered: ClassVar[bool] = True
     measure: ClassVar[str] = "times"
     dtype: ClassVar[str] = "str"
-    spelling: ClassVar[str] = "a time is written as 18:30 or 18:30:15"
+    spelling: ClassVar[str] = (
+        "a time is written as 18:30 or 18:30:15; beyond 24:00 only where range or cuts reach so far"
+    )
 
     cuts: tuple[str, ...]
     low: str
@@ -79,18 +83,18 @@ class Times:
         return Fraction(self._step * 10**6)
 
     def value(self, text: str) -> int | None:
-        """Read a time as microseconds since midnight; fractions of seconds are passed over."""
-        seconds = _seconds(text)
+        """Read a time as microseconds since midnight, or a duration; fractions of seconds are passed over."""
+        seconds = self._read(text)
         return None if seconds is None else seconds * 10**6
 
     def place(self, text: str) -> int | None:
         """Find the bin of a field."""
-        seconds = _seconds(text)
+        seconds = self._read(text)
         return None if seconds is None else bisect_right(self._starts, seconds)
 
     def side(self, text: str) -> int:
         """Tell whether a field is below (-1) or above (1) the range; 0: it is within, or none."""
-        seconds = _seconds(text)
+        seconds = self._read(text)
         if seconds is None:
             return 0
         return (seconds // self._step > self.steps(len(self.cuts))[1]) - (seconds < _edge(self.low, ""))
@@ -117,16 +121,20 @@ class Times:
         """Write the time as it is."""
         return text
 
+    def _read(self, text: str) -> int | None:
+        seconds = _seconds(text)
+        return None if seconds is None or (seconds >= _DAY > _edge(self.high, "")) else seconds
+
     @property
     def _step(self) -> int:
-        return 1 if any(len(edge) > 5 for edge in (self.low, *self.cuts, self.high)) else 60
+        return 1 if any(edge.count(":") > 1 for edge in (self.low, *self.cuts, self.high)) else 60
 
 
 def _edge(given: object, name: str) -> int:
     text = given.isoformat() if isinstance(given, time) else given
     found = _seconds(text) if isinstance(text, str) else None
     if found is None:
-        raise ValueError(f'{name} must be times of the day, such as "06:30"')
+        raise ValueError(f'{name} must be times of the day, such as "06:30", or durations, such as "36:00"')
     return found
 
 

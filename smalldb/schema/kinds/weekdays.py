@@ -1,0 +1,54 @@
+"""The day of the week of a date."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, final
+
+from smalldb.schema.kinds.dates import read_date, tells_dates
+from smalldb.schema.kinds.kind import Value
+
+_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Weekdays:
+    """A date, or the English name of a day, read as the day of the week; its name is released.
+
+    Parameters
+    ----------
+    form
+        How fields write a date, as `Dates` takes it; None: year-month-day.
+    """
+
+    codings: ClassVar[tuple[str, ...]] = ("one-hot", "bits")
+    spelling: ClassVar[str] = (
+        'a weekday is a date such as 1999-12-31, or as its schema says (format = "%d.%m.%Y"), or a name '
+        "such as Friday"
+    )
+    size: ClassVar[int] = len(_DAYS)
+    dtype: ClassVar[str] = "str"
+    labels: ClassVar[Sequence[str]] = _DAYS
+    cuts_told: ClassVar[tuple[str, ...]] = ()
+    ordered: ClassVar[bool] = False
+
+    form: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.form is not None and not tells_dates(self.form):
+            raise ValueError(f"format {self.form!r} does not tell dates: expected one such as '%d.%m.%Y'")
+
+    def place(self, text: str) -> int | None:
+        """Find the day of a field: Monday is 0."""
+        if text in _DAYS:
+            return _DAYS.index(text)
+        found = read_date(text, self.form)
+        return None if found is None else found.weekday()
+
+    def names(self, column: str, coding: str) -> list[str]:
+        """Name each day."""
+        return [f"{column}={day}" for day in _DAYS]
+
+    def values(self) -> Sequence[Value]:
+        """Return the names of the days."""
+        return _DAYS
