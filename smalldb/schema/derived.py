@@ -69,7 +69,7 @@ class Derived:
             values.append(found)
         distinct, of_row = np.unique(np.stack(codes), axis=1, return_inverse=True)
         made = [
-            self._value(
+            self.value(
                 {name: each[code] for name, each, code in zip(self.operands, values, row, strict=True)}
             )
             for row in distinct.T.tolist()
@@ -93,7 +93,8 @@ class Derived:
         told = [stated[code] for code in codes.tolist()]
         return np.array([a != b for a, b in zip(told, computed, strict=True)], dtype=bool)
 
-    def _value(self, values: Mapping[str, Fraction | None]) -> Fraction | None:
+    def value(self, values: Mapping[str, Fraction | None]) -> Fraction | None:
+        """Compute its value in a row, from those of the operands; None: a gap."""
         if any(value is None for value in values.values()):
             return None
         kind = self.column.kind

@@ -10,10 +10,11 @@ from queries.expressions import parse, shorten, suggestion
 from queries.names import find, nearest
 from queries.relations import Relation
 from queries.rules import Rule, compiled
+from smalldb.schema.comparisons import Comparisons
 from smalldb.schema.schema_columns import Column
 
 
-def gap_relations(columns: Sequence[Column]) -> tuple[list[Relation], list[str]]:
+def gap_relations(columns: Sequence[Column], known: Comparisons) -> tuple[list[Relation], list[str]]:
     """Return what `missing_with` and `only_if` of columns say of rows, and what is wrong with them."""
     numbers = {column.name: c for c, column in enumerate(columns)}
     relations, wrong = list[Relation](), list[str]()
@@ -31,7 +32,7 @@ def gap_relations(columns: Sequence[Column]) -> tuple[list[Relation], list[str]]
                 relations.append(Relation(text, [_together(columns, c, numbers[other])]))
         if column.only_if is not None:
             try:
-                relations.append(_only_if(columns, numbers, column))
+                relations.append(_only_if(columns, numbers, column, known))
             except ValueError as error:
                 wrong.append(f"column {column.name!r}: only_if: {error}")
     return relations, wrong
@@ -44,15 +45,20 @@ def _together(columns: Sequence[Column], one: int, other: int) -> Rule:
     return Rule((first, second), gaps[0][:, None] == gaps[1][None, :])
 
 
-def _only_if(columns: Sequence[Column], numbers: Mapping[str, int], column: Column) -> Relation:
+def _only_if(
+    columns: Sequence[Column], numbers: Mapping[str, int], column: Column, known: Comparisons
+) -> Relation:
     """A value only where a predicate holds."""
     stated, universe = column.only_if or "", tuple(c.universe for c in columns)
+    text = f"`{column.universe.place_names[-1]}` | ({stated})"
+    said = f"column {column.name!r}: only_if = {stated!r}"
+    if (compared := known.relation(text)) is not None:
+        return Relation(said, compared.rules)
     for name in parse(stated).names:
         found = find(universe, name)
         if found is None:
             raise ValueError(f"unknown attribute or place {shorten(name)!r}{nearest(universe, name)}")
         if found[0] == numbers[column.name]:
             raise ValueError("it names the column itself")
-    text = f"`{column.universe.place_names[-1]}` | ({stated})"
     rules = compiled([text], lambda name: find(universe, name), [c.size for c in universe])
-    return Relation(f"column {column.name!r}: only_if = {stated!r}", rules)
+    return Relation(said, rules)

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
+from queries.expressions import joined
+
 Path = tuple[str, ...]
 
 MAX_TEXT = 1 << 21  # characters of a schema
@@ -18,6 +20,14 @@ _TOKEN = re.compile(
     r"""|"(?:[^"\\\n]++|\\.)*+"|'[^'\n]*+'|\#[^\n]*+|[][{}\n]""",
     re.DOTALL,
 )
+
+
+class Faults(ValueError):
+    """Several faults of a schema; each is told with its line."""
+
+    def __init__(self, faults: Iterable[str]) -> None:
+        self.each = tuple(faults)
+        super().__init__(joined(self.each))
 
 
 def key_lines(text: str) -> dict[Path, int]:
@@ -63,6 +73,21 @@ def too_deep(text: str) -> bool:
     """Tell whether a key of a TOML text has very many parts, before the text is read."""
     bare = _TOKEN.sub(lambda token: token[0] if len(token[0]) == 1 else "", text)
     return any(part.count(".") > MANY_DOTS for part in re.split(r"[][{}=,\n]", bare))
+
+
+def item_lines(text: str, key: str) -> list[int]:
+    r"""Return the lines of the texts in the list that a key of the top table holds.
+
+    >>> item_lines('a = [ # "no"\n  "b",\n  "c"]', "a")
+    [2, 3]
+    """
+    for statement, line in _statements(text):
+        if re.match(rf"\s*{re.escape(key)}\s*=", statement):
+            tokens = _TOKEN.finditer(statement)
+            return [line + statement[: each.start()].count("\n") for each in tokens if each[0][0] in "\"'"]
+        if statement.lstrip().startswith("["):
+            break
+    return []
 
 
 def line_of(lines: Mapping[Path, int], path: Path) -> int | None:

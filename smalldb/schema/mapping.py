@@ -12,17 +12,20 @@ import numpy as np
 from queries import DataError, Domain, Marginals, QueryClass, Rows, Union, spec
 from queries.arrays import Booleans, Integers
 from queries.broken import rule_texts
-from queries.expressions import joined, parse, suggestion, too_many
+from queries.expressions import parse, suggestion, too_many
 from queries.frames import as_frame, is_index
 from queries.late import pd
 from queries.named_tables import named_tables
+from queries.names import unknown
 from queries.packing import Places, places_dtype
 from smalldb.exact.bits import BitSource, bit_source
 from smalldb.exact.numbers import whole
+from smalldb.schema.comparisons import Comparisons, compared_relations
 from smalldb.schema.derived import Derived
 from smalldb.schema.determined import determined_relations
 from smalldb.schema.file_format import USUAL, FileFormat
 from smalldb.schema.gap_relations import gap_relations
+from smalldb.schema.lines import Faults
 from smalldb.schema.ordered_values import ordered_steps
 from smalldb.schema.orders import Orders, is_order, read_orders
 from smalldb.schema.pieces import CHUNK, Fields, Piece, distinct, read_counts, tally
@@ -123,19 +126,28 @@ class Schema:
                 wrong.append(f"column {name!r} is described and ignored")
         rules = (self.valid,) if isinstance(self.valid, str) else self.valid or ()
         wrong += unreadable(self.queries, rules, len(self.columns))
-        orders, disordered = read_orders(self.columns, rules)
-        relations, loose = gap_relations(self.columns)
-        following, unlike = determined_relations(self.columns)
+        known = Comparisons(self.columns, {each.column.name: each for each in self.derived})
+        orders, disordered = read_orders(self.columns, [r for r in rules if not known.names_computed(r)])
+        compared, unlike = compared_relations(known, rules)
+        relations, loose = gap_relations(self.columns, known)
+        following, undetermined = determined_relations(self.columns)
         relations += following
-        wrong += [*disordered, *loose, *unlike, *self._unnamed()]
+        wrong += [*disordered, *unlike.values(), *loose, *undetermined, *self._unnamed()]
+        wrong += self._unknown(rules, [*unlike, *(relation.text for relation in compared)])
         if wrong:
-            raise ValueError(joined(wrong))
+            raise Faults(wrong)
         valid = self.valid
         if relations:
             valid = (*rules, *(relation.text for relation in relations))
-        relations = [*orders.relations(), *relations]
+        relations = [*orders.relations(), *compared, *relations]
         object.__setattr__(self, "orders", orders)
         object.__setattr__(self, "domain", Domain([c.universe for c in self.columns], valid, relations))
+
+    def _unknown(self, rules: Sequence[str], known: Sequence[str]) -> list[str]:
+        """Tell what rules name that is not there, beside those that are known."""
+        universe = tuple(column.universe for column in self.columns)
+        read = [rule for rule in rules if not is_order(rule) and rule not in known]
+        return unknown(universe, [rule for rule in read if not unreadable(None, [rule])])
 
     def _unnamed(self) -> list[str]:
         """Tell which tables to measure first are none."""

@@ -19,12 +19,13 @@ from typing import NamedTuple, final
 import numpy as np
 
 from queries.arrays import Booleans, Integers
-from queries.expressions import joined, shorten, suggestion
+from queries.expressions import shorten, suggestion
 from queries.late import pd
 from queries.relations import Relation
 from queries.rules import MAX_RULE_CELLS, MAX_RULES_CELLS, Rule
 from smalldb.schema.fields import spelled
 from smalldb.schema.kinds import Cuts, Dates, Measured
+from smalldb.schema.lines import Faults
 from smalldb.schema.pieces import Fields
 from smalldb.schema.schema_columns import Column
 
@@ -184,7 +185,7 @@ class Orders:
                 for text in dict.fromkeys(t for pair in pairwise(path.columns) for t in texts[pair]):
                     rules[text].append(rule)
         if wrong:
-            raise ValueError(joined(wrong))
+            raise Faults(wrong)
         return tuple(Relation(text, own) for text, own in rules.items())
 
     def _paths(self) -> Iterator[Path]:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from queries.expressions import joined, shorten, suggestion
+from queries.expressions import joined, parse, shorten, suggestion
 from smalldb.exact.numbers import as_fraction
 from smalldb.schema.asked import Asked, closest, filled
 from smalldb.schema.derived import read_derived
@@ -30,7 +30,7 @@ from smalldb.schema.keys import (
 )
 from smalldb.schema.kinds import Categories, Cuts, Dates, Flag, Integers, Kind, Times, Weekdays
 from smalldb.schema.kinds.number_format import NumberFormat
-from smalldb.schema.lines import MAX_TEXT, key_lines, toml_of, with_lines
+from smalldb.schema.lines import MAX_TEXT, Faults, item_lines, key_lines, toml_of, with_lines
 from smalldb.schema.mapping import (
     MAX_CODED,
     MAX_COLUMNS,
@@ -40,8 +40,10 @@ from smalldb.schema.mapping import (
     too_many_columns,
     unreadable,
 )
+from smalldb.schema.orders import is_order
 from smalldb.schema.schema_columns import Column
 
+MOST_PLACED = 20  # faults of relations that are told with lines of their own: no more are shown
 ID, MAX_ID = "id", 10**12  # of rows
 
 
@@ -160,13 +162,31 @@ def parsed(
             if not wrong:
                 return schema, tuple(asked)
         except ValueError as error:
-            said = str(error)
-            named = (column.name for column in columns if said.startswith(f"column {column.name!r}: "))
-            name = next(named, None)
-            wrong.append((said, ("valid",) if name is None else ("columns", name)))
+            each = error.each if isinstance(error, Faults) else (str(error),)
+            wrong += [(said, _path_of(said, tables, rules or ())) for said in each[:MOST_PLACED]]
+            wrong += [(said, ("valid",)) for said in each[MOST_PLACED:]]
     else:
-        wrong += [(said, ("valid",)) for said in unreadable(None, rules or ())]
-    raise ValueError(joined(with_lines(wrong, key_lines(text))) + rest)
+        unread = unreadable(None, rules or ())
+        wrong += [(said, _path_of(said, {}, rules or ())) for said in unread[:MOST_PLACED]]
+        wrong += [(said, ("valid",)) for said in unread[MOST_PLACED:]]
+    lines = key_lines(text)
+    lines |= {("valid", str(i)): line for i, line in enumerate(item_lines(text, "valid"))}
+    raise ValueError(joined(with_lines(wrong, lines)) + rest)
+
+
+def _path_of(said: str, tables: object, rules: Sequence[str]) -> tuple[str, ...]:
+    """Return the path of the key that a fault of the whole schema is about."""
+    for name, given in tables.items() if isinstance(tables, dict) else ():
+        if said.startswith(f"column {name!r}: "):
+            key = said.removeprefix(f"column {name!r}: ").split(" ")[0].rstrip(":")
+            return ("columns", name, *([key] if key in given else []))
+    if said.startswith("measure_first"):
+        return ("measure_first",)
+    for i, rule in enumerate(rules):
+        named = [] if is_order(rule) or unreadable(None, [rule]) else parse(rule).names
+        if any(repr(shorten(word)) in said for word in (rule, *named)):
+            return ("valid", str(i))
+    return ("valid",)
 
 
 def _file(given: object) -> tuple[FileFormat, list[Fault]]:
