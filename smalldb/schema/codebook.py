@@ -9,6 +9,7 @@ from typing import Any, final
 
 _COLUMN = ("column", "variable", "field", "name")
 _VALUE = ("value", "values", "code")
+_UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, RecursionError, csv.Error)
 
 
 @final
@@ -60,9 +61,20 @@ def read_codebook(path: str) -> dict[str, Described]:
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
         return _from_json(json.loads(text)) if path.lower().endswith(".json") else _from_csv(text)
-    except (ValueError, TypeError, LookupError, AttributeError, RecursionError, csv.Error) as error:
+    except _UNREADABLE as error:
         said = error if isinstance(error, _NoCodeBook) else "expected CSV (column, value) or JSON in UTF-8"
         raise ValueError(f"{path} is no code book: {said}") from error
+
+
+def read_table_schema(path: str) -> dict[str, Described]:
+    """Read a Table Schema or Data Package, no other JSON, which might be data; as `read_codebook`."""
+    try:
+        given = json.loads(Path(path).read_text(encoding="utf-8-sig"))
+        if "fields" in given or "resources" in given:
+            return _from_json(given)
+    except _UNREADABLE as error:
+        raise ValueError(f"{path} is no Table Schema: expected its JSON in UTF-8") from error
+    raise ValueError(f"{path} is no Table Schema: it has no fields")
 
 
 class _NoCodeBook(ValueError):

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import is_dataclass
 from typing import Any
 
 from queries.frames import as_frame, without_index
 from queries.late import pd
-from smalldb.schema.codebook import Described
+from smalldb.schema.codebook import Described, read_table_schema
+from smalldb.schema.declarations import declared_fields
 from smalldb.schema.file_format import USUAL, FileFormat
 
 HEAD = """\
@@ -69,7 +72,9 @@ def draft_schema(
     """
     declared = columns if isinstance(columns, Mapping) else dict.fromkeys(columns)
     told = codebook or {}
-    ids = [name for name in map(_stripped, declared) if _ID.fullmatch(name) and name not in told]
+    ids = [
+        name for name in map(_stripped, declared) if _ID.fullmatch(name) and not _is_listed(told.get(name))
+    ]
     head = HEAD if not ids else HEAD.replace("ignore = []\n", f"{_IDS_SAID}ignore = {toml(ids)}\n")
     return (
         head
@@ -82,12 +87,19 @@ def draft_schema(
     )
 
 
+def _is_listed(described: Described | None) -> bool:
+    """Tell whether a code book says which values there are."""
+    return described is not None and bool(described.values or described.groups or described.low is not None)
+
+
 def _stripped(name: object) -> str:
     return str(name).strip()
 
 
 def draft(frame: object, codebook: Mapping[str, Described] | None = None) -> str:
-    """Draft a schema as TOML text from a table in memory: from its names, dtypes and declared categories.
+    """Draft a schema as TOML text from a table in memory, a data class, or a file that describes a table.
+
+    Of a table from its names, dtypes and declared categories.
 
     No value is read. The categories of a ``category`` column are public, like its dtype: they are taken, in
     their order. An index is passed over, and so is a first column that is one by its name.
@@ -95,14 +107,17 @@ def draft(frame: object, codebook: Mapping[str, Described] | None = None) -> str
     Parameters
     ----------
     frame
-        Of pandas, or of a library whose tables have ``to_pandas()``.
+        Of pandas, or of a library whose tables have ``to_pandas()``; or a data class, whose fields are the
+        columns; or the path of a Table Schema (``.json``), which `codebook.read_table_schema` reads.
     codebook
         As in `draft_schema`; it goes before the categories.
 
     Raises
     ------
     TypeError
-        No table.
+        None of these.
+    OSError, ValueError
+        As `codebook.read_table_schema`.
 
     Examples
     --------
@@ -116,6 +131,13 @@ def draft(frame: object, codebook: Mapping[str, Described] | None = None) -> str
     missing = true  # delete this line if the column has no gaps
     <BLANKLINE>
     """
+    told = None
+    if isinstance(frame, type) and is_dataclass(frame):
+        told = declared_fields(frame)
+    elif isinstance(frame, str | os.PathLike) and os.fspath(frame).lower().endswith(".json"):
+        told = read_table_schema(os.fspath(frame))
+    if told is not None:
+        return draft_schema([*told], {**told, **(codebook or {})})
     table = without_index(as_frame(frame), None)
     listed = {
         str(name).strip(): Described(values=tuple(values), gaps=())
