@@ -20,6 +20,7 @@ from smalldb.schema import Schema, draft_schema, read_schema
 from smalldb.schema.checking import SHOWN as SHOWN_ROWS
 from smalldb.schema.checking import Check, check_table
 from smalldb.schema.codebook import read_codebook
+from smalldb.schema.counting_sql import DIALECTS, counting_query
 from smalldb.schema.derived import Derived
 from smalldb.schema.file_format import agreed
 from smalldb.schema.readers.registry import has_lines
@@ -69,6 +70,20 @@ def add(commands: Commands) -> None:
     )
     show.add_argument("schema", metavar="SCHEMA.toml")
     show.set_defaults(run=run_show)
+    sql = actions.add_parser(
+        "sql",
+        help="write the query that counts a table by its bins, inside a database (reads no data)",
+        description="Write a query that counts the rows of a table by the bins of a schema, inside a "
+        "database. What it returns is read with --counts n, and has the rows of the table. No data is read.",
+        epilog="example: smalldb schema sql people.toml --dialect duckdb --query people",
+    )
+    sql.add_argument("schema", metavar="SCHEMA.toml")
+    sql.add_argument("--dialect", metavar="NAME", required=True, help=", ".join(DIALECTS))
+    sql.add_argument(
+        "--query", metavar="SQL", help="the table, or a query (default: file.query of the schema)"
+    )
+    sql.add_argument("--counts", metavar="COLUMN", default="n", help="the name of the column of counts (n)")
+    sql.set_defaults(run=run_sql)
     check = actions.add_parser(
         "check",
         help="for the curator: how many fields of a table have no place (confidential)",
@@ -210,6 +225,15 @@ def _where(rows: Sequence[int]) -> str:
         return ""
     more = ", ..." if len(rows) == SHOWN_ROWS else ""
     return f"  (row{'s' if len(rows) > 1 else ''} {', '.join(map(str, rows))}{more})"
+
+
+def run_sql(arguments: argparse.Namespace) -> None:
+    """Write the query that counts a table by the bins of a schema."""
+    schema = read_schema(arguments.schema)
+    table = schema.file.query if arguments.query is None else arguments.query
+    if table is None:
+        raise ValueError("name the table: --query, or file.query of the schema")
+    sys.stdout.write(counting_query(schema, arguments.dialect, table, arguments.counts))
 
 
 def run_show(arguments: argparse.Namespace) -> None:

@@ -19,10 +19,13 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
+def is_query(text: str) -> bool:
+    """Tell whether a text is a query: one word is the name of a table, and a query has several."""
+    return re.search(r"\s", text.strip()) is not None
+
+
 def named_table(file: FileFormat, tables: Callable[[], Sequence[str]], path: str) -> str | None:
     """Return the name of the table that is meant; None: `file` states a query.
-
-    One word is the name of a table: a query has several.
 
     Parameters
     ----------
@@ -35,7 +38,7 @@ def named_table(file: FileFormat, tables: Callable[[], Sequence[str]], path: str
         No table is stated, and there is not one alone; or there is none of this name.
     """
     stated = file.query
-    if stated is not None and re.search(r"\s", stated.strip()):
+    if stated is not None and is_query(stated):
         return None
     known = [*tables()]
     if stated is None:

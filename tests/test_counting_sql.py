@@ -1,0 +1,186 @@
+"""The counts of a database are those of its rows, read one by one, whatever a column holds."""
+
+import sqlite3
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+
+import postgres
+import pytest
+from calling import called
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_file_formats import same
+
+from smalldb.schema import parse_schema
+from smalldb.schema.counting_sql import DIALECTS, counting_query
+from smalldb.schema.file_format import FileFormat
+from smalldb.schema.tables import read_table
+
+SCHEMA = """
+[columns.x]
+kind = "cuts"
+cuts = [-1, 0.1, 18, 65.5]
+range = [-5, 110]
+missing = ["NA", "-9", "99", "0"]
+unknown = "missing"
+
+[columns.day]
+kind = "dates"
+cuts = [1990, "2000-02", "2010-03-04"]
+range = [1980, 2020]
+missing = ["NA", "1999-09-09"]
+unknown = "missing"
+
+[columns.town]
+kind = "categories"
+values = ["Aix", "aix", "7"]
+unknown = "other"
+missing = true
+
+[columns.flag]
+kind = "bool"
+missing = true
+unknown = "missing"
+"""
+EDGES = [-9, -9.0, 99, 99.5, 0, -0.0, 0.1, 0.09999999999999999, 18, 17.999999999999996, 65.5]
+EDGES += [65.50000000000001, 1e300]
+NUMBERS = st.one_of(
+    st.none(), st.sampled_from(EDGES), st.integers(-(2**60), 2**60), st.floats(), st.integers(-12, 120)
+)
+MORE_DAYS = ["0001-01-01", "9999-12-31", "1999-09-09", "2000-02-01", "2010-03-04"]
+DAYS = st.one_of(
+    st.none(),
+    st.dates(date(1975, 1, 1), date(2025, 1, 1)),
+    st.sampled_from([*map(date.fromisoformat, MORE_DAYS)]),
+)
+ISO = DAYS.map(lambda day: day and day.isoformat())
+TOWNS = st.sampled_from(["Aix", "aix", "AIX", " Aix ", "7", "", None, "Köln"])
+ODD = ["12", " 12 ", "1e1", "NA", "-9", "99.0", "x", "", "2000-02-30", "2000-02-01", "1999-12-31 23:59"]
+TEXTS = st.sampled_from([*ODD, "0000-01-01"])
+
+
+def rows_of(x, day):
+    return st.lists(st.tuples(x, day, TOWNS, st.sampled_from([True, False, None])), min_size=1, max_size=30)
+
+
+def check(path, dialect):
+    """Compare the table `t` with what the query counts."""
+    schema, query = parse_schema(SCHEMA), counting_query(parse_schema(SCHEMA), dialect, "t", "how many")
+    expected = read_table(path, schema, file=FileFormat(query="t"))
+    same(read_table(path, schema, counts="how many", file=FileFormat(query=query)), expected)
+
+
+@settings(deadline=None, max_examples=25)
+@given(table=rows_of(st.one_of(NUMBERS, TEXTS), st.one_of(TEXTS, ISO, NUMBERS)))
+def test_sqlite_of_any_types(tmp_path_factory, table):
+    path = str(tmp_path_factory.mktemp("base") / "t.db")
+    with sqlite3.connect(path) as base:
+        base.execute("CREATE TABLE t (x, day, town TEXT COLLATE NOCASE, flag)")
+        base.executemany("INSERT INTO t VALUES (?, ?, ?, ?)", table)
+    base.close()
+    check(path, "sqlite")
+
+
+TYPES = {
+    "DOUBLE": NUMBERS.map(lambda value: None if value is None else float(value)),
+    "REAL": st.one_of(
+        st.none(),
+        st.floats(width=32, allow_subnormal=False),
+        st.sampled_from([float(v) for v in EDGES if abs(v) < 1e30]),
+    ),
+    "BIGINT": st.one_of(st.none(), st.integers(-(2**60), 2**60), st.integers(-12, 120)),
+    "DECIMAL(9, 2)": st.one_of(st.none(), st.integers(-999, 12000).map(lambda cents: Decimal(cents) / 100)),
+    "DECIMAL(30, 20)": st.sampled_from([None, *map(Decimal, ("0.09999999999999999999", "0.1", "99"))]),
+    "VARCHAR": st.one_of(st.none(), TEXTS),
+    "BOOLEAN": st.sampled_from([True, False, None]),
+}
+DATED = {
+    "DATE": DAYS,
+    "TIMESTAMP": DAYS.map(lambda day: day and datetime(day.year, day.month, day.day) + timedelta(hours=23)),
+    "VARCHAR": st.one_of(TEXTS, ISO),
+}
+PAIRS = [*((x, "DATE") for x in TYPES), *(("DOUBLE", day) for day in DATED)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("x", "day"), PAIRS)
+def test_duckdb_of_declared_types(tmp_path_factory, x, day):
+    duckdb = pytest.importorskip("duckdb")
+
+    @settings(deadline=None, max_examples=6)
+    @given(table=rows_of(TYPES[x], DATED[day]))
+    def compare(table):
+        path = str(tmp_path_factory.mktemp("base") / "t.duckdb")
+        with duckdb.connect(path) as base:
+            base.execute(f"CREATE TABLE t (x {x}, day {day}, town VARCHAR COLLATE NOCASE, flag BOOLEAN)")
+            base.executemany("INSERT INTO t VALUES (?, ?, ?, ?)", table)
+        check(path, "duckdb")
+
+    compare()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(postgres.binaries() is None, reason="no server of PostgreSQL")
+def test_postgresql_of_declared_types(monkeypatch):
+    pytest.importorskip("psycopg")
+    pytest.importorskip("sqlalchemy")
+    monkeypatch.setenv("PGPASSWORD", postgres.PASSWORD)
+    with postgres.server() as port:
+        for pair in PAIRS:
+            compare_in_postgresql(f"host=127.0.0.1 port={port} user=ann dbname=postgres", port, *pair)
+
+
+def compare_in_postgresql(address, port, x, day):
+    psycopg = pytest.importorskip("psycopg")
+
+    @settings(deadline=None, max_examples=3)
+    @given(table=rows_of(TYPES[x], DATED[day]))
+    def compare(table):
+        with psycopg.connect(address) as base:
+            base.execute("DROP TABLE IF EXISTS t")
+            kind = x.replace("DOUBLE", "DOUBLE PRECISION")
+            base.execute(f"CREATE TABLE t (x {kind}, day {day}, town VARCHAR, flag BOOLEAN)")
+            base.cursor().executemany("INSERT INTO t VALUES (%s, %s, %s, %s)", table)
+        check(f"postgresql+psycopg://ann@127.0.0.1:{port}/postgres", "postgres")
+
+    compare()
+
+
+def test_the_command_writes_it_and_the_rows_are_fewer(tmp_path, capfd):
+    path, text = str(tmp_path / "t.db"), tmp_path / "s.toml"
+    text.write_text(SCHEMA)
+    with sqlite3.connect(path) as base:
+        base.execute("CREATE TABLE t (x, day, town, flag)")
+        values = [(i / 7, f"19{80 + i % 20}-01-02", "Aix", i % 2) for i in range(700)]
+        base.executemany("INSERT INTO t VALUES (?, ?, ?, ?)", values)
+    base.close()
+    code, query, err = called(capfd, "schema", "sql", text, "--dialect", "sqlite", "--query", "t")
+    assert (code, err) == (0, "")
+    with sqlite3.connect(path) as base:
+        assert len(base.execute(query).fetchall()) < 20
+    base.close()
+    schema = parse_schema(SCHEMA)
+    of_query = counting_query(schema, "sqlite", "SELECT * FROM t WHERE 1 = 1;")
+    same(*[read_table(path, schema, "n", file=FileFormat(query=each)) for each in (query, of_query)])
+    given = [path, "--schema", text, "--query", query, "--counts", "n", "--epsilon", 1, "--rows", 4]
+    assert called(capfd, "generate", *given, "--quiet")[1].count("\n") == 5
+    for wrong, said in {
+        ("--dialect", "sqlte", "--query", "t"): "did you mean 'sqlite'",
+        ("--dialect", "sqlite"): "name the table",
+        ("--dialect", "sqlite", "--query", "t", "--counts", "x"): "column 'x' cannot hold counts",
+    }.items():
+        code, _, err = called(capfd, "schema", "sql", text, *wrong)
+        assert code == 2 and said in err and err.count("\n") == 1
+
+
+def test_texts_cannot_leave_their_quotes():
+    schema = parse_schema("""
+[columns."a\\"'; DROP"]
+kind = "dates"
+cuts = [2000]
+range = [1990, 2010]
+missing = ["'); DROP TABLE t; --"]
+""")
+    for dialect in DIALECTS:
+        query = counting_query(schema, dialect, 't"')
+        assert "DROP TABLE" not in query and '"a""\'; DROP"' in query and '"t"""' in query
