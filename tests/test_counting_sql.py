@@ -9,7 +9,7 @@ import pytest
 from calling import called
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_file_formats import same
+from test_readers_formats import same
 
 from smalldb.schema import parse_schema
 from smalldb.schema.counting_sql import DIALECTS, counting_query

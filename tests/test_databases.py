@@ -8,7 +8,7 @@ from urllib.parse import quote_plus
 import postgres
 import pytest
 from calling import called
-from test_file_formats import SCHEMA, rows, same
+from test_readers_formats import SCHEMA, rows, same
 
 import smalldb
 from queries import DataError

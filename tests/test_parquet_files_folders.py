@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from calling import called
-from test_file_formats import same
+from test_readers_formats import same
 
 from queries import DataError
 from smalldb.files.inputs import files_of
