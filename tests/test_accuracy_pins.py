@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from accuracy_pins import BASELINES, FIRST, HOME, MEASURES, cases, measured
 
-from smalldb.releasing.baselines import CELLS, INDEPENDENT
+from smalldb.releasing.baselines import CELLS
 
 FEW = 5  # releases
 AGAIN = 10  # more, where these are too far off
@@ -36,7 +36,6 @@ BEHIND = {
     ("autoworkers: adaptive, epsilon 1", CELLS),
     ("autoworkers: adaptive, epsilon 1, delta 1e-9", CELLS),
     ("yes/no: adaptive, epsilon 1", CELLS),
-    ("wide: adaptive, epsilon 1", INDEPENDENT),
 }
 
 

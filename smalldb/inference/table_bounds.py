@@ -14,7 +14,6 @@ from smalldb.mechanisms.measurement import Marginal
 from smalldb.mechanisms.measurement_list import Measurements
 from smalldb.noise.cone import ConeDifference
 from smalldb.noise.cone import quantile as cone_quantile
-from smalldb.noise.k_norm import KNorm
 from smalldb.noise.noise_protocol import Noise
 
 _SLACK = 1 + 2.0**-40  # more than what rounding takes
@@ -113,9 +112,7 @@ def _margins(table: _Table, beta: Fraction, private: bool) -> tuple[float, float
 
 @lru_cache(maxsize=1 << 12)
 def _quantile(noise: Noise, cells: int, failure: Fraction) -> float:
-    if isinstance(noise, KNorm) and cells > 1:  # all columns sum to the same number
-        return noise.quantile((np.arange(sum(noise.sizes)) < noise.sizes[0]).astype(np.float64), failure)
-    return noise.quantile(None if cells == 1 else np.ones(cells), failure)
+    return noise.quantile(None, failure) if cells == 1 else noise.quantile_of_sum(cells, failure)
 
 
 def _tables(measurements: Measurements) -> list[_Table]:

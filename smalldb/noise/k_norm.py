@@ -165,6 +165,10 @@ class KNorm(Noise):
         apart = sum(float(np.abs(own).sum()) * _quantile(self, size, each) for size, own in columns)
         return min(ball * self._level_quantile(failure), apart) * SLACK
 
+    def quantile_of_sum(self, count: int, failure: Fraction) -> float:
+        """Return what |sum of a column| exceeds so seldom: all columns sum to the same number."""
+        return float(_quantile(self, 0, failure))
+
     def loss(self, moved: Fraction | int) -> Loss:
         """Return the loss of so many rows that are added or removed, or replaced."""
         return Loss.pure(self.rate * moved)

@@ -103,6 +103,10 @@ class Noise(ABC):
     def quantile(self, weights: Weights, failure: Fraction) -> float:
         """Return what |linear combination| exceeds with probability at most `failure`; rounded up."""
 
+    def quantile_of_sum(self, count: int, failure: Fraction) -> float:
+        """Return what |sum of all `count` values of one table| exceeds so seldom; rounded up."""
+        return self.quantile(np.ones(count), failure)
+
     @abstractmethod
     def loss(self, moved: Fraction | int) -> Loss:
         """Return the loss where the values move by `moved` between neighbours, in the distribution's norm."""
