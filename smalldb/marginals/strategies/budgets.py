@@ -153,9 +153,8 @@ class RoundsBudget(TableBudget):
 
     @property
     def costs_of_tables(self) -> list[Fraction]:
-        """What first tables and groups of columns cost, each."""
-        groups = [sum((self.columns[c] for c in group), Fraction(0)) for group in self.together]
-        return [*(table.cost for table in self.first), *groups]
+        """What first tables and columns cost, each; noise of a column is about as large as its part says."""
+        return [cost for cost in (*(table.cost for table in self.first), *self.columns) if cost]
 
     @property
     def to_beat(self) -> float:
