@@ -49,6 +49,14 @@ class _Table:
     possible: Booleans
     noise: Noise
 
+    @property
+    def summed(self) -> Booleans:
+        """Which cells tell how many rows there are: all of a column that was measured with others.
+
+        Their sum has the least noise, and its law is known. Elsewhere values are independent: fewer are better.
+        """
+        return np.ones_like(self.possible) if isinstance(self.noise, KNorm) else self.possible
+
 
 # Proof: docs/proofs/certificate.md, "Each measured table".
 def table_bounds(measurements: Measurements, rows: Rows, beta: Fraction, most: int) -> tuple[TableBound, ...]:
@@ -74,7 +82,7 @@ def table_bounds(measurements: Measurements, rows: Rows, beta: Fraction, most: i
     margins = [_margins(table, beta / most, private) for table in tables]
     fewest, most_rows = float(measurements.n or 0), float(measurements.n or 0)
     if private:  # each table says between which numbers the rows are, and all are right
-        totals = [float(table.values[table.possible].sum()) for table in tables]
+        totals = [float(table.values[table.summed].sum()) for table in tables]
         fewest = max(total - reach for total, (_, reach) in zip(totals, margins, strict=True))
         most_rows = min(total + reach for total, (_, reach) in zip(totals, margins, strict=True))
     places = rows.places()
@@ -107,12 +115,14 @@ def _margins(table: _Table, beta: Fraction, private: bool) -> tuple[float, float
         sizes = tuple(sorted(table.part.shape))
         margin = float(cone_quantile(table.noise.sizes, table.noise.rate, sizes, each))
         return margin, margin * cells
-    return _quantile(table.noise, 1, each), _quantile(table.noise, cells, each) if private else 0.0
+    summed = _quantile(table.noise, int(table.summed.sum()), each) if private else 0.0
+    return _quantile(table.noise, None, each), summed
 
 
 @lru_cache(maxsize=1 << 12)
-def _quantile(noise: Noise, cells: int, failure: Fraction) -> float:
-    return noise.quantile(None, failure) if cells == 1 else noise.quantile_of_sum(cells, failure)
+def _quantile(noise: Noise, cells: int | None, failure: Fraction) -> float:
+    """Return the quantile of one value, or of the sum over a table of so many cells."""
+    return noise.quantile(None if cells is None else noise.summed(cells), failure)
 
 
 def _tables(measurements: Measurements) -> list[_Table]:

@@ -141,7 +141,7 @@ def sums_of_columns(workload: Workload, measured: Sequence[Measured], n: int | N
         counts = np.flip(measured[c].counts, 0) if columns[c].yes_no else measured[c].counts
         sums.append(block.of_counts(counts).astype(np.float64))
         reach.append(np.full(block.size, measured[c].noise.quantile(None, each)))
-    of_rows = [one.noise.quantile_of_sum(one.counts.size, each) for one in measured]
+    of_rows = [one.noise.quantile(one.noise.summed(one.counts.size), each) for one in measured]
     least = int(np.argmin(of_rows))  # which sum tells best how many rows there are is public
     rows = _rows(measured[least].counts, of_rows[least], n)
     return Sums.within(np.concatenate(sums), np.concatenate(reach), rows)

@@ -165,9 +165,9 @@ class KNorm(Noise):
         apart = sum(float(np.abs(own).sum()) * _quantile(self, size, each) for size, own in columns)
         return min(ball * self._level_quantile(failure), apart) * SLACK
 
-    def quantile_of_sum(self, count: int, failure: Fraction) -> float:
-        """Return what |sum of a column| exceeds so seldom: all columns sum to the same number."""
-        return float(_quantile(self, 0, failure))
+    def summed(self, size: int) -> Floats:
+        """Return the weights of a sum over a whole column: all columns have the same sum."""
+        return (np.arange(sum(self.sizes)) < self.sizes[0]).astype(np.float64)
 
     def loss(self, moved: Fraction | int) -> Loss:
         """Return the loss of so many rows that are added or removed, or replaced."""

@@ -103,9 +103,9 @@ class Noise(ABC):
     def quantile(self, weights: Weights, failure: Fraction) -> float:
         """Return what |linear combination| exceeds with probability at most `failure`; rounded up."""
 
-    def quantile_of_sum(self, count: int, failure: Fraction) -> float:
-        """Return what |sum of all `count` values of one table| exceeds so seldom; rounded up."""
-        return self.quantile(np.ones(count), failure)
+    def summed(self, size: int) -> Floats:
+        """Return the weights of a sum over a table of that size; here of as many independent values."""
+        return np.ones(size)
 
     @abstractmethod
     def loss(self, moved: Fraction | int) -> Loss:
