@@ -13,7 +13,7 @@ from scipy import stats
 import smalldb
 from queries import Column, Domain
 from smalldb.exact.bits import SeededBits
-from smalldb.exact.levels import LogConcave, draw_level
+from smalldb.exact.levels import LogConcave, draw_level, exp_enclosure
 from smalldb.marginals.measuring import PrivacyMeasure
 from smalldb.marginals.strategies import column_groups as grouping
 from smalldb.marginals.strategies.column_groups import column_groups, shares_of_columns
@@ -211,6 +211,32 @@ def test_quantiles_by_blocks_err_upwards_and_not_by_much(replaced, monkeypatch):
         assert least <= noise.quantile(weights, Fraction(1, 100)) <= 2 * least + 2
     for cached in (k_norm._law, k_norm._quantile):
         cached.cache_clear()
+
+
+@pytest.mark.parametrize("replaced", [True, False])
+@pytest.mark.parametrize("digits", [13, 15, 30, 120])
+def test_quantiles_of_tiny_probabilities_are_not_exceeded(replaced, digits):
+    """Of two yes/no columns: given the radii, a value is uniform from -down to up."""
+    noise, failure = KNorm((2, 2), Fraction(1), replaced), Fraction(1, 10**digits)
+    base = exp_enclosure(Fraction(1), 600)
+    most = 400 if replaced else 300
+    pairs = [(r, r) for r in range(most)]
+    if not replaced:
+        pairs = [(a, level - a) for level in range(most) for a in range(level + 1)]
+    powers = [1 << 600]
+    while len(powers) <= most:
+        powers.append(powers[-1] * base[0] >> 600)
+    for weights in (None, [1, 1, 0, 0]):
+        found = noise.quantile(weights, failure)
+        every = beyond = 0
+        for up, down in pairs:
+            odds = (up + down + 1) * powers[up if replaced else up + down]
+            every += (up + down + 1) * odds
+            if weights is None:
+                beyond += odds * sum(max(0, radius - int(found)) for radius in (up, down))
+            else:
+                beyond += (up + down + 1) * odds * (abs(up - down) > found)
+        assert Fraction(beyond, every) <= failure
 
 
 def errors_of(sizes, groups):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
-from math import isqrt, log, prod, sqrt
+from math import isqrt, lgamma, log, prod, sqrt
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -28,6 +28,7 @@ _WORK = 1 << 22  # numbers that are added up for a law
 _WIDE = 1 << 20  # a level at which the law of the pairs is that of all high levels
 _UNLIKELY = 1e-20  # as probable as the likeliest pair: left out
 _LEFT_OUT = 1e-14  # at least what is left out
+_ROUNDED = 2.0**-47  # of the logarithm of a factorial, at least what rounding takes from a column's probabilities
 _SHARES = np.linspace(0, 1, 4097)
 
 
@@ -298,7 +299,11 @@ def _quantile(noise: KNorm, size: int, failure: Fraction) -> int:
     Of the size 0: the sum of a column. The least one, but for blocks.
     """
     up, down, logs, width = _law(noise)
-    below = float(failure) / SLACK - _LEFT_OUT
+    # logarithms of factorials are rounded: of large ones by more than SLACK
+    rounded = _ROUNDED * len(noise.sizes) * lgamma(float(max(up.max(), down.max())) + max(noise.sizes) + 1)
+    below = float(failure) / (SLACK + rounded) - _LEFT_OUT
+    if below <= 0:  # no value, and no sum of a column, is beyond the level
+        return 0 if noise.replaced and not size else noise._level_quantile(failure)
     if not size:
         apart, odds = np.abs(up - down) + (0 if noise.replaced else width - 1), np.exp(logs)
         return bisect_left(range(int(apart.max())), True, key=lambda r: odds[apart > r].sum() <= below)
