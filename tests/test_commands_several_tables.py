@@ -217,6 +217,14 @@ def test_a_folder_that_was_begun_can_be_abandoned_or_swept(tmp_path):
     assert not left.exists()
 
 
+def test_a_mount_point_is_refused_before_anything_is_begun(tmp_path, monkeypatch):
+    (tmp_path / "out").mkdir()
+    monkeypatch.setattr(os.path, "ismount", lambda path: path == str(tmp_path / "out"))
+    with pytest.raises(ValueError, match="is a mount point"):
+        OutputFolder(str(tmp_path / "out"))
+    assert [each.name for each in tmp_path.iterdir()] == ["out"]
+
+
 def test_an_empty_folder_is_taken(tmp_path):
     (tmp_path / "out").mkdir()
     folder = OutputFolder(str(tmp_path / "out"))

@@ -29,7 +29,7 @@ class OutputFolder:
     OSError
         From the constructor, with the path: the place cannot be written.
     ValueError
-        From the constructor: something is there.
+        From the constructor: something is there, or it is a mount point.
     """
 
     def __init__(self, path: str) -> None:
@@ -37,6 +37,8 @@ class OutputFolder:
             raise ValueError(f"{path!r} is a file: name a folder that is new or empty")
         if not path or (os.path.isdir(path) and os.listdir(path)):
             raise ValueError(f"the folder {path!r} is not empty: name one that is new or empty")
+        if os.path.ismount(path):
+            raise ValueError(f"{path!r} is a mount point, which no folder can take the place of: name one in it")
         self._path = path
         with named(path):
             _sweep(path)
