@@ -81,6 +81,17 @@ def test_sqlite_of_any_types(tmp_path_factory, table):
     check(path, "sqlite")
 
 
+def test_sqlite_of_the_least_integer(tmp_path):
+    """The function abs of SQLite fails there."""
+    path = str(tmp_path / "t.db")
+    with sqlite3.connect(path) as base:
+        base.execute("CREATE TABLE t (x, day, town, flag)")
+        rows = [(x, "2001-01-01", "Aix", True) for x in (-(2**63), -(2**63) + 1, 2**63 - 1, -1e15, 1e15, 5)]
+        base.executemany("INSERT INTO t VALUES (?, ?, ?, ?)", rows)
+    base.close()
+    check(path, "sqlite")
+
+
 TYPES = {
     "DOUBLE": NUMBERS.map(lambda value: None if value is None else float(value)),
     "REAL": st.one_of(

@@ -53,7 +53,7 @@ class Dialect:
 
 DIALECTS: Mapping[str, Dialect] = {
     "sqlite": Dialect(
-        "typeof({x}) IN ('integer', 'real') AND abs({x}) < 1e15",
+        "typeof({x}) IN ('integer', 'real') AND {x} > -1e15 AND {x} < 1e15",  # abs fails at -2^63
         "{x}",
         "typeof({x}) = 'text' AND {x} GLOB '[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]' AND date({x}) = {x} "
         "AND {x} > '0001'",
