@@ -173,6 +173,15 @@ def test_a_query_that_fails_on_a_row_tells_nothing_of_it(tmp_path):
         assert caught.value.__context__ is None and "9" not in str(caught.value).removeprefix(shown(place))
 
 
+def test_a_query_that_fails_on_its_first_row_says_that_it_looked_at_the_data(tmp_path):
+    pytest.importorskip("sqlalchemy")
+    path = sqlite_of(tmp_path / "t.db", [("90001", "1", "Köln", "true")])
+    query = "SELECT abs(iif(age > 9, -9223372036854775808, age)) AS age, pay, town, smoker FROM people"
+    with pytest.raises(DataError, match="cannot run the query") as caught:
+        read_table(f"sqlite:///{path}", parse_schema(SCHEMA), file=FileFormat(query=query))
+    assert caught.value.__context__ is None
+
+
 @pytest.mark.parametrize(
     ("url", "told"),
     [
@@ -198,6 +207,9 @@ def test_no_password_is_told(url, told, tmp_path, capfd):
             assert code == 2 and out == "" and err.count("\n") == 1
             assert "secret" not in err and "cret" not in err and "sec@ret" not in err
     assert called(capfd, "generate", url, "--epsilon", "1")[0] == 2
+    for given in (["plan", url], [url], ["generate", "t.csv", url], ["plan", f"--data={url}"]):
+        code, out, err = called(capfd, *given)  # where no URL is expected
+        assert code == 2 and out == "" and "secret" not in err and "cret" not in err and "sec@ret" not in err
 
 
 @pytest.mark.parametrize("url", ["postgresql://ann:p@h/d", "mysql://h/d?password=x", "people.csv"])

@@ -32,7 +32,7 @@ class Parser(argparse.ArgumentParser):
             known = {name.lstrip("-"): name for name in self._option_string_actions}
             close = suggestion(option.lstrip("-"), known) if option.startswith("--") else ""
             near = re.sub("'(.*)'", lambda found: repr(known[found[1]]), close)
-            self.error(f"unrecognized arguments: {' '.join(unknown)}{near}")
+            self.error(f"unrecognized arguments: {' '.join(map(_told, unknown))}{near}")
         return found, unknown
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
@@ -40,12 +40,20 @@ class Parser(argparse.ArgumentParser):
             from queries.expressions import suggestion
 
             known = [str(choice) for choice in action.choices]
-            said = f"invalid choice: {value!r}{suggestion(str(value), known)}; choose from {', '.join(known)}"
+            said = f"invalid choice: {_told(str(value))!r}{suggestion(str(value), known)}; choose from {', '.join(known)}"
             raise argparse.ArgumentError(action, said)
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong and where help is; exit 2."""
         self.exit(REFUSED, visible(f"{self.prog}: {message} (see {self.prog} --help)") + "\n")
+
+
+def _told(argument: str) -> str:
+    """Return an argument as it was given, but for the password that a URL in it may hold."""
+    from smalldb.files.inputs import shown
+
+    found = re.search(r"[A-Za-z][A-Za-z0-9+._-]+://", argument, re.ASCII)
+    return argument if found is None else argument[: found.start()] + shown(argument[found.start() :])
 
 
 Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
