@@ -153,7 +153,7 @@ def _result(base: Any, path: str, file: FileFormat, stack: ExitStack) -> Any:
     with suppress(exc.SQLAlchemyError):
         result = base.exec_driver_sql(query, execution_options=ways)
     if result is None:  # not chained: some rows may have been looked at
-        raise ValueError(f"{shown(path)}: the database cannot run the query")
+        raise DataError(f"{shown(path)}: the database cannot run the query")
     if not result.returns_rows:
         raise ValueError(f"{shown(path)}: the query returns no rows: it must be a SELECT")
     stack.callback(result.close)
