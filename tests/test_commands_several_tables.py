@@ -95,7 +95,8 @@ def test_the_format_is_that_of_the_input(path, form):
 
 
 def test_what_can_only_be_read_is_written_as_csv():
-    assert form_like("a.sas7bdat") == "csv"
+    assert form_like("a.sas7bdat") == form_like("postgresql://host/people") == "csv"
+    assert form_like(None) == "csv"  # of a database that the schema states
 
 
 def test_one_payment_for_all_tables(place, capfd):

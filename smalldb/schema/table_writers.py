@@ -54,8 +54,13 @@ def form_of(path: str | None) -> str:
     return reader.name + packed
 
 
-def form_like(path: str) -> str:
-    """Return the format that tables like that of a file are written in; CSV for what can only be read."""
+def form_like(path: str | None) -> str:
+    """Return the format that tables like that of a file are written in.
+
+    CSV for what can only be read, and where no file is named (the schema then states a database).
+    """
+    if path is None:
+        return form_of(None)
     name = reader_of(path).name
     return form_of(f"table.{name}{parted(path)[1]}") if name in FORMATS else form_of(None)
 
