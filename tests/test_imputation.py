@@ -329,6 +329,13 @@ def test_what_cannot_be_drawn_is_refused():
         impute(domain, [loud], 1000, near, 1, most_sweeps=1)
 
 
+def test_cube_noise_of_counts_is_refused():
+    part, noise = Marginal((0,), ((0, 1),)), Cube(2, Fraction(1))
+    measured = [Measurement((part,), np.array([50, 50]), noise, Fraction(1))]
+    with pytest.raises(ValueError, match="counts with cube noise"):
+        impute(Domain(["a", "b"]), measured, 100, np.zeros((5, 2), dtype=np.uint8), 1)
+
+
 def test_chains_that_differ_or_drift_do_not_agree():
     coins = np.array([bit_source(1).bits(8) % 21 for _ in range(4000)])
     same = coins.reshape(4, 1000, 1)
