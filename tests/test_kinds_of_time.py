@@ -48,6 +48,11 @@ def test_bins_of_the_calendar_are_its_units(unit, low, high):
     assert [kind.place(day.isoformat()) for day in days] == [units.index(unit_of(day, unit)) for day in days]
 
 
+def test_days_begin_at_midnight_wherever_the_range_does():
+    kind = Dates.of_bins("day", "2000-01-01T05:00", "2000-01-03T03:00")
+    assert kind.cuts == ("2000-01-02", "2000-01-03")
+
+
 def test_bins_of_the_calendar_in_a_schema():
     schema = parse_schema('columns.at = { kind = "dates", range = [2020, 2021], bins = "quarter" }')
     assert schema.domain.columns[0].labels[:2] == ("at<2020-04", "2020-04<=at<2020-07")

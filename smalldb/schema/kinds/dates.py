@@ -242,7 +242,7 @@ def tells_dates(form: str) -> bool:
 def _starts_of(unit: str, first: datetime, last: datetime) -> list[str]:
     """Return where the units of the calendar begin that begin behind a first moment, up to a last one."""
     if unit in ("week", "day"):
-        days, monday = (last - first).days, 7 - first.weekday()
+        days, monday = (last.date() - first.date()).days, 7 - first.weekday()
         steps = range(monday if unit == "week" else 1, min(days, 7 * MAX_PLACES) + 1, _DAYS_OF[unit])
         return [(first + timedelta(days=step)).date().isoformat() for step in steps]
     months = [
