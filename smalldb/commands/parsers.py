@@ -40,7 +40,8 @@ class Parser(argparse.ArgumentParser):
             from queries.expressions import suggestion
 
             known = [str(choice) for choice in action.choices]
-            said = f"invalid choice: {_told(str(value))!r}{suggestion(str(value), known)}; choose from {', '.join(known)}"
+            near = suggestion(str(value), known)
+            said = f"invalid choice: {_told(str(value))!r}{near}; choose from {', '.join(known)}"
             raise argparse.ArgumentError(action, said)
 
     def error(self, message: str) -> NoReturn:

@@ -38,7 +38,7 @@ class OutputFolder:
         if not path or (os.path.isdir(path) and os.listdir(path)):
             raise ValueError(f"the folder {path!r} is not empty: name one that is new or empty")
         if os.path.ismount(path):
-            raise ValueError(f"{path!r} is a mount point, which no folder can take the place of: name one in it")
+            raise ValueError(f"{path!r} is a mount point, which cannot be replaced: name a folder in it")
         self._path = path
         with named(path):
             _sweep(path)

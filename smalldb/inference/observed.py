@@ -55,8 +55,10 @@ class Observed:
                 common.append((len(tables), len(tables) + len(each.of)))
             for part, own in each.tables():
                 if isinstance(part, Marginal):
-                    if isinstance(each.noise, Cube):  # it would not count: of tables only K-norm noise is common
-                        raise ValueError(f"several tables cannot be drawn from counts with cube noise; {INSTEAD}")
+                    if isinstance(each.noise, Cube):  # of tables only K-norm noise is looked at together
+                        raise ValueError(
+                            f"several tables cannot be drawn from counts with cube noise; {INSTEAD}"
+                        )
                     tables.append(_codes(part, blocks, at))
                     values.append(own.ravel())
                     densities.append(density(each.noise))

@@ -53,7 +53,8 @@ class _Table:
     def summed(self) -> Booleans:
         """Which cells tell how many rows there are: all of a column that was measured with others.
 
-        Their sum has the least noise, and its law is known. Elsewhere values are independent: fewer are better.
+        Their sum has the least noise, and its law is known. Elsewhere values are independent: fewer are
+        better.
         """
         return np.ones_like(self.possible) if isinstance(self.noise, KNorm) else self.possible
 

@@ -28,7 +28,7 @@ _WORK = 1 << 22  # numbers that are added up for a law
 _WIDE = 1 << 20  # a level at which the law of the pairs is that of all high levels
 _UNLIKELY = 1e-20  # as probable as the likeliest pair: left out
 _LEFT_OUT = 1e-14  # at least what is left out
-_ROUNDED = 2.0**-47  # of the logarithm of a factorial, at least what rounding takes from a column's probabilities
+_ROUNDED = 2.0**-47  # of the logarithm of a factorial: at least what rounding takes of a column
 _SHARES = np.linspace(0, 1, 4097)
 
 
