@@ -163,7 +163,7 @@ def test_bounds_are_those_of_the_definition(setting, domain):
 
 
 def test_rows_are_told_by_whole_columns_that_were_measured_at_once():
-    """Without its impossible category a column sums to more noise than the whole, which is the same in all."""
+    """Without its impossible category a column sums to more noise than the whole, which all share."""
     columns = [Column(f"c{k}", [*"abcdefghij"]) for k in range(20)]
     domain, noise = Domain(columns, valid="~`c0=a`"), KNorm((10,) * 20, Fraction(1, 4), False)
     parts = tuple(Marginal((c,), (tuple(range(10)),)) for c in range(20))

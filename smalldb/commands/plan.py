@@ -80,7 +80,7 @@ def _compared(asked: Callable[..., Plan], chosen: dict[str, Any]) -> Plan | None
         return None
 
 
-def plan_json(made: Plan, other: Plan | None) -> dict[str, Any]:
+def plan_json(made: Plan, other: Plan | None = None) -> dict[str, Any]:
     """Return all that a plan says; the number of candidates is a text: it passes what other readers hold."""
     record, reached = make_record(made, private=True), pairs_reached(made)
     return {name: value for name, value in record.items() if name != "private"} | {
@@ -96,6 +96,6 @@ def plan_json(made: Plan, other: Plan | None) -> dict[str, Any]:
     }
 
 
-def plan_account(made: Plan, other: Plan | None, *, verbose: bool = False) -> str:
+def plan_account(made: Plan, other: Plan | None = None, *, verbose: bool = False) -> str:
     """Tell a plan, for people."""
     return f"{tell(make_record(made, private=True), made, verbose=verbose)}\n{foretold(made, other)}"

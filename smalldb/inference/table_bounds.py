@@ -14,6 +14,7 @@ from smalldb.mechanisms.measurement import Marginal
 from smalldb.mechanisms.measurement_list import Measurements
 from smalldb.noise.cone import ConeDifference
 from smalldb.noise.cone import quantile as cone_quantile
+from smalldb.noise.k_norm import KNorm
 from smalldb.noise.noise_protocol import Noise
 
 _SLACK = 1 + 2.0**-40  # more than what rounding takes

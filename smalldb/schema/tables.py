@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 import numpy as np
@@ -57,6 +58,10 @@ def read_domain(
     ValueError
         Empty, no CSV in its encoding, bad column names, an unknown column.
     """
+    if os.path.isdir(path):
+        raise ValueError(
+            f"{shown(path)}: is a directory: folders of Parquet files need a schema (--schema)"
+        )
     if reader_of(path) is not CSV:
         others = ", ".join(reader.suffixes[0] for reader in READERS if reader is not CSV)
         raise ValueError(f"{shown(path)}: tables in {others} and databases need a schema (--schema)")
