@@ -32,7 +32,7 @@ from smalldb.noise.distributions import (
 from smalldb.noise.noise_protocol import Noise
 from smalldb.noise.simulating import DRAWS, Uniforms
 from smalldb.releasing.record import FEW, with_measurements
-from smalldb.schema import as_schema
+from smalldb.schema import as_schema, parse_schema
 
 DOMAIN = Domain(
     [Column("age", cuts=[30, 50, 80]), Column("sex", ["f", "m"]), "death", Column("kids", 4)],
@@ -156,6 +156,29 @@ REFUSED = {
     "death |": "a question is like",
     "death and sex=f": "and, or, not are written",
 }
+
+
+def test_dates_and_times_are_asked_and_the_nearest_cut_is_named():
+    schema = parse_schema(
+        """
+        columns.seen = { kind = "times", cuts = ["12:00", "17:00"] }
+        columns.joined = { kind = "dates", cuts = ["2000", "2010-07", 2020], range = [1990, 2029] }
+        """
+    )
+    frame = pd.DataFrame({"seen": ["09:00", "13:00"] * 50, "joined": ["1999-01-01", "2012-01-01"] * 50})
+    told = smalldb.release(frame, schema=schema, epsilon=50, seed=1)
+    assert told.ask("seen>=12:00").estimate == pytest.approx(0.5, abs=0.1)
+    for question, expected in {
+        "seen>=16:30": "ask seen>=17:00",
+        "seen<12:30": "ask seen<12:00",
+        "joined>=2011": "ask joined>=2010-07",
+        "joined<2018-11-02": "ask joined<2020",
+        "joined<2000-seen": "a difference has spaces around its minus",
+        "mean(joined)": "'joined' holds dates or times, not numbers",
+    }.items():
+        with pytest.raises(ValueError) as error:
+            told.ask(question)
+        assert expected in str(error.value)
 
 
 @pytest.mark.parametrize("text", REFUSED)

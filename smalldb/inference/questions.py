@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from math import prod
 
@@ -24,8 +25,11 @@ _MEAN = re.compile(rf"mean\s*\(\s*({_NAME})\s*\)", re.I)
 _AMONG = re.compile(rf"({_NAME})\s+in\s*[({{\[]([^)}}\]]*)[)}}\]]")
 _QUOTED = re.compile(rf"({_NAME})\s*(>=|<=|=|<|>)\s*(?:\"([^\"]*)\"|'([^']*)')")
 _DOTTED = re.compile(r"(?<![\w.=<>])([^\W\d]\w*(?:\.\w+)+)(\s*(?:>=|<=|=|<|>)\s*[-\w.]+)?")
-_TICKED = re.compile(r"`([^`]+)`\s*(>=|<=|=|<|>)\s*([-\w.]+)")
+_TICKED = re.compile(r"`([^`]+)`\s*(>=|<=|=|<|>)\s*([-\w.:]+)")
+_CLOCKED = re.compile(r"([^\W\d]\w*)\s*(>=|<=|<|>)\s*([-\w.]*:[-\w.:]*)")
 _COMPARED = re.compile(r"(.*?)(>=|<=|=|<|>)(.*)", re.S)
+_TIME = re.compile(r"(\d+):(\d\d)(?::(\d\d))?")
+_DATE = re.compile(r"(\d{4})-(\d\d)(?:-(\d\d))?(?:T(.+))?")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -174,9 +178,12 @@ def _predicate(text: str, domain: Domain, ranges: Ranges, truths: dict[str, Trut
 
 
 def _rewritten(text: str) -> str:
-    """Write `in`, quoted values and names with points as the grammar of predicates reads them."""
+    """Write `in`, quoted values, times and names with points as the grammar of predicates reads them."""
     text = _QUOTED.sub(lambda m: f"`{m[1].strip('`')}{m[2]}{m[3] or m[4] or ''}`", text)
     text = _TICKED.sub(r"`\1\2\3`", _AMONG.sub(_listed, text))
+    text = "`".join(
+        part if k % 2 else _CLOCKED.sub(r"`\1\2\3`", part) for k, part in enumerate(text.split("`"))
+    )
     parts = text.split("`")  # the second, the fourth, ... stand in backticks
     parts[::2] = [
         _DOTTED.sub(lambda m: f"`{m[1]}{''.join((m[2] or '').split())}`", one) for one in parts[::2]
@@ -211,10 +218,17 @@ def _found(name: str, domain: Domain, ranges: Ranges) -> Truth:
     if numbers is not None and not own.cuts and (held := _compared(numbers, sign, value)) is not None:
         return c, held
     if own.cuts and sign != "=":
-        instead = _nearest_cut([str(cut) for cut in own.cuts], sign, value)
+        if "-" in value and _position(value) is None:
+            raise ValueError(
+                f"{name!r}: {value!r} is no number, date or time; a difference has spaces around its minus"
+            )
+        cuts = [  # as they are written, where the labels of bins tell it
+            label.rpartition("<")[2] if "<" in label else str(cut)
+            for label, cut in zip(own.labels, own.cuts, strict=False)
+        ]
         raise ValueError(
-            f"{name!r} parts a bin: {column!r} is known at the cuts {_some([str(cut) for cut in own.cuts])}; "
-            f"ask {quote(column)}{instead}"
+            f"{name!r} parts a bin: {column!r} is known at the cuts {_some(cuts)}; "
+            f"ask {quote(column)}{_nearest_cut(cuts, sign, value)}"
         )
     if sign != "=" and not own.ordered:
         raise ValueError(f"{name!r}: the categories of {column!r} have no order: ask = or in (...)")
@@ -248,10 +262,23 @@ def _compared(numbers: Sequence[Range], sign: str, value: str) -> Booleans | Non
 
 def _nearest_cut(cuts: list[str], sign: str, value: str) -> str:
     sign = {">": ">=", "<=": "<"}.get(sign, sign)
-    try:
-        return sign + min(cuts, key=lambda cut: abs(float(cut) - float(value)))
-    except ValueError:
+    asked = _position(value)
+    if asked is None:
         return sign + cuts[0]
+    return sign + min(cuts, key=lambda cut: abs((_position(cut) or 0.0) - asked))
+
+
+def _position(value: str) -> float | None:
+    """Return where a number, a date in years or a time in hours lies; None: it is none of them."""
+    with suppress(ValueError):
+        return float(value)
+    if (time := _TIME.fullmatch(value)) is not None:
+        return int(time[1]) + int(time[2]) / 60 + int(time[3] or 0) / 3600
+    if (date := _DATE.fullmatch(value)) is not None:
+        clock = _position(date[4]) if date[4] else 0.0
+        days = 31 * int(date[2]) + int(date[3] or 1) - 32 + (clock or 0.0) / 24
+        return int(date[1]) + days / 372
+    return None
 
 
 def _number_column(name: str, domain: Domain, ranges: Ranges) -> int:
@@ -260,7 +287,9 @@ def _number_column(name: str, domain: Domain, ranges: Ranges) -> int:
         raise ValueError(f"mean({name}): no column {name!r}{near}: the columns are {_some(domain.names)}")
     if name not in ranges:
         raise ValueError(
-            f"mean({name}): {name!r} holds categories, not numbers: ask the share of one, {name}=..."
+            f"mean({name}): {name!r} holds dates or times, not numbers: ask a share, {name}>=..."
+            if domain.columns[domain.names.index(name)].cuts
+            else f"mean({name}): {name!r} holds categories, not numbers: ask the share of one, {name}=..."
         )
     return domain.names.index(name)
 
