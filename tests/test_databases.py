@@ -120,6 +120,16 @@ def test_commands_read_a_database(tmp_path, base, capfd):
     assert called(capfd, "evaluate", base, synthetic, *given[1:])[0] == 0
 
 
+def test_a_query_or_a_sheet_of_a_file_without_one_is_refused(tmp_path, base, capfd):
+    (tmp_path / "data.csv").write_text("x,y\n0,1\n1,1\n")
+    for data, option, told in (
+        (tmp_path / "data.csv", "--query", "a query is of a database, and this is none: leave out --query"),
+        (base, "--sheet", "a sheet is of a workbook, and this is none: leave out --sheet"),
+    ):
+        code, out, err = called(capfd, "generate", data, "--epsilon", 1, option, "SELECT x FROM data")
+        assert (code, out) == (2, "") and told in err
+
+
 FAULTS = [
     ("SELECT age, pay AS age FROM people", "the query returns two columns 'age': give one another name"),
     ("peple", "has no table 'peple'; did you mean 'people'?"),

@@ -172,7 +172,8 @@ def _check(arguments: argparse.Namespace) -> None:
             raise ValueError("--middle is for one table: leave it out, or leave out --tables")
     for option in ("confidential", *STATED):
         if getattr(arguments, option) and arguments.report is None:
-            raise ValueError(f"--{option} needs --report")
+            of_database = ", of which it names the data; --query names a table of a database"
+            raise ValueError(f"--{option} needs --report{of_database if option == 'table' else ''}")
     if arguments.target is not None and arguments.confidential:
         check_classifying("; or leave out --confidential")
     if arguments.report is not None and not arguments.report.lower().endswith((".html", ".htm")):

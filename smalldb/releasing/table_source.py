@@ -18,6 +18,8 @@ from smalldb.schema.pieces import Piece
 from smalldb.schema.readers.registry import has_lines, reader_of
 from smalldb.schema.tables import chosen, read_columns, read_csv, read_domain, read_table
 
+QUERIED = ("sqlite", "duckdb", "sql")  # the readers of databases
+
 
 @final
 @dataclass(frozen=True, slots=True, repr=False)
@@ -146,8 +148,9 @@ def file_source(
     OSError
         The file cannot be read.
     ValueError
-        Other columns than are expected.
+        Other columns than are expected; a query or a sheet of a file that has none.
     """
+    _check_fits(path, file)
     path = rereadable(path, has_lines(path))
     if schema is None:
         return Source(path, read_domain(path, columns, valid, file), file=file)
@@ -161,6 +164,15 @@ def file_source(
         names = list(read_columns(path, file=form, known=[*names, *known.unread]))
     chosen(path, names, known, counts)
     return Source(path, known.domain, known, _in_order(known, names), learns, counts=counts, file=form)
+
+
+def _check_fits(path: str, file: FileFormat) -> None:
+    """Refuse a query or a sheet of a file that has none: all its rows would be taken instead."""
+    name = reader_of(path).name
+    if file.query is not None and name not in QUERIED:
+        raise ValueError(f"{path}: a query is of a database, and this is none: leave out --query")
+    if file.sheet is not None and name != "xlsx":
+        raise ValueError(f"{path}: a sheet is of a workbook, and this is none: leave out --sheet")
 
 
 def _known(schema: Schema | OpenSchema) -> tuple[Schema, OpenSchema | None]:

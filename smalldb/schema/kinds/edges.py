@@ -27,7 +27,7 @@ def listed(values: Iterable[_T], name: str) -> list[_T]:
 def check_cuts(cuts: Sequence[Any], low: Any, high: Any) -> None:
     """Refuse cuts that are too many, do not ascend or leave the range."""
     if not 1 <= len(cuts) < MAX_PLACES:
-        raise ValueError(f"cuts must be 1 to {MAX_PLACES - 1}")
+        raise ValueError(f"cuts must be 1 to {MAX_PLACES - 1}, and here are {len(cuts)}: take wider bins")
     if any(a >= b for a, b in pairwise(cuts)):
         raise ValueError("cuts must ascend, each above the one before")
     if not (low < cuts[0] and cuts[-1] <= high):
