@@ -130,6 +130,13 @@ def test_a_query_or_a_sheet_of_a_file_without_one_is_refused(tmp_path, base, cap
         assert (code, out) == (2, "") and told in err
 
 
+def test_a_url_of_no_file_makes_none(tmp_path, capfd):
+    pytest.importorskip("sqlalchemy")
+    path = tmp_path / "none.sqlite"
+    code, _, err = called(capfd, "schema", "init", f"sqlite:///{path}", "--query", "people")
+    assert code == 2 and "no such file" in err and not path.exists()
+
+
 FAULTS = [
     ("SELECT age, pay AS age FROM people", "the query returns two columns 'age': give one another name"),
     ("peple", "has no table 'peple'; did you mean 'people'?"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from datetime import date, datetime
@@ -79,6 +80,8 @@ def _connected(path: str, stack: ExitStack) -> Any:
         engine = sqlalchemy.create_engine(url, poolclass=pool.NullPool)
     except exc.NoSuchModuleError:
         reason = f"SQLAlchemy knows no databases {path.partition('://')[0]}://; a file is named by its path"
+        if path.startswith("postgres://"):
+            reason = "SQLAlchemy calls these databases postgresql://"
     except ImportError as error:
         reason = (
             f"this needs the driver {error.name}: install it, or name the driver that is installed, such as "
@@ -89,6 +92,10 @@ def _connected(path: str, stack: ExitStack) -> Any:
     if reason:  # not chained: an error may hold the URL, and so a password
         raise ValueError(f"{said}: {reason}")
     stack.callback(engine.dispose)
+    own = url.database or ""
+    in_file = url.get_backend_name() == "sqlite" and own and not own.startswith((":memory:", "file:"))
+    if in_file and not os.path.isfile(own):  # SQLite would make one
+        raise ValueError(f"{said}: no such file")
     try:
         base = engine.connect().execution_options(postgresql_readonly=True)
         stack.callback(base.close)
