@@ -59,9 +59,7 @@ def read_domain(
         Empty, no CSV in its encoding, bad column names, an unknown column.
     """
     if os.path.isdir(path):
-        raise ValueError(
-            f"{shown(path)}: is a directory: folders of Parquet files need a schema (--schema)"
-        )
+        raise ValueError(f"{shown(path)}: is a directory: folders of Parquet files need a schema (--schema)")
     if reader_of(path) is not CSV:
         others = ", ".join(reader.suffixes[0] for reader in READERS if reader is not CSV)
         raise ValueError(f"{shown(path)}: tables in {others} and databases need a schema (--schema)")
