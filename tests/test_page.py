@@ -238,9 +238,8 @@ def test_no_text_of_the_sources_lacks_the_f_of_its_braces():
                     and isinstance(node.value, str)
                     and id(node) not in described
                 ):
-                    found = set(re.findall(r"\{[A-Za-z_][^{}]*\}", node.value)) - {
-                        "{elapsed}"
-                    }  # tqdm fills it
+                    found = set(re.findall(r"\{[A-Za-z_][^{}]*\}", node.value))
+                    found -= {"{elapsed}", "{x}"}  # tqdm fills the one, dialects of SQL the other
                     assert not found, (path, node.lineno, found)
 
 
