@@ -362,7 +362,7 @@ def test_impossible_levels_are_refused(levels, rate):
 
 
 def test_power_is_checked():
-    with pytest.raises(ValueError, match="power must"):
+    with pytest.raises(ValueError, match="power and period must"):
         LogConcave(lambda s: s + 1, power=0)
 
 

@@ -27,7 +27,7 @@ from smalldb.reporting.plots_plan import plot_plan
 from smalldb.reporting.words import as_json, foretold, tell
 
 DELTA = "1e-9"  # that pure plans are compared with
-MOST_COMPARED = 1 << 24  # queries times columns: larger workloads take seconds to plan once
+MOST_COMPARED = 1 << 22  # queries times columns: larger workloads take seconds to plan once
 
 
 def add(commands: Commands) -> None:
