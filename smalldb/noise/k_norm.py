@@ -25,6 +25,7 @@ _PROPOSED = (
     18  # times the dimensions: how many levels are proposed in the mean until one is accepted, at most
 )
 _WORK = 1 << 22  # numbers that are added up for a law
+_MOST_LEVELS = 1 << 14
 _WIDE = 1 << 20  # a level at which the law of the pairs is that of all high levels
 _UNLIKELY = 1e-20  # as probable as the likeliest pair: left out
 _LEFT_OUT = 1e-14  # at least what is left out
@@ -236,8 +237,9 @@ def _width(noise: KNorm) -> tuple[int, int]:
     """Return how many levels matter, and in how wide blocks they are added up."""
     shape = noise._dimensions + 2
     most = int((shape + 12 * sqrt(shape) + 60) / float(noise.rate)) + 2
-    levels = _WORK // max(noise.sizes)
-    return most, -(-most // (levels if noise.replaced else isqrt(levels)))
+    work = _WORK // max(noise.sizes)
+    levels = min(_MOST_LEVELS, work if noise.replaced else isqrt(work))
+    return most, 1 if most <= levels else -(-most // (levels // 2))
 
 
 class _Law(NamedTuple):
@@ -304,13 +306,16 @@ def _quantile(noise: KNorm, size: int, failure: Fraction) -> int:
     below = float(failure) / (SLACK + rounded) - _LEFT_OUT
     if below <= 0:  # no value, and no sum of a column, is beyond the level
         return 0 if noise.replaced and not size else noise._level_quantile(failure)
+    step = max(1, width // 2)
     if not size:
         apart, odds = np.abs(up - down) + (0 if noise.replaced else width - 1), np.exp(logs)
-        return bisect_left(range(int(apart.max())), True, key=lambda r: odds[apart > r].sum() <= below)
+        return step * bisect_left(
+            range(0, int(apart.max()), step), True, key=lambda r: odds[apart > r].sum() <= below
+        )
     others = logs - log_points(size, up, down)
 
     def rare(r: int) -> bool:
         tails = [log_tails(size, r + 1, *pair) for pair in ((up, down), (down, up))]
         return bool(sum(np.exp(others + tail).sum() for tail in tails) <= below)
 
-    return bisect_left(range(int(max(up.max(), down.max()))), True, key=rare)
+    return step * bisect_left(range(0, int(max(up.max(), down.max())), step), True, key=rare)
