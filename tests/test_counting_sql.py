@@ -92,6 +92,17 @@ def test_sqlite_of_the_least_integer(tmp_path):
     check(path, "sqlite")
 
 
+def test_sqlite_of_days_that_no_month_has(tmp_path):
+    """Some of its versions take a date with a day up to 31 as it stands."""
+    path = str(tmp_path / "t.db")
+    with sqlite3.connect(path) as base:
+        base.execute("CREATE TABLE t (x, day, town, flag)")
+        days = ["2000-02-29", "2000-02-30", "2001-02-29", "2001-04-31", "2001-04-30", "2001-13-01"]
+        base.executemany("INSERT INTO t VALUES (1, ?, 'Aix', 1)", [(day,) for day in days])
+    base.close()
+    check(path, "sqlite")
+
+
 TYPES = {
     "DOUBLE": NUMBERS.map(lambda value: None if value is None else float(value)),
     "REAL": st.one_of(

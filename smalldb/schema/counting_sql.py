@@ -55,8 +55,8 @@ DIALECTS: Mapping[str, Dialect] = {
     "sqlite": Dialect(
         "typeof({x}) IN ('integer', 'real') AND {x} > -1e15 AND {x} < 1e15",  # abs fails at -2^63
         "{x}",
-        "typeof({x}) = 'text' AND {x} GLOB '[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]' AND date({x}) = {x} "
-        "AND {x} > '0001'",
+        "typeof({x}) = 'text' AND {x} GLOB '[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]' "
+        "AND date({x}, '+0 days') = {x} AND {x} > '0001'",
         "{x}",
         "{x}",
         "",
