@@ -70,37 +70,32 @@ def check(path, dialect):
     same(read_table(path, schema, counts="how many", file=FileFormat(query=query)), expected)
 
 
-@settings(deadline=None, max_examples=25)
-@given(table=rows_of(st.one_of(NUMBERS, TEXTS), st.one_of(TEXTS, ISO, NUMBERS)))
-def test_sqlite_of_any_types(tmp_path_factory, table):
-    path = str(tmp_path_factory.mktemp("base") / "t.db")
+def check_sqlite(folder, rows):
+    """Compare rows in a database of SQLite."""
+    path = str(folder / "t.db")
     with sqlite3.connect(path) as base:
         base.execute("CREATE TABLE t (x, day, town TEXT COLLATE NOCASE, flag)")
-        base.executemany("INSERT INTO t VALUES (?, ?, ?, ?)", table)
-    base.close()
-    check(path, "sqlite")
-
-
-def test_sqlite_of_the_least_integer(tmp_path):
-    """The function abs of SQLite fails there."""
-    path = str(tmp_path / "t.db")
-    with sqlite3.connect(path) as base:
-        base.execute("CREATE TABLE t (x, day, town, flag)")
-        rows = [(x, "2001-01-01", "Aix", True) for x in (-(2**63), -(2**63) + 1, 2**63 - 1, -1e15, 1e15, 5)]
         base.executemany("INSERT INTO t VALUES (?, ?, ?, ?)", rows)
     base.close()
     check(path, "sqlite")
 
 
+@settings(deadline=None, max_examples=25)
+@given(table=rows_of(st.one_of(NUMBERS, TEXTS), st.one_of(TEXTS, ISO, NUMBERS)))
+def test_sqlite_of_any_types(tmp_path_factory, table):
+    check_sqlite(tmp_path_factory.mktemp("base"), table)
+
+
+def test_sqlite_of_the_least_integer(tmp_path):
+    """The function abs of SQLite fails there."""
+    numbers = (-(2**63), -(2**63) + 1, 2**63 - 1, -1e15, 1e15, 5)
+    check_sqlite(tmp_path, [(x, "2001-01-01", "Aix", True) for x in numbers])
+
+
 def test_sqlite_of_days_that_no_month_has(tmp_path):
     """Some of its versions take a date with a day up to 31 as it stands."""
-    path = str(tmp_path / "t.db")
-    with sqlite3.connect(path) as base:
-        base.execute("CREATE TABLE t (x, day, town, flag)")
-        days = ["2000-02-29", "2000-02-30", "2001-02-29", "2001-04-31", "2001-04-30", "2001-13-01"]
-        base.executemany("INSERT INTO t VALUES (1, ?, 'Aix', 1)", [(day,) for day in days])
-    base.close()
-    check(path, "sqlite")
+    days = ["2000-02-29", "2000-02-30", "2001-02-29", "2001-04-31", "2001-04-30", "2001-13-01"]
+    check_sqlite(tmp_path, [(1, day, "Aix", True) for day in days])
 
 
 TYPES = {

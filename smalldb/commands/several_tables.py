@@ -12,20 +12,12 @@ from tqdm import tqdm
 
 from smalldb.exact.bits import bit_source
 from smalldb.files.output_folder import OutputFolder
-from smalldb.inference.column_model import ColumnModel
 from smalldb.inference.imputation import PSEUDO_ROWS
-from smalldb.inference.tied_columns import Blocks
-from smalldb.marginals.mechanism import ByMarginals
-from smalldb.marginals.strategies.all_cells import AllCells
-from smalldb.marginals.strategies.all_pairs import AllPairs
-from smalldb.marginals.strategies.contrasts import Contrasts
-from smalldb.marginals.strategies.dependence import DependenceTested
 from smalldb.planning import Plan
-from smalldb.releasing.imputed_tables import Spelling, streamed
+from smalldb.releasing.imputed_tables import Spelling, check_drawable, streamed
 from smalldb.releasing.record import with_measurements, written_record
 from smalldb.releasing.released import Release
 
-OTHERWISE = "add --strategy adaptive, or leave out --tables"
 Contents = Callable[[Any, np.ndarray[Any, np.dtype[np.integer[Any]]]], bytes]
 """What a file holds, from a table (None: of yes/no columns) and its places."""
 
@@ -99,42 +91,3 @@ class SeveralTables:
     def close(self) -> None:
         """Remove what was begun, unless it was placed."""
         self._folder.close()
-
-
-def check_drawable(plan: Plan) -> None:
-    """
-    Refuse a plan of which it is public that several tables cannot be drawn: before anything is paid.
-
-    Raises
-    ------
-    ValueError
-        Another mechanism than marginals, the strategy measures too many columns together, or rules tie too
-        many.
-    """
-    if not isinstance(plan.chosen, ByMarginals):
-        raise ValueError(
-            f"--tables is for marginals: {plan.mechanism} draws a table and measures nothing; leave it out, "
-            "or add --mechanism marginals"
-        )
-    strategy, domain = plan.chosen.strategy, plan.workload.domain
-    if isinstance(strategy, AllPairs | DependenceTested):
-        raise ValueError(
-            "--tables: all pairs of columns may be measured at once, and several tables cannot be drawn from "
-            f"that: {OTHERWISE}"
-        )
-    blocks = Blocks.of(domain)
-    if len(blocks.columns) < len(domain.sizes):
-        return  # columns that rules tie depend less on others than it seems
-    together: list[tuple[int, ...]] = []
-    if isinstance(strategy, AllCells) or (isinstance(strategy, Contrasts) and strategy.parities.cells):
-        together = [tuple(range(len(domain.sizes)))]
-    elif isinstance(strategy, Contrasts):
-        together = [some for part in strategy.parities.unguarded for some in part.sets]
-    tables = [{c: np.arange(domain.sizes[c]) for c in some} for some in together]
-    shares = [np.full(size, 1 / size) for size in domain.sizes]
-    try:
-        ColumnModel.of(domain.sizes, tables, shares, PSEUDO_ROWS)
-    except ValueError as error:
-        raise ValueError(
-            f"--tables: the strategy {plan.strategy} measures too many columns together: {OTHERWISE}"
-        ) from error

@@ -3,10 +3,11 @@
 import os
 import time
 from contextlib import suppress
+from functools import partial
 from itertools import count
 from shutil import rmtree
 
-from smalldb.files.outputs import all_beside, beside, fill, lock, named, sync_folder, take_room
+from smalldb.files.outputs import beside, fill, lock, named, sweep, sync_folder, take_room
 from smalldb.files.unfinished import unfinished
 
 _numbers = count()  # of the folders that are begun
@@ -41,7 +42,7 @@ class OutputFolder:
             raise ValueError(f"{path!r} is a mount point, which cannot be replaced: name a folder in it")
         self._path = path
         with named(path):
-            _sweep(path)
+            sweep(path, "parts", os.O_RDONLY, partial(rmtree, ignore_errors=True))
             self._begun = beside(path, f"{os.getpid():x}-{time.time_ns():x}-{next(_numbers)}.parts")
             unfinished.add(self._begun)  # before it is there: a signal may come in between
             try:
@@ -81,15 +82,3 @@ class OutputFolder:
         os.close(self._handle)
         rmtree(self._begun, ignore_errors=True)
         unfinished.discard(self._begun)
-
-
-def _sweep(path: str) -> None:
-    """Remove what killed processes have begun for a place: nobody holds it."""
-    with suppress(OSError):  # of a folder that cannot be listed, or folders of others
-        for found in all_beside(path, r"[0-9a-f]+-[0-9a-f]+-[0-9]+\.parts"):
-            handle = os.open(found, os.O_RDONLY | os.O_NOFOLLOW)
-            try:
-                if lock(handle):
-                    rmtree(found, ignore_errors=True)
-            finally:
-                os.close(handle)

@@ -135,7 +135,7 @@ def create(path: str, content: bytes) -> None:
         With the path: the place cannot be written, or is a directory.
     """
     if os.path.exists(path):
-        _sweep(path)
+        sweep(path, "part", os.O_WRONLY | os.O_NONBLOCK, Path.unlink)
         return
     begun = _begin(path)
     if begun is None:
@@ -220,7 +220,7 @@ def _begin(path: str, *, confidential: bool = False) -> Path | None:
             mode = place.stat().st_mode & 0o777
         except FileNotFoundError:
             mode = 0o666 & ~_umask()
-        _sweep(path)
+        sweep(path, "part", os.O_WRONLY | os.O_NONBLOCK, Path.unlink)
         begun = _held_file(path)
         if not confidential:  # as it was made: mode 0600
             os.chmod(begun, mode)
@@ -251,14 +251,22 @@ def _drop(begun: Path) -> None:
     unfinished.discard(begun)
 
 
-def _sweep(path: str) -> None:
-    """Remove what killed processes have begun for a place: nobody holds it."""
-    with suppress(OSError):  # of a folder that cannot be listed, or files of others
-        for found in all_beside(path, r"[0-9a-f]+-[0-9a-f]+-[0-9]+\.part"):
-            handle = os.open(found, os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+def sweep(path: str, ending: str, flags: int, remove: Callable[[Path], None]) -> None:
+    """Remove what killed processes have begun for a place: nobody holds it.
+
+    Parameters
+    ----------
+    ending, flags
+        Of what was begun: its last letters, and how it is opened to be locked.
+    remove
+        Removes one.
+    """
+    with suppress(OSError):  # of a folder that cannot be listed, or what belongs to others
+        for found in all_beside(path, rf"[0-9a-f]+-[0-9a-f]+-[0-9]+\.{ending}"):
+            handle = os.open(found, flags | os.O_NOFOLLOW)
             try:
                 if lock(handle):
-                    os.unlink(found)
+                    remove(found)
             finally:
                 os.close(handle)
 

@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 
 from queries.arrays import Floats
-from smalldb.inference.cells_asked import MAX_ASKED, Asked, told_of
+from smalldb.inference.cells_asked import Asked, told_of
 from smalldb.inference.intervals import Interval, margin, of_ratio
 from smalldb.inference.least_variance import least_variance
 from smalldb.mechanisms.measurement_list import Measurements
@@ -33,7 +33,7 @@ def share_intervals(measurements: Measurements, column: int, level: Fraction) ->
     """
     domain = measurements.domain
     size = domain.sizes[column]
-    if not len(measurements) or size > min(MOST, MAX_ASKED):
+    if not len(measurements) or size > MOST:
         return (None,) * size
     arrays: list[Floats] = [*np.eye(size), np.ones(size)]
     asked, cells = Asked.of(domain, (column,), arrays)

@@ -21,9 +21,7 @@ from smalldb.noise.noise_protocol import Loss, Noise, Weights, check_count
 from smalldb.noise.simulating import Uniforms
 from smalldb.noise.tails import SLACK, level_quantile
 
-_PROPOSED = (
-    18  # times the dimensions: how many levels are proposed in the mean until one is accepted, at most
-)
+_PROPOSED = 18  # times the dimensions: levels that are proposed in the mean until one is accepted, at most
 _WORK = 1 << 22  # numbers that are added up for a law
 _MOST_LEVELS = 1 << 14
 _WIDE = 1 << 20  # a level at which the law of the pairs is that of all high levels

@@ -206,7 +206,7 @@ def with_measurements(
     most
         How many numbers a record holds: one that would hold more is returned as it is. None: any.
     """
-    if not measurements or (most is not None and measurements.numbers > most):
+    if "measurements" in record or not measurements or (most is not None and measurements.numbers > most):
         return record
     pairs = measurements.pairs()
     known: RecordedPairs = {

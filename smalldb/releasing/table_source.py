@@ -18,8 +18,6 @@ from smalldb.schema.pieces import Piece
 from smalldb.schema.readers.registry import has_lines, reader_of
 from smalldb.schema.tables import chosen, read_columns, read_csv, read_domain, read_table
 
-QUERIED = ("sqlite", "duckdb", "sql")  # the readers of databases
-
 
 @final
 @dataclass(frozen=True, slots=True, repr=False)
@@ -168,11 +166,10 @@ def file_source(
 
 def _check_fits(path: str, file: FileFormat) -> None:
     """Refuse a query or a sheet of a file that has none: all its rows would be taken instead."""
-    name = reader_of(path).name
-    if file.query is not None and name not in QUERIED:
-        raise ValueError(f"{path}: a query is of a database, and this is none: leave out --query")
-    if file.sheet is not None and name != "xlsx":
-        raise ValueError(f"{path}: a sheet is of a workbook, and this is none: leave out --sheet")
+    chosen_by = reader_of(path).chosen_by
+    for key, whole in (("query", "database"), ("sheet", "workbook")):
+        if getattr(file, key) is not None and chosen_by != key:
+            raise ValueError(f"{path}: a {key} is of a {whole}, and this is none: leave out --{key}")
 
 
 def _known(schema: Schema | OpenSchema) -> tuple[Schema, OpenSchema | None]:

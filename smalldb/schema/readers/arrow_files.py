@@ -6,18 +6,17 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack
 from typing import Any, ClassVar, final
 
-from smalldb.schema.codebook import Described
 from smalldb.schema.file_format import USUAL, FileFormat
 from smalldb.schema.pieces import CHUNK, Piece
 from smalldb.schema.readers.parquet_files import declared, pieces_of
-from smalldb.schema.readers.reader import Wanted, of_extra
+from smalldb.schema.readers.reader import Wanted, WithoutCodeBook, of_extra
 
 WHAT = "Arrow files"
 _MAGIC = b"ARROW1"
 
 
 @final
-class ArrowFiles:
+class ArrowFiles(WithoutCodeBook):
     """Arrow."""
 
     name: ClassVar[str] = "arrow"
@@ -31,10 +30,6 @@ class ArrowFiles:
         """Return the columns with the dtypes that the file declares."""
         with ExitStack() as stack:
             return declared(_opened(path, stack).schema)
-
-    def described(self, path: str, file: FileFormat = USUAL) -> Mapping[str, Described]:
-        """Return nothing: Arrow keeps the values of a dictionary with the data."""
-        return {}
 
     def pieces(
         self, path: str, wanted: Wanted, file: FileFormat = USUAL, progress: bool = False

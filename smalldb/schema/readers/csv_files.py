@@ -13,12 +13,11 @@ import numpy as np
 from queries import DataError
 from queries.late import pd
 from smalldb.schema import plain
-from smalldb.schema.codebook import Described
 from smalldb.schema.fields import is_text
 from smalldb.schema.file_format import COMMA, SEPARATORS, USUAL, FileFormat
 from smalldb.schema.pieces import Fields, Piece
 from smalldb.schema.readers.compressed import open_bytes, parted
-from smalldb.schema.readers.reader import Wanted
+from smalldb.schema.readers.reader import Wanted, WithoutCodeBook
 from smalldb.schema.records import (
     CHUNK,
     Fault,
@@ -34,7 +33,7 @@ _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 
 
 @final
-class CsvFiles:
+class CsvFiles(WithoutCodeBook):
     """CSV; its first line has the names."""
 
     name: ClassVar[str] = "csv"
@@ -47,10 +46,6 @@ class CsvFiles:
     ) -> Mapping[str, object]:
         """Read the names; those that are `known` are not taken for those of another separator."""
         return dict.fromkeys(name.strip() for name in heading(path, file, known).names)
-
-    def described(self, path: str, file: FileFormat = USUAL) -> Mapping[str, Described]:
-        """Return nothing: CSV has no code book."""
-        return {}
 
     def pieces(
         self, path: str, wanted: Wanted, file: FileFormat = USUAL, progress: bool = False

@@ -5,32 +5,28 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import ClassVar, final
 
-from smalldb.schema.codebook import Described
 from smalldb.schema.file_format import USUAL, FileFormat
 from smalldb.schema.pieces import Piece
 from smalldb.schema.readers.queried import check_columns, named_table
-from smalldb.schema.readers.reader import Wanted
+from smalldb.schema.readers.reader import Wanted, WithoutCodeBook
 from smalldb.schema.sources import duckdb_dtypes, duckdb_names, duckdb_pieces, duckdb_tables
 
 
 @final
-class DuckDbFiles:
+class DuckDbFiles(WithoutCodeBook):
     """DuckDB: a table of the database, or a query."""
 
     name: ClassVar[str] = "duckdb"
     suffixes: ClassVar[tuple[str, ...]] = (".duckdb", ".ddb")
     lines: ClassVar[bool] = False
     headed: ClassVar[bool] = True
+    chosen_by: ClassVar[str] = "query"
 
     def columns(
         self, path: str, file: FileFormat = USUAL, known: Collection[str] = ()
     ) -> Mapping[str, object]:
         """Return the columns with the types that the database declares."""
         return duckdb_dtypes(path, *_meant(path, file))
-
-    def described(self, path: str, file: FileFormat = USUAL) -> Mapping[str, Described]:
-        """Return nothing: a database has no code book."""
-        return {}
 
     def pieces(
         self, path: str, wanted: Wanted, file: FileFormat = USUAL, progress: bool = False

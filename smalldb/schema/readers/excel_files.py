@@ -10,24 +10,24 @@ from typing import Any, ClassVar, final
 
 from queries import DataError
 from queries.expressions import shorten, suggestion
-from smalldb.schema.codebook import Described
 from smalldb.schema.fields import as_field
 from smalldb.schema.file_format import USUAL, FileFormat
 from smalldb.schema.pieces import Piece, objects
-from smalldb.schema.readers.reader import Wanted, of_extra
+from smalldb.schema.readers.reader import Wanted, WithoutCodeBook, of_extra
 from smalldb.schema.records import CHUNK, check_header
 
 _OLD = b"\xd0\xcf\x11\xe0"  # of Excel before 2007, and of workbooks with a password
 
 
 @final
-class ExcelFiles:
+class ExcelFiles(WithoutCodeBook):
     """Excel."""
 
     name: ClassVar[str] = "xlsx"
     suffixes: ClassVar[tuple[str, ...]] = (".xlsx", ".xlsm", ".xls")
     lines: ClassVar[bool] = False
     headed: ClassVar[bool] = True
+    chosen_by: ClassVar[str] = "sheet"
 
     def columns(
         self, path: str, file: FileFormat = USUAL, known: Collection[str] = ()
@@ -35,10 +35,6 @@ class ExcelFiles:
         """Return the names in the first row of the sheet."""
         with _rows(path, file) as rows:
             return dict.fromkeys(_names(rows, path, known))
-
-    def described(self, path: str, file: FileFormat = USUAL) -> Mapping[str, Described]:
-        """Return nothing: a sheet has no code book."""
-        return {}
 
     def pieces(
         self, path: str, wanted: Wanted, file: FileFormat = USUAL, progress: bool = False

@@ -8,16 +8,15 @@ from typing import ClassVar, final
 import numpy as np
 
 from queries import DataError
-from smalldb.schema.codebook import Described
 from smalldb.schema.fields import is_text
 from smalldb.schema.file_format import USUAL, FileFormat
 from smalldb.schema.pieces import Piece
-from smalldb.schema.readers.reader import Wanted
+from smalldb.schema.readers.reader import Wanted, WithoutCodeBook
 from smalldb.schema.records import CHUNK, check_names, lines_of, open_text
 
 
 @final
-class JsonLines:
+class JsonLines(WithoutCodeBook):
     """JSON lines: each row has the names as its keys, in any order."""
 
     name: ClassVar[str] = "jsonl"
@@ -30,10 +29,6 @@ class JsonLines:
     ) -> Mapping[str, object]:
         """Return the names in the first record, sorted."""
         return dict.fromkeys(json_names(path))
-
-    def described(self, path: str, file: FileFormat = USUAL) -> Mapping[str, Described]:
-        """Return nothing: JSON lines have no code book."""
-        return {}
 
     def pieces(
         self, path: str, wanted: Wanted, file: FileFormat = USUAL, progress: bool = False

@@ -14,17 +14,16 @@ import numpy as np
 from queries import DataError
 from queries.frames import from_arrow
 from smalldb.files.inputs import PARQUET, files_of, folders_of
-from smalldb.schema.codebook import Described
 from smalldb.schema.file_format import USUAL, FileFormat
 from smalldb.schema.pieces import CHUNK, Fields, Piece
-from smalldb.schema.readers.reader import Wanted, of_extra
+from smalldb.schema.readers.reader import Wanted, WithoutCodeBook, of_extra
 
 WHAT = "Parquet files"
 _GAP = "__HIVE_DEFAULT_PARTITION__"
 
 
 @final
-class ParquetFiles:
+class ParquetFiles(WithoutCodeBook):
     """Parquet."""
 
     name: ClassVar[str] = "parquet"
@@ -41,10 +40,6 @@ class ParquetFiles:
             if {*part.names} != {*first.names}:
                 raise ValueError(f"{path}: its files have not all the same columns")
         return first.declared()
-
-    def described(self, path: str, file: FileFormat = USUAL) -> Mapping[str, Described]:
-        """Return nothing: Parquet has no code book."""
-        return {}
 
     def pieces(
         self, path: str, wanted: Wanted, file: FileFormat = USUAL, progress: bool = False

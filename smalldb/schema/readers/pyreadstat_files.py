@@ -15,7 +15,7 @@ from smalldb.schema.file_format import USUAL, FileFormat
 from smalldb.schema.pieces import Piece
 from smalldb.schema.readers.compressed import parted
 from smalldb.schema.readers.labels import Labelled, described
-from smalldb.schema.readers.reader import Wanted, of_extra
+from smalldb.schema.readers.reader import Reader, Wanted, of_extra
 
 CHUNK = 1 << 18  # rows that are read at a time: those before them are passed over each time
 _MOST_GAPS = 64  # whole numbers of a range that means a gap which are listed
@@ -23,7 +23,7 @@ _DATES = re.compile("[AEJS]?DATE|MMDDYY|DDMMYY|YYMMDD|E8601D")
 _TIMES = re.compile("D?TIME|MTIME|HHMM|E8601TM")
 
 
-class _Statistical:
+class _Statistical(Reader):
     """Files that pyreadstat reads: codes as codes, all missing values as gaps."""
 
     name: ClassVar[str]

@@ -54,12 +54,15 @@ class Reader(Protocol):
         Whether it is text in lines, which may be compressed.
     headed
         Whether its columns are known before any row is read.
+    chosen_by
+        What of `FileFormat` says which of several tables is meant: "query", "sheet"; empty: there is one.
     """
 
     name: ClassVar[str]
     suffixes: ClassVar[tuple[str, ...]]
     lines: ClassVar[bool]
     headed: ClassVar[bool]
+    chosen_by: ClassVar[str] = ""
 
     def columns(
         self, path: str, file: FileFormat = USUAL, known: Collection[str] = ()
@@ -87,6 +90,14 @@ class Reader(Protocol):
 
         Errors as `columns`; DataError: a row that cannot be read, or a file that is broken further on.
         """
+
+
+class WithoutCodeBook(Reader):
+    """What readers share whose files say nothing of what a column's values mean."""
+
+    def described(self, path: str, file: FileFormat = USUAL) -> Mapping[str, Described]:
+        """Return nothing."""
+        return {}
 
 
 @contextmanager

@@ -11,11 +11,10 @@ from typing import Any, ClassVar, final
 
 from queries import DataError
 from smalldb.files.inputs import shown
-from smalldb.schema.codebook import Described
 from smalldb.schema.file_format import USUAL, FileFormat
 from smalldb.schema.pieces import CHUNK, Piece
 from smalldb.schema.readers.queried import check_columns, named_table, pieces_of_rows
-from smalldb.schema.readers.reader import Wanted, of_extra
+from smalldb.schema.readers.reader import Wanted, WithoutCodeBook, of_extra
 
 _DTYPES: dict[type, str] = {
     **{bool: "bool", int: "int64", float: "float64", Decimal: "float64", str: "string"},
@@ -24,7 +23,7 @@ _DTYPES: dict[type, str] = {
 
 
 @final
-class SqlDatabases:
+class SqlDatabases(WithoutCodeBook):
     """A database at a URL, such as ``postgresql+psycopg://host/name``. It is read, and never written to.
 
     What is told of one is its place: never a password, and of an error nothing that could hold data.
@@ -34,6 +33,7 @@ class SqlDatabases:
     suffixes: ClassVar[tuple[str, ...]] = ()
     lines: ClassVar[bool] = False
     headed: ClassVar[bool] = True
+    chosen_by: ClassVar[str] = "query"
 
     def columns(
         self, path: str, file: FileFormat = USUAL, known: Collection[str] = ()
@@ -42,21 +42,18 @@ class SqlDatabases:
         with ExitStack() as stack:
             base = _connected(path, stack)
             table = _table(base, path, file)
-            names = check_columns([*_result(base, path, file, stack).keys()], shown(path))
+            names = check_columns([*_result(base, path, file, table, stack).keys()], shown(path))
             if table is None:
                 return dict.fromkeys(names)
             return {name: dtype for name, dtype in _declared(base, table).items() if name in names}
-
-    def described(self, path: str, file: FileFormat = USUAL) -> Mapping[str, Described]:
-        """Return nothing: a database has no code book."""
-        return {}
 
     def pieces(
         self, path: str, wanted: Wanted, file: FileFormat = USUAL, progress: bool = False
     ) -> Iterator[Piece]:
         """Yield the columns in pieces, by a cursor that stays in the database where it can."""
         with ExitStack() as stack:
-            result = _result(_connected(path, stack), path, file, stack)
+            base = _connected(path, stack)
+            result = _result(base, path, file, _table(base, path, file), stack)
             places = wanted.choose(check_columns([*result.keys()], shown(path)))
             broken = False
             try:
@@ -141,11 +138,11 @@ def _declared(base: Any, table: str) -> dict[str, object]:
     return found
 
 
-def _result(base: Any, path: str, file: FileFormat, stack: ExitStack) -> Any:
-    """Run the query; no row is looked at yet."""
+def _result(base: Any, path: str, file: FileFormat, table: str | None, stack: ExitStack) -> Any:
+    """Ask for all rows of a table, or run the query of `file`; no row is looked at yet."""
     from sqlalchemy import exc
 
-    query, table = file.query or "", _table(base, path, file)
+    query = file.query or ""
     if table is not None:
         write = base.dialect.identifier_preparer.quote
         query = f"SELECT * FROM {'.'.join(write(part) for part in _parts(table) if part is not None)}"

@@ -12,11 +12,10 @@ from typing import ClassVar, final
 from urllib.parse import quote
 
 from queries import DataError
-from smalldb.schema.codebook import Described
 from smalldb.schema.file_format import USUAL, FileFormat
 from smalldb.schema.pieces import CHUNK, Piece
 from smalldb.schema.readers.queried import check_columns, named_table, pieces_of_rows, quoted
-from smalldb.schema.readers.reader import Wanted
+from smalldb.schema.readers.reader import Wanted, WithoutCodeBook
 
 _TABLES = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite_%'"
 _TYPES = {  # by a part of a declared type, as SQLite itself reads it
@@ -27,13 +26,14 @@ _TYPES = {  # by a part of a declared type, as SQLite itself reads it
 
 
 @final
-class SqliteFiles:
+class SqliteFiles(WithoutCodeBook):
     """SQLite: a table of the database, or a query."""
 
     name: ClassVar[str] = "sqlite"
     suffixes: ClassVar[tuple[str, ...]] = (".sqlite", ".sqlite3", ".db")
     lines: ClassVar[bool] = False
     headed: ClassVar[bool] = True
+    chosen_by: ClassVar[str] = "query"
 
     def columns(
         self, path: str, file: FileFormat = USUAL, known: Collection[str] = ()
@@ -41,7 +41,7 @@ class SqliteFiles:
         """Return the columns, those of a table with the types that it declares."""
         with _opened(path) as base:
             table = _table(base, path, file)
-            names = _names(base, path, file)
+            names = _names(base, path, _query(file, table))
             if table is None:
                 return dict.fromkeys(names)
             declared = {
@@ -49,19 +49,16 @@ class SqliteFiles:
             }
             return {name: _dtype(declared.get(name, "")) for name in names}
 
-    def described(self, path: str, file: FileFormat = USUAL) -> Mapping[str, Described]:
-        """Return nothing: a database has no code book."""
-        return {}
-
     def pieces(
         self, path: str, wanted: Wanted, file: FileFormat = USUAL, progress: bool = False
     ) -> Iterator[Piece]:
         """Yield the columns in pieces, as SQLite hands on the rows."""
         with _opened(path) as base:
-            places = wanted.choose(_names(base, path, file))
+            query = _query(file, _table(base, path, file))
+            places = wanted.choose(_names(base, path, query))
             broken = False
             try:
-                cursor = base.execute(_query(base, path, file))
+                cursor = base.execute(query)
                 batches = iter(partial(cursor.fetchmany, CHUNK), [])
                 yield from pieces_of_rows(batches, places)
             except (sqlite3.Error, OverflowError):
@@ -88,18 +85,17 @@ def _table(base: sqlite3.Connection, path: str, file: FileFormat) -> str | None:
     return named_table(file, lambda: [name for (name,) in base.execute(_TABLES)], path)
 
 
-def _query(base: sqlite3.Connection, path: str, file: FileFormat) -> str:
-    table = _table(base, path, file)
+def _query(file: FileFormat, table: str | None) -> str:
     return (file.query or "").strip().removesuffix(";") if table is None else f"SELECT * FROM {quoted(table)}"
 
 
-def _names(base: sqlite3.Connection, path: str, file: FileFormat) -> list[str]:
-    """Return the names of the columns; no row is looked at.
+def _names(base: sqlite3.Connection, path: str, query: str) -> list[str]:
+    """Return the names of the columns of a query; no row is looked at.
 
     ValueError: the query cannot be run, which SQLite tells from its text alone.
     """
     try:
-        found = base.execute(f"SELECT * FROM ({_query(base, path, file)}\n) LIMIT 0").description
+        found = base.execute(f"SELECT * FROM ({query}\n) LIMIT 0").description
     except (sqlite3.Error, sqlite3.Warning) as error:
         raise ValueError(f"{path}: SQLite cannot run the query: {error}") from error
     names = [name for name, *_ in found]

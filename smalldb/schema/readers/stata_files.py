@@ -14,14 +14,14 @@ from smalldb.schema.codebook import Described
 from smalldb.schema.file_format import USUAL, FileFormat
 from smalldb.schema.pieces import CHUNK, Piece
 from smalldb.schema.readers.labels import Labelled, described
-from smalldb.schema.readers.reader import Wanted
+from smalldb.schema.readers.reader import Reader, Wanted
 
 _LAST = 2147483620  # of the codes that are values: the missing values of Stata come behind it
 _DATES = ("%tc", "%tC", "%td", "%d", "%tw", "%tm", "%tq", "%th", "%ty")
 
 
 @final
-class StataFiles:
+class StataFiles(Reader):
     """Stata: labelled codes are read as codes, and all its missing values as gaps."""
 
     name: ClassVar[str] = "dta"
