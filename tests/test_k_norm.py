@@ -283,11 +283,17 @@ def test_noise_of_columns_at_once_is_as_small_as_it_says(public):
     )
     strategy = plan.chosen.strategy
     assert strategy.together == column_groups(DOMAIN.sizes, range(9), False) != tuple((c,) for c in range(9))
+    alone = any(len(group) == 1 for group in strategy.together)
+    assert strategy.described == f"columns, with K-norm {'and geometric ' * alone}noise"
     law = PrivacyMeasure(False, "n" in public)
-    sizes, alone = np.array(DOMAIN.sizes), shares_of_columns(DOMAIN.sizes, [(c,) for c in range(9)], False)
+    sizes, apart_shares = (
+        np.array(DOMAIN.sizes),
+        shares_of_columns(DOMAIN.sizes, [(c,) for c in range(9)], False),
+    )
     whole = strategy.budget - strategy.certifying
     apart = sum(
-        size * sqrt(law.noise(whole * share).variance()) for size, share in zip(sizes, alone, strict=True)
+        size * sqrt(law.noise(whole * share).variance())
+        for size, share in zip(sizes, apart_shares, strict=True)
     )
     at_once = 0.0
     for group in strategy.together:

@@ -59,7 +59,6 @@ class Adaptive(RoundsBudget, TableStrategy):
     @property
     def described(self) -> str:
         """What is measured, in some words."""
-        noise = "geometric noise" if self.delta is None else "Gaussian noise"
         steps = ["columns"] if any(self.columns) else []
         if self.first:
             tables = f"{self._named} ({float(self.share_of_first):.0%} of the budget)"
@@ -70,7 +69,17 @@ class Adaptive(RoundsBudget, TableStrategy):
         if self.rounds:
             steps.append(f"tables selected in up to {self.rounds} rounds")
         drowned = "; tables of the target would drown in it" if self._drowned else ""
-        return f"{', then '.join(steps)}, with {noise}{drowned}"
+        return f"{', then '.join(steps)}, with {self._noise}{drowned}"
+
+    @property
+    def _noise(self) -> str:
+        """What its noise is called: that of columns at once, and that of all other tables."""
+        if self.delta is not None:
+            return "Gaussian noise"
+        at_once = [group for group in self.together if len(group) > 1]
+        others = self.rounds or self.first or len(at_once) < len(self.together)
+        kinds = [*(["K-norm"] if at_once else []), *(["geometric"] if others else [])]
+        return f"{' and '.join(kinds)} noise"
 
     @property
     def _drowned(self) -> bool:
