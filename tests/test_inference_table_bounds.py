@@ -163,12 +163,15 @@ def test_bounds_are_those_of_the_definition(setting, domain):
 
 
 def test_rows_are_told_by_whole_columns_that_were_measured_at_once():
-    """Without its impossible category a column sums to more noise than the whole, which all share."""
+    """Without its impossible category a column sums to more noise than the whole, which all share.
+
+    At this rate levels are added up one by one, so the margin is the exact quantile.
+    """
     columns = [Column(f"c{k}", [*"abcdefghij"]) for k in range(20)]
-    domain, noise = Domain(columns, valid="~`c0=a`"), KNorm((10,) * 20, Fraction(1, 4), False)
+    domain, noise = Domain(columns, valid="~`c0=a`"), KNorm((10,) * 20, Fraction(1), False)
     parts = tuple(Marginal((c,), (tuple(range(10)),)) for c in range(20))
     values = np.zeros(200, dtype=np.int64)
-    table = _tables(Measurements(domain, [Measurement(parts, values, noise, Fraction(1, 4))], None))[0]
+    table = _tables(Measurements(domain, [Measurement(parts, values, noise, Fraction(1))], None))[0]
     assert table.possible.sum() == 9
     _, reach = _margins(table, Fraction(1, 10), True)  # a hundredth for the sum
     each = np.zeros((200, 1))
