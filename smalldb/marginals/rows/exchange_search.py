@@ -11,6 +11,7 @@ from smalldb.marginals.private_rows import PrivateRows
 
 SWEEPS = 8
 WORK = 1 << 30  # cells that are looked at, at most
+NEAR = 1 << 12  # rows behind a row, one of which it is offered an exchange with: they stay in the cache
 
 
 def affordable(rows: int, tables: int) -> int:
@@ -35,7 +36,7 @@ def exchanged(
     Parameters
     ----------
     rows
-        Places, shape (C, rows).
+        Places, shape (C, rows), in an order that says nothing.
     targets
         For pairs of columns, ascending: what the cells of their table are to hold.
     fixed
@@ -46,8 +47,8 @@ def exchanged(
     """
     from smalldb.kernels.swapping import swap
 
-    rows = np.ascontiguousarray(rows).copy()
-    counted = PrivateRows(rows.T, np.ones(rows.shape[1], dtype=np.int64))
+    rows, count = np.ascontiguousarray(rows).copy(), rows.shape[1]
+    counted = PrivateRows(rows.T, np.ones(count, dtype=np.int64))
     beyond, weights, origin = [], [], 0
     beside: list[list[tuple[int, int, int, int]]] = [[] for _ in sizes]
     for (a, b), target in targets.items():
@@ -64,7 +65,8 @@ def exchanged(
         for column, some in enumerate(tables):
             if len(some) and column not in fixed:
                 own = (seed + (sweep * len(tables) + column) * 0x1_0000_0001) % (1 << 64)
-                partners = (splitmix64(rows.shape[1], own) % np.uint64(rows.shape[1])).astype(np.int64)
+                behind = splitmix64(count, own) % np.uint64(max(1, min(count - 1, NEAR)))
+                partners = (np.arange(1, count + 1) + behind.astype(np.int64)) % count
                 others, origins, strides = some[:, 0].copy(), some[:, 1].copy(), some[:, 2:].copy()
                 swap(rows, column, others, origins, strides, cells, importance, partners)
     return rows
