@@ -159,7 +159,7 @@ def test_a_fit_is_the_fit_over_all_cells():
 
 
 def naive_refine(context, group, table, starts, words, offsets):
-    """The definition, with lists: the groups of the rows that agree, in order, and these in a random order."""
+    """The definition, with lists: the groups of rows that agree, which are then put in a random order."""
     result, used = list(group), 0
     for c, g in product(range(len(table)), range(len(starts) - 1)):
         those = [row for row, key in enumerate(zip(context, group, strict=True)) if key == (c, g)]

@@ -154,8 +154,8 @@ def _separators(tree: Tree, tables: list[Floats]) -> dict[int, _Separator]:
 
 def _inside(lift: Lift, coarse: tuple[int, ...], fine: tuple[int, ...]) -> Integers:
     """Return of each cell of a fine table the coarse one that it is in, shape (cells,)."""
-    numbers = np.arange(prod(coarse), dtype=np.int32).reshape(coarse)
-    return np.broadcast_to(lift(numbers), fine).ravel()
+    numbers = np.arange(prod(coarse), dtype=np.float64).reshape(coarse)
+    return np.broadcast_to(lift(numbers), fine).ravel().astype(np.int32)
 
 
 def _walks(tree: Tree) -> list[tuple[int, int]]:
