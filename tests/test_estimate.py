@@ -185,7 +185,7 @@ def naive_refine(context, group, table, starts, words, offsets):
 def test_no_row_gets_a_group_without_weight_where_a_share_is_rounded_to_1():
     # (2 + offset) / 3 is 1 in floats, where the offset is the greatest
     words, offsets = splitmix64(3), np.array([[1 - 2.0**-53]])
-    context, fine = np.zeros(3, dtype=np.int64), np.zeros(3, dtype=np.int64)
+    context, fine = np.zeros((2, 3), dtype=np.int32)
     refine(context, fine, np.array([[1.0, 0.0]]), np.array([0, 2]), words, offsets)
     assert fine.tolist() == [0, 0, 0]
     assert naive_refine([0] * 3, [0] * 3, np.array([[1.0, 0.0]]), [0, 2], words, offsets) == [0, 0, 0]
@@ -193,7 +193,7 @@ def test_no_row_gets_a_group_without_weight_where_a_share_is_rounded_to_1():
 
 def test_rounding_is_what_its_definition_says():
     rng = np.random.default_rng(8)
-    context, group = rng.integers(0, 3, 200), rng.integers(0, 2, 200)
+    context, group = rng.integers(0, 3, 200, np.int32), rng.integers(0, 2, 200, np.int32)
     table, starts = rng.random((3, 5)), np.array([0, 3, 5])
     words, offsets = splitmix64(200, 77), rng.random((3, 2))
     expected = naive_refine(context.tolist(), group.tolist(), table, starts.tolist(), words, offsets)
@@ -284,7 +284,8 @@ def test_exchanges_are_what_their_definition_says():
     sizes, count = (5, 4, 3), 60
     exchanged_somewhere = 0
     for _ in range(8):
-        rows, partners = np.array([rng.integers(0, k, count) for k in sizes]), rng.integers(0, count, count)
+        rows = np.array([rng.integers(0, k, count) for k in sizes], np.int32)
+        partners = rng.integers(0, count, count)
         shapes = [(sizes[0], sizes[other]) for other in (1, 2)]
         targets = [rng.integers(0, 60, shape) / 4 for shape in shapes]
         weights = [2.0 ** -rng.integers(0, 6, shape) for shape in shapes]
@@ -310,7 +311,7 @@ def test_exchanges_are_what_their_definition_says():
 def test_an_exchange_changes_the_sum_by_what_it_says():
     """One column, one exchange at a time, against the definition."""
     rng = np.random.default_rng(7)
-    rows = np.array([rng.integers(0, 3, 2), rng.integers(0, 4, 2)])
+    rows = np.array([rng.integers(0, 3, 2), rng.integers(0, 4, 2)], np.int32)
     rows[:, 0], rows[:, 1] = (0, 1), (2, 3)
     beyond, weights = rng.normal(size=12), rng.random(12)
     before, cells_before = (weights * beyond**2).sum(), beyond.copy()

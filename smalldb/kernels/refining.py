@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from queries.arrays import Floats, Integers, Words
+from queries.arrays import Floats, Integers, Places, Words
 from smalldb.kernels.compiling import kernel
 
 
 # Proof: docs/proofs/rounds.md, lemma 9.
 @kernel
 def refine(
-    context: Integers, group: Integers, table: Floats, starts: Integers, words: Words, offsets: Floats
+    context: Places, group: Places, table: Floats, starts: Integers, words: Words, offsets: Floats
 ) -> None:
     """
     Replace each row's coarse group by a finer one inside it: counts are met to within one row.
@@ -21,7 +21,7 @@ def refine(
     Parameters
     ----------
     context, group
-        Of each row, shape (rows,); `group` is written.
+        Of each row, int32, shape (rows,); `group` is written.
     table
         Weights at least 0, shape (contexts, fine groups).
     starts
@@ -35,7 +35,7 @@ def refine(
     sizes = np.zeros((len(table), coarse), np.int64)
     for row in range(len(context)):
         sizes[context[row], group[row]] += 1
-    given, next_one, at = np.empty(len(context), np.int64), np.zeros(sizes.shape, np.int64), 0
+    given, next_one, at = np.empty(len(context), np.int32), np.zeros(sizes.shape, np.int64), 0
     for c in range(len(table)):
         for g in range(coarse):
             size, first, last = sizes[c, g], starts[g], starts[g + 1] - 1

@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from queries.arrays import Floats
-from queries.domain import Integers
+from queries.arrays import Floats, Places
 from queries.mixing import splitmix64
 from smalldb.marginals.private_rows import PrivateRows
 
@@ -21,13 +20,13 @@ def affordable(rows: int, tables: int) -> int:
 
 # Proof: docs/proofs/rounds.md, lemma 7.
 def exchanged(
-    rows: Integers,
+    rows: Places,
     sizes: Sequence[int],
     targets: Mapping[tuple[int, int], Floats],
     fixed: frozenset[int],
     sweeps: int,
     seed: int,
-) -> Integers:
+) -> Places:
     """
     Return rows in which pairs of rows have exchanged places of a column: columns keep their counts.
 
@@ -47,7 +46,7 @@ def exchanged(
     """
     from smalldb.kernels.swapping import swap
 
-    rows, count = np.ascontiguousarray(rows).copy(), rows.shape[1]
+    rows, count = np.array(rows, dtype=np.int32, order="C"), rows.shape[1]
     counted = PrivateRows(rows.T, np.ones(count, dtype=np.int64))
     beyond, weights, origin = [], [], 0
     beside: list[list[tuple[int, int, int, int]]] = [[] for _ in sizes]

@@ -4,16 +4,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from queries.arrays import Floats
-from queries.domain import Integers
+from queries.arrays import Floats, Places
 from queries.mixing import splitmix64
 from smalldb.marginals.estimate.belief_propagation import Tree
 
 
 # Proof: docs/proofs/rounds.md, lemma 7.
-def model_rows(tree: Tree, tables: Sequence[Floats], rows: int, seed: int) -> Integers:
+def model_rows(tree: Tree, tables: Sequence[Floats], rows: int, seed: int) -> Places:
     """
-    Return rows as places, shape (C, rows): the counts of each bucket's cells are met to about one row.
+    Return rows as places, int32, shape (C, rows): the counts of each bucket's cells are met to about one row.
 
     From the roots down, each bucket refines the groups of one column, given its other columns. Rows that
     agree in what is given are taken in a random order, and get their groups by systematic rounding.
@@ -29,17 +28,18 @@ def model_rows(tree: Tree, tables: Sequence[Floats], rows: int, seed: int) -> In
 
     columns = len(tree.groupings)
     level = [0] * columns
-    groups = np.zeros((columns, rows), dtype=np.int64)  # of each column at its present level
+    groups = np.zeros((columns, rows), dtype=np.int32)  # of each column at its present level
     for place in reversed(range(len(tree.buckets))):
         bucket = tree.buckets[place]
         column, levels = bucket.column, dict(bucket.scope)
         grouping, fine = tree.groupings[column], levels[column]
-        context = np.zeros(rows, dtype=np.int64)
+        context = np.zeros(rows, dtype=np.int32)
         for c, lev in bucket.scope:
             if c != column:
                 other = tree.groupings[c]
                 at = groups[c] if level[c] == lev else other.parents(lev, level[c])[groups[c]]
-                context = context * other.groups(lev) + at
+                context *= other.groups(lev)
+                context += at.astype(np.int32)
         axis = [c for c, _ in bucket.scope].index(column)
         table = np.moveaxis(tables[place], axis, -1).reshape(-1, grouping.groups(fine))
         starts = np.append(grouping.inside(level[column], fine), grouping.groups(fine))

@@ -11,6 +11,7 @@ from typing import Protocol
 import numpy as np
 
 from queries import Rows, Workload
+from queries.arrays import Places
 from queries.domain import Integers
 from smalldb.exact.bits import BitSource
 from smalldb.exact.integers import uniform_permutation
@@ -84,7 +85,7 @@ class Fitted:
     history: History
     total: int
     model: Model
-    rows: Callable[[int, int], Integers]
+    rows: Callable[[int, int], Places]
     spent: Fraction
     measurements: tuple[Measurement, ...]
 
@@ -104,7 +105,7 @@ class Outcome:
     history: History
     total: int
     model: Model
-    places: Integers
+    places: Places
     spent: Fraction
     measurements: tuple[Measurement, ...]
 
@@ -149,7 +150,7 @@ class TableStrategy(Protocol):
 
     def release(self, rows: Rows, journal: Journal, count: int | None, running: Running) -> Outcome:
         """Release a synthetic table of so many rows: see `release_tables`."""
-        private = checked(rows.places().astype(np.int64), rows.counts, rows.domain.sizes)
+        private = checked(rows.places(), rows.counts, rows.domain.sizes)
         with _bar(running.progress) as tick:
             return release_tables(
                 self, private, journal, count=count, progress=tick, executor=running.executor
@@ -189,7 +190,8 @@ def release_tables(
     fitted = strategy.fit(rows, journal, progress, executor)
     wanted = min(fitted.total, strategy.most_rows) if count is None else count
     made = fitted.rows(wanted, journal.step(lambda coins: coins.bits(64)))
-    places = made[:, uniform_permutation(wanted, journal.finishing())].T
+    order = uniform_permutation(wanted, journal.finishing())
+    places = made.astype(rows.places.dtype)[:, order].T
     return Outcome(
         strategy=fitted.strategy,
         history=fitted.history,
