@@ -129,7 +129,7 @@ class Lasting(Protocol):
 
     @property
     def public(self) -> Sequence[object]:
-        """What decides its steps: texts, numbers and arrays that are public, for `files.identity`."""
+        """What decides its steps, for `files.checkpoints.identity`: public texts, numbers and arrays."""
 
     def draw_lasting(self, table: Rows, journal: Journal, running: Running) -> Drawn:
         """Draw a release as `Mechanism.draw` does, or go on with one."""

@@ -5,7 +5,8 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache, partial
-from math import prod
+from itertools import combinations
+from math import comb, prod
 from typing import ClassVar, Self
 
 import numpy as np
@@ -40,6 +41,7 @@ from smalldb.marginals.strategies.outcome import (
     released_columns,
     released_table,
 )
+from smalldb.marginals.universe import pairs_of
 from smalldb.mechanisms import Journal, Measurement
 
 PENALTY = 0.8  # of the noise that a table would get, what its score is reduced by
@@ -105,6 +107,13 @@ class Adaptive(RoundsBudget, TableStrategy):
         if not self.rounds:
             return len(self.first) + columns
         return len(self.first) + columns + self.most_rounds + len(self.columns)  # they may come again
+
+    @property
+    def most_pairs(self) -> int:
+        """How many pairs of columns are measured together at most: those of first tables, and of rounds."""
+        first = {pair for table in self.first for pair in combinations(table.columns, 2)}
+        widest = max(map(len, self.universe.tables))
+        return len(first) + min(len({*pairs_of(self.universe)} - first), self.most_rounds * comb(widest, 2))
 
     @property
     def most_rounds(self) -> int:

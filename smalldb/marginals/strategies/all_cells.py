@@ -3,6 +3,7 @@
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from math import comb
 from typing import ClassVar, Self
 
 from queries import Rows, Workload
@@ -87,6 +88,16 @@ class AllCells(TableBudget, TableStrategy):
     def noise(self) -> Geometric:
         """The noise on every cell."""
         return Geometric(self.law.rate(self.measuring))
+
+    @property
+    def most_tables(self) -> int:
+        """That of all cells."""
+        return 1
+
+    @property
+    def most_pairs(self) -> int:
+        """All of them."""
+        return comb(len(self.universe.sizes), 2)
 
     def measures_all(self, workload: Workload) -> bool:
         """Whether every query is a sum of what is measured, so that a bound follows from the noise alone."""

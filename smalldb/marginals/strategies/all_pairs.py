@@ -5,7 +5,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache, partial
-from math import prod
+from math import comb, prod
 from typing import ClassVar, Self
 
 import numpy as np
@@ -95,6 +95,16 @@ class AllPairs(TableBudget, TableStrategy):
     def noise(self) -> ConeDifference:
         """The noise of all tables."""
         return noise_at_once(self.universe, self.measuring, self.law.replaced)
+
+    @property
+    def most_tables(self) -> int:
+        """Those of all columns, and of all pairs of them."""
+        return len(self.universe.sizes) + self.most_pairs
+
+    @property
+    def most_pairs(self) -> int:
+        """All of them."""
+        return comb(len(self.universe.sizes), 2)
 
     def measures_all(self, workload: Workload) -> bool:
         """Whether every query is a sum of what is measured, so that a bound follows from the noise alone."""

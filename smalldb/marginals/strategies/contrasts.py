@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import groupby
-from math import pi, sqrt
+from itertools import combinations, groupby
+from math import comb, pi, sqrt
 from typing import ClassVar
 
 import numpy as np
@@ -72,6 +72,19 @@ class Contrasts:
     def measures_all(self, workload: Workload) -> bool:
         """Whether every query is a sum of what is measured, so that a bound follows from the noise alone."""
         return self.complete
+
+    @property
+    def most_tables(self) -> int:
+        """How many tables of counts are measured: that of all cells, or none."""
+        return 0 if self.parities.cells is None else 1
+
+    @property
+    def most_pairs(self) -> int:
+        """How many pairs of columns a parity is about, or all."""
+        if self.parities.cells is not None:
+            return comb(len(self.parities.workload.domain.sizes), 2)
+        sets = (some for part in self.parities.parts for some in part.sets)
+        return len({pair for some in sets for pair in combinations(some, 2)})
 
     @property
     def complete(self) -> bool:

@@ -71,6 +71,16 @@ class DependenceTested(TableStrategy):
         return self.at_once.expected
 
     @property
+    def most_tables(self) -> int:
+        """How many tables of counts are measured at most, whatever is answered."""
+        return max(self.adaptive.most_tables, self.at_once.most_tables)
+
+    @property
+    def most_pairs(self) -> int:
+        """All of them, if most depend."""
+        return self.at_once.most_pairs
+
+    @property
     def most_rows(self) -> int:
         """How many rows are made at most where their number is read from what was released."""
         return self.adaptive.most_rows

@@ -133,6 +133,14 @@ class TableStrategy(Protocol):
     def most_rows(self) -> int:
         """How many rows are made at most where their number is read from what was released."""
 
+    @property
+    def most_tables(self) -> int:
+        """How many tables of counts are measured at most, those of columns too."""
+
+    @property
+    def most_pairs(self) -> int:
+        """How many pairs of columns are measured together at most."""
+
     def measures_all(self, workload: Workload) -> bool:
         """Whether every query is a sum of what is measured, so that a bound follows from the noise alone."""
         return False
