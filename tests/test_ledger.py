@@ -20,7 +20,8 @@ from hypothesis import strategies as st
 import smalldb
 from queries import Domain
 from smalldb.accounting import compose_records
-from smalldb.releasing.budget_ledger import Account, Ledger, OutOfBudget
+from smalldb.releasing.budget_ledger import Ledger
+from smalldb.releasing.ledger_account import Account, OutOfBudget
 from smalldb.releasing.record import make_record
 
 SMALL = "a,b\n0,0\n0,1\n1,1\n1,1\n"
@@ -344,7 +345,8 @@ def test_of_many_who_make_a_ledger_one_sets_the_budget(path):
 
 FORKS = """
 import os, random, signal, sys, time
-from smalldb.releasing.budget_ledger import Ledger, OutOfBudget
+from smalldb.releasing.budget_ledger import Ledger
+from smalldb.releasing.ledger_account import OutOfBudget
 from test_ledger import record
 
 def child(work):

@@ -18,7 +18,8 @@ from test_page import Outline, of_columns, opened
 import smalldb
 from queries import Column, Domain, Marginals
 from smalldb.accounting import compose_records
-from smalldb.releasing.budget_ledger import Account, Ledger
+from smalldb.releasing.budget_ledger import Ledger
+from smalldb.releasing.ledger_account import Account
 from smalldb.releasing.record import make_record
 from smalldb.reporting.page import About, page
 from smalldb.reporting.page.gain import beliefs_picture, guesses_picture
