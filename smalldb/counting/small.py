@@ -11,6 +11,7 @@ from smalldb.counting.scores import Candidates, count, rate_of, too_large
 from smalldb.exact.numbers import as_text
 from smalldb.exact.rounded_text import sized
 from smalldb.mechanisms import Drawn, Guarantee, Neighbours, Request
+from smalldb.noise.privacy_loss import Loss
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ class SmallDatabases:
         epsilon = self.request.epsilon
         if self.request.neighbours is Neighbours.ADD_REMOVE:
             epsilon *= 1 - Fraction(1, 2 * self.rows * self.request.workload.denominator)
-        return Guarantee(epsilon, bounded_range=epsilon)
+        return Guarantee(epsilon, loss=Loss.ranged(epsilon))
 
     @property
     def bound(self) -> float | None:

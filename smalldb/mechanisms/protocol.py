@@ -12,6 +12,7 @@ from smalldb.exact.bits import BitSource
 from smalldb.mechanisms.journal import Journal
 from smalldb.mechanisms.measurement import Measurement
 from smalldb.mechanisms.request import Request
+from smalldb.noise.privacy_loss import Loss
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,13 +25,20 @@ class Guarantee:
         That asked for, or less.
     delta
         None: the guarantee is pure, also where a delta was allowed.
-    bounded_range
-        A bound on the range of the privacy loss, which composes better than epsilon; None: none is known.
+    loss
+        What is known besides: a rho, and laws of the loss, which compose better than epsilon. None: nothing.
     """
 
     epsilon: Fraction
     delta: Fraction | None = None
-    bounded_range: Fraction | None = None
+    loss: Loss | None = None
+
+    @property
+    def stated(self) -> Loss:
+        """The loss; of what is only known to be pure, that of epsilon."""
+        if self.loss is not None:
+            return self.loss
+        return Loss.pure(self.epsilon) if self.delta is None else Loss(None, None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,8 @@ from smalldb.exact.coins import bernoulli_exp
 from smalldb.exact.integers import clipped, uniform_below
 from smalldb.exact.levels import LogConcave, draw_level
 from smalldb.noise.column_polytope import draw_point, log_points, log_squares, log_tails, points
-from smalldb.noise.noise_protocol import Loss, Noise, Weights, check_count
+from smalldb.noise.noise_protocol import Noise, Weights, check_count
+from smalldb.noise.privacy_loss import Loss
 from smalldb.noise.simulating import DRAWS, Uniforms
 from smalldb.noise.tails import SLACK, level_quantile
 

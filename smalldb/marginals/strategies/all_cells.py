@@ -27,6 +27,7 @@ from smalldb.marginals.strategies.outcome import (
 from smalldb.marginals.universe import Universe
 from smalldb.mechanisms import Journal
 from smalldb.noise.geometric import Geometric
+from smalldb.noise.privacy_loss import Loss
 
 READING = 1 << 26  # cells / rate that are read at once: each cell takes some 1 / rate steps
 
@@ -98,6 +99,12 @@ class AllCells(TableBudget, TableStrategy):
     def most_pairs(self) -> int:
         """All of them."""
         return comb(len(self.universe.sizes), 2)
+
+    # Proof: docs/proofs/losses.md, lemma 8.
+    @property
+    def loss(self) -> Loss:
+        """That of geometric noise on one table, and of the certificate."""
+        return self.law.loss_of_table(self.measuring).together(self.law.loss_of_certificate(self.certifying))
 
     def measures_all(self, workload: Workload) -> bool:
         """Whether every query is a sum of what is measured, so that a bound follows from the noise alone."""

@@ -27,6 +27,7 @@ from smalldb.marginals.strategies.budgets import MAX_ENTRIES
 from smalldb.marginals.wide_parities import scattered, turned
 from smalldb.mechanisms import Journal, Marginal, Measurement, Parity, Running
 from smalldb.noise.distributions import Noise
+from smalldb.noise.privacy_loss import Loss
 
 MAX_SEARCHED = 10**8  # entries of a table that is made from a table of all cells: about 2 GB at work
 _QUIETLY = Running()
@@ -55,6 +56,15 @@ class Contrasts:
     def delta(self) -> Fraction | None:
         """Of the guarantee; None: it is pure."""
         return self.parities.delta
+
+    # Proof: docs/proofs/losses.md, lemma 8.
+    @property
+    def loss(self) -> Loss:
+        """That of all parts, and of the certificate."""
+        setting, found = self.parities.setting, self.law.loss_of_certificate(self.certifying)
+        for part in self.parities.parts:
+            found = found.together(part.total_loss(setting))
+        return found
 
     @property
     def law(self) -> PrivacyMeasure:

@@ -22,6 +22,7 @@ from smalldb.marginals.measuring import Measured, PrivacyMeasure, measure, measu
 from smalldb.marginals.private_rows import PrivateRows, checked
 from smalldb.mechanisms import Journal, Marginal, Measurement, Running
 from smalldb.noise.distributions import KNorm
+from smalldb.noise.privacy_loss import Loss
 
 PROGRESS = 1000
 
@@ -128,6 +129,10 @@ class TableStrategy(Protocol):
     @property
     def certifying(self) -> Fraction:
         """What the certificate costs; 0: there is none."""
+
+    @property
+    def loss(self) -> Loss:
+        """What all steps lose together, on the worst of the ways that a release may go."""
 
     @property
     def most_rows(self) -> int:
