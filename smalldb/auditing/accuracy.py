@@ -14,11 +14,11 @@ from queries import Domain, QueryClass, Workload
 from queries.arrays import Floats, Integers
 from queries.late import pd
 from smalldb import bounds
-from smalldb.auditing.census_audit import BLOCK, Instance, Tables, instance_of, tabulated
-from smalldb.auditing.databases import Counts
 from smalldb.auditing.worst_case import EPSILONS
 from smalldb.counting.census_law import Law
+from smalldb.counting.databases import Counts
 from smalldb.counting.scores import Candidates
+from smalldb.counting.tabulating import BLOCK, Instance, Tables, instance_of, tabulated
 from smalldb.exact.numbers import Number, as_fraction, between_0_and_1, float_above, positive, whole
 from smalldb.planning import Neighbours, workload_of
 

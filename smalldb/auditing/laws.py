@@ -10,8 +10,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from smalldb.auditing.databases import Counts, Span, check_budget, databases, neighbours_of, shown, spans
 from smalldb.auditing.loss import Audit
+from smalldb.counting.databases import Counts, Span, check_budget, databases, neighbours_of, shown, spans
 from smalldb.exact.enclosures import Real
 from smalldb.exact.numbers import as_fraction
 from smalldb.files.checkpoints import Checkpoint, Folder, finished, identity

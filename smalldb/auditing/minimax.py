@@ -14,10 +14,10 @@ import numpy as np
 
 from queries import Domain, QueryClass, Workload
 from queries.arrays import Floats, Integers
-from smalldb.auditing.census_audit import Instance, Tables, instance_of, tabulated
-from smalldb.auditing.databases import Counts, count_pairs, neighbours_of
 from smalldb.auditing.worst_case import EPSILONS
 from smalldb.counting import multisets
+from smalldb.counting.databases import Counts, count_pairs, neighbours_of
+from smalldb.counting.tabulating import Instance, Tables, instance_of, tabulated
 from smalldb.exact.levels import exp_enclosure
 from smalldb.exact.numbers import Number, as_fraction, positive, whole
 from smalldb.planning import Neighbours, workload_of

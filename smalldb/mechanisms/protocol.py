@@ -26,11 +26,14 @@ class Guarantee:
         None: the guarantee is pure, also where a delta was allowed.
     bounded_range
         A bound on the range of the privacy loss, which composes better than epsilon; None: none is known.
+    internal
+        The epsilon that the exponential mechanism is run with, where it is not the one that is stated.
     """
 
     epsilon: Fraction
     delta: Fraction | None = None
     bounded_range: Fraction | None = None
+    internal: Fraction | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,12 +26,14 @@ WARNING = "epsilon is above 10: by itself so large an epsilon protects little; 1
 class Privacy(TypedDict):
     """What is guaranteed to a person, exactly; without a delta, it is pure.
 
-    `rows_per_person` is there where a person can have more than one row.
+    `rows_per_person` is there where a person can have more than one row; `internal_epsilon`, for each row,
+    where SmallDB was calibrated.
     """
 
     epsilon: str
     delta: NotRequired[str]
     bounded_range: str | None
+    internal_epsilon: NotRequired[str]
     rows_per_person: NotRequired[int]
 
 
@@ -137,6 +139,9 @@ def make_record(
     privacy: Privacy = {"epsilon": as_text(plan.privacy), "bounded_range": bounded_range}
     if delta is not None:
         privacy = {"epsilon": as_text(plan.privacy), "delta": delta, "bounded_range": bounded_range}
+    internal = plan.chosen.guarantee.internal
+    if internal is not None:
+        privacy["internal_epsilon"] = as_text(internal)
     if plan.rows_per_person > 1:
         privacy["rows_per_person"] = plan.rows_per_person
     record: Record = {
