@@ -1,6 +1,7 @@
 """Exact results for small instances: the worst privacy loss and the worst error over all databases."""
 
 from smalldb.auditing.accuracy import Accuracy, accuracy
+from smalldb.auditing.by_score import ByScore, by_score
 from smalldb.auditing.calibrated import calibrated
 from smalldb.auditing.loss import Audit
 from smalldb.auditing.minimax import Minimax, minimax
@@ -11,11 +12,13 @@ from smalldb.counting.calibration import Calibration
 __all__ = [
     "Accuracy",
     "Audit",
+    "ByScore",
     "Calibration",
     "Minimax",
     "Profile",
     "accuracy",
     "audit",
+    "by_score",
     "calibrated",
     "minimax",
     "profile",
