@@ -22,12 +22,17 @@ from smalldb.counting.cost import work
 from smalldb.counting.dynamic_engine import count_scores
 from smalldb.counting.enumeration_engine import enumerate_scores
 from smalldb.counting.scores import MAX_SCORE, Candidates, Scores, base_measure, rate_of, too_large
+from smalldb.exact.bits import BitSource, bit_source
+from smalldb.exact.integers import uniform_below
+from smalldb.exact.levels import draw_level
+from smalldb.exact.loudest import draw_loudest
 from smalldb.exact.numbers import Number, positive, whole
 from smalldb.files.checkpoints import Folder, check_running
 from smalldb.mechanisms import Neighbours, workload_of
 from smalldb.schema.schema_argument import SchemaLike, counted, schema_or_none
 from smalldb.showing import drawn, in_notebook
 
+DRAWS = {"exponential": draw_level, "permute-and-flip": draw_loudest}
 KEPT = 16  # shards of a dynamic program with a checkpoint: little can be lost, and little is counted twice
 
 
@@ -101,6 +106,28 @@ class Census:
         denominator = self.workload.denominator
         rate = rate_of(self._internal(epsilon), self.rows, denominator)
         return Law(self.levels, self.counts, rate, max(1, self.n) * self.rows * denominator)
+
+    def draw(
+        self, epsilon: Number, *, law: str = "exponential", rng: int | BitSource | None = None
+    ) -> Integers:
+        """Draw a small database, exactly, as counts over the cells.
+
+        Parameters
+        ----------
+        law
+            "exponential": as a release does. "permute-and-flip" (McKenna and Sheldon 2020): never of larger
+            mean error, and epsilon-DP, but not epsilon-bounded-range.
+        rng
+            None: the operating system's entropy. Or a `BitSource`. An int is a seed, for experiments.
+        """
+        if law not in DRAWS:
+            raise ValueError(f"law must be one of {', '.join(map(repr, DRAWS))}, not {law!r}")
+        source, rate = bit_source(rng), rate_of(self._internal(epsilon), self.rows, self.workload.denominator)
+        if self.calibrated and law != "exponential":
+            raise ValueError("calibrated is about the exponential law: leave it out for permute-and-flip")
+        counts = dict(zip(self.levels.tolist(), self.counts, strict=True))
+        level = DRAWS[law](counts, rate, source)
+        return self.candidate(level, uniform_below(counts[level], source))
 
     def to_frame(self) -> pd.DataFrame:
         """Return a table with a row for each level, confidential as the census is.
