@@ -27,11 +27,14 @@ class Guarantee:
         None: the guarantee is pure, also where a delta was allowed.
     loss
         What is known besides: a rho, and laws of the loss, which compose better than epsilon. None: nothing.
+    internal
+        The epsilon that the exponential mechanism is run with, where it is not the one that is stated.
     """
 
     epsilon: Fraction
     delta: Fraction | None = None
     loss: Loss | None = None
+    internal: Fraction | None = None
 
     @property
     def stated(self) -> Loss:

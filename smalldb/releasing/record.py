@@ -29,7 +29,7 @@ class Privacy(TypedDict):
 
     `rho` is of zero-concentrated privacy, for the worst of the ways that the release may have gone. `laws`
     are those of its steps where these were fixed in advance. `rows_per_person` is there where a person can
-    have more than one row.
+    have more than one row; `internal_epsilon`, for each row, where SmallDB was calibrated.
     """
 
     epsilon: str
@@ -37,6 +37,7 @@ class Privacy(TypedDict):
     bounded_range: str | None
     rho: NotRequired[str]
     laws: NotRequired[list[dict[str, Any]]]
+    internal_epsilon: NotRequired[str]
     rows_per_person: NotRequired[int]
 
 
@@ -147,6 +148,9 @@ def make_record(
         privacy["rho"] = as_text(loss.least_rho)
     if (laws := loss.laws_as_json()) is not None:
         privacy["laws"] = laws
+    internal = plan.chosen.guarantee.internal
+    if internal is not None:
+        privacy["internal_epsilon"] = as_text(internal)
     if plan.rows_per_person > 1:
         privacy["rows_per_person"] = plan.rows_per_person
     record: Record = {
