@@ -215,7 +215,7 @@ def test_a_census_tells_the_law_of_calibrated_draws():
 @pytest.mark.parametrize(
     "more, match",
     [
-        ({"n": 5000, "rows": 3}, "largest n that can be audited is 66$"),
+        ({"n": 5000, "rows": 3}, "largest n that can be audited is 46$"),
         ({"n": 10}, "give rows or alpha"),
         ({"n": 10, "rows": 4, "mechanism": "rejection"}, "for the census"),
         ({"n": 10, "rows": 4, "mechanism": "marginals"}, "for the census"),
