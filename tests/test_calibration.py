@@ -230,6 +230,13 @@ def test_what_cannot_be_calibrated_is_refused(more, match):
         smalldb.plan(AB, epsilon=1, calibrated=True, **given_)
 
 
+def test_scores_that_would_wrap_round_are_refused():
+    queries = Linear([[0, 1, Fraction(1, 10**17), Fraction(1, 2)]])
+    with pytest.raises(ValueError, match="common denominator is too large"):
+        auditing.calibrated(AB, queries, n=4, rows=5, epsilon=1, candidates="tuples")
+    assert auditing.calibrated(AB, queries, n=4, rows=5, epsilon=1).internal > 1
+
+
 def test_wrong_arguments():
     with pytest.raises(TypeError, match="calibrated"):
         smalldb.plan(AB, n=4, rows=4, epsilon=1, calibrated=1)

@@ -17,7 +17,7 @@ import numpy as np
 
 from queries import Workload
 from queries.arrays import Floats, Integers
-from smalldb.counting.scores import base_measure
+from smalldb.counting.scores import MAX_SCORE, base_measure
 from smalldb.counting.tabulating import (
     DIGITS,
     NEAR,
@@ -151,10 +151,14 @@ def _found(instance: Instance, tables: Tables) -> Calibration:
 
     epsilon, ends = instance.epsilon, _Ends.of(instance, tables)
     goal, above = float(epsilon), 2.0
+
+    def over(times: float) -> float:
+        return float(ends.losses(instance, times)[0].max()) - goal
+
     # the tables of one row have different best candidates, so the loss has no bound
-    while ends.losses(instance, above)[0].max() <= goal:
+    while over(above) <= 0:
         above *= 2
-    times = brentq(lambda times: ends.losses(instance, times)[0].max() - goal, 1.0, above, xtol=1e-13)
+    times = brentq(over, 1.0, above, xtol=1e-13) if over(1.0) < 0 else 1.0
     internal = max(epsilon, _rounded(epsilon * Fraction(times)))
     loss = ends.enclosed(instance, tables, internal)
     while loss[1] > epsilon and internal > epsilon:
@@ -202,7 +206,10 @@ class _Ends(NamedTuple):
     @classmethod
     def of(cls, instance: Instance, tables: Tables) -> "_Ends":
         kinds = np.unique(np.array(tables.orders, dtype=object), return_inverse=True)[1]
-        keys = np.sort(tables.scores * (int(kinds.max()) + 1) + kinds, axis=1)
+        width = int(kinds.max()) + 1
+        if (int(tables.scores.max()) + 1) * width >= MAX_SCORE:
+            raise ValueError("queries: their common denominator is too large for a calibration")
+        keys = np.sort(tables.scores * width + kinds, axis=1)
         _, places, law = np.unique(keys, axis=0, return_index=True, return_inverse=True)
         pairs, widest = list[Integers](), 0
         for here, there, highest, lowest in _extremes(tables, instance):
