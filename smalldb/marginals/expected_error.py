@@ -20,10 +20,10 @@ _UNSEEN = 0.12  # about what tables are off of which rounds say nothing
 
 
 def columns_alone(universe: Universe, law: PrivacyMeasure, costs: Sequence[Fraction], rows: int) -> float:
-    """Return the mean distance of the columns' tables as they are released at such costs."""
-    sizes = universe.sizes
-    noise = sum((size * law.noise(cost).mean_size for size, cost in zip(sizes, costs, strict=True)), 0.0)
-    return noise / (2 * rows * len(sizes))
+    """Return the mean distance of the columns' tables as they are released at such costs; 0: not released."""
+    paid = [(size, cost) for size, cost in zip(universe.sizes, costs, strict=True) if cost]
+    noise = sum((size * law.noise(cost).mean_size for size, cost in paid), 0.0)
+    return noise / (2 * rows * len(paid))
 
 
 def in_rounds(

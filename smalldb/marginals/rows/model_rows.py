@@ -11,7 +11,9 @@ from smalldb.marginals.estimate.belief_propagation import Tree
 
 
 # Proof: docs/proofs/rounds.md, lemma 7.
-def model_rows(tree: Tree, tables: Sequence[Floats], rows: int, seed: int) -> Integers:
+def model_rows(
+    tree: Tree, tables: Sequence[Floats], rows: int, seed: int, known: Integers | None = None
+) -> Integers:
     """
     Return rows as places, shape (C, rows): the counts of each bucket's cells are met to about one row.
 
@@ -24,6 +26,8 @@ def model_rows(tree: Tree, tables: Sequence[Floats], rows: int, seed: int) -> In
     ----------
     seed
         64 bits. Rows are no part of what privacy rests on: the model was released.
+    known
+        Places of the first columns, shape (K, rows), which rows are given: the tree must take these last.
     """
     from smalldb.kernels.refining import refine
 
@@ -34,6 +38,9 @@ def model_rows(tree: Tree, tables: Sequence[Floats], rows: int, seed: int) -> In
         bucket = tree.buckets[place]
         column, levels = bucket.column, dict(bucket.scope)
         grouping, fine = tree.groupings[column], levels[column]
+        if known is not None and column < len(known):
+            groups[column], level[column] = grouping.of_places(fine)[known[column]], fine
+            continue
         context = np.zeros(rows, dtype=np.int64)
         for c, lev in bucket.scope:
             if c != column:

@@ -1,0 +1,255 @@
+"""Two related tables released together: a parent with all its children is what is protected."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from fractions import Fraction
+from functools import partial
+from inspect import signature
+from itertools import combinations
+from typing import Any, assert_never, final
+
+import numpy as np
+
+from queries import DataError, Domain
+from queries.expressions import joined
+from queries.frames import as_frame, as_given
+from queries.late import pd
+from smalldb.exact.bits import BitSource, bit_source
+from smalldb.exact.numbers import Number, positive, whole
+from smalldb.marginals.estimate.modelling import cells_of_rules
+from smalldb.marginals.mechanism import MOST_CELLS
+from smalldb.marginals.universe import Universe
+from smalldb.marginals.walks import MOST_PARENTS, Families, Related, Walks, plan_walks
+from smalldb.mechanisms import Journal, Neighbours, relation_of
+from smalldb.planning import Settings, plan
+from smalldb.planning.choosing import MOST_EPSILON
+from smalldb.releasing.budget_ledger import Ledger
+from smalldb.releasing.pipeline import EMPTY
+from smalldb.releasing.related_record import related_record
+from smalldb.schema.linked_rows import Linked, check_columns, check_names, read_linked
+from smalldb.schema.mapping import Schema
+from smalldb.schema.parsing import schema_text_of
+from smalldb.schema.readers.registry import reader_of
+from smalldb.schema.related_schema import RelatedSchema, is_related, parse_related, read_related
+
+TAKEN = ("epsilon", "neighbours", "n_max")  # settings of a plan that related tables have
+GUESS = 1 << 32  # of parents, at most
+
+
+@final
+class RelatedRelease:
+    """
+    Two related tables that were released, with their record.
+
+    Attributes
+    ----------
+    data
+        The synthetic tables by name, each of the library of the given one; parents first.
+    record
+        What was done and is guaranteed, with all numbers with noise; public.
+    schema, plan
+        What the tables can hold, and what was measured at which cost.
+    """
+
+    def __init__(
+        self,
+        data: Mapping[str, Any],
+        record: dict[str, Any],
+        schema: RelatedSchema,
+        plan: Walks,
+        made: Related,
+    ) -> None:
+        self.data, self.record, self.schema, self.plan = dict(data), record, schema, plan
+        self._made = made
+
+    def __repr__(self) -> str:
+        rows = ", ".join(f"{name} ({len(table)} rows)" for name, table in self.data.items())
+        return f"<RelatedRelease of {rows}>"
+
+    @property
+    def linked(self) -> Linked:
+        """The synthetic tables as places of their columns, and the parent of each child."""
+        made = self._made
+        parents = made.parents.places[:, :-1].astype(np.int64)
+        return Linked(parents, made.children.astype(np.int64), made.of)
+
+
+def related_schema(given: object) -> RelatedSchema | None:
+    """Return the schema of related tables: given, of a file or of a text; None: it is of one table."""
+    if isinstance(given, RelatedSchema):
+        return given
+    if not isinstance(given, str | os.PathLike):
+        return None
+    text = os.fspath(given)
+    if isinstance(given, str) and re.search(r"[\n=]", given) and not os.path.exists(given):
+        return parse_related(text) if is_related(text) else None
+    try:
+        inside = schema_text_of(text)
+    except UnicodeDecodeError:
+        return None
+    return read_related(text) if is_related(inside) else None
+
+
+def release_related(
+    tables: Mapping[str, Any],
+    schema: RelatedSchema,
+    *,
+    rng: int | BitSource | None = None,
+    seed: int | None = None,
+    ledger: Ledger | None = None,
+    **settings: Any,
+) -> RelatedRelease:
+    """
+    Release two related tables: check, read, pay, draw, write.
+
+    Parameters
+    ----------
+    tables
+        By the names of the schema, tables of pandas and its kin or paths of files.
+    settings
+        epsilon, neighbours and n_max as `smalldb.plan` has them, of parents.
+    rng, seed, ledger
+        As `smalldb.release`.
+
+    Raises
+    ------
+    ValueError, TypeError, OSError
+        What cannot be done: from public values alone, before anything is paid.
+    queries.DataError
+        As `smalldb.schema.linked_rows.read_linked`; before anything is paid.
+    """
+    bits = bit_source(rng, seed)
+    if ledger is not None and not bits.private:
+        raise ValueError("a ledger is for private releases: what a seed makes is not private at any epsilon")
+    epsilon, relation, guess = _asked(settings)
+    check_names([*tables], schema)
+    check_columns(tables, schema)
+    public = relation is Neighbours.REPLACE_ONE
+    foreseen = plan_related(schema, epsilon, relation, 1 if guess is None else guess)
+    told = partial(related_record, schema, epsilon=epsilon, neighbours=relation, private=bits.private)
+    if ledger is not None:
+        ledger.read().after(told(foreseen, n=1 if public else None))
+
+    linked = read_linked(tables, schema)
+    n = len(linked.parents)
+    if public and n == 0:
+        raise ValueError(EMPTY)
+    if n > MOST_PARENTS:
+        raise DataError(f"table {schema.unit!r} has more than 2^32 rows")
+    final = plan_related(schema, epsilon, relation, n) if public else foreseen
+    known = n if public else None
+    if ledger is not None:
+        ledger.spend(told(final, n=known))
+
+    # from here on nothing is refused for the data
+    made = final.release(Families(linked.parents, linked.children, linked.of), Journal(bits))
+    record = told(final, n=known, made=made)
+    found = synthetic_tables(schema, made, tables, bits)
+    given = {name: as_given(table, tables[name]) for name, table in found.items()}
+    return RelatedRelease(given, record, schema, final, made)
+
+
+def synthetic_tables(
+    schema: RelatedSchema, made: Related, tables: Mapping[str, Any], bits: BitSource
+) -> dict[str, pd.DataFrame]:
+    """
+    Write released places as tables, with the columns of the given ones; keys are 1, 2, and so on.
+
+    Rows are in uniformly random order, and so keys say nothing.
+    """
+    parents = schema.parents.decode(made.parents.places[:, :-1], rng=bits)
+    children = schema.children.decode(made.children, rng=bits)
+    (link,) = (column for column in schema.children.ids if column.name == schema.link)
+    numbers = made.of + 1
+    children[schema.link] = link.holding(np.minimum(made.of, 1), numbers.tolist())
+    found = {schema.unit: parents, schema.child: children}
+    return {
+        name: table[_in_order([*table.columns], tables[name], schema.tables[name])]
+        for name, table in found.items()
+    }
+
+
+def _in_order(names: list[str], table: Any, schema: Schema) -> list[str]:
+    """Return the columns of a released table in the order of the given one; others are the last."""
+    if isinstance(table, str | os.PathLike):
+        reader = reader_of(os.fspath(table))
+        if not reader.headed:
+            return names
+        given = [*reader.columns(os.fspath(table), schema.file, [*schema.names, *schema.unread])]
+    else:
+        given = [*as_frame(table).columns]
+    places = {str(name).strip(): i for i, name in enumerate(given)}
+    return sorted(names, key=lambda name: places.get(name, len(places)))
+
+
+def plan_related(schema: RelatedSchema, epsilon: Fraction, relation: Neighbours, rows: int) -> Walks:
+    """
+    Plan a release from public values alone; `rows` is the number of parents, or a public guess of it.
+
+    Raises
+    ------
+    ValueError
+        Rules that meet in too large tables, rules that are a list of cells, an epsilon that is too small.
+    """
+    wrong = [
+        f"table {name!r}: its rules meet in tables of more than 2^21 cells: use fewer that meet"
+        for name, own in schema.tables.items()
+        if own.domain.rules and cells_of_rules(_universe(own.domain)) > MOST_CELLS
+    ]
+    if wrong:
+        raise ValueError(joined(wrong))
+    match relation:
+        case Neighbours.REPLACE_ONE:
+            replaced = True
+        case Neighbours.ADD_REMOVE:
+            replaced = False
+        case _:
+            assert_never(relation)
+    parents, children = _universe(schema.parents.domain, schema.most), _universe(schema.children.domain)
+    return plan_walks(parents, children, epsilon, replaced, rows, cap=schema.cap)
+
+
+def _universe(domain: Domain, most: int | None = None) -> Universe:
+    """Return the columns of a table and its rules; with one column more for a number up to `most`."""
+    sizes, ordered = domain.sizes, tuple(column.ordered for column in domain.columns)
+    if most is not None:
+        sizes, ordered = (*sizes, most + 1), (*ordered, True)
+    pairs = tuple(combinations(range(len(sizes)), 2)) or ((0,),)
+    rules = tuple((rule.columns, rule.allowed) for rule in domain.rules)
+    return Universe(sizes, ordered, pairs, (1,) * len(pairs), rules)
+
+
+def _asked(settings: Mapping[str, Any]) -> tuple[Fraction, Neighbours, int | None]:
+    """Return epsilon, the relation, and under add-remove the guess of n; refuse what related tables lack."""
+    unknown = [name for name in settings if name not in Settings.__annotations__]
+    if unknown:
+        raise TypeError(f"unknown argument {unknown[0]!r}")
+    if settings.get("mechanism") not in (None, "auto", "marginals"):
+        raise ValueError("mechanism: related tables are made by marginals: leave it out")
+    usual = signature(plan).parameters
+    given = [
+        name
+        for name, value in settings.items()
+        if name not in (*TAKEN, "mechanism") and value not in (None, usual[name].default)
+    ]
+    if given:
+        raise ValueError(
+            f"related tables do not take {', '.join(given)} yet: leave out what they do not take"
+        )
+    if settings.get("epsilon") is None:
+        raise TypeError("epsilon is missing: give the privacy parameter as an argument, such as epsilon=1")
+    epsilon = positive(settings["epsilon"], "epsilon")
+    if epsilon > MOST_EPSILON:
+        raise ValueError("epsilon is too large: at most 2^1000")
+    relation = relation_of(settings.get("neighbours") or Neighbours.REPLACE_ONE)
+    guess: Number | None = settings.get("n_max")
+    if relation is Neighbours.REPLACE_ONE:
+        if guess is not None:
+            raise ValueError("n_max is for add-remove: under replace-one the number of parents is public")
+        return epsilon, relation, None
+    if guess is None:
+        raise ValueError("n_max is missing: under add-remove give a public guess of the number of parents")
+    return epsilon, relation, min(GUESS, whole(guess, "n_max"))
