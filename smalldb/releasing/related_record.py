@@ -1,5 +1,6 @@
 """The public record of a release of related tables: what was done, what is guaranteed, what was measured."""
 
+import json
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
@@ -98,6 +99,17 @@ def related_record(
         told |= _measured(domain, items, n, schema)
     record["tables"] = {schema.unit: parents, schema.child: children}
     return record
+
+
+def written_related(record: dict[str, Any]) -> str:
+    """Write the record as JSON; each measurement stands in a line of its own."""
+    tables = record["tables"]
+    bare = {name: {**told, "measurements": f"<{name}>"} for name, told in tables.items()}
+    text = json.dumps({**record, "tables": bare}, indent=2, ensure_ascii=False)
+    for name, told in tables.items():
+        lines = ",\n        ".join(json.dumps(one, ensure_ascii=False) for one in told["measurements"])
+        text = text.replace(json.dumps(f"<{name}>", ensure_ascii=False), f"[\n        {lines}\n      ]")
+    return text
 
 
 def _measured(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from functools import partial
 from inspect import signature
@@ -99,7 +99,7 @@ def release_related(
     *,
     rng: int | BitSource | None = None,
     seed: int | None = None,
-    ledger: Ledger | None = None,
+    ledger: Ledger | Callable[[Any], Ledger] | None = None,
     **settings: Any,
 ) -> RelatedRelease:
     """
@@ -112,7 +112,8 @@ def release_related(
     settings
         epsilon, neighbours and n_max as `smalldb.plan` has them, of parents.
     rng, seed, ledger
-        As `smalldb.release`.
+        As `smalldb.release`; of a ledger also what opens it for the record that is foreseen. It is paid once
+        all was read, before the first draw: a run that is killed then has paid, and does not go on.
 
     Raises
     ------
@@ -131,7 +132,9 @@ def release_related(
     foreseen = plan_related(schema, epsilon, relation, 1 if guess is None else guess)
     told = partial(related_record, schema, epsilon=epsilon, neighbours=relation, private=bits.private)
     if ledger is not None:
-        ledger.read().after(told(foreseen, n=1 if public else None))
+        record = told(foreseen, n=1 if public else None)
+        ledger = ledger if isinstance(ledger, Ledger) else ledger(record)
+        ledger.read().after(record)
 
     linked = read_linked(tables, schema)
     n = len(linked.parents)
