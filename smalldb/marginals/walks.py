@@ -24,6 +24,7 @@ from smalldb.mechanisms import Journal, Measurement
 UNIT = 720720  # the denominator of weights: 1/s is a whole number of units for all s up to 16
 MOST_PARENTS = 1 << 32  # so that counts of all weights stay below 2^53
 WALKS = 4  # times as much as an error in tables of parents counts one in tables of walks: fitted to VietNam
+FEW_CELLS = 64  # of all columns of children: the table of all of them is measured first
 SHARES = tuple(Fraction(i, 16) for i in range(2, 13))  # of epsilon, for parents: what is compared
 
 
@@ -51,6 +52,7 @@ class Families:
         """Return the number of children of each parent."""
         return np.bincount(self.of, minlength=len(self.parents))
 
+    # Proof: docs/proofs/related.md, lemma 4.
     def with_counts(self, most: int) -> Integers:
         """Return the places of parents with one column more: their numbers of children, `most` or more."""
         return np.column_stack([self.parents, np.minimum(self.counts(), most)])
@@ -101,7 +103,7 @@ class Walks:
         """Of the guarantee: both strategies together."""
         return self.parents.epsilon + self.children.epsilon
 
-    # Proof: docs/proofs/related.md, theorem.
+    # Proof: docs/proofs/related.md, lemmas 5 and 6.
     def release(
         self, families: Families, source: BitSource | Journal, executor: Executor | None = None
     ) -> "Related":
@@ -165,15 +167,21 @@ def cap_of(counts: Integers) -> int:
 
 
 def walk_universe(parents: Universe, children: Universe) -> Universe:
-    """Return the universe of walks: columns of parents first; tables of these alone are not asked for."""
+    """Return the universe of walks: columns of parents first; tables of these alone are not asked for.
+
+    Where children have few cells, all of them are measured first.
+    """
     shift = len(parents.sizes)
     sizes = (*parents.sizes, *children.sizes)
     tables = tuple(pair for pair in combinations(range(len(sizes)), 2) if pair[1] >= shift)
     rules = tuple((tuple(c + shift for c in columns), allowed) for columns, allowed in children.rules)
-    return Universe(sizes, (*parents.ordered, *children.ordered), tables, (1,) * len(tables), rules)
+    own = tuple(range(shift, len(sizes)))
+    named = (own,) if len(own) > 1 and children.cells <= FEW_CELLS else ()
+    ordered = (*parents.ordered, *children.ordered)
+    return Universe(sizes, ordered, tables, (1,) * len(tables), rules, named=named)
 
 
-# Proof: docs/proofs/related.md, theorem.
+# Proof: docs/proofs/related.md, lemma 6.
 def plan_walks(
     parents: Universe,
     children: Universe,

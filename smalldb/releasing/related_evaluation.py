@@ -1,4 +1,4 @@
-"""How far two related tables that were released are from the data; for the curator."""
+"""How far two related tables of a release are from the data; for the curator."""
 
 from __future__ import annotations
 

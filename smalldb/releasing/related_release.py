@@ -28,6 +28,7 @@ from smalldb.planning import Settings, plan
 from smalldb.planning.choosing import MOST_EPSILON
 from smalldb.releasing.budget_ledger import Ledger
 from smalldb.releasing.pipeline import EMPTY
+from smalldb.releasing.related_evaluation import RelatedEvaluation, evaluate_related
 from smalldb.releasing.related_record import related_record
 from smalldb.schema.linked_rows import Linked, check_columns, check_names, read_linked
 from smalldb.schema.mapping import Schema
@@ -68,6 +69,14 @@ class RelatedRelease:
     def __repr__(self) -> str:
         rows = ", ".join(f"{name} ({len(table)} rows)" for name, table in self.data.items())
         return f"<RelatedRelease of {rows}>"
+
+    def evaluate(self, tables: Mapping[str, Any]) -> RelatedEvaluation:
+        """
+        Compare with the data, which the release does not keep. Confidential: computed from the data.
+
+        Errors as `smalldb.releasing.related_evaluation.evaluate_related`.
+        """
+        return evaluate_related(tables, self.linked, self.schema)
 
     @property
     def linked(self) -> Linked:

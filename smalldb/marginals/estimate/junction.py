@@ -49,6 +49,7 @@ def union(scopes: Iterable[Scope]) -> dict[int, int]:
     return found
 
 
+# Proof: docs/proofs/related.md, lemma 5.
 def junction_tree(
     scopes: Iterable[Scope], groupings: Sequence[Grouping], last: int = 0
 ) -> tuple[Bucket, ...]:

@@ -10,7 +10,7 @@ from queries.mixing import splitmix64
 from smalldb.marginals.estimate.belief_propagation import Tree
 
 
-# Proof: docs/proofs/rounds.md, lemma 7.
+# Proof: docs/proofs/rounds.md, lemma 7; docs/proofs/related.md, lemma 5.
 def model_rows(
     tree: Tree, tables: Sequence[Floats], rows: int, seed: int, known: Integers | None = None
 ) -> Integers:
