@@ -2,6 +2,7 @@
 
 import json
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -9,6 +10,7 @@ import pytest
 
 import smalldb
 from queries import DataError
+from smalldb.accounting import compose_records
 from smalldb.mechanisms import Measurements
 from smalldb.releasing.budget_ledger import OutOfBudget
 from smalldb.releasing.related_evaluation import GROUPS, evaluate_related
@@ -106,10 +108,17 @@ def test_gaps_beside_whole_numbers_do_not_change_a_link(tables):
     assert (found.of == same.of).all() and (found.children == same.children).all()
 
 
+def test_a_gap_is_no_key(tables):
+    homes, persons = (tables[name].astype({"hid": object}) for name in tables)
+    homes.loc[0, "hid"] = persons.loc[0, "hid"] = None
+    with pytest.raises(DataError, match=r"'hid' has gaps: each row needs a key; .*a row has no parent"):
+        read_linked({"homes": homes, "persons": persons[persons.hid.isna()]}, parse_related(SCHEMA))
+
+
 def test_the_record_has_what_was_measured_in_units(release):
     record = json.loads(written_related(release.record))
     assert record == json.loads(json.dumps(release.record))
-    assert (record["unit"], record["n"], record["privacy"]["epsilon"], record["private"]) == (
+    assert (record["privacy"]["unit"], record["n"], record["privacy"]["epsilon"], record["private"]) == (
         "homes",
         300,
         "2",
@@ -220,6 +229,13 @@ def test_a_ledger_is_paid_before_the_draw_and_not_for_what_is_refused(tables, tm
     assert ledger.read().spent == 0
     made = smalldb.release(tables, schema=SCHEMA, epsilon="0.6", ledger=ledger)
     assert made.record["private"] and ledger.read().spent == Fraction(3, 5)
+    rows = smalldb.release(tables["persons"][["age"]] > 40, epsilon="0.1").record
+    with pytest.raises(ValueError, match="all must protect the same"):
+        ledger.spend(rows)
+    with pytest.raises(ValueError, match="all must protect the same"):
+        compose_records([made.record, rows], delta=0)
+    assert compose_records([made.record, made.record], delta=0).added == Fraction(6, 5)
+    assert Path(ledger.path).read_text().count('"unit": "homes"') == 1
     with pytest.raises(OutOfBudget):
         smalldb.release(tables, schema=SCHEMA, epsilon="0.6", ledger=ledger)
     with pytest.raises(ValueError, match="what a seed makes is not private"):
@@ -265,6 +281,7 @@ def test_epsilon_is_needed_and_others_are_unknown(tables):
     [
         (SCHEMA.replace('unit = "homes"', ""), "unit is missing"),
         (SCHEMA.replace('unit = "homes"', 'unit = "home"'), "unit: no table 'home'; did you mean 'homes'"),
+        (SCHEMA.replace("tables.persons", "tables.'../p'"), "a name of letters, digits"),
         (SCHEMA.replace('unit = "homes"', 'unit = "persons"'), "what is protected is the root"),
         (SCHEMA.replace('parent = "homes"', 'parent = "hous"'), "no parent table 'hous'"),
         (SCHEMA.replace('parent = "homes"', 'parent = ["homes", "firms"]'), "has two parents"),

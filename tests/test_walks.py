@@ -269,3 +269,11 @@ def test_without_released_children_nothing_of_them_is_measured(quick):
     plan = plan_walks(universe(2, 3, 4), universe(2, 2, 3), Fraction(50), True, 40)
     made = plan.release(families(*[((0, i % 3), []) for i in range(40)]), SeededBits(1))
     assert made.children.shape == (0, 3) and made.measurements == ()
+
+
+def test_the_cap_is_that_of_released_parents(quick):
+    each = [((i % 2, i % 3), [(1, 1, 2)] * (1 + i % 3)) for i in range(60)]
+    plan = plan_walks(universe(2, 3, 4), universe(2, 2, 3), Fraction(2), False, 60)
+    made = plan.release(families(*each), SeededBits(5))
+    assert made.cap == cap_of(made.parents.places[:, -1])
+    assert cap_of(np.array([0, 1, 2, 5, 0])) == 3 and cap_of(np.zeros(3, dtype=int)) == 1

@@ -130,7 +130,7 @@ def compose_records(
     Parameters
     ----------
     records
-        As `smalldb.release` writes them; all of one neighbouring relation, none of them seeded.
+        As `smalldb.release` writes them; all of one neighbouring relation and one unit, none of them seeded.
     delta, adaptive
         As for `compose`; the deltas of the records are added to it.
 
@@ -142,7 +142,7 @@ def compose_records(
     listed = list(islice(records, MOST_LISTED + 1))
     checked_number(len(listed), MOST_LISTED)
     items: Counter[Item] = Counter()
-    relations, persons = set[str](), set[int]()
+    relations, persons, units = set[str](), set[int](), set[str]()
     spent = checked_delta(delta)
     for record in listed:
         try:
@@ -160,11 +160,14 @@ def compose_records(
         items[exact, None if parameter is None else positive(parameter, "privacy.bounded_range")] += 1
         relations.add(relation)
         persons.add(whole(privacy.get("rows_per_person", 1), "privacy.rows_per_person"))
+        units.add(str(privacy.get("unit", "")))
         spent += 0 if own is None else checked_delta(own)
     if len(relations) > 1:
         raise ValueError("records: all must be of one neighbouring relation")
     if len(persons) > 1:
         raise ValueError("records: all must be for the same number of rows of a person")
+    if len(units) > 1:  # under add-remove another row of one table may be two changes of its parent
+        raise ValueError("records: all must protect the same: rows, or parents of the same table")
     if spent >= 1:
         raise ValueError("delta: all together reach 1")
     own_deltas = spent - checked_delta(delta)

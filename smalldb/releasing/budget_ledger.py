@@ -19,6 +19,7 @@ from smalldb.files.outputs import create, sync_folder
 from smalldb.mechanisms import relation_of
 
 FORMAT = 1
+UNIT = r"\w[\w -]*"  # the name of a table of parents: no brace, by which whole lines are known
 
 
 class OutOfBudget(ValueError):
@@ -304,14 +305,17 @@ def _entry(record: Mapping[str, Any], ticket: str = "") -> dict[str, Any]:
         "bounded_range": None if own is None else as_text(positive(own, "privacy.bounded_range")),
         "neighbours": relation_of(record["neighbours"]).value,
     }
+    if "unit" in record["privacy"]:
+        said["unit"] = unit = str(record["privacy"]["unit"])
+        if not re.fullmatch(UNIT, unit):
+            raise ValueError("privacy.unit must be the name of a table")
     return said | ({} if rows == 1 else {"rows_per_person": rows}) | ({"ticket": ticket} if ticket else {})
 
 
 def _record(entry: Mapping[str, Any]) -> dict[str, Any]:
     """Return the part of a record that a line was made from."""
     privacy = {name: entry[name] for name in ("epsilon", "bounded_range")}
-    if "rows_per_person" in entry:
-        privacy["rows_per_person"] = entry["rows_per_person"]
+    privacy |= {name: entry[name] for name in ("rows_per_person", "unit") if name in entry}
     return {"privacy": privacy, "neighbours": entry["neighbours"], "delta": None, "private": True}
 
 

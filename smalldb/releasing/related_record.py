@@ -65,11 +65,10 @@ def related_record(
     record: dict[str, Any] = {
         "schema": 1,
         "mechanism": "marginals",
-        "unit": schema.unit,
         "epsilon": as_text(epsilon),
         "delta": None,
         "neighbours": neighbours.value,
-        "privacy": {"epsilon": as_text(plan.epsilon), "bounded_range": None},
+        "privacy": {"epsilon": as_text(plan.epsilon), "bounded_range": None, "unit": schema.unit},
         "private": private,
         "versions": {"smalldb": __version__},
     }

@@ -1,6 +1,7 @@
 """A schema of two related tables: parents, each with all its children, and what links them."""
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, final
@@ -12,6 +13,7 @@ from smalldb.schema.mapping import Schema
 from smalldb.schema.parsing import schema_text_of, table_of
 
 MOST = 8  # children that are told apart where the schema does not say how many
+NAME = re.compile(r"\w[\w -]*")  # of a table, and of its file in a release
 MOST_MOST, MOST_CAP = 1 << 10, 1 << 10
 RELATED: dict[str, Type] = {"unit": str, "tables": dict, "file": dict}
 LINKS: dict[str, Type] = {
@@ -112,6 +114,8 @@ def parse_related(text: str, folder: str = "") -> RelatedSchema:
     wrong += found
     places = key_lines(text)
     for name, described in tables.items():
+        if not NAME.fullmatch(name):
+            wrong.append(f"table {name!r}: a name of letters, digits, _, - and spaces is needed")
         if not isinstance(described, dict):
             wrong.append(f"table {name!r}: expected a table of what it can hold")
             continue
