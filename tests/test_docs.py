@@ -19,7 +19,7 @@ from smalldb.cli import parser
 from smalldb.exact.rounded_text import rounded_up
 from smalldb.releasing.budget_ledger import Ledger
 from smalldb.schema import read_schema
-from smalldb.schema.related_schema import read_related
+from smalldb.schema.related_parsing import read_related
 
 pytestmark = pytest.mark.slow
 

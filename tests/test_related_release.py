@@ -19,7 +19,7 @@ from smalldb.releasing.related_release import RelatedRelease, release_related
 from smalldb.reporting.related_page import related_page
 from smalldb.schema.linked_rows import Linked, read_linked
 from smalldb.schema.related_draft import draft_related
-from smalldb.schema.related_schema import parse_related, read_related
+from smalldb.schema.related_parsing import parse_related, read_related
 
 SCHEMA = """
 unit = "homes"
@@ -374,3 +374,86 @@ def test_a_plan_has_a_record_before_anything_is_drawn(tables):
 def test_linked_tables_are_values():
     empty = np.zeros((0, 1), dtype=np.int64)
     assert Linked(empty, empty, empty[:, 0]).of.shape == (0,)
+
+
+PERSONS = """
+person = "player"
+fixed = ["sex"]
+most = 6
+valid = "~(`team=A` & `hits>=100`)"
+columns.sex = { kind = "categories", values = ["f", "m"] }
+columns.team = { kind = "categories", values = ["A", "B"] }
+columns.hits = { kind = "cuts", cuts = [50, 100], range = [0, 200] }
+"""
+
+
+@pytest.fixture(scope="module")
+def seasons():
+    rng = np.random.default_rng(5)
+    of = np.repeat(np.arange(200), rng.geometric(0.4, 200))
+    table = pd.DataFrame(
+        {"hits": rng.integers(0, 100, len(of)), "player": of + 50, "team": rng.choice(["A", "B"], len(of))}
+    )
+    table["sex"] = np.array(["f", "m"])[of % 2]
+    return table.sample(frac=1, random_state=2).reset_index(drop=True)
+
+
+def test_a_long_table_is_released_as_one_in_which_persons_have_rows(seasons, tmp_path):
+    made = smalldb.release(seasons, schema=PERSONS, epsilon=3, seed=2)
+    table = made.data
+    assert list(table.columns) == list(seasons.columns)
+    assert sorted(table.player.unique()) == list(range(1, 201))  # each has a row
+    assert (table.groupby("player").sex.nunique() == 1).all()
+    assert not ((table.team == "A") & (table.hits >= 100)).any()
+    assert made.record["n"] == 200 and made.record["privacy"]["unit"] == "player"
+    found = made.evaluate(seasons)
+    assert 0 < found.tvd["joined"] < 0.3 and found.rows["player"] == (200, 200)
+    page = related_page(made.record, made.schema)
+    assert "3-differential privacy of each player together with all its rows" in page
+    again = read_linked(table, made.schema)
+    assert len(again.parents) == 200 and len(again.children) == len(table)
+    seasons.to_csv(tmp_path / "s.csv", index=False)
+    assert smalldb.release(tmp_path / "s.csv", schema=PERSONS, epsilon=3, seed=2).data.equals(table)
+
+
+def test_persons_are_read_as_the_long_table_says(seasons):
+    found = read_linked(seasons, parse_related(PERSONS))
+    for row, (person, child) in enumerate(zip(found.of, found.children, strict=True)):
+        assert found.parents[person, 0] == ["f", "m"].index(seasons.sex[row])
+        assert child[0] == ["A", "B"].index(seasons.team[row])
+    assert (
+        len(set(zip(found.of, seasons.player, strict=True))) == seasons.player.nunique() == len(found.parents)
+    )
+
+
+def test_a_long_table_is_refused_for_all_that_is_wrong_at_once(seasons):
+    bad = seasons.assign(sex=["f", *["m"] * (len(seasons) - 1)], hits=150)
+    bad.loc[3, "player"] = None
+    bad["team"] = "A"
+    with pytest.raises(DataError) as error:
+        smalldb.release(bad.assign(player=bad.player.where(bad.player.isna(), 7)), schema=PERSONS, epsilon=1)
+    told = str(error.value)
+    assert "has gaps" in told and "'sex' is fixed, and differs" in told and "rule 1" in told
+    with pytest.raises(ValueError, match="no column 'player'"):
+        smalldb.release(seasons.drop(columns="player"), schema=PERSONS, epsilon=1)
+
+
+@pytest.mark.parametrize(
+    "old, new, said",
+    [
+        ('fixed = ["sex"]', "", "fixed is missing"),
+        ('fixed = ["sex"]', 'fixed = ["sek"]', "fixed: no column 'sek'; did you mean 'sex'"),
+        ('fixed = ["sex"]', 'fixed = ["sex", "team", "hits"]', "fixed names all columns"),
+        ('person = "player"', 'person = "a/b"', "person must be the name"),
+        ("most = 6", "most = 0", "most must be"),
+        ("most = 6", "rows_per_person = 6", "rows_per_person does not go with person"),
+        ("~(`team=A` & `hits>=100`)", "~(`team=A` & `sex=f`)", "ties a fixed column and another one"),
+        ('values = ["f", "m"]', 'values = "learn", share = "1/9", unknown = "other"', "learn no places"),
+        ("most = 6", "columns.player = { kind = 'bool' }", "column 'player' is written anew"),
+    ],
+)
+def test_long_schemas_that_are_none_are_refused(old, new, said):
+    assert old in PERSONS
+    with pytest.raises(ValueError) as error:
+        parse_related(PERSONS.replace(old, new))
+    assert said in str(error.value)

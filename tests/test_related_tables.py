@@ -94,3 +94,28 @@ def test_outputs_and_schemas_are_checked(files, capsys):
     assert "need -o DIR" in capsys.readouterr().err
     assert main(["generate", *files, "--epsilon", "1", "-o", "out"]) == 2
     assert "need a --schema with unit" in capsys.readouterr().err
+
+
+def test_a_long_file_becomes_one_file(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    rows = [(i // 3, "fm"[i // 3 % 2], i % 100) for i in range(300)]
+    pd.DataFrame(rows, columns=["player", "sex", "hits"]).to_csv("seasons.csv", index=False)
+    (tmp_path / "s.toml").write_text(
+        'person = "player"\nfixed = ["sex"]\ncolumns.sex = { kind = "categories", values = ["f", "m"] }\n'
+        'columns.hits = { kind = "cuts", cuts = [50], range = [0, 100] }\n'
+    )
+    assert main(["generate", "seasons.csv", "--schema", "s.toml", "--epsilon", "2", "-o", "out"]) == 0
+    assert "2-DP of each player with all its rows" in capsys.readouterr().err
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {
+        "seasons.csv",
+        "record.json",
+        "report.html",
+    }
+    assert main(["evaluate", "seasons.csv", "out", "--schema", "s.toml"]) == 0
+    assert "joined" in capsys.readouterr().out
+    assert main(["schema", "check", "seasons.csv", "--schema", "s.toml"]) == 2
+    assert (
+        main(["generate", "seasons.csv", "s=s.csv", "--schema", "s.toml", "--epsilon", "2", "-o", "o"]) == 2
+    )
+    assert "is for one table" in capsys.readouterr().err
+    assert main(["plan", "--schema", "s.toml", "--n", "9", "--epsilon", "1"]) == 2

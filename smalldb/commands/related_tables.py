@@ -20,6 +20,7 @@ from smalldb.releasing.related_release import related_schema, release_related
 from smalldb.reporting.related_page import related_page
 from smalldb.reporting.words import CONFIDENTIAL, as_json
 from smalldb.schema.linked_rows import check_columns, check_names, linked_keys, placed_rows
+from smalldb.schema.readers.compressed import parted
 from smalldb.schema.readers.registry import has_lines
 from smalldb.schema.rehearsing import rehearse
 from smalldb.schema.related_draft import draft_related
@@ -82,26 +83,30 @@ def generate_related(arguments: argparse.Namespace, schema: RelatedSchema) -> No
     _refuse(arguments, (*OWN, *Settings.__annotations__))
     if arguments.output is None:
         raise ValueError("related tables need -o DIR: a new folder for both tables, the record and the page")
-    tables = named([arguments.data, *arguments.more])
-    check_names([*tables], schema)
+    given = [arguments.data, *arguments.more]
+    tables = named(given) if schema.whole is None else _alone(given)
+    if schema.whole is None:
+        check_names([*tables], schema)
     if any(name in ("record", "report") for name in tables):
         raise ValueError("a table cannot be called record or report: these are names of other outputs")
     keep_inputs([*tables.values(), arguments.schema, arguments.ledger], [arguments.output])
     forms = {name: form_like(path) for name, path in tables.items()}
-    for name, own in schema.tables.items():
+    schemas = schema.tables if schema.whole is None else dict.fromkeys(tables, schema.whole)
+    for name, own in schemas.items():
         rehearse(own, forms[name], own.file)
     settings = {name: getattr(arguments, name) for name in Settings.__annotations__}
     with closing(OutputFolder(arguments.output)) as folder:
         tables = {name: rereadable(path, has_lines(path)) for name, path in tables.items()}
         made = release_related(
-            tables,
+            tables if schema.whole is None else next(iter(tables.values())),
             schema,
             seed=arguments.seed,
             ledger=arguments.ledger and partial(Ledger.within, arguments.ledger, arguments.budget),
             **settings,
         )
-        for name, table in made.data.items():
-            folder.write(f"{name}.{forms[name]}", written(table, forms[name], schema.tables[name]))
+        data = made.data if schema.whole is None else dict.fromkeys(tables, made.data)
+        for name, table in data.items():
+            folder.write(f"{name}.{forms[name]}", written(table, forms[name], schemas[name]))
         folder.write("record.json", written_related(made.record) + "\n")
         folder.write("report.html", related_page(made.record, schema, arguments.title))
         folder.place()
@@ -113,17 +118,27 @@ def generate_related(arguments: argparse.Namespace, schema: RelatedSchema) -> No
         print("NOT PRIVATE: the randomness came from a seed; for experiments only", file=sys.stderr)
 
 
+def _alone(given: Sequence[str | None]) -> dict[str, str]:
+    """Return the one long table by the name of its file; ValueError: there are others, or none."""
+    paths = [path for path in given if path is not None]
+    if len(paths) != 1:
+        raise ValueError("person in a schema is for one table: name one file")
+    stem = os.path.basename(parted(paths[0])[0])
+    return {os.path.splitext(stem)[0]: paths[0]}
+
+
 def _told(record: dict[str, Any], schema: RelatedSchema, folder: str) -> str:
     """Tell a release, for people."""
     own, other = (record["tables"][name] for name in schema.tables)
+    parent, children = schema.parent_said, schema.children_said
+    many = f"{own['rows']:,} rows of {schema.unit}, " if schema.whole is None else ""
     return "\n".join(
         [
-            f"privacy:   {record['privacy']['epsilon']}-DP of each row of {schema.unit} with all its rows of "
-            f"{schema.child}, {record['neighbours']}",
-            f"tables:    {own['rows']:,} rows of {schema.unit}, {other['rows']:,} of {schema.child}, in "
-            f"{folder}",
-            f"epsilon:   {float_of(own['epsilon'])} for {schema.unit} and numbers of {schema.child}, "
-            f"{float_of(other['epsilon'])} for {schema.child}",
+            f"privacy:   {record['privacy']['epsilon']}-DP of each {parent} with all its {children}, "
+            f"{record['neighbours']}",
+            f"tables:    {many}{other['rows']:,} {children}, in {folder}",
+            f"epsilon:   {float_of(own['epsilon'])} for each {parent} and its number of {children}, "
+            f"{float_of(other['epsilon'])} for {children}",
             "bound:     none is stated; the record has all numbers with noise, the page says what they are",
         ]
     )
@@ -138,6 +153,8 @@ def float_of(text: str) -> str:
 def check_related(arguments: argparse.Namespace, schema: RelatedSchema) -> None:
     """Count what of two related tables would be refused; confidential."""
     _refuse(arguments, CHECKED)
+    if schema.whole is not None:
+        raise ValueError("schema check does not know person yet: take person and fixed out of a copy")
     tables = named([arguments.data, *arguments.more])
     check_names([*tables], schema)
     check_columns(tables, schema)
@@ -179,10 +196,12 @@ def evaluate_folder(arguments: argparse.Namespace, schema: RelatedSchema) -> Non
     _refuse(arguments, EVALUATED)
     real: list[str] = [arguments.real, arguments.synthetic, *arguments.more]
     folder = real.pop()
-    tables = named(real)
-    check_names([*tables], schema)
+    tables = named(real) if schema.whole is None else _alone(real)
+    if schema.whole is None:
+        check_names([*tables], schema)
     made = {name: os.path.join(folder, f"{name}.{form_like(path)}") for name, path in tables.items()}
-    found = evaluate_related(tables, made, schema)
+    both: list[Any] = [tables, made] if schema.whole is None else [*tables.values(), *made.values()]
+    found = evaluate_related(both[0], both[1], schema)
     long = found.to_frame()
     if arguments.json:
         told = {"confidential": True, "tables": long.to_dict("records"), "rows": dict(found.rows)}

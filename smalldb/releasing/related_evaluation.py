@@ -13,7 +13,7 @@ from queries.arrays import Integers
 from queries.late import pd
 from smalldb.releasing.distances import Distances, distances
 from smalldb.releasing.related_record import domains
-from smalldb.schema.linked_rows import Linked, check_columns, check_names, read_linked
+from smalldb.schema.linked_rows import Linked, check_tables, read_linked
 from smalldb.schema.related_schema import RelatedSchema
 
 GROUPS = ("parents", "number", "children", "joined")
@@ -59,16 +59,14 @@ class RelatedEvaluation:
         )
 
 
-def evaluate_related(
-    real: Mapping[str, Any] | Linked, synthetic: Mapping[str, Any] | Linked, schema: RelatedSchema
-) -> RelatedEvaluation:
+def evaluate_related(real: Any, synthetic: Any, schema: RelatedSchema) -> RelatedEvaluation:
     """
     Compare released tables with the data.
 
     Parameters
     ----------
     real, synthetic
-        Tables by their names, as `release_related` takes them; or such that were read.
+        Tables as `release_related` takes them; or such that were read.
 
     Raises
     ------
@@ -102,12 +100,11 @@ def evaluate_related(
     )
 
 
-def _read(tables: Mapping[str, Any] | Linked, schema: RelatedSchema) -> Linked:
+def _read(tables: Any, schema: RelatedSchema) -> Linked:
     if isinstance(tables, Linked):
         found = tables
     else:
-        check_names([*tables], schema)
-        check_columns(tables, schema)
+        check_tables(tables, schema)
         found = read_linked(tables, schema)
     if not len(found.parents) or not len(found.children):
         raise DataError("a table has no rows")

@@ -15,7 +15,7 @@ import numpy as np
 
 from queries import DataError, Domain
 from queries.expressions import joined
-from queries.frames import as_frame, as_given
+from queries.frames import as_given
 from queries.late import pd
 from smalldb.exact.bits import BitSource, bit_source
 from smalldb.exact.numbers import Number, positive, whole
@@ -30,11 +30,11 @@ from smalldb.releasing.budget_ledger import Ledger
 from smalldb.releasing.pipeline import EMPTY
 from smalldb.releasing.related_evaluation import RelatedEvaluation, evaluate_related
 from smalldb.releasing.related_record import related_record
-from smalldb.schema.linked_rows import Linked, check_columns, check_names, read_linked
+from smalldb.schema.linked_rows import Linked, check_tables, columns_of, read_linked
 from smalldb.schema.mapping import Schema
 from smalldb.schema.parsing import schema_text_of
-from smalldb.schema.readers.registry import reader_of
-from smalldb.schema.related_schema import RelatedSchema, is_related, parse_related, read_related
+from smalldb.schema.related_parsing import is_related, parse_related, read_related
+from smalldb.schema.related_schema import RelatedSchema
 
 TAKEN = ("epsilon", "neighbours", "n_max")  # settings of a plan that related tables have
 GUESS = 1 << 32  # of parents, at most
@@ -48,7 +48,8 @@ class RelatedRelease:
     Attributes
     ----------
     data
-        The synthetic tables by name, each of the library of the given one; parents first.
+        The synthetic tables by name, each of the library of the given one; parents first. Of a long table
+        the one synthetic table.
     record
         What was done and is guaranteed, with all numbers with noise; public.
     schema, plan
@@ -57,20 +58,21 @@ class RelatedRelease:
 
     def __init__(
         self,
-        data: Mapping[str, Any],
+        data: Any,
         record: dict[str, Any],
         schema: RelatedSchema,
         plan: Walks,
         made: Related,
     ) -> None:
-        self.data, self.record, self.schema, self.plan = dict(data), record, schema, plan
+        self.data, self.record, self.schema, self.plan = data, record, schema, plan
         self._made = made
 
     def __repr__(self) -> str:
-        rows = ", ".join(f"{name} ({len(table)} rows)" for name, table in self.data.items())
+        told = self.record["tables"].items()
+        rows = ", ".join(f"{name} ({table['rows']} rows)" for name, table in told)
         return f"<RelatedRelease of {rows}>"
 
-    def evaluate(self, tables: Mapping[str, Any]) -> RelatedEvaluation:
+    def evaluate(self, tables: Any) -> RelatedEvaluation:
         """
         Compare with the data, which the release does not keep. Confidential: computed from the data.
 
@@ -97,13 +99,19 @@ def related_schema(given: object) -> RelatedSchema | None:
         return parse_related(text) if is_related(text) else None
     try:
         inside = schema_text_of(text)
-    except UnicodeDecodeError:
+    except (UnicodeDecodeError, OSError):  # told where it is read
         return None
     return read_related(text) if is_related(inside) else None
 
 
+def persons_schema(given: object) -> RelatedSchema | None:
+    """Return the schema of a long table, in which a person has several rows; None: it is of another."""
+    found = related_schema(given)
+    return None if found is None or found.whole is None else found
+
+
 def release_related(
-    tables: Mapping[str, Any],
+    tables: Any,
     schema: RelatedSchema,
     *,
     rng: int | BitSource | None = None,
@@ -117,7 +125,7 @@ def release_related(
     Parameters
     ----------
     tables
-        By the names of the schema, tables of pandas and its kin or paths of files.
+        By the names of the schema, tables of pandas and its kin or paths of files; or one long table.
     settings
         epsilon, neighbours and n_max as `smalldb.plan` has them, of parents.
     rng, seed, ledger
@@ -135,8 +143,7 @@ def release_related(
     if ledger is not None and not bits.private:
         raise ValueError("a ledger is for private releases: what a seed makes is not private at any epsilon")
     epsilon, relation, guess = _asked(settings)
-    check_names([*tables], schema)
-    check_columns(tables, schema)
+    check_tables(tables, schema)
     public = relation is Neighbours.REPLACE_ONE
     foreseen = plan_related(schema, epsilon, relation, 1 if guess is None else guess)
     told = partial(related_record, schema, epsilon=epsilon, neighbours=relation, private=bits.private)
@@ -159,9 +166,26 @@ def release_related(
     # from here on nothing is refused for the data
     made = final.release(Families(linked.parents, linked.children, linked.of), Journal(bits))
     record = told(final, n=known, made=made)
+    if schema.whole is not None:
+        whole = as_given(long_table(schema, schema.whole, made, tables, bits), tables)
+        return RelatedRelease(whole, record, schema, final, made)
     found = synthetic_tables(schema, made, tables, bits)
     given = {name: as_given(table, tables[name]) for name, table in found.items()}
     return RelatedRelease(given, record, schema, final, made)
+
+
+def long_table(
+    schema: RelatedSchema, whole: Schema, made: Related, table: Any, bits: BitSource
+) -> pd.DataFrame:
+    """Write released persons and their rows as one table; persons are 1, 2, and so on."""
+    parents = made.parents.places[:, :-1][made.of]
+    places = np.empty((len(made.of), len(whole.columns)), dtype=np.int64)
+    for names, own in ((schema.parents.names, parents), (schema.children.names, made.children)):
+        places[:, [whole.names.index(name) for name in names]] = own
+    found = whole.decode(places, rng=bits)
+    (person,) = (column for column in whole.ids if column.name == schema.key)
+    found[schema.key] = person.holding(np.minimum(made.of, 1), (made.of + 1).tolist())
+    return found[_in_order([*found.columns], table, whole)]
 
 
 def synthetic_tables(
@@ -186,14 +210,10 @@ def synthetic_tables(
 
 def _in_order(names: list[str], table: Any, schema: Schema) -> list[str]:
     """Return the columns of a released table in the order of the given one; others are the last."""
-    if isinstance(table, str | os.PathLike):
-        reader = reader_of(os.fspath(table))
-        if not reader.headed:
-            return names
-        given = [*reader.columns(os.fspath(table), schema.file, [*schema.names, *schema.unread])]
-    else:
-        given = [*as_frame(table).columns]
-    places = {str(name).strip(): i for i, name in enumerate(given)}
+    given = columns_of(table, schema)
+    if given is None:
+        return names
+    places = {name: i for i, name in enumerate(given)}
     return sorted(names, key=lambda name: places.get(name, len(places)))
 
 
@@ -220,17 +240,20 @@ def plan_related(schema: RelatedSchema, epsilon: Fraction, relation: Neighbours,
             replaced = False
         case _:
             assert_never(relation)
-    parents, children = _universe(schema.parents.domain, schema.most), _universe(schema.children.domain)
+    parents = _universe(schema.parents.domain, schema.most, schema.least)
+    children = _universe(schema.children.domain)
     return plan_walks(parents, children, epsilon, replaced, rows, cap=schema.cap)
 
 
-def _universe(domain: Domain, most: int | None = None) -> Universe:
-    """Return the columns of a table and its rules; with one column more for a number up to `most`."""
+def _universe(domain: Domain, most: int | None = None, least: int = 0) -> Universe:
+    """Return the columns of a table and its rules; and of a number from `least` to `most`, behind them."""
     sizes, ordered = domain.sizes, tuple(column.ordered for column in domain.columns)
     if most is not None:
         sizes, ordered = (*sizes, most + 1), (*ordered, True)
     pairs = tuple(combinations(range(len(sizes)), 2)) or ((0,),)
     rules = tuple((rule.columns, rule.allowed) for rule in domain.rules)
+    if most is not None and least:
+        rules = (*rules, ((len(sizes) - 1,), np.arange(most + 1) >= least))
     return Universe(sizes, ordered, pairs, (1,) * len(pairs), rules)
 
 

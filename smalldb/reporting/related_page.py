@@ -17,48 +17,43 @@ NEIGHBOURS = {
 
 def related_page(record: Mapping[str, Any], schema: RelatedSchema, title: str | None = None) -> str:
     """Write the page, from the public record and the schema alone: one self-contained file."""
-    unit, child = schema.unit, schema.child
-    own, other = record["tables"][unit], record["tables"][child]
-    said = title or f"Synthetic tables: {unit} and {child}"
-    once = record["neighbours"] == "replace-one"
-    covered = (
-        f"Adding, removing or changing one row of {child} is one such change: the same epsilon covers it."
-        if once
-        else f"Changing one row of {child} is two such changes: twice the epsilon covers it."
-    )
+    own, other = (record["tables"][name] for name in schema.tables)
+    parent, children, epsilon = schema.parent_said, schema.children_said, record["privacy"]["epsilon"]
+    both = f"{schema.unit} and {schema.child}" if schema.whole is None else f"rows of each {schema.unit}"
+    said = title or f"Synthetic tables: {both}"
+    covered = "is one such change: the same epsilon covers it"
+    if record["neighbours"] == "add-remove":
+        covered = "may be two such changes: twice the epsilon covers it"
     parts = [
         section(
             "What this is",
             "what",
             paragraph(
-                f"Two synthetic tables. Rows of {child} belong to rows of {unit} by the column "
-                f"{schema.link}. No row is a row of the data; any resemblance is coincidental."
+                f"Each {parent} may have {children}; the column {schema.link} says which belong together. "
+                "No row is a row of the data; any resemblance is coincidental."
             ),
-            facts([(unit, f"{own['rows']:,} rows"), (child, f"{other['rows']:,} rows")]),
+            facts([(schema.unit, f"{own['rows']:,}"), (children, f"{other['rows']:,}")]),
             paragraph("Keys are new numbers, and rows are in random order: neither says anything."),
         ),
         section(
             "What is guaranteed",
             "guarantee",
             paragraph(
-                f"{record['privacy']['epsilon']}-differential privacy of each row of {unit} together with "
-                f"all its rows of {child}. Neighbours: {NEIGHBOURS[record['neighbours']]}."
+                f"{epsilon}-differential privacy of each {parent} together with all its {children}. "
+                f"Neighbours: {NEIGHBOURS[record['neighbours']]}."
             ),
-            paragraph(covered),
-            paragraph(
-                f"Somebody who is in several rows of {unit} is protected in each of them, and not in all "
-                "together."
-            ),
+            paragraph(f"Adding, removing or changing one of its {children} {covered}."),
+            paragraph(f"Somebody who stands behind more than one {parent} is protected in each alone."),
         ),
         section(
             "How it was made",
             "how",
             paragraph(
-                f"Tables of {unit}, and of the number of its {child}, were measured with noise, at epsilon "
-                f"{own['epsilon']}. Then tables of {child} with the columns of their {unit} were measured at "
-                f"epsilon {other['epsilon']}. There a row of {child} weighs 1 / max(s, "
-                f"{other['weights']['cap']}), where s is how many its row of {unit} has: so one row of "
-                f"{unit} weighs at most 1. Numbers from {schema.most} on are told as one: as {schema.most}."
+                f"Tables of each {parent} with its number of {children} were measured with noise, at epsilon "
+                f"{own['epsilon']}. Then tables of {children} with the columns of their {parent} were "
+                f"measured at epsilon {other['epsilon']}. There each of s {children} of one {parent} weighs "
+                f"1 / max(s, {other['weights']['cap']}), so all of them together weigh at most 1. Numbers "
+                f"from {schema.most} on are released as {schema.most}."
             ),
             folded(
                 "What was measured",
@@ -72,12 +67,12 @@ def related_page(record: Mapping[str, Any], schema: RelatedSchema, title: str | 
             "How it may be used",
             "uses",
             paragraph(
-                f"Suitable uses: shares and relations of columns of {unit}, of {child}, and across both; "
-                f"numbers of {child} by columns of {unit}; trying out programs."
+                f"Suitable uses: shares and relations of columns of each {parent}, of {children}, and across "
+                f"both; numbers of {children}; trying out programs."
             ),
             paragraph(
-                f"Unsuitable uses: how rows of {child} of one row of {unit} resemble each other. Given their "
-                f"row of {unit} they are drawn independently: that is an assumption, and no finding."
+                f"Unsuitable uses: how {children} of one {parent} resemble or follow each other. Given their "
+                f"{parent} they are drawn independently: that is an assumption, and no finding."
             ),
             paragraph(
                 "Standard errors computed as if these rows were sampled are too small: they lack the noise. "

@@ -97,25 +97,43 @@ def check_names(given: Sequence[str], schema: RelatedSchema) -> None:
         raise ValueError(joined(wrong))
 
 
+def check_tables(tables: Any, schema: RelatedSchema) -> None:
+    """Refuse other tables than the schema's, or other columns, from names alone: ValueError, all at once."""
+    if schema.whole is not None:
+        given = columns_of(tables, schema.whole)
+        if given is not None:
+            schema.whole.chosen(given)
+            if schema.key not in given:
+                raise ValueError(f"the table has no column {schema.key!r}{suggestion(schema.key, given)}")
+        return
+    check_names([*tables], schema)
+    check_columns(tables, schema)
+
+
+def columns_of(table: Any, schema: Schema) -> list[str] | None:
+    """Return the names of a table's columns; None: rows must be read to know them."""
+    if not isinstance(table, str | os.PathLike):
+        return [str(name).strip() for name in as_frame(table).columns]
+    path = os.fspath(table)
+    reader = reader_of(path)
+    if not reader.headed:
+        return None
+    return [name.strip() for name in reader.columns(path, schema.file, [*schema.names, *schema.unread])]
+
+
 def check_columns(tables: Mapping[str, Any], schema: RelatedSchema) -> None:
     """Refuse tables of other columns than the schema's, from names alone: ValueError, all at once."""
     wrong = list[str]()
     for name, own in schema.tables.items():
-        table = tables[name]
         try:
-            if isinstance(table, str | os.PathLike):
-                reader = reader_of(os.fspath(table))
-                if not reader.headed:
-                    continue
-                given = [*reader.columns(os.fspath(table), own.file, [*own.names, *own.unread])]
-            else:
-                given = [*as_frame(table).columns]
+            given = columns_of(tables[name], own)
+            if given is None:
+                continue
             own.chosen(given)
-            stripped = [str(one).strip() for one in given]
             wrong += [
-                f"table {name!r}: no column {key!r}{suggestion(key, stripped)}"
+                f"table {name!r}: no column {key!r}{suggestion(key, given)}"
                 for key in schema.keys[name]
-                if key not in stripped
+                if key not in given
             ]
         except ValueError as error:
             wrong.append(f"table {name!r}: {error}")
@@ -123,9 +141,9 @@ def check_columns(tables: Mapping[str, Any], schema: RelatedSchema) -> None:
         raise ValueError(joined(wrong))
 
 
-def read_linked(tables: Mapping[str, Any], schema: RelatedSchema) -> Linked:
+def read_linked(tables: Any, schema: RelatedSchema) -> Linked:
     """
-    Read both tables, of pandas and its kin or paths of files.
+    Read both tables, of pandas and its kin or paths of files, by their names; or the long one.
 
     Raises
     ------
@@ -135,6 +153,8 @@ def read_linked(tables: Mapping[str, Any], schema: RelatedSchema) -> Linked:
         Rows that cannot be, a key twice, gaps in keys, a child without a parent: all at once, and nothing of
         the data.
     """
+    if schema.whole is not None:
+        return _read_long(tables, schema, schema.whole)
     placed = {name: placed_rows(tables[name], own, schema.keys[name]) for name, own in schema.tables.items()}
     wrong = [f"table {name!r}: {said}" for name, found in placed.items() for said in found.wrong]
     faults, of = linked_keys(placed, schema)
@@ -154,6 +174,30 @@ def read_linked(tables: Mapping[str, Any], schema: RelatedSchema) -> Linked:
     parents, children = (placed[name].places for name in schema.tables)
     kept = of >= 0
     return Linked(parents, children[kept], of[kept])
+
+
+def _read_long(table: Any, schema: RelatedSchema, whole: Schema) -> Linked:
+    """Read a long table: persons, with what all their rows say of them, and their rows."""
+    found = placed_rows(table, whole, (schema.key,))
+    wrong, ids = [*found.wrong], found.keys[0]
+    if (ids == "").any():
+        wrong.append(f"column {schema.key!r} has gaps: each row needs a person")
+    of, distinct = pd.factorize(ids)
+    first = np.zeros(len(distinct), dtype=np.int64)
+    first[of[::-1]] = np.arange(len(of))[::-1]
+    fixed = [whole.names.index(name) for name in schema.parents.names]
+    others = [whole.names.index(name) for name in schema.children.names]
+    parents = found.places[first][:, fixed]
+    unlike = (found.places[:, fixed] != parents[of]).any(axis=0)
+    wrong += [
+        f"column {whole.names[c]!r} is fixed, and differs between rows of one {schema.key!r}: take it out "
+        "of fixed"
+        for c, differs in zip(fixed, unlike.tolist(), strict=True)
+        if differs
+    ]
+    if wrong:
+        raise DataError(joined(wrong))
+    return Linked(parents, found.places[:, others], np.asarray(of, dtype=np.int64))
 
 
 def linked_keys(placed: Mapping[str, Placed], schema: RelatedSchema) -> tuple[LinkFaults, Integers]:

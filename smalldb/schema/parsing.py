@@ -108,6 +108,11 @@ def parsed(
             "it is a schema of related tables, and one table is given: name both, such as "
             "households=h.csv persons=p.csv"
         )
+    if "person" in given:
+        raise ValueError(
+            "person makes persons of rows, for smalldb.release(table, schema=...), generate and evaluate: "
+            "leave out person and fixed for others"
+        )
     return table_of(given, lines, learned, folder, books)
 
 

@@ -1,6 +1,5 @@
 """A schema of two related tables: parents, each with all its children, and what links them."""
 
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,9 +7,9 @@ from typing import Any, final
 
 from queries.expressions import suggestion
 from smalldb.schema.keys import TOP, Type, faults_of
-from smalldb.schema.lines import Faults, Path, key_lines, toml_of
+from smalldb.schema.lines import Faults, Path, key_lines
 from smalldb.schema.mapping import Schema
-from smalldb.schema.parsing import schema_text_of, table_of
+from smalldb.schema.parsing import table_of
 
 MOST = 8  # children that are told apart where the schema does not say how many
 NAME = re.compile(r"\w[\w -]*")  # of a table, and of its file in a release
@@ -48,6 +47,8 @@ class RelatedSchema:
         Children weigh 1 / max(their number, cap); None: the mean number of released parents that have some.
     drop
         Whether children without a parent are dropped; otherwise they are refused.
+    whole
+        The schema of one long table, which holds both; None: there are two tables.
     """
 
     unit: str
@@ -60,6 +61,22 @@ class RelatedSchema:
     most: int = MOST
     cap: int | None = None
     drop: bool = False
+    whole: Schema | None = None
+
+    @property
+    def least(self) -> int:
+        """The number of children that a parent has at least: in a long table each person has a row."""
+        return 0 if self.whole is None else 1
+
+    @property
+    def parent_said(self) -> str:
+        """What a parent is called in words."""
+        return f"row of {self.unit}" if self.whole is None else self.unit
+
+    @property
+    def children_said(self) -> str:
+        """What children are called in words."""
+        return f"rows of {self.child}" if self.whole is None else "rows"
 
     @property
     def tables(self) -> dict[str, Schema]:
@@ -73,36 +90,8 @@ class RelatedSchema:
         return {self.unit: (self.key,), self.child: (*own, self.link)}
 
 
-def is_related(text: str) -> bool:
-    """Tell whether a schema's text is one of related tables; of a text that is no TOML: no."""
-    try:
-        given = toml_of(text)
-    except ValueError:
-        return False
-    return "unit" in given or "tables" in given
-
-
-def read_related(path: str) -> RelatedSchema:
-    """Read the schema of related tables from a TOML file.
-
-    Raises
-    ------
-    OSError
-        The file cannot be read.
-    ValueError
-        It is no such schema: names the file, and everything that is wrong.
-    """
-    try:
-        return parse_related(schema_text_of(path), os.path.dirname(path))
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is not a text in UTF-8") from error
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error
-
-
-def parse_related(text: str, folder: str = "") -> RelatedSchema:
-    """Read the schema of related tables from its text; errors as `read_related`, without the file."""
-    given = toml_of(text)
+def tables_schema(given: Mapping[str, Any], text: str, folder: str = "") -> RelatedSchema:
+    """Read the schema of two tables from its TOML; errors as `related_parsing.parse_related`."""
     wrong = [said for said, _ in faults_of(given, RELATED, ())]
     for key in ("unit", "tables"):
         if key not in given:
@@ -141,6 +130,15 @@ def parse_related(text: str, folder: str = "") -> RelatedSchema:
         own.get("cap"),
         own.get("orphans") == "drop",
     )
+
+
+def numbers_of(given: Mapping[str, Any]) -> list[str]:
+    """Tell what is wrong with `most` and `cap`."""
+    return [
+        f"{key} must be a whole number from 1 to {most}"
+        for key, most in (("most", MOST_MOST), ("cap", MOST_CAP))
+        if isinstance(value := given.get(key, 1), int) and not 1 <= value <= most
+    ]
 
 
 def _key_of(tables: Mapping[str, Any], unit: str) -> Any:
@@ -199,9 +197,7 @@ def _schema(
     if is_child:
         if not isinstance(described["parent"], str | list):
             wrong.append("parent must be a text: the name of a table")
-        for key, most in (("most", MOST_MOST), ("cap", MOST_CAP)):
-            if isinstance(value := described.get(key, 1), int) and not 1 <= value <= most:
-                wrong.append(f"{key} must be a whole number from 1 to {most}")
+        wrong += numbers_of(described)
         if described.get("orphans", "drop") != "drop":
             wrong.append('orphans must be "drop", or left out: children without a parent are refused then')
     else:
