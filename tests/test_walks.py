@@ -1,5 +1,6 @@
 """Parents and their children, measured by weights: what a family moves, replays, and what is drawn."""
 
+from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations, combinations_with_replacement, product
 
@@ -132,11 +133,12 @@ def neighbours(each, relation, rng, sizes):
     return {name: [*each[:some], family, *each[some + 1 :]] for name, family in families.items()}
 
 
-def replay(relation, seed, epsilon=Fraction(3), n=60, cap=None, sizes=FEW):
+def replay(relation, seed, epsilon=Fraction(3), n=60, cap=None, sizes=FEW, memory=1 << 18):
     rng = np.random.default_rng(seed)
     each = random_families(rng, n, sizes)
     replaced = relation == "replace-one"
     plan = plan_walks(universe(2, 3, 4), universe(*sizes), epsilon, replaced, n, cap=cap)
+    plan = replace(plan, children=replace(plan.children, memory=memory))
 
     def release(table):
         made = plan.release(families(*table), SeededBits(seed))
@@ -169,6 +171,15 @@ def test_a_family_loses_no_more_than_is_stated(quick, relation, sizes):
     assert all(ratio <= 1 for ratio in ratios.values())
     worst = "replaced by many" if relation == "replace-one" else "added, with many"
     assert ratios[worst] > 0.3  # what a neighbour loses is not far from what is stated
+
+
+@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
+def test_nor_does_one_where_tables_lie_beside_the_model_or_in_strips(quick, monkeypatch, relation):
+    beside, _ = replay(relation, 2, Fraction(30), sizes=MANY, memory=1)
+    assert "adaptive.selected" in {step.name for step in beside.steps}
+    for where in ("adaptive.packed_pairs", "strategies.adaptive"):
+        monkeypatch.setattr(f"smalldb.marginals.{where}.MANY_COLUMNS", 3)
+    replay(relation, 3, Fraction(30), sizes=MANY)
 
 
 def test_a_weight_too_large_is_noticed(quick, monkeypatch):

@@ -205,12 +205,12 @@ class Reader:
         size = max(1, min(8 * count, SAMPLE, ENTRIES // len(universe.sizes)))
         some = None if own is None else own[:, np.arange(size) * count // size]
         sample = PrivateRows(model.rows(size, seed ^ 1, some).T, np.ones(size, dtype=np.int64))
-        walks = sample  # by the law that tables were measured by; rows are by another where some are known
-        if self.known is not None and outside:
-            known = self.known.walks
-            walks = PrivateRows(
-                model.rows(known.shape[1], seed ^ 2, known).T, np.ones(known.shape[1], dtype=np.int64)
-            )
+        walks = sample
+        if (
+            self.known is not None and outside
+        ):  # tables were measured by the law of walks, rows have their own
+            places = model.rows(PREDICTING, seed ^ 2, self.known.walks)
+            walks = PrivateRows(places.T, np.ones(PREDICTING, dtype=np.int64))
         targets = {}
         for a, b in pairs:
             sizes = (universe.sizes[a], universe.sizes[b])
@@ -218,10 +218,10 @@ class Reader:
             those = outside.get((a, b), [])
             groups = [groups_at(self.groupings, table) for table in those]
             target = moved(expected, those, groups)
-            if walks is not sample or self.known is not None:
-                own_law = sample.table((a, b), sizes).astype(np.float64)
+            if walks is not sample:
                 factors = np.divide(target, expected, out=np.ones_like(target), where=expected > 0)
-                target = own_law * factors * (self.total / max(1e-9, float((own_law * factors).sum())))
+                target = factors * sample.table((a, b), sizes)
+                target *= self.total / max(target.sum(), 1.0)
             targets[a, b] = target * (count / self.total)
         fixed = frozenset(c for columns, _ in universe.rules for c in columns) | {*range(self.last)}
         return exchanged(found, universe.sizes, targets, fixed, sweeps, seed)
