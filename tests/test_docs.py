@@ -233,6 +233,7 @@ def test_the_page_on_several_tables_can_be_followed():
 def test_the_page_on_related_tables_can_be_followed(folder):
     names = followed(page("related-tables.md"))
     assert names["persons"].home.isin(names["homes"].home).all() and len(names["homes"]) == 4000
+    assert names["answer"].low < names["answer"].estimate < names["answer"].high
     assert names["found"].tvd["joined"] < names["found"].independent["joined"]
     assert {path.name for path in (folder / "out").iterdir()} == {
         *("homes.csv", "persons.csv", "record.json", "report.html")

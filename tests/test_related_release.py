@@ -169,6 +169,19 @@ def test_evaluation_compares_by_table(tables, release):
         evaluate_related({**tables, "persons": tables["persons"].iloc[:0]}, tables, release.schema)
 
 
+def test_parents_can_be_asked_about_with_intervals(tables, release):
+    number = tables["persons"].groupby("hid").size().reindex(tables["homes"].hid, fill_value=0).to_numpy()
+    homes = tables["homes"]
+    for question, truth in (
+        ("rent>=900", (homes.rent >= 900).mean()),
+        ("`number of persons>=2` | town=A", (number[homes.town == "A"] >= 2).mean()),
+    ):
+        answer = release.ask(question, level="0.99")
+        assert answer.low < truth < answer.high and answer.high - answer.low < 0.8
+    with pytest.raises(ValueError, match="age"):
+        release.ask("age>=40")
+
+
 def test_the_page_is_made_of_the_record_alone(release):
     page = related_page(release.record, release.schema)
     assert page.startswith("<!doctype html>") and "NOT PRIVATE" in page

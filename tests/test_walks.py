@@ -250,6 +250,19 @@ def test_rows_of_a_model_given_known_columns_have_its_conditional_law():
             assert np.abs(np.bincount(own[c], minlength=sizes[c]) / own.shape[1] - law).max() < 0.01
 
 
+def test_rows_keep_rules_where_the_model_has_no_mass():
+    groupings = tuple(halved(np.ones(size), True) for size in (2, 2, 2))
+    masses = {0: np.array([1.0, 0.0]) * 900, 1: np.full(2, 450.0), 2: np.full(2, 450.0)}
+    nobody = (((0, 1),), np.array([0.0, -np.inf]))
+    never = (((1, 1), (2, 1)), np.array([[0.0, 0.0], [0.0, -np.inf]]))
+    together = Measured(((0, 1), (1, 1)), np.full((2, 2), 225), Fraction(0), Geometric(Fraction(1)), 1.0)
+    masses[0] = np.maximum(masses[0], 1e-6)
+    model = fitted(groupings, masses, [together], [nobody, never], 900, (), 20, last=1)
+    made = model.rows(3000, 3, np.ones((1, 3000), dtype=np.int64))
+    assert (made[0] == 1).all() and not ((made[1] == 1) & (made[2] == 1)).any()
+    assert 0.2 < made[1].mean() < 0.5 and 0.2 < made[2].mean() < 0.5
+
+
 def test_what_is_known_of_parents_is_by_the_weight_of_their_children():
     parents, times = np.array([[0, 1], [1, 2], [1, 0]]), np.array([1, 2, 0])
     known = known_columns(parents, times, weights_of(times, 2), (2, 3), 300)

@@ -13,23 +13,25 @@ from typing import Any, assert_never, final
 
 import numpy as np
 
-from queries import DataError, Domain
+from queries import DataError, Domain, Rows
 from queries.expressions import joined
 from queries.frames import as_given
 from queries.late import pd
 from smalldb.exact.bits import BitSource, bit_source
 from smalldb.exact.numbers import Number, positive, whole
+from smalldb.inference.answering import Answer, ask
 from smalldb.marginals.estimate.modelling import cells_of_rules
 from smalldb.marginals.mechanism import MOST_CELLS
 from smalldb.marginals.universe import Universe
 from smalldb.marginals.walks import MOST_PARENTS, Families, Related, Walks, plan_walks
-from smalldb.mechanisms import Journal, Neighbours, relation_of
+from smalldb.mechanisms import Journal, Measurements, Neighbours, relation_of
+from smalldb.mechanisms.recorded_universe import schema_ranges
 from smalldb.planning import Settings, plan
 from smalldb.planning.choosing import MOST_EPSILON
 from smalldb.releasing.budget_ledger import Ledger
 from smalldb.releasing.pipeline import EMPTY
 from smalldb.releasing.related_evaluation import RelatedEvaluation, evaluate_related
-from smalldb.releasing.related_record import related_record
+from smalldb.releasing.related_record import number_column, related_record
 from smalldb.schema.linked_rows import Linked, check_tables, columns_of, read_linked
 from smalldb.schema.mapping import Schema
 from smalldb.schema.parsing import schema_text_of
@@ -79,6 +81,24 @@ class RelatedRelease:
         Errors as `smalldb.releasing.related_evaluation.evaluate_related`.
         """
         return evaluate_related(tables, self.linked, self.schema)
+
+    def ask(self, question: str, *, level: Number = "0.95", population: bool = False) -> Answer:
+        """
+        Answer a question about parents and their numbers of children from what was released of them.
+
+        As `smalldb.Release.ask`: ``"rent>=900 | town=A"``. Columns have the names of the schema, and the
+        number of children is a column "number of persons". Of children nothing can be asked yet.
+
+        Raises
+        ------
+        TypeError, ValueError
+            The question cannot be read, names what is not there, or cannot be met: in one line.
+        """
+        domain = Domain([*self.schema.parents.domain.columns, number_column(self.schema)])
+        parents, ranges = self._made.parents, schema_ranges(self.schema.parents)
+        measured = Measurements(domain, parents.measurements, self.record.get("n"), ranges)
+        rows = Rows.from_places(domain, parents.places)
+        return ask(measured, question, level=level, population=population, rows=rows)
 
     @property
     def linked(self) -> Linked:

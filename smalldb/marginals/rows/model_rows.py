@@ -9,6 +9,8 @@ from queries.domain import Integers
 from queries.mixing import splitmix64
 from smalldb.marginals.estimate.belief_propagation import Tree
 
+_TINY = 1e-12  # of all mass, what a place of known columns has at least
+
 
 # Proof: docs/proofs/rounds.md, lemma 7; docs/proofs/related.md, lemma 5.
 def model_rows(
@@ -48,7 +50,11 @@ def model_rows(
                 at = groups[c] if level[c] == lev else other.parents(lev, level[c])[groups[c]]
                 context = context * other.groups(lev) + at
         axis = [c for c, _ in bucket.scope].index(column)
-        table = np.moveaxis(tables[place], axis, -1).reshape(-1, grouping.groups(fine))
+        weights = tables[place]
+        if known is not None:  # which may be where the model has no mass: others then keep their own law
+            given = tuple(a for a, (c, _) in enumerate(bucket.scope) if c < len(known))
+            weights = weights + _TINY * weights.sum(axis=given, keepdims=True)
+        table = np.moveaxis(weights, axis, -1).reshape(-1, grouping.groups(fine))
         starts = np.append(grouping.inside(level[column], fine), grouping.groups(fine))
         own = (seed + 2 * place) % (1 << 64)
         words = splitmix64(len(table) * (len(starts) - 1), (own + 1) % (1 << 64)) >> np.uint64(11)
