@@ -23,7 +23,7 @@ from smalldb.mechanisms import Journal, Measurement
 
 UNIT = 720720  # the denominator of weights: 1/s is a whole number of units for all s up to 16
 MOST_PARENTS = 1 << 32  # so that counts of all weights stay below 2^53
-WALKS = 4  # times as much as an error in tables of parents counts one in tables of walks: fitted to VietNam
+WALKS = 3  # times as much as an error in tables of parents counts one in tables of walks: fitted to VietNam
 FEW_CELLS = 64  # of all columns of children: the table of all of them is measured first
 SHARES = tuple(Fraction(i, 16) for i in range(2, 13))  # of epsilon, for parents: what is compared
 
