@@ -6,11 +6,10 @@ from math import prod
 
 import numpy as np
 
-from queries.arrays import Booleans, Integers
+from queries.arrays import Booleans, Integers, Places
 from queries.columns import Column
 from queries.domain import Domain
 from queries.expressions import quote
-from queries.packing import Places
 from queries.query import Query
 
 

@@ -9,14 +9,14 @@ from math import prod
 
 import numpy as np
 
-from queries.arrays import Booleans, Integers
+from queries.arrays import Booleans, Integers, Places
 from queries.broken import broken, rule_texts, told
 from queries.columns import Bits, Column
 from queries.encoding import DataError, check_columns, read_column, write_column
 from queries.expressions import count_told, joined
 from queries.late import pd
 from queries.names import find, nearest, owners, repeated, unknown
-from queries.packing import Places, places_dtype
+from queries.packing import places_dtype
 from queries.relations import Relation
 from queries.rules import Parts, Rule, Truth, closure, compiled, count, listed, projected, read_codes
 

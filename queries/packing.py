@@ -3,12 +3,9 @@
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
-from queries.arrays import Integers, Words
+from queries.arrays import Integers, Places, Words
 from queries.columns import Bits
-
-Places = npt.NDArray[np.integer]
 
 
 def places_dtype(sizes: Sequence[int]) -> np.dtype[np.unsignedinteger]:

@@ -7,10 +7,9 @@ from operator import ge
 
 import numpy as np
 
-from queries.arrays import Booleans, Integers
+from queries.arrays import Booleans, Integers, Places
 from queries.columns import Bits
 from queries.domain import MAX_CELLS, Domain
-from queries.packing import Places
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,11 +9,10 @@ from hashlib import sha256
 import numpy as np
 import numpy.typing as npt
 
-from queries.arrays import Booleans, Integers, Words
+from queries.arrays import Booleans, Integers, Places, Words
 from queries.cells import Cells
 from queries.domain import MAX_CELLS, Domain
 from queries.mixing import splitmix64
-from queries.packing import Places
 from queries.query import Query
 
 Key = Callable[[Query], Hashable | None]

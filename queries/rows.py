@@ -9,12 +9,12 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
-from queries.arrays import Integers, Words
+from queries.arrays import Integers, Places, Words
 from queries.broken import RuledOut, told
 from queries.columns import Bits
 from queries.domain import DataError, Domain
 from queries.late import pd
-from queries.packing import Places, merge, pack, pack_places, unpack, unpack_places, width
+from queries.packing import merge, pack, pack_places, unpack, unpack_places, width
 
 MAX_TOTAL = 1 << 62  # counts and their sums are int64
 MAX_TABLE = 1 << 27  # cells of one table of counts, 1 GiB

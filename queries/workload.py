@@ -12,11 +12,11 @@ from typing import NoReturn
 
 import numpy as np
 
-from queries.arrays import Integers
+from queries.arrays import Integers, Places
 from queries.cells import Cells
 from queries.domain import MAX_CELLS, MAX_TABLE_ATTRIBUTES, Domain
 from queries.expressions import count_told
-from queries.packing import Places, places_dtype
+from queries.packing import places_dtype
 from queries.query import Query, odd, settings
 from queries.reduction import check_rules, in_cells, key_of, marks_for, reduced_cells
 from queries.rows import MAX_TOTAL, Rows, bincounted

@@ -39,7 +39,8 @@ from queries.broken import RuledOut
 from smalldb.accounting import compose_records
 from smalldb.files.checkpoints import MARK, Checkpoint
 from smalldb.planning import workload_of
-from smalldb.releasing.budget_ledger import Ledger, OutOfBudget
+from smalldb.releasing.budget_ledger import Ledger
+from smalldb.releasing.ledger_account import OutOfBudget
 from smalldb.releasing.record import read_record, stated_bound, stated_queries
 from smalldb.schema import parse_schema, read_schema
 from smalldb.schema.codebook import read_codebook

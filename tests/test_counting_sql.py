@@ -3,6 +3,7 @@
 import sqlite3
 from datetime import date, datetime, timedelta
 from decimal import Decimal
+from itertools import count
 
 import postgres
 import pytest
@@ -198,6 +199,54 @@ cuts = [2000]
 range = [1990, 2010]
 missing = ["'); DROP TABLE t; --"]
 """)
-    for dialect in DIALECTS:
-        query = counting_query(schema, dialect, 't"')
-        assert "DROP TABLE" not in query and '"a""\'; DROP"' in query and '"t"""' in query
+    for dialect, way in DIALECTS.items():
+        query = counting_query(schema, dialect, f"t{way.mark}")
+        assert (
+            "DROP TABLE" not in query.replace("a\"'; DROP", "")
+            and f"{way.mark}t{2 * way.mark}{way.mark}" in query
+        )
+    assert '"a""\'; DROP"' in counting_query(schema, "duckdb", "t")
+    assert "`a\"'; DROP`" in counting_query(schema, "spark", "t")
+
+
+@pytest.mark.long
+@pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")  # of Spark itself
+def test_spark_of_declared_types(tmp_path):
+    sql, pa = pytest.importorskip("pyspark.sql"), pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    schema = parse_schema(SCHEMA)
+    types = {
+        "DOUBLE": pa.float64(),
+        "REAL": pa.float32(),
+        "BIGINT": pa.int64(),
+        "DECIMAL(9, 2)": pa.decimal128(9, 2),
+        "DECIMAL(30, 20)": pa.decimal128(30, 20),
+        "VARCHAR": pa.string(),
+        "BOOLEAN": pa.bool_(),
+        "DATE": pa.date32(),
+        "TIMESTAMP": pa.timestamp("us"),
+    }
+    spark = sql.SparkSession.builder.master("local[1]").config("spark.ui.enabled", False).getOrCreate()
+    numbers = count()
+
+    def compare(x, day):
+        @settings(deadline=None, max_examples=4)
+        @given(table=rows_of(TYPES[x], DATED[day]))
+        def run(table):
+            path = str(tmp_path / f"t{next(numbers)}.parquet")
+            names = dict(zip(("x", "day", "town", "flag"), zip(*table, strict=True), strict=True))
+            columns = [
+                (name, types[kind]) for name, kind in zip(names, (x, day, "VARCHAR", "BOOLEAN"), strict=True)
+            ]
+            parquet.write_table(pa.table(names, schema=pa.schema(columns)), path)
+            spark.read.parquet(path).createOrReplaceTempView("t")
+            counted = spark.sql(counting_query(schema, "spark", "t", "how many")).toPandas()
+            same(schema.encode(counted, counts="how many"), read_table(path, schema))
+
+        run()
+
+    try:
+        for pair in PAIRS:
+            compare(*pair)
+    finally:
+        spark.stop()

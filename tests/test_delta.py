@@ -18,6 +18,7 @@ from smalldb.accounting.concentrated import rho_of
 from smalldb.cli import main
 from smalldb.exact.bits import SeededBits
 from smalldb.exact.integers import CLIP
+from smalldb.exact.numbers import as_text
 from smalldb.marginals.contrasts import loss, measure, synthesise
 from smalldb.marginals.contrasts.parity_bound import _parity_intervals
 from smalldb.marginals.contrasts.parity_means import Measured
@@ -220,7 +221,8 @@ def test_the_record_says_epsilon_and_delta(relation):
     assert made.plan.chosen.strategy.parities.method == "gaussian"
     assert made.plan.delta == Fraction(delta)
     assert made.record["delta"] == delta
-    assert made.record["privacy"] == {"epsilon": "1", "delta": delta, "bounded_range": None}
+    rho = as_text(rho_of(Fraction(1), Fraction(delta)))
+    assert made.record["privacy"] == {"epsilon": "1", "delta": delta, "bounded_range": None, "rho": rho}
     check_record(made.record)
     assert f"(1, {delta})-differential privacy" in page(made)
     for wrong in (
@@ -251,9 +253,13 @@ def test_records_with_a_delta_count_as_pure_ones_that_fail_so_often():
     """Three of them: epsilons as of pure ones, and the deltas added."""
     records = [record_of("0.01"), record_of("0.02"), record_of(None)]
     assert [record["delta"] for record in records] == ["0.01", "0.02", None]
-    total = compose_records(records, delta="1e-6")
+    kept = ("epsilon", "delta", "bounded_range")
+    old = [one | {"privacy": {k: v for k, v in one["privacy"].items() if k in kept}} for one in records]
+    total = compose_records(old, delta="1e-6")
     assert total.epsilon == compose(epsilon="1/2", releases=3, delta="1e-6").epsilon
     assert total.delta == Fraction("0.030001")
+    better = compose_records(records, delta="1e-6")
+    assert (better.method, better.delta) == ("Renyi, by rho", total.delta) and better.epsilon < total.epsilon
     ranged = records[0] | {"privacy": records[0]["privacy"] | {"bounded_range": "1/2"}}
     with pytest.raises(ValueError, match="no bounded range"):
         compose_records([ranged], delta="1e-6")
@@ -354,6 +360,7 @@ def test_the_commands_take_a_delta(folder, capsys):
     assert "it is not the probability that the factor fails" in (folder / "r.html").read_text()
     assert main(["plan", "--attributes", "6", "--n", "500", "--json", *common]) == 0
     said = json.loads(capsys.readouterr().out)
+    assert said["privacy"].pop("rho") == as_text(rho_of(Fraction(1), Fraction("0.01")))
     assert said["privacy"] == {"epsilon": "1", "delta": "0.01", "bounded_range": None}
 
 

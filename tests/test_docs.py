@@ -270,6 +270,9 @@ def test_the_page_on_many_releases_can_be_followed(folder):
     assert float(rows["with delta = 0"][0]) == names["added"].epsilon == 5
     shown = rows["with delta = 1e-6, if all are SmallDB (census or rejection)"]
     assert shown == [rounded_up(names["ten"].epsilon, 4)]
+    table = "with delta = 1e-6, if all measure one table under replace-one (`marginals`, strategy `cells`)"
+    assert rows[table] == [rounded_up(names["table"].epsilon, 4)]
+    assert names["mixed"].epsilon < 5
     assert rows["with delta = 1e-6, whatever they are"] == [rounded_up(names["pure"].epsilon, 4)]
 
 
@@ -333,8 +336,9 @@ def test_the_comparison_of_selections_is_computed():
         assert f"| {row} | {' | '.join(figures)} |" in text
     for method, (loss, spread) in names["realised"].items():
         assert f"| {method} | {loss:.4f} | {spread:.4f} |" in text
-    assert f"lose {names['many'][True]:.2f} together by the exponential mechanism" in text
-    assert f"{names['many'][False]:.2f} by the other" in text
+    many = {method: rounded_up(epsilon, 3) for method, epsilon in names["many"].items()}
+    assert f"lose {many['exponential']} together by the exponential mechanism" in text
+    assert f"{many['permute-and-flip']} by permute-and-flip, and {many['noisy-max']} by noisy max" in text
 
 
 @pytest.mark.parametrize("epsilon", ["1/100", "1/2", 4])

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from queries import DataError
 from smalldb.files.checkpoints import Checkpoint
-from smalldb.releasing.budget_ledger import Account, Ledger
+from smalldb.releasing.budget_ledger import Ledger
+from smalldb.releasing.ledger_account import Account
 
 pytestmark = pytest.mark.slow
 

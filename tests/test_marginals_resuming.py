@@ -27,7 +27,8 @@ from smalldb.marginals.strategies.column_groups import column_groups
 from smalldb.marginals.strategies.contrasts import Contrasts
 from smalldb.marginals.strategies.dependence import DependenceTested
 from smalldb.mechanisms.journal import Counted, Journal
-from smalldb.releasing.budget_ledger import Ledger, OutOfBudget
+from smalldb.releasing.budget_ledger import Ledger
+from smalldb.releasing.ledger_account import OutOfBudget
 
 WIDE = Domain([Column("a", 6), Column("b", 30), "c", Column("d", 40), Column("e", 90)])
 CASES = {

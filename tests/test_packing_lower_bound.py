@@ -12,7 +12,7 @@ import pytest
 from queries import Column, Conjunctions, Domain, Intervals, Linear, Marginals, Parities, Thresholds
 from smalldb import bounds
 from smalldb.auditing import accuracy, minimax
-from smalldb.auditing.minimax import certified, solve
+from smalldb.auditing.minimax_program import certified, solve
 from smalldb.bounds.packing_lower_bound import _codes
 
 A, AB = Domain(["a"]), Domain(["a", "b"])
@@ -129,7 +129,7 @@ def test_any_dual_solution_is_a_bound_and_a_wrong_growth_is_not():
     tables, rng = 4, np.random.default_rng(7)
     costs = np.abs(4 * np.arange(tables)[:, None] - 3 * np.arange(5)[None])
     pairs = np.array([(a, b) for a in range(tables) for b in range(tables) if abs(a - b) == 1])
-    value, weights, flows = solve(costs, pairs, 1.0)
+    value, _, weights, flows = solve(costs, pairs, 1.0)
     for _ in range(200):
         noise = rng.exponential(size=2)
         near = certified(
@@ -155,7 +155,9 @@ def test_what_is_refused(change, said):
 
 
 def test_a_program_that_is_not_solved_is_no_bound(monkeypatch):
-    monkeypatch.setattr("scipy.optimize.linprog", lambda *given, **named: SimpleNamespace(success=False))
+    monkeypatch.setattr(
+        "scipy.optimize.linprog", lambda *given, **named: SimpleNamespace(success=False, status=4)
+    )
     with pytest.raises(ValueError, match="was not solved"):
         minimax(A, "conjunctions:1", n=2, epsilon=1, rows=1)
 

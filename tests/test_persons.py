@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import smalldb
 from queries import DataError
 from smalldb.accounting.groups import group_factor
+from smalldb.exact.numbers import as_text
 from smalldb.reporting.page import page
 from smalldb.schema import parse_schema
 
@@ -43,6 +44,7 @@ def test_a_delta_covers_all_rows_of_a_person():
         "epsilon": "3",
         "delta": "0.001",
         "bounded_range": None,
+        "rho": as_text(9 * made.chosen.guarantee.loss.rho),
         "rows_per_person": 3,
     }
 

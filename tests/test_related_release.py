@@ -12,7 +12,7 @@ import smalldb
 from queries import DataError
 from smalldb.accounting import compose_records
 from smalldb.mechanisms import Measurements
-from smalldb.releasing.budget_ledger import OutOfBudget
+from smalldb.releasing.ledger_account import OutOfBudget
 from smalldb.releasing.related_evaluation import GROUPS, evaluate_related
 from smalldb.releasing.related_record import domains, related_record, written_related
 from smalldb.releasing.related_release import RelatedRelease, release_related

@@ -20,6 +20,8 @@ from queries import Conjunctions, DataError, Domain, Linear, Marginals, Parities
 from smalldb.exact.bits import OutOfBits, ScriptedBits, SeededBits
 from smalldb.exact.integers import uniform_below
 from smalldb.exact.levels import draw_level
+from smalldb.exact.numbers import as_text
+from smalldb.noise.privacy_loss import Loss
 
 FRAME = pd.DataFrame({"a": [0, 0, 0, 1, 1, 1], "b": [0, 0, 1, 0, 1, 1]})
 
@@ -268,12 +270,17 @@ def test_the_record_is_as_designed():
         *("queries", "universe", "bounds", "private", "versions"),
     ]
     assert record == json.loads(json.dumps(record))
-    assert record["schema"] == 1
+    assert record["schema"] == 2
     assert record["mechanism"] == "census"
     assert record["candidates"] == "multisets"
     assert record["epsilon"] == "0.5"
     assert record["delta"] is None
-    assert record["privacy"] == {"epsilon": "0.5", "bounded_range": "0.5"}
+    assert record["privacy"] == {
+        "epsilon": "0.5",
+        "bounded_range": "0.5",
+        "rho": as_text(Loss.ranged(Fraction(1, 2)).rho),
+        "laws": [{"law": "bounded range", "epsilon": "0.5", "times": 1}],
+    }
     assert (record["rows"], record["n"]) == (2, 6)
     assert record["queries"] == {"text": "conjunctions:2", "stated": 4, "reduced": 3}
     assert record["universe"] == {"attributes": ["a", "b"], "valid": None}

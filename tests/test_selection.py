@@ -19,6 +19,7 @@ from scipy import integrate, stats
 
 import smalldb
 from smalldb.exact.bits import SeededBits
+from smalldb.noise.privacy_loss import Loss
 from smalldb.selection import drawing, score_sensitivity, scored, selection_law
 from smalldb.selection.scored import Scored, read_scores
 from smalldb.selection.selecting import DRAWS, _geometric
@@ -488,16 +489,19 @@ def test_blocks_do_not_matter(blocks, monkeypatch):
 
 def test_what_is_said_of_privacy():
     one = smalldb.select([1, 2], epsilon="1/2", sensitivity=3, rng=1)
-    assert (one.epsilon, one.bounded_range, one.rho) == (Fraction(1, 2), Fraction(1, 2), Fraction(1, 32))
+    assert (one.epsilon, one.bounded_range) == (Fraction(1, 2), Fraction(1, 2))
+    assert one.loss == Loss.ranged(Fraction(1, 2)) and one.rho == one.loss.rho < Fraction(1, 32)
     assert one.convention == "probability proportional to exp(epsilon u / (2 sensitivity))"
     assert one.counts is None
     assert not one.private
     assert smalldb.select([1, 2], epsilon=1, sensitivity=1).private
-    for method in ("permute-and-flip", "noisy-max"):
+    for method, loss in (("permute-and-flip", Loss.laplace), ("noisy-max", Loss.pure)):
         flipped = smalldb.select([1, 2], epsilon="1/2", sensitivity=3, method=method, rng=1)
-        assert (flipped.epsilon, flipped.bounded_range, flipped.rho) == (Fraction(1, 2), None, Fraction(1, 8))
+        assert (flipped.epsilon, flipped.bounded_range) == (Fraction(1, 2), None)
+        assert flipped.loss == loss(Fraction(1, 2)) and flipped.rho < Fraction(1, 8)
     ranked = smalldb.select([1, 2, 3], epsilon=1, sensitivity=1, monotone=True, method="top-k", k=2, rng=1)
-    assert (ranked.epsilon, ranked.bounded_range, ranked.rho) == (1, None, Fraction(1, 16))
+    assert (ranked.epsilon, ranked.bounded_range) == (1, None)
+    assert ranked.rho == 2 * Loss.ranged(Fraction(1, 2)).rho < Fraction(1, 16)
     assert (
         ranked.convention
         == "in each of 2 rounds, probability proportional to exp((epsilon / 2) u / sensitivity)"
@@ -515,7 +519,7 @@ def test_counts_have_geometric_noise_and_half_of_epsilon():
         made = smalldb.select([100, 0], epsilon=2, sensitivity=1, counts=True, rng=source)
         found[made.counts[0] - 100] += 1
         assert (made.epsilon, made.bounded_range) == (2, None)
-    assert made.rho == Fraction(1, 8) + Fraction(1, 2)
+    assert made.loss == Loss.ranged(Fraction(1)).together(Loss.geometric(Fraction(1), 1))
     law = {z: math.tanh(0.5) * math.exp(-abs(z)) for z in range(-40, 41)}
     assert chi_square(found, law, 1_000) > 1e-4
     assert chi_square(found, {z: math.tanh(0.25) * math.exp(-abs(z) / 2) for z in law}, 1_000) < 1e-4

@@ -12,7 +12,8 @@ from dying import Killed, stop_after
 import smalldb
 from smalldb.cli import main
 from smalldb.files import outputs
-from smalldb.releasing.budget_ledger import Ledger, OutOfBudget
+from smalldb.releasing.budget_ledger import Ledger
+from smalldb.releasing.ledger_account import OutOfBudget
 from smalldb.releasing.transaction import begun_beside
 
 FRAME = pd.DataFrame(np.random.default_rng(1).integers(0, 2, (60, 3)), columns=list("abc"))

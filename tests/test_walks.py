@@ -18,6 +18,7 @@ from smalldb.marginals.measuring import Measured, PrivacyMeasure
 from smalldb.marginals.universe import Universe
 from smalldb.marginals.walks import UNIT, Families, cap_of, plan_walks, weights_of
 from smalldb.noise.distributions import DiscreteGaussian, Geometric, KNorm
+from smalldb.noise.privacy_loss import Loss
 
 NOBODY = Change((), ())  # families move by more than one row: laws are compared by their counts alone
 HASTY = {
@@ -85,6 +86,7 @@ def test_noise_is_for_a_unit(replaced):
     assert law.noise(Fraction(1, 3)) == Geometric(Fraction(1, 3 * UNIT * times))
     # one replaced may weigh more than the other: the noise of all columns sums to any number
     assert law.noise_of_columns((2, 3), Fraction(1)) == KNorm((2, 3), Fraction(1, UNIT * times), False)
+    assert law.loss_of_table(Fraction(1, 3)) == Loss.pure(Fraction(1, 3))
     rho = PrivacyMeasure(True, replaced, UNIT).noise(Fraction(1, 2))
     assert rho == DiscreteGaussian(Fraction(times * UNIT**2))
 

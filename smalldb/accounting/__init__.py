@@ -8,17 +8,23 @@ was lost, or goes on where little was, loses more. Addition alone has no such co
 """
 
 from smalldb.accounting.adaptive_composition import adaptive_delta
-from smalldb.accounting.composing import Composition, compose, compose_records, most_releases, per_release
+from smalldb.accounting.composing import Composition, compose, compose_losses, most_releases, per_release
 from smalldb.accounting.deltas import delta, gaussian_limit
 from smalldb.accounting.oneshot import OneShot, one_shot_top_k
+from smalldb.accounting.recorded_losses import compose_records
 from smalldb.accounting.unknown import UnknownDomain, unknown_domain_top_k
+from smalldb.noise.kary_response import KaryResponse
+from smalldb.noise.privacy_loss import Loss
 
 __all__ = [
     "Composition",
+    "KaryResponse",
+    "Loss",
     "OneShot",
     "UnknownDomain",
     "adaptive_delta",
     "compose",
+    "compose_losses",
     "compose_records",
     "delta",
     "gaussian_limit",

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import islice
 from math import nextafter
-from typing import Any
 
 from queries.late import pd
 from smalldb.accounting.checked_arguments import (
@@ -19,9 +18,10 @@ from smalldb.accounting.checked_arguments import (
     checked_number,
     kinds_of,
 )
-from smalldb.accounting.methods import LARGEST, Item, methods_of
+from smalldb.accounting.methods import LARGEST, Items, Method, added, concentrated, methods_of
 from smalldb.bounds.integer_search import last_where
 from smalldb.exact.numbers import Number, as_fraction, positive, whole
+from smalldb.noise.privacy_loss import Loss
 
 ASSUMED = "the number of releases and their epsilons did not depend on anything released"
 LEAST_SHARE = 2.0**-1000  # far above the floats that lose digits
@@ -109,69 +109,46 @@ def compose(
     """
     kinds = kinds_of(epsilon, releases)
     checked_flag(bounded_range, "bounded_range")
-    items = Counter({(value, value if bounded_range else None): count for value, count in kinds.items()})
-    return _composed(items, checked_delta(delta), checked_flag(adaptive, "adaptive"))
+    items = Counter({_loss(value, bounded_range): count for value, count in kinds.items()})
+    return composed(items, checked_delta(delta), checked_flag(adaptive, "adaptive"))
 
 
-# Proof: docs/proofs/delta.md, lemma 6.
-def compose_records(
-    records: Iterable[Mapping[str, Any]], *, delta: Number, adaptive: bool = True
-) -> Composition:
+# Proof: docs/proofs/losses.md, lemma 10.
+def compose_losses(losses: Iterable[Loss], *, delta: Number, adaptive: bool = True) -> Composition:
     """
-    Bound what releases from one table lose together, from their records.
+    Bound what releases from one table lose together, from what is known of each: its epsilon, rho and laws.
 
-    Equations (18) to (21) and (23) to (25) of `docs/theory.md`.
-
-    A release with a delta of its own behaves, but for an event of that probability, as one of pure epsilon
-    (Kairouz, Oh and Viswanath 2015: for any two neighbours, it can be simulated from randomised response that
-    fails so often). So it counts as that, and its delta is added. With a delta, of the total or of a release,
-    their number and their epsilons must not have depended on anything released, as for `compose`.
+    Their number and their losses must not depend on anything released, as for `compose`; which mechanism of a
+    loss is taken, and for which queries, may.
 
     Parameters
     ----------
-    records
-        As `smalldb.release` writes them; all of one neighbouring relation and one unit, none of them seeded.
+    losses
+        Of each release, such as `Loss.laplace(epsilon)`; they may be steps of one release as well.
     delta, adaptive
-        As for `compose`; the deltas of the records are added to it.
+        As for `compose`; above 0 where a loss has a rho and no epsilon.
 
-    Raises
-    ------
-    ValueError, TypeError
-        No records, records that do not go together, or a release that was not private.
+    Examples
+    --------
+    >>> noise = Loss.laplace(Fraction(1, 10))
+    >>> total = compose_losses([noise] * 100, delta=1e-6)
+    >>> round(total.epsilon, 3), round(compose(epsilon=0.1, releases=100, delta=1e-6).epsilon, 3)
+    (4.689, 4.775)
     """
-    listed = list(islice(records, MOST_LISTED + 1))
+    listed = list(islice(losses, MOST_LISTED + 1))
     checked_number(len(listed), MOST_LISTED)
-    items: Counter[Item] = Counter()
-    relations, persons, units = set[str](), set[int](), set[str]()
-    spent = checked_delta(delta)
-    for record in listed:
-        try:
-            privacy, private, own = record["privacy"], record["private"], record["delta"]
-            epsilon, parameter, relation = privacy["epsilon"], privacy["bounded_range"], record["neighbours"]
-        except (KeyError, TypeError) as error:
-            raise ValueError("records must be those of releases: a key is missing") from error
-        if not isinstance(relation, str):
-            raise ValueError("records must be those of releases: neighbours must be a text")
-        if private is not True:
-            raise ValueError("records: a seeded release is not private, whatever its epsilon")
-        if own is not None and parameter is not None:
-            raise ValueError("records: a release with a delta has no bounded range")
-        exact = positive(epsilon, "privacy.epsilon")
-        items[exact, None if parameter is None else positive(parameter, "privacy.bounded_range")] += 1
-        relations.add(relation)
-        persons.add(whole(privacy.get("rows_per_person", 1), "privacy.rows_per_person"))
-        units.add(str(privacy.get("unit", "")))
-        spent += 0 if own is None else checked_delta(own)
-    if len(relations) > 1:
-        raise ValueError("records: all must be of one neighbouring relation")
-    if len(persons) > 1:
-        raise ValueError("records: all must be for the same number of rows of a person")
-    if len(units) > 1:  # under add-remove another row of one table may be two changes of its parent
-        raise ValueError("records: all must protect the same: rows, or parents of the same table")
-    if spent >= 1:
-        raise ValueError("delta: all together reach 1")
-    own_deltas = spent - checked_delta(delta)
-    return _composed(items, checked_delta(delta), checked_flag(adaptive, "adaptive"), own_deltas)
+    for loss in listed:
+        if not isinstance(loss, Loss):
+            raise TypeError(f"losses must hold values of Loss, not {type(loss).__name__}")
+        if loss.epsilon is None and loss.rho is None:
+            raise ValueError("losses: one of them has neither an epsilon nor a rho")
+    items, allowed = Counter(listed), checked_delta(delta)
+    checked_flag(adaptive, "adaptive")
+    if all(loss.epsilon is not None for loss in items):
+        return composed(items, allowed, adaptive)
+    if not allowed:
+        raise ValueError("delta must be above 0: one of the losses has a rho and no epsilon")
+    return best_of(concentrated(items, allowed), allowed, added(items))
 
 
 def per_release(
@@ -211,7 +188,7 @@ def per_release(
         exact = as_fraction(each, "epsilon")
         if exact * releases > LARGEST:
             return False
-        items = Counter({(exact, exact if bounded_range else None): releases})
+        items = Counter({_loss(exact, bounded_range): releases})
         return _within(items, total, allowed, adaptive)
 
     low, high = simple, 2 * simple
@@ -262,24 +239,29 @@ def most_releases(
     def enough(releases: int) -> bool:
         if releases * each > LARGEST:
             return False
-        return _within(Counter({(each, each if bounded_range else None): releases}), goal, allowed, adaptive)
+        return _within(Counter({_loss(each, bounded_range): releases}), goal, allowed, adaptive)
 
     return last_where(enough, MOST_RELEASES)
 
 
-def _composed(
-    items: Counter[Item], delta: Fraction, adaptive: bool, spent: Fraction = Fraction(0)
-) -> Composition:
-    """Evaluate all methods; `spent` is a delta that no method can use."""
-    methods = methods_of(items, delta, adaptive)
+def composed(items: Items, delta: Fraction, adaptive: bool) -> Composition:
+    """Evaluate all methods, for pure releases."""
+    return best_of(methods_of(items, delta, adaptive), delta, added(items))
+
+
+def best_of(methods: Iterable[Method], delta: Fraction, epsilons: Fraction) -> Composition:
+    """Evaluate methods; all are for the same delta."""
     rows = [(method.name, method.value(), method.valid, method.note) for method in methods]
     table = pd.DataFrame(rows, columns=["method", "epsilon", "valid", "note"])
     best = min((row for row in rows if row[2]), key=lambda row: row[1])
-    added = sum((epsilon * count for (epsilon, _), count in items.items()), Fraction(0))
-    return Composition(best[1], best[0], delta + spent, table, added)
+    return Composition(best[1], best[0], delta, table, epsilons)
 
 
-def _within(items: Counter[Item], total: Fraction, delta: Fraction, adaptive: bool) -> bool:
+def _loss(epsilon: Fraction, bounded_range: bool) -> Loss:
+    return Loss.ranged(epsilon) if bounded_range else Loss.pure(epsilon)
+
+
+def _within(items: Items, total: Fraction, delta: Fraction, adaptive: bool) -> bool:
     """Return whether some valid method keeps items within a total."""
     return any(method.within(total) for method in methods_of(items, delta, adaptive) if method.valid)
 

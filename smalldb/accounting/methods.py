@@ -4,13 +4,16 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from math import sqrt
 
 import numpy as np
 
 from queries.arrays import Floats
 from smalldb.accounting import binomials, curves, mixtures
+from smalldb.accounting.loss_distributions import LossDistribution, possible
 from smalldb.exact.numbers import float_above
+from smalldb.noise.privacy_loss import BoundedRange, Loss, LossLaw, RandomisedResponse
 
 MOST_FIXED = 10_000  # releases: the optimal non-adaptive bound takes their power 3/2
 MOST_PURE = 10**8  # releases: the optimal pure bound takes their square root
@@ -19,7 +22,7 @@ LARGEST = Fraction(10**300)  # epsilon of all releases together: a float
 FLOATS = Fraction(1, 10**80), Fraction(10**80)  # beyond, squares and cubes could leave them
 LEAST_DELTA = Fraction(1, 10**300)
 
-Item = tuple[Fraction, Fraction | None]  # epsilon, and the bounded-range parameter where there is one
+Items = Counter[Loss]  # how many releases there are of each loss; all are pure, or none is
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,30 +50,95 @@ class Method:
     within: Callable[[Fraction], bool]
 
 
-def methods_of(items: Counter[Item], delta: Fraction, adaptive: bool) -> Iterator[Method]:
-    """Yield all methods that apply."""
-    pure = sum((epsilon * count for (epsilon, _), count in items.items()), Fraction(0))
+def methods_of(items: Items, delta: Fraction, adaptive: bool) -> Iterator[Method]:
+    """Yield all methods that apply, to releases that are all pure."""
+    pure = added(items)
     if pure > LARGEST:
         raise ValueError("epsilon must be at most 1e300, of all releases together")
     yield Method("addition", "also at delta 0", True, lambda: float_above(pure), lambda total: pure <= total)
-    if delta < LEAST_DELTA or not all(
-        FLOATS[0] < epsilon < FLOATS[1] for item in items for epsilon in item if epsilon is not None
-    ):
+    laws = laws_of(items)
+    if delta < LEAST_DELTA or not all(FLOATS[0] < law.epsilon < FLOATS[1] for law in laws):
         return
-    yield from _approximate(items, below(delta), adaptive)
+    yield from _approximate(items, laws, below(delta), adaptive)
+    yield from concentrated(items, delta)
 
 
-def _approximate(items: Counter[Item], delta: float, adaptive: bool) -> Iterator[Method]:
-    """Yield the methods of delta > 0, the quick ones first."""
-    eps, counts = kinds_above((epsilon, count) for (epsilon, _), count in items.items())
-    number, most = items.total(), float(counts @ eps)
+# Proof: docs/proofs/losses.md, lemma 10.
+def concentrated(items: Items, delta: Fraction) -> Iterator[Method]:
+    """Yield the method of what releases state besides epsilon: their rho, and laws of their steps."""
+    if delta < LEAST_DELTA or not any(_states_more(loss) for loss in items):
+        return
+    sizes = [size for loss in items for size in (loss.epsilon, loss.rho) if size]
+    if not sizes or not all(FLOATS[0] < size < FLOATS[1] for size in sizes):
+        return
+    curves_of = [(_curve(loss), times) for loss, times in items.items()]
+
+    def curve(order: float) -> float:
+        return sum(times * each(order) for each, times in curves_of)
+
+    least, note = float_above(min(sizes)), "from the rho or the laws of each"
+    yield _closed("Renyi, as stated", lambda: curves.converted(curve, below(delta), least), note)
+
+
+def added(items: Items) -> Fraction:
+    """Return the sum of all epsilons."""
+    return sum((loss.epsilon * times for loss, times in items.items() if loss.epsilon), Fraction(0))
+
+
+def laws_of(items: Items) -> Counter[LossLaw]:
+    """Return the laws of all steps; of a release whose laws are not known, that which loses most."""
+    found = Counter[LossLaw]()
+    for loss, times in items.items():
+        known = loss if loss.laws is not None else Loss.pure(loss.epsilon or Fraction(0))
+        for law, steps in known.laws or ():
+            found[law] += steps * times
+    return found
+
+
+def _states_more(loss: Loss) -> bool:
+    """Tell whether it is more than pure, or of bounded range: these have methods of their own."""
+    return loss.epsilon is None or loss.laws not in (
+        Loss.pure(loss.epsilon).laws,
+        Loss.ranged(loss.epsilon).laws,
+    )
+
+
+def _curve(loss: Loss) -> Callable[[float], float]:
+    """Return an upper bound on its Renyi divergence, by the order."""
+    rho = None if loss.rho is None else float_above(loss.rho)
+    eps = None if loss.epsilon is None else np.array([float_above(loss.epsilon)])
+    steps = [(_curve_of_law(law), times) for law, times in loss.laws or ()]
+
+    def curve(order: float) -> float:
+        found = [] if rho is None else [rho * order]
+        if eps is not None:
+            found.append(float(curves.pure_curve(eps, order)[0]))
+        if steps:
+            found.append(sum(times * each(order) for each, times in steps))
+        return min(found)
+
+    return curve
+
+
+def _curve_of_law(law: LossLaw) -> Callable[[float], float]:
+    eps, rho = np.array([float_above(law.epsilon)]), float_above(law.rho)
+    match law:
+        case BoundedRange():
+            return lambda order: float(curves.range_curve(eps, order)[0])
+        case RandomisedResponse():
+            return lambda order: float(curves.pure_curve(eps, order)[0])
+    return lambda order: min(rho * order, float(curves.pure_curve(eps, order)[0]))
+
+
+def _approximate(items: Items, laws: Counter[LossLaw], delta: float, adaptive: bool) -> Iterator[Method]:
+    """Yield the methods of delta > 0 from epsilons and ranges, the quick ones first."""
+    eps, counts = kinds_above((law.epsilon, times) for law, times in laws.items())
+    number, most = laws.total(), float(counts @ eps)
     yield _closed("advanced (DRV 2010)", lambda: curves.drv(eps, counts, delta))
     yield _closed("advanced (KOV 2015)", lambda: curves.kov(eps, counts, delta))
-    ranged = kinds_above(
-        (parameter, count) for (_, parameter), count in items.items() if parameter is not None
-    )
-    ranges, times = ranged
-    rest = kinds_above((epsilon, count) for (epsilon, parameter), count in items.items() if parameter is None)
+    ranged = {law: times for law, times in laws.items() if isinstance(law, BoundedRange)}
+    ranges, times = kinds_above((law.epsilon, count) for law, count in ranged.items())
+    rest = kinds_above((law.epsilon, count) for law, count in laws.items() if law not in ranged)
 
     def curve(order: float) -> float:
         pure = rest[1] @ curves.pure_curve(rest[0], order)
@@ -112,6 +180,15 @@ def _approximate(items: Counter[Item], delta: float, adaptive: bool) -> Iterator
             mixture.delta,
             delta,
             mixture.most,
+        )
+    if possible(laws) and any(_states_more(loss) for loss in items):
+        every = cache(lambda: LossDistribution.of(laws, delta))
+        yield _solved(
+            "privacy loss distributions, each rounded up to a grid",
+            "of the laws of all steps",
+            lambda total: every().delta(total),
+            delta,
+            most,
         )
     if equal:
         yield Method(

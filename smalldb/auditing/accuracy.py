@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -14,30 +14,31 @@ from queries import Domain, QueryClass, Workload
 from queries.arrays import Floats, Integers
 from queries.late import pd
 from smalldb import bounds
-from smalldb.auditing.census_audit import BLOCK, Instance, Tables, instance_of, tabulated
-from smalldb.auditing.databases import Counts
+from smalldb.auditing.accuracy_of_laws import Enclosure, Errors, errors_of_laws
+from smalldb.auditing.laws import CustomMechanism
 from smalldb.auditing.worst_case import EPSILONS
 from smalldb.counting.census_law import Law
+from smalldb.counting.databases import Counts
 from smalldb.counting.scores import Candidates
+from smalldb.counting.tabulating import BLOCK, Instance, Tables, instance_of, tabulated
 from smalldb.exact.numbers import Number, as_fraction, between_0_and_1, float_above, positive, whole
 from smalldb.planning import Neighbours, workload_of
 
 NEAR = 1e-12  # relative, times the largest exponent: what floats cannot tell apart is compared exactly
 
-Enclosure = tuple[Fraction, Fraction]
-
 
 @dataclass(frozen=True, slots=True)
 class Accuracy:
     """
-    The worst error of SmallDB over all tables of n rows; nothing here depends on anybody's data.
+    The worst error of a mechanism over all tables of n rows; nothing here depends on anybody's data.
 
     Attributes
     ----------
     n, cells, queries, rows, epsilon, candidates
-        The instance, as the calculators of `smalldb.bounds` name it.
+        The instance, as the calculators of `smalldb.bounds` name it; the last three are None for a mechanism
+        of the caller's.
     optimum
-        The largest error of the best small database, exact: OPT(m) for tables of n rows.
+        The largest error of the best outcome, exact: of SmallDB OPT(m) for tables of n rows.
     mean
         (low, high), which agree to at least 25 digits: the largest mean error.
     errors
@@ -53,9 +54,9 @@ class Accuracy:
     n: int
     cells: int
     queries: int
-    rows: int
-    epsilon: Fraction
-    candidates: Candidates
+    rows: int | None
+    epsilon: Fraction | None
+    candidates: Candidates | None
     optimum: Fraction
     mean: Enclosure
     errors: tuple[Fraction, ...]
@@ -83,14 +84,18 @@ class Accuracy:
         """Return what is proved for this instance beside what is true: name to error, of 1 - beta or mean.
 
         Equations (5), (6), (10), (11) and (16) of `docs/theory.md`. The theorem's rows are its own. For one
-        query, where the lecture's bounds are false, as for two.
+        query, where the lecture's bounds are false, as for two. Of a mechanism of the caller's nothing is
+        proved.
         """
+        quantile = float_above(self.quantile(1 - between_0_and_1(beta, "beta")))
+        if self.rows is None or self.epsilon is None:
+            return {"worst quantile": quantile, "worst mean": self.worst_mean}
         sizes: dict[str, Any] = {"n": self.n, "cells": self.cells, "epsilon": self.epsilon}
         given = sizes | {"queries": self.queries, "beta": beta}
         printed = sizes | {"queries": max(2, self.queries), "beta": beta}
         these: dict[str, Any] = {"rows": self.rows, "candidates": self.candidates}
         found = {
-            "worst quantile": float_above(self.quantile(1 - between_0_and_1(beta, "beta"))),
+            "worst quantile": quantile,
             "worst mean": self.worst_mean,
             "sharp": bounds.sharp(**given, **these),
             "proposition 4.4, whole rows": bounds.proposition_4_4_rows(**given, **these),
@@ -112,12 +117,13 @@ def accuracy(
     queries: QueryClass | Workload | str | None = None,
     *,
     n: int,
-    epsilon: Number,
-    rows: int,
+    epsilon: Number | None = None,
+    rows: int | None = None,
     candidates: str | None = None,
+    mechanism: CustomMechanism | None = None,
 ) -> Accuracy:
     """
-    Return the exact worst error of SmallDB over all tables of n rows.
+    Return the exact worst error of SmallDB, or of any mechanism, over all tables of n rows.
 
     What equations (5), (10), (11) and (16) of `docs/theory.md` bound from above, (29) and (30) from below.
     Every law is that of `smalldb.census`. Floats find the tables that can be the worst, fractions compare
@@ -133,6 +139,10 @@ def accuracy(
         Exact, from 1e-20 to 1e9.
     candidates
         "multisets" (default) or "tuples".
+    mechanism
+        Instead of SmallDB: a function of a database, as `smalldb.audit` takes it, such as `by_score` makes
+        one or `minimax` returns one. Its outcomes are small databases, as counts over the cells, or answers
+        to the reduced queries, as Fractions. It brings its own epsilon and rows.
 
     Raises
     ------
@@ -145,7 +155,14 @@ def accuracy(
     >>> found.optimum, found.quantile("0.95")
     (Fraction(1, 3), Fraction(1, 1))
     """
-    workload, exact = workload_of(queries, domain), positive(epsilon, "epsilon")
+    workload = workload_of(queries, domain)
+    if mechanism is not None:
+        if not (epsilon is None and rows is None and candidates is None):
+            raise ValueError("epsilon, rows and candidates are for SmallDB: the mechanism brings its own")
+        return _of_laws(mechanism, workload, whole(n, "n"))
+    if epsilon is None or rows is None:
+        raise ValueError("epsilon and rows must be given for SmallDB")
+    exact = positive(epsilon, "epsilon")
     if not EPSILONS[0] <= exact <= EPSILONS[1]:
         raise ValueError("epsilon must be from 1e-20 to 1e9 for an audit")
     n, rows = whole(n, "n"), whole(rows, "rows")
@@ -154,6 +171,35 @@ def accuracy(
         return _accuracy(instance)
     finally:
         tabulated.cache_clear()
+
+
+def _of_laws(mechanism: CustomMechanism, workload: Workload, n: int) -> Accuracy:
+    laws = errors_of_laws(mechanism, workload, n)
+    least = {x: min(law) for x, law in laws.items()}
+    means = {x: _summed(law, lambda error: error) for x, law in laws.items()}
+    errors = sorted({error for law in laws.values() for error in law})
+    exceedances = [_largest([_summed(law, above.__lt__) for law in laws.values()]) for above in errors]
+    hardest = max(least, key=lambda x: least[x]), max(means, key=lambda x: means[x][1])
+    return Accuracy(
+        n,
+        workload.domain.size,
+        workload.size,
+        None,
+        None,
+        None,
+        max(least.values()),
+        _largest(list(means.values())),
+        tuple(errors),
+        tuple((low, min(high, Fraction(1))) for low, high in exceedances),
+        hardest,
+        len(laws),
+    )
+
+
+def _summed(law: Errors, factor: Callable[[Fraction], Fraction | bool]) -> Enclosure:
+    """Return the mean of a factor of the error."""
+    low = sum((factor(error) * mass[0] for error, mass in law.items()), Fraction(0))
+    return low, sum((factor(error) * mass[1] for error, mass in law.items()), Fraction(0))
 
 
 def _accuracy(instance: Instance) -> Accuracy:

@@ -1,62 +1,20 @@
 """The census: its loss from integer scores alone, but for the normalisers."""
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache, partial
-from math import factorial, log, prod
-from threading import Lock
-from typing import Any, NamedTuple, final
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from queries import Workload
-from queries.arrays import Floats, Integers
-from smalldb.auditing.databases import (
-    MOST_DEEP,
-    Counts,
-    Span,
-    check_budget,
-    databases,
-    neighbours_of,
-    shown,
-    spans,
-)
 from smalldb.auditing.loss import Audit
-from smalldb.counting import multisets
-from smalldb.counting.scores import MAX_SCORE, Candidates, base_measure, count, rate_of, too_large
+from smalldb.counting.databases import Span, shown, spans
+from smalldb.counting.tabulating import DIGITS, Instance, blocks, instance_of, tabulated
 from smalldb.exact.enclosures import Real
 from smalldb.files.checkpoints import Checkpoint, Folder, finished, identity
 from smalldb.planning import Neighbours
-
-DIGITS = 60
-MOST_SCORES = 1 << 25  # databases x candidates: 256 MiB
-MOST_RATIOS = 4_000_000_000  # (pairs + databases x queries) x candidates: about half a minute
-MOST_COUNTS = 1 << 20  # (databases + candidates) x (cells + 16): 32 MiB as tuples
-MOST_MOVES = 1 << 27  # pairs x (cells + 16): about ten seconds
-MOST_BITS = 1 << 26  # of the numbers of orders of all candidates together
-BLOCK = 1 << 20  # scores or ratios looked at together
-NEAR = 1e-12  # relative, far more than floats are off: what comes so near is compared exactly
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Instance:
-    """What is audited; hashable and small, so that each process can work out its own tables from it."""
-
-    workload: Workload
-    epsilon: Fraction
-    rows: int
-    base: Candidates
-    n: int
-    relation: Neighbours
-
-    @property
-    def rate(self) -> Fraction:
-        """What a unit of the score costs: epsilon / (2 m D)."""
-        return rate_of(self.epsilon, self.rows, self.workload.denominator)
 
 
 class Found(NamedTuple):
@@ -79,35 +37,6 @@ class Found(NamedTuple):
     widest: int
     worst: float
     near: list[tuple[float, int, int, int]]
-
-
-def instance_of(
-    workload: Workload,
-    epsilon: Fraction,
-    rows: int,
-    candidates: str | None,
-    n: int,
-    relation: Neighbours,
-    compared: bool = True,
-) -> Instance:
-    """Return the instance, if its tables are within the budget, and its pairs, where they are `compared`."""
-    base, cells = base_measure("multisets" if candidates is None else candidates), workload.domain.size
-    if too_large(n, rows, workload.denominator):
-        raise ValueError("scores would reach 2^62: n x rows x the common denominator of the queries")
-    size = count(cells, rows, "multisets") if min(rows, cells - 1) <= MOST_DEEP else MAX_SCORE
-
-    def fits(databases: int, pairs: int) -> bool:
-        pairs = pairs if compared else 0
-        return (
-            databases * size <= MOST_SCORES
-            and (pairs + databases * workload.size) * size <= MOST_RATIOS
-            and (databases + size) * (cells + 16) <= MOST_COUNTS
-            and pairs * (cells + 16) <= MOST_MOVES
-            and (base == "multisets" or size * rows * cells.bit_length() <= MOST_BITS)
-        )
-
-    check_budget(cells, n, relation, fits)
-    return Instance(workload, epsilon, rows, base, n, relation)
 
 
 def audit_census(
@@ -170,55 +99,6 @@ def _audit(instance: Instance, progress: bool, executor: Executor | None, checkp
     )
 
 
-class Tables(NamedTuple):
-    """All databases of an instance, all candidates, and the scores, which is most of an audit's memory."""
-
-    databases: list[Counts]
-    place: dict[Counts, int]
-    small: Integers  # shape (candidates, cells)
-    scores: Integers  # shape (databases, candidates)
-    least: Integers  # shape (databases,): the least score, set apart as an integer, or 0
-    floats: Floats  # shape (databases,): ln Z less that, but for a constant
-    near: float  # far more than losses by floats are off
-    ln_z: "Partitions"
-    orders: list[int]  # of each candidate, how many ordered tables it stands for; 1 for multisets
-    shares: Floats  # the same over their sum
-
-
-@lru_cache(maxsize=1)
-def tabulated(instance: Instance) -> Tables:
-    """Work out the tables of an instance; a process that is sent several spans does so once."""
-    workload, rows, rate = instance.workload, instance.rows, instance.rate
-    cells, matrix = workload.domain.size, workload.matrix()
-    small = np.array(list(multisets.iterate(cells, rows)), dtype=np.int64)
-    tuples, size = instance.base == "tuples", len(small)
-    orders = [factorial(rows) // prod(map(factorial, y)) if tuples else 1 for y in small.tolist()]
-
-    tables = list(databases(cells, instance.n, instance.relation))
-    counted, answers = np.array(tables, dtype=np.int64), matrix @ small.T
-    scores = np.zeros((len(tables), size), dtype=np.int64)
-    for first in range(0, len(tables), BLOCK // size + 1):
-        block = slice(first, first + BLOCK // size + 1)
-        for weight, answer in zip(matrix, answers, strict=True):
-            gaps = rows * (counted[block] @ weight)[:, None] - counted[block].sum(axis=1)[:, None] * answer
-            np.maximum(scores[block], np.abs(gaps, out=gaps), out=scores[block])
-    most = float(rate) * int(scores.max())
-    # the least score stands apart, as an integer, unless all exponents are small
-    least = scores.min(axis=1) if most > 1 else np.zeros(len(tables), dtype=np.int64)
-    floats = np.concatenate(
-        [
-            _float_ln_z(scores[block] - least[block, None], orders, float(rate), most <= 1)
-            for block in (slice(i, i + BLOCK // size + 1) for i in range(0, len(tables), BLOCK // size + 1))
-        ]
-    )
-    near = NEAR * (1 + float(np.abs(floats).max()) + 2 * float(instance.epsilon) if most > 1 else most)
-    place = {x: i for i, x in enumerate(tables)}
-    ln_z = Partitions(scores, orders, rate)
-    total = sum(orders)
-    shares = np.array([weight / total for weight in orders])
-    return Tables(tables, place, small, scores, least, floats, near, ln_z, orders, shares)
-
-
 def _look(instance: Instance, span: Span) -> Found:
     """Compare the databases of a span with their neighbours."""
     tables = tabulated(instance)
@@ -232,7 +112,7 @@ def _look(instance: Instance, span: Span) -> Found:
     rate = float(instance.rate)
     worst, widest, pairs = 0.0, 0, 0  # the probabilities of a law add up to 1, so no largest loss is below 0
     found: dict[tuple[int, int, int], tuple[float, int, int, int]] = {}
-    for here, there in _blocks(tables, instance, span):
+    for here, there in blocks(tables, instance, span):
         differences = scores[there] - scores[here]
         highest, lowest = differences.argmax(axis=1), differences.argmin(axis=1)
         each = np.arange(len(there))
@@ -252,76 +132,3 @@ def _look(instance: Instance, span: Span) -> Found:
 def _unpack(packed: Sequence[Any]) -> Found:
     pairs, widest, worst, near = packed
     return Found(pairs, widest, worst, [(loss, *places) for loss, *places in near])
-
-
-def _float_ln_z(scores: Integers, weights: list[int], rate: float, small: bool) -> Floats:
-    """
-    Return ln Z of each database, less that of rate 0, for scores less the least one.
-
-    About 1e-15 off; where all exponents are `small`, at most 1, in terms of the largest of them.
-    """
-    total = sum(weights)
-    if small:
-        shares = np.array([weight / total for weight in weights])
-        return np.asarray(np.log1p(np.expm1(-rate * scores) @ shares))
-    logs = np.array([log(weight) - log(total) for weight in weights]) - rate * scores
-    top = logs.max(axis=1)
-    return np.asarray(np.log(np.exp(logs - top[:, None]).sum(axis=1)) + top)
-
-
-@final
-class Partitions:
-    """ln Z of databases, enclosed; computed once for each law of the score. Threads may share it."""
-
-    def __init__(self, scores: Integers, weights: list[int], rate: Fraction) -> None:
-        self._scores, self._weights, self._rate = scores, weights, rate
-        self._lock = Lock()
-        self._exps: dict[int, Real] = {}
-        self._places: dict[int, int] = {}
-        self._numbers: dict[tuple[tuple[int, int], ...], int] = {}
-        self._laws: list[tuple[tuple[int, int], ...]] = []
-        self._known: dict[int, Real] = {}
-
-    def law(self, place: int) -> int:
-        """Return the number of the law that a database has."""
-        if place not in self._places:
-            census: Counter[int] = Counter()
-            for score, weight in zip(self._scores[place].tolist(), self._weights, strict=True):
-                census[score] += weight
-            law = tuple(sorted(census.items()))
-            with self._lock:
-                if law not in self._numbers:
-                    self._numbers[law] = len(self._laws)
-                    self._laws.append(law)
-                self._places[place] = self._numbers[law]
-        return self._places[place]
-
-    def levels(self, number: int) -> tuple[tuple[int, int], ...]:
-        """Return the scores of a law, ascending, and how many candidates stand at each."""
-        return self._laws[number]
-
-    def of_law(self, number: int) -> Real:
-        """Enclose ln Z of a law."""
-        if number not in self._known:
-            total = Real.of(0, DIGITS)
-            for score, weight in self._laws[number]:
-                if score not in self._exps:
-                    self._exps[score] = Real.of(-self._rate * score, DIGITS).exp()
-                total = total + weight * self._exps[score]
-            self._known[number] = total.ln()
-        return self._known[number]
-
-
-def _blocks(tables: Tables, instance: Instance, span: Span) -> Iterator[tuple[Integers, Integers]]:
-    """Yield the places of neighbours of a span, each pair once, about `BLOCK` ratios at a time."""
-    place, size = tables.place, BLOCK // len(tables.small) + 1
-    here, there = list[int](), list[int]()
-    for x in tables.databases[slice(*span)]:
-        others = neighbours_of(x, instance.n, instance.relation)
-        here += [place[x]] * len(others)
-        there += [place[other] for other in others]
-        if len(here) >= size:
-            yield np.array(here), np.array(there)
-            here, there = [], []
-    if here:
-        yield np.array(here), np.array(there)

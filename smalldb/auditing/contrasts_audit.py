@@ -3,8 +3,8 @@
 from fractions import Fraction
 
 from queries import Rows, Workload
-from smalldb.auditing.databases import check_budget, databases, neighbours_of
 from smalldb.auditing.loss import Audit
+from smalldb.counting.databases import check_budget, databases, neighbours_of
 from smalldb.marginals.contrasts import ParityPlan, loss
 from smalldb.marginals.contrasts.parity_measurement import counts
 from smalldb.marginals.contrasts.parity_plan import alternatives

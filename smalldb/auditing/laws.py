@@ -10,8 +10,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from smalldb.auditing.databases import Counts, Span, check_budget, databases, neighbours_of, shown, spans
 from smalldb.auditing.loss import Audit
+from smalldb.counting.databases import Counts, Span, check_budget, databases, neighbours_of, shown, spans
 from smalldb.exact.enclosures import Real
 from smalldb.exact.numbers import as_fraction
 from smalldb.files.checkpoints import Checkpoint, Folder, finished, identity
@@ -100,9 +100,17 @@ def _unpack(packed: Any) -> list[Logs]:
 
 def _logs(law: Mapping[Hashable, Any]) -> Logs:
     """Enclose the logarithms of the probabilities of the outcomes that are possible; -inf at the low end."""
+    logs: dict[Hashable, Any] = {}
+    for outcome, (low, high) in enclosed(law).items():
+        logs[outcome] = Fraction(_ln(low).low) if low else -inf, Fraction(_ln(high).high)
+    return logs
+
+
+def enclosed(law: Mapping[Hashable, Any]) -> dict[Hashable, Enclosure]:
+    """Enclose the probabilities of the outcomes that are possible; they add up to 1, or it is an error."""
     if not isinstance(law, Mapping):
         raise TypeError(f"a mechanism must return outcome -> probability, not {type(law).__name__}")
-    logs: dict[Hashable, Any] = {}
+    found = dict[Hashable, Enclosure]()
     least = most = Fraction(0)
     slack = Fraction(0)
     for outcome, given in law.items():
@@ -114,13 +122,10 @@ def _logs(law: Mapping[Hashable, Any]) -> Logs:
             raise ValueError("a mechanism's probabilities must lie from 0 to 1, enclosures in order")
         least, most = least + low, most + high
         if high:
-            logs[outcome] = (
-                Fraction(_ln(low).low) if low else -inf,
-                Fraction(_ln(high).high),
-            )
+            found[outcome] = low, high
     if not least - slack <= 1 <= most + slack:
         raise ValueError("a mechanism's probabilities must add up to 1")
-    return logs
+    return found
 
 
 def _probability(value: object) -> Fraction:

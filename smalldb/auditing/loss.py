@@ -8,7 +8,7 @@ from fractions import Fraction
 from math import nan
 
 from queries.late import pd
-from smalldb.auditing.databases import Counts
+from smalldb.counting.databases import Counts
 from smalldb.exact.numbers import float_above
 from smalldb.showing import in_notebook
 

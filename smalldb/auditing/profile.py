@@ -10,11 +10,11 @@ import numpy as np
 
 from queries import Domain, QueryClass, Workload
 from queries.arrays import Floats, Integers
-from smalldb.auditing.census_audit import DIGITS, Instance, Tables, instance_of, tabulated
 from smalldb.auditing.convolving import BITS, Masses, power
-from smalldb.auditing.databases import count_pairs, neighbours_of
 from smalldb.auditing.worst_case import EPSILONS
 from smalldb.counting import multisets
+from smalldb.counting.databases import count_pairs, neighbours_of
+from smalldb.counting.tabulating import DIGITS, Instance, Tables, instance_of, tabulated
 from smalldb.exact.enclosures import Real
 from smalldb.exact.numbers import Number, as_fraction, between_0_and_1, float_above, positive, whole
 from smalldb.planning import relation_of, workload_of

@@ -13,9 +13,9 @@ from queries import Domain, QueryClass, Workload
 from queries.arrays import Integers
 from smalldb.auditing.census_audit import audit_census
 from smalldb.auditing.contrasts_audit import audit_contrasts
-from smalldb.auditing.databases import MOST_DEEP, Counts
 from smalldb.auditing.laws import CustomMechanism, audit_laws
 from smalldb.auditing.loss import Audit
+from smalldb.counting.databases import MOST_DEEP, Counts
 from smalldb.exact.numbers import Number, positive, whole
 from smalldb.files.checkpoints import Folder, check_running, identity
 from smalldb.planning import Neighbours, relation_of, workload_of

@@ -9,7 +9,7 @@ from smalldb.auditing import Accuracy, Audit, accuracy, audit, profile
 from smalldb.commands import HELP
 from smalldb.commands.options import add_formats, add_universe, universe, whole_number
 from smalldb.commands.parsers import Commands
-from smalldb.exact.numbers import float_above
+from smalldb.exact.numbers import float_above, positive
 from smalldb.files.checkpoints import check_running
 from smalldb.files.outputs import Outputs
 from smalldb.marginals.contrasts.part_list import AUDITED
@@ -145,4 +145,5 @@ def error_json(worst: Accuracy) -> dict[str, float]:
 def _title(arguments: argparse.Namespace, worst: Accuracy) -> str:
     text = arguments.queries or "marginals:2"
     numbers = f"|Q| = {worst.queries:,},  N = {worst.cells},  n = {worst.n},  m = {worst.rows}"
-    return f"{text}: {numbers},  epsilon = {brief(worst.epsilon)}, {worst.candidates}"
+    epsilon = brief(positive(arguments.epsilon, "epsilon"))
+    return f"{text}: {numbers},  epsilon = {epsilon}, {worst.candidates}"

@@ -121,6 +121,9 @@ def add(commands: Commands) -> None:
     )
     command.add_argument("--budget", metavar="E", help="make the ledger with this budget, if there is none")
     command.add_argument(
+        "--budget-delta", metavar="D", help="make it a budget of (E, D): the ledger then also adds up rhos"
+    )
+    command.add_argument(
         "--checkpoint",
         metavar="DIR",
         help="keep what is drawn in a private folder of this release alone: killed and started again, it "
@@ -150,7 +153,8 @@ def run_generate(arguments: argparse.Namespace) -> None:
         bits=bit_source(arguments.seed),
         progress=sys.stderr.isatty() and not arguments.quiet,
         checkpoint=arguments.checkpoint,
-        ledger=arguments.ledger and partial(Ledger.within, arguments.ledger, arguments.budget),
+        ledger=arguments.ledger
+        and partial(Ledger.within, arguments.ledger, arguments.budget, arguments.budget_delta),
         destination=files,
     )
     if files.several is not None and files.several.refused is not None:
@@ -193,9 +197,14 @@ def _check(arguments: argparse.Namespace) -> None:
     if arguments.ledger is None:
         if arguments.budget is not None:
             raise ValueError("--budget needs --ledger")
+        if arguments.budget_delta is not None:
+            raise ValueError("--budget-delta needs --ledger and --budget")
+    elif arguments.budget_delta is not None and arguments.budget is None:
+        raise ValueError("--budget-delta needs --budget")
     elif arguments.seed is not None:
         raise ValueError("--ledger is for private releases: what --seed makes is not private at any epsilon")
-    elif arguments.delta is not None:
-        raise ValueError("--ledger counts pure privacy: leave out --delta")
-    elif arguments.budget is None and not os.path.exists(arguments.ledger):
-        raise ValueError(f"{arguments.ledger}: no ledger yet: add --budget E to make it")
+    elif not os.path.exists(arguments.ledger):
+        if arguments.budget is None:
+            raise ValueError(f"{arguments.ledger}: no ledger yet: add --budget E to make it")
+        if arguments.delta is not None and arguments.budget_delta is None:
+            raise ValueError("--ledger counts pure privacy: leave out --delta, or add --budget-delta D")

@@ -8,7 +8,8 @@ from smalldb.commands import HELP
 from smalldb.commands.account import account_json, account_text
 from smalldb.commands.parsers import Commands
 from smalldb.exact.numbers import as_fraction, as_text
-from smalldb.releasing.budget_ledger import Account, Ledger
+from smalldb.releasing.budget_ledger import Ledger
+from smalldb.releasing.ledger_account import Account
 from smalldb.releasing.transaction import unfinished_releases
 from smalldb.reporting.escaping import visible
 from smalldb.reporting.words import as_json, brief
@@ -51,6 +52,7 @@ def ledger_json(account: Account, unfinished: Unfinished, delta: str | None) -> 
     together = None if delta is None else account_json(account.composed(delta))
     return {
         **{name: as_text(getattr(account, name)) for name in ("budget", "spent", "left")},
+        **({} if account.delta is None else _by_rho(account)),
         "releases": account.records,
         "torn": account.torn,
         "unfinished": [{"release": number, "folder": str(folder)} for number, folder in unfinished],
@@ -64,9 +66,15 @@ def ledger_text(account: Account, unfinished: Unfinished, delta: str | None) -> 
     made = len(account.records)
     lines = [
         f"budget:    {brief(account.budget)}" + "".join(f", {name} neighbours" for name in relations),
-        f"spent:     {brief(account.spent)}, by {made} release{'' if made == 1 else 's'}",
+        f"spent:     {brief(account.spent)}, by {_releases(made)}",
         f"left:      {brief(account.left)}",
     ]
+    if account.delta is not None:
+        rho, spent, left = account.in_rho
+        lines[0] = lines[0].replace(brief(account.budget), account.stated, 1)
+        lines[1] = f"spent:     rho {spent} of {rho}, epsilon {brief(account.spent)}, by {_releases(made)}"
+        alone = f", or epsilon {brief(account.left)}" if account.pure and account.left > 0 else ""
+        lines[2] = f"left:      rho {left}{alone}"
     if account.torn:
         lines.append("unfinished: the last line, of a run that ended before it spent and released nothing")
     for number, folder in unfinished:
@@ -78,3 +86,13 @@ def ledger_text(account: Account, unfinished: Unfinished, delta: str | None) -> 
     if delta is not None:
         lines += ["", account_text(account.composed(delta))]
     return "\n".join(lines)
+
+
+def _releases(made: int) -> str:
+    return f"{made} release{'' if made == 1 else 's'}"
+
+
+def _by_rho(account: Account) -> dict[str, object]:
+    """Return what a budget with a delta has besides."""
+    numbers = {"delta": account.delta, "rho": account.rho, "spent_rho": account.spent_rho}
+    return {name: as_text(value) for name, value in numbers.items() if value is not None}

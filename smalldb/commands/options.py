@@ -190,6 +190,12 @@ def add_size(command: Parser) -> None:
         metavar="NAME",
         help=f"what marginals measure: {', '.join(STRATEGIES)} (default: the one of smallest expected error)",
     )
+    command.add_argument(
+        "--calibrated",
+        action="store_true",
+        help="run a census at the internal epsilon at which it loses just E: it errs less, and several "
+        "releases lose more together",
+    )
 
 
 def described(arguments: argparse.Namespace) -> tuple[Domain, str | None, Schema | None]:

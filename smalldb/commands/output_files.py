@@ -14,8 +14,8 @@ from smalldb.commands.options import STATED, keep_inputs, put
 from smalldb.files.outputs import Outputs
 from smalldb.marginals.mechanism import ByMarginals
 from smalldb.planning import Plan
-from smalldb.releasing.budget_ledger import Account
 from smalldb.releasing.evaluation import evaluate
+from smalldb.releasing.ledger_account import Account
 from smalldb.releasing.pipeline import Destination
 from smalldb.releasing.record import with_measurements, written_record
 from smalldb.releasing.released import Release
@@ -109,6 +109,9 @@ class Files(Destination):
         """Tell what is spent: it stays so if the release fails."""
         self._account = account
         spent, budget, number = brief(account.spent), brief(account.budget), len(account.records)
+        if account.delta is not None:
+            rho, spent_rho, _ = account.in_rho
+            budget, spent = f"{rho}", f"epsilon {spent}, and of rho {spent_rho}"
         which = "this release was paid before" if before else f"with this release, number {number}"
         lines = [f"ledger:    {spent} of {budget} spent, {which}"]
         if account.torn:

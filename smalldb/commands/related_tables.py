@@ -37,6 +37,7 @@ OWN = (
     "seed",
     "ledger",
     "budget",
+    "budget_delta",
     "quiet",
     "json",
     "run",
@@ -101,7 +102,8 @@ def generate_related(arguments: argparse.Namespace, schema: RelatedSchema) -> No
             tables if schema.whole is None else next(iter(tables.values())),
             schema,
             seed=arguments.seed,
-            ledger=arguments.ledger and partial(Ledger.within, arguments.ledger, arguments.budget),
+            ledger=arguments.ledger
+            and partial(Ledger.within, arguments.ledger, arguments.budget, arguments.budget_delta),
             **settings,
         )
         data = made.data if schema.whole is None else dict.fromkeys(tables, made.data)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import accumulate
 from typing import Any, Protocol
@@ -16,17 +16,23 @@ from queries.arrays import Integers
 from queries.late import pd
 from smalldb import bounds
 from smalldb.counting import multisets
+from smalldb.counting.calibration import calibration
 from smalldb.counting.census_law import Law
 from smalldb.counting.cost import work
 from smalldb.counting.dynamic_engine import count_scores
 from smalldb.counting.enumeration_engine import enumerate_scores
 from smalldb.counting.scores import MAX_SCORE, Candidates, Scores, base_measure, rate_of, too_large
+from smalldb.exact.bits import BitSource, bit_source
+from smalldb.exact.integers import uniform_below
+from smalldb.exact.levels import draw_level
+from smalldb.exact.loudest import draw_loudest
 from smalldb.exact.numbers import Number, positive, whole
 from smalldb.files.checkpoints import Folder, check_running
-from smalldb.mechanisms import workload_of
+from smalldb.mechanisms import Neighbours, workload_of
 from smalldb.schema.schema_argument import SchemaLike, counted, schema_or_none
 from smalldb.showing import drawn, in_notebook
 
+DRAWS = {"exponential": draw_level, "permute-and-flip": draw_loudest}
 KEPT = 16  # shards of a dynamic program with a checkpoint: little can be lost, and little is counted twice
 
 
@@ -60,6 +66,8 @@ class Census:
         (`docs/decisions/0002-exact-arithmetic.md`).
     counts
         How many candidates stand at each level; Python ints, exact.
+    calibrated
+        Whether what is said of an epsilon is of SmallDB that loses just that: run at a larger internal one.
     """
 
     workload: Workload
@@ -70,6 +78,7 @@ class Census:
     counts: tuple[int, ...]
     _ranks: Integers
     _engine: Engine
+    calibrated: bool = False
 
     def __repr__(self) -> str:
         return f"<Census of {self.total} small databases of {self.rows} rows: confidential>"
@@ -95,8 +104,30 @@ class Census:
         One census serves any number of epsilons and of draws.
         """
         denominator = self.workload.denominator
-        rate = rate_of(positive(epsilon, "epsilon"), self.rows, denominator)
+        rate = rate_of(self._internal(epsilon), self.rows, denominator)
         return Law(self.levels, self.counts, rate, max(1, self.n) * self.rows * denominator)
+
+    def draw(
+        self, epsilon: Number, *, law: str = "exponential", rng: int | BitSource | None = None
+    ) -> Integers:
+        """Draw a small database, exactly, as counts over the cells.
+
+        Parameters
+        ----------
+        law
+            "exponential": as a release does. "permute-and-flip" (McKenna and Sheldon 2020): never of larger
+            mean error, and epsilon-DP, but not epsilon-bounded-range.
+        rng
+            None: the operating system's entropy. Or a `BitSource`. An int is a seed, for experiments.
+        """
+        if law not in DRAWS:
+            raise ValueError(f"law must be one of {', '.join(map(repr, DRAWS))}, not {law!r}")
+        source, rate = bit_source(rng), rate_of(self._internal(epsilon), self.rows, self.workload.denominator)
+        if self.calibrated and law != "exponential":
+            raise ValueError("calibrated is about the exponential law: leave it out for permute-and-flip")
+        counts = dict(zip(self.levels.tolist(), self.counts, strict=True))
+        level = DRAWS[law](counts, rate, source)
+        return self.candidate(level, uniform_below(counts[level], source))
 
     def to_frame(self) -> pd.DataFrame:
         """Return a table with a row for each level, confidential as the census is.
@@ -123,9 +154,10 @@ class Census:
         epsilon : exact number
             Privacy parameter of the release, above 0.
         """
+        internal = self._internal(epsilon)
         return self._least(
             lambda error, near: bounds.gibbs(
-                optimum=error, best=near, total=self.total, n=self.n, epsilon=epsilon
+                optimum=error, best=near, total=self.total, n=self.n, epsilon=internal
             )
         )
 
@@ -141,12 +173,20 @@ class Census:
         epsilon : exact number
             Privacy parameter of the release, above 0.
         """
-        best = self.error(int(self.levels[0]))
+        best, internal = self.error(int(self.levels[0])), self._internal(epsilon)
         return self._least(
             lambda error, near: bounds.mcsherry_talwar(
-                optimum=best, within=error - best, near=near, total=self.total, n=self.n, epsilon=epsilon
+                optimum=best, within=error - best, near=near, total=self.total, n=self.n, epsilon=internal
             )
         )
+
+    def _internal(self, epsilon: Number) -> Fraction:
+        """Return the epsilon that the exponential mechanism is run with."""
+        stated = positive(epsilon, "epsilon")
+        if not self.calibrated:
+            return stated
+        sizes = self.rows, self.candidates, self.n, Neighbours.REPLACE_ONE
+        return calibration(self.workload, stated, *sizes).internal
 
     def _least(self, bound: Callable[[Fraction, int], float]) -> float:
         """Return the least bound over the levels, given its error and how many err no more."""
@@ -195,6 +235,7 @@ def census(
     shards: int | None = None,
     checkpoint: Folder | None = None,
     progress: bool = False,
+    calibrated: bool = False,
 ) -> Census:
     """Count the small databases of `rows` rows by their score against the data.
 
@@ -230,6 +271,8 @@ def census(
         with the same data and arguments, it does only what is left. The folder is the caller's to remove.
     progress
         Show a bar on stderr.
+    calibrated
+        Whether its laws and bounds are those of calibrated SmallDB, under replace-one: see `smalldb.plan`.
 
     Returns
     -------
@@ -269,7 +312,9 @@ def census(
         engine = chosen.engine
     if engine not in ("enumeration", "dynamic"):
         raise ValueError(f"engine must be 'auto', 'enumeration' or 'dynamic', not {engine!r}")
-    return count_candidates(
+    if calibrated:
+        calibration(workload, Fraction(1), rows, base, table.n, Neighbours.REPLACE_ONE)  # or it is refused
+    found = count_candidates(
         workload,
         table,
         rows,
@@ -281,6 +326,7 @@ def census(
         checkpoint=checkpoint,
         progress=progress,
     )
+    return replace(found, calibrated=calibrated)
 
 
 def count_candidates(

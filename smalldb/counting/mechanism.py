@@ -10,6 +10,7 @@ from queries import Rows
 from queries.arrays import Integers
 from queries.domain import MAX_TABLE_ATTRIBUTES
 from queries.workload import MAX_MATRIX
+from smalldb.counting.calibration import calibration
 from smalldb.counting.cost import MEMORY, OPERATIONS, VISITS, Work, work
 from smalldb.counting.level_counts import count_candidates
 from smalldb.counting.scores import MAX_RANKS, Candidates, base_measure, rank_count
@@ -17,6 +18,7 @@ from smalldb.counting.small import SmallDatabases, best_rows, largest_told, leas
 from smalldb.exact.bits import BitSource
 from smalldb.exact.integers import uniform_below
 from smalldb.exact.levels import draw_level
+from smalldb.exact.rounded_text import brief
 from smalldb.mechanisms import UNPLANNED, Drawn, Facts, Guarantee, Request
 
 
@@ -45,10 +47,13 @@ class ByCensus:
         """Return the census of the rows asked for, or of those with the least provable error; or why not."""
         base, rows = _base(request), request.rows
         if rows is None:
+            if request.calibrated:
+                return "a calibrated census needs its size: give rows or alpha"
             if request.n is None:
                 return UNPLANNED
             rows = best_rows(request, base, _possible(request))
-        return cls._of(SmallDatabases(request, rows, base))
+        made = cls._of(SmallDatabases(request, rows, base))
+        return made if isinstance(made, str) or not request.calibrated else made._calibrated()
 
     @classmethod
     def _of(cls, small: SmallDatabases) -> Self | str:
@@ -80,6 +85,16 @@ class ByCensus:
             )
         return cls(small, needed)
 
+    def _calibrated(self) -> Self | str:
+        """Return the census at its internal epsilon, or why that is not known."""
+        request = self.small.request
+        sizes = self.rows, self.candidates, request.n, request.neighbours
+        try:
+            made = calibration(request.workload, request.epsilon, *sizes)
+        except ValueError as refused:
+            return str(refused)
+        return replace(self, small=replace(self.small, calibrated=made))
+
     @classmethod
     def least_error(cls, request: Request) -> float:
         """Return what the expected error is at least, whatever the rows."""
@@ -87,7 +102,9 @@ class ByCensus:
 
     @classmethod
     def remedy(cls, request: Request) -> str:
-        """Name the most rows that a census can be made for."""
+        """Name the most rows that a census can be made for; calibrated, what it says of n is all."""
+        if request.calibrated:
+            return ""
         return largest_told(_possible(request), cls.name)
 
     @property
@@ -125,8 +142,10 @@ class ByCensus:
         """What it will do, for people."""
         seconds = "less than 0.1" if self.work.seconds < 0.1 else f"about {self.work.seconds:.2g}"
         memory = max(1, self.work.memory >> 20)
+        made = self.small.calibrated
+        internal = "" if made is None else f" calibrated to an internal epsilon of {brief(made.internal)}"
         return Facts(
-            "SmallDB by a census",
+            f"SmallDB by a census{internal}",
             self.small.known,
             "SmallDB: one of all small tables, drawn by the exponential mechanism from exact counts",
             f"{seconds} s on this machine after compilation, at most {memory:,} MiB, by {self.work.engine}",

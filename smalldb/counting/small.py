@@ -7,10 +7,12 @@ from typing import Any
 
 from smalldb import bounds
 from smalldb.bounds.integer_search import valley
+from smalldb.counting.calibration import Calibration
 from smalldb.counting.scores import Candidates, count, rate_of, too_large
 from smalldb.exact.numbers import as_text
 from smalldb.exact.rounded_text import sized
 from smalldb.mechanisms import Drawn, Guarantee, Neighbours, Request
+from smalldb.noise.privacy_loss import Loss
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +27,14 @@ class SmallDatabases:
         m, the rows of a small database.
     base
         The base measure: "multisets" (Algorithm 4), or "tuples" (ordered rows).
+    calibrated
+        The internal epsilon that it is drawn with; None: the epsilon that is asked for.
     """
 
     request: Request
     rows: int
     base: Candidates
+    calibrated: Calibration | None = None
 
     @property
     def count(self) -> int:
@@ -39,21 +44,29 @@ class SmallDatabases:
     @property
     def rate(self) -> Fraction:
         """A candidate of score s has probability proportional to ``exp(-rate s)``."""
-        return rate_of(self.request.epsilon, self.rows, self.request.workload.denominator)
+        return rate_of(self.internal, self.rows, self.request.workload.denominator)
 
-    # Proof: docs/proofs/census.md, lemmas 4 and 5.
+    @property
+    def internal(self) -> Fraction:
+        """The epsilon of the exponential mechanism: what is proved of its error is proved for this one."""
+        return self.request.epsilon if self.calibrated is None else self.calibrated.internal
+
+    # Proof: docs/proofs/census.md, lemmas 4, 5, 9 and 10.
     @property
     def guarantee(self) -> Guarantee:
         """The exact epsilon, which bounds the range of the loss too: a little less under add-remove.
 
         Adding or removing a row changes max_f |f(x) - f(y)| n by at most 1 upwards but only by
         1 - 1/(m D) downwards, so the range of the exponent is epsilon (1 - 1/(2 m D))
-        (`docs/proofs/census.md`, lemmas 3 and 4).
+        (`docs/proofs/census.md`, lemmas 3 and 4). Calibrated, it is the epsilon that is asked for, and the
+        range, by which a rho is known, is larger.
         """
-        epsilon = self.request.epsilon
+        epsilon, made = self.request.epsilon, self.calibrated
+        if made is not None:
+            return Guarantee(epsilon, loss=Loss(epsilon, Loss.ranged(made.range).rho), internal=made.internal)
         if self.request.neighbours is Neighbours.ADD_REMOVE:
             epsilon *= 1 - Fraction(1, 2 * self.rows * self.request.workload.denominator)
-        return Guarantee(epsilon, bounded_range=epsilon)
+        return Guarantee(epsilon, loss=Loss.ranged(epsilon))
 
     @property
     def bound(self) -> float | None:
@@ -112,8 +125,8 @@ class SmallDatabases:
     def _about_n(self, formula: Callable[..., float], **numbers: object) -> float | None:
         if self.request.n is None:
             return None
-        workload, n, epsilon = self.request.workload, self.request.n, self.request.epsilon
-        sizes = {"cells": workload.domain.size, "queries": workload.size, "n": n, "epsilon": epsilon}
+        workload, n = self.request.workload, self.request.n
+        sizes = {"cells": workload.domain.size, "queries": workload.size, "n": n, "epsilon": self.internal}
         return formula(**{**sizes, **numbers})
 
 

@@ -7,8 +7,7 @@ from functools import lru_cache
 import numpy as np
 
 from queries import Rows
-from queries.arrays import Booleans, Floats, Integers
-from queries.packing import Places
+from queries.arrays import Booleans, Floats, Integers, Places
 from smalldb.inference.cells_asked import possible_cells
 from smalldb.mechanisms.measurement import Marginal
 from smalldb.mechanisms.measurement_list import Measurements

@@ -2,41 +2,32 @@
 
 import numpy as np
 
-from queries.arrays import Floats, Integers, Words
+from queries.arrays import Floats, Integers, Places, Words
 from smalldb.kernels.compiling import kernel
-
-
-@kernel
-def shuffled(words: Words) -> Integers:
-    """Return an order of as many places as there are words, by the exchanges of Fisher and Yates."""
-    order = np.arange(len(words))
-    for i in range(len(words) - 1, 0, -1):
-        j = np.int64(words[i] % np.uint64(i + 1))
-        order[i], order[j] = order[j], order[i]
-    return order
 
 
 # Proof: docs/proofs/rounds.md, lemma 9.
 @kernel
 def refine(
-    context: Integers, group: Integers, table: Floats, starts: Integers, words: Words, offsets: Floats
+    context: Places, group: Places, table: Floats, starts: Integers, words: Words, offsets: Floats
 ) -> None:
     """
     Replace each row's coarse group by a finer one inside it: counts are met to within one row.
 
-    Of the s rows that agree in context and coarse group, row i, from 0, gets the fine group at the share
-    (i + offset) / s of their weights. Where all weights are 0, every row gets the last.
+    Of the s rows that agree in context and coarse group, one gets the fine group at each of the shares
+    (i + offset) / s of their weights, i from 0 to s - 1, in an order that the words make uniformly random.
+    Where all weights are 0, every row gets the last.
 
     Parameters
     ----------
     context, group
-        Of each row, shape (rows,); `group` is written.
+        Of each row, int32, shape (rows,); `group` is written.
     table
         Weights at least 0, shape (contexts, fine groups).
     starts
         The first fine group of each coarse one, and at the end their number.
     words
-        Random, shape (rows,): rows are taken in the order `shuffled(words)`.
+        Random, shape (rows,): for the exchanges of Fisher and Yates.
     offsets
         From 0 to below 1, shape (contexts, coarse groups).
     """
@@ -44,18 +35,30 @@ def refine(
     sizes = np.zeros((len(table), coarse), np.int64)
     for row in range(len(context)):
         sizes[context[row], group[row]] += 1
-    taken = np.zeros((len(table), coarse), np.int64)
-    for row in shuffled(words):
+    given, next_one, at = np.empty(len(context), np.int32), np.zeros(sizes.shape, np.int64), 0
+    for c in range(len(table)):
+        for g in range(coarse):
+            size, first, last = sizes[c, g], starts[g], starts[g + 1] - 1
+            span = 0.0
+            for f in range(first, last + 1):
+                span += table[c, f]
+            found, past = first, table[c, first]
+            for i in range(size):
+                wanted = (i + offsets[c, g]) / size * span
+                while past <= wanted and found < last:
+                    found += 1
+                    past += table[c, found]
+                while (
+                    span > 0.0 and table[c, found] == 0.0
+                ):  # the share was rounded up to 1: past all weights
+                    found -= 1
+                given[at + i] = found
+            for i in range(size - 1, 0, -1):
+                j = np.int64(words[at + i] % np.uint64(i + 1))
+                given[at + i], given[at + j] = given[at + j], given[at + i]
+            next_one[c, g] = at
+            at += size
+    for row in range(len(context)):
         c, g = context[row], group[row]
-        span = 0.0
-        for f in range(starts[g], starts[g + 1]):
-            span += table[c, f]
-        wanted = (taken[c, g] + offsets[c, g]) / sizes[c, g] * span
-        taken[c, g] += 1
-        found, past = starts[g], table[c, starts[g]]
-        while past <= wanted and found + 1 < starts[g + 1]:
-            found += 1
-            past += table[c, found]
-        while span > 0.0 and table[c, found] == 0.0:  # the share was rounded up to 1: past all weights
-            found -= 1
-        group[row] = found
+        group[row] = given[next_one[c, g]]
+        next_one[c, g] += 1

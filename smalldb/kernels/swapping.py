@@ -1,12 +1,12 @@
 """Local search on the rows of a wide table: two rows exchange their places of a column where that helps."""
 
-from queries.arrays import Floats, Integers
+from queries.arrays import Floats, Integers, Places
 from smalldb.kernels.compiling import kernel
 
 
 @kernel
 def swap(
-    rows: Integers,
+    rows: Places,
     column: int,
     others: Integers,
     origins: Integers,
@@ -25,7 +25,7 @@ def swap(
     Parameters
     ----------
     rows
-        Places, shape (C, rows); written.
+        Places, int32, shape (C, rows); written.
     others
         Of each table of the column, its other column.
     origins, strides

@@ -12,6 +12,7 @@ from smalldb.exact.bits import BitSource
 from smalldb.exact.integers import CLIP
 from smalldb.marginals.estimate.junction import Scope
 from smalldb.noise.distributions import DiscreteGaussian, Geometric, KNorm, Noise
+from smalldb.noise.privacy_loss import Loss
 from smalldb.selection import select
 
 LIMIT = CLIP // 2  # no count passes it
@@ -71,6 +72,28 @@ class PrivacyMeasure:
         if self.concentrated:
             return DiscreteGaussian(Fraction(moved * moved) / (2 * cost))
         return Geometric(cost / moved)
+
+    # Proof: docs/proofs/losses.md, lemmas 1 and 3; docs/proofs/related.md, lemma 2.
+    def loss_of_table(self, cost: Fraction) -> Loss:
+        """Return the loss of measuring a table: one cell moves by 1, or two of them; of weights, any do."""
+        if self.concentrated:
+            return Loss.concentrated(cost)
+        return Loss.geometric(self.rate(cost), 1, self.moved) if self.unit == 1 else Loss.pure(cost)
+
+    def loss_of_number(self, cost: Fraction) -> Loss:
+        """Return the loss of measuring one number, by however much it moves."""
+        return Loss.concentrated(cost) if self.concentrated else Loss.pure(cost)
+
+    # Proof: docs/proofs/losses.md, lemma 6.
+    def loss_of_selection(self, cost: Fraction) -> Loss:
+        """Return the loss of an exponential mechanism of that cost."""
+        return Loss.concentrated(cost) if self.concentrated else Loss.ranged(cost)
+
+    def loss_of_certificate(self, cost: Fraction) -> Loss:
+        """Return the loss of a certificate: half for its selection, half for its number."""
+        if not cost:
+            return Loss.none()
+        return self.loss_of_selection(cost / 2).together(self.loss_of_number(cost / 2))
 
     def drowns(self, cost: Fraction) -> bool:
         """Tell, exactly, whether noise is above 2^40 in the mean: a count is of no use then."""

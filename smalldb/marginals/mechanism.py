@@ -176,7 +176,7 @@ class ByMarginals:
     @property
     def guarantee(self) -> Guarantee:
         """The privacy of the release: the costs of all steps add up to no more."""
-        return Guarantee(self.request.epsilon, self.strategy.delta)
+        return Guarantee(self.request.epsilon, self.strategy.delta, self.strategy.loss)
 
     @property
     def promise(self) -> Self:

@@ -7,6 +7,7 @@ from math import prod
 
 import numpy as np
 
+from queries.arrays import Places
 from queries.domain import Integers
 from smalldb.files.checkpoints import finished
 
@@ -28,7 +29,7 @@ class PrivateRows:
         Shape (r,), int64, at least 0; the sum is below 2^53.
     """
 
-    places: Integers
+    places: Places
     counts: Integers
 
     def __post_init__(self) -> None:
@@ -102,7 +103,7 @@ def counted(
     return found or []
 
 
-def checked(places: Integers, counts: Integers, sizes: Sequence[int]) -> PrivateRows:
+def checked(places: Places, counts: Integers, sizes: Sequence[int]) -> PrivateRows:
     """Return rows that lie in the universe and can be counted exactly; no message shows a value."""
     rows = PrivateRows(np.asfortranarray(places), np.ascontiguousarray(counts))
     if places.shape[1] != len(sizes):

@@ -116,7 +116,8 @@ class Walks:
             universe.sizes,
         )
         parents = release_tables(self.parents, private, journal, executor=executor)
-        times = parents.places[:, -1].astype(np.int64)
+        places = parents.places.astype(np.int64)
+        times = places[:, -1]
         cap = cap_of(times) if self.cap is None else self.cap
         width = len(universe.sizes)
         made, count = np.zeros((0, len(sizes) - width), dtype=np.int64), int(times.sum())
@@ -125,10 +126,10 @@ class Walks:
             count = int(times.sum())
         if not count:
             return Related(parents, made, np.zeros(0, dtype=np.int64), cap, ())
-        known = known_columns(parents.places, times, weights_of(times, cap), universe.sizes, PREDICTING)
+        known = known_columns(places, times, weights_of(times, cap), universe.sizes, PREDICTING)
         walks = families.walks(self.most, cap)
         fitted = self.children.fit(walks, journal, None, executor, known)
-        rows = fitted.rows(count, journal.step(lambda coins: coins.bits(64)))
+        rows = fitted.rows(count, journal.step(lambda coins: coins.bits(64))).astype(np.int64)
         order = uniform_permutation(count, journal.finishing())
         of = np.repeat(np.arange(len(times)), times)
         return Related(parents, rows[width:, order].T, of[order], cap, fitted.measurements)

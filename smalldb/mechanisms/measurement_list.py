@@ -18,6 +18,8 @@ from smalldb.mechanisms.measurement import Dependence, Marginal, Measured, Measu
 from smalldb.mechanisms.recorded_universe import Ranges, domain_of, ranges_of, standing_ranges
 from smalldb.noise.distributions import read as read_noise
 
+SCHEMAS = (1, 2)  # of records that can be read: these differ in what they say of privacy
+
 
 class Measurements(Sequence[Measurement]):
     """
@@ -99,7 +101,7 @@ class Measurements(Sequence[Measurement]):
             raise ValueError(
                 "not a record of smalldb: name what generate wrote with --measurements or --record"
             )
-        if record.get("schema") != 1:
+        if record.get("schema") not in SCHEMAS:
             raise ValueError("a record of another version: read it with the smalldb that its versions name")
         if "measurements" not in record:
             raise ValueError(

@@ -12,6 +12,7 @@ from smalldb.exact.bits import BitSource
 from smalldb.mechanisms.journal import Journal
 from smalldb.mechanisms.measurement import Measurement
 from smalldb.mechanisms.request import Request
+from smalldb.noise.privacy_loss import Loss
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,13 +25,23 @@ class Guarantee:
         That asked for, or less.
     delta
         None: the guarantee is pure, also where a delta was allowed.
-    bounded_range
-        A bound on the range of the privacy loss, which composes better than epsilon; None: none is known.
+    loss
+        What is known besides: a rho, and laws of the loss, which compose better than epsilon. None: nothing.
+    internal
+        The epsilon that the exponential mechanism is run with, where it is not the one that is stated.
     """
 
     epsilon: Fraction
     delta: Fraction | None = None
-    bounded_range: Fraction | None = None
+    loss: Loss | None = None
+    internal: Fraction | None = None
+
+    @property
+    def stated(self) -> Loss:
+        """The loss; of what is only known to be pure, that of epsilon."""
+        if self.loss is not None:
+            return self.loss
+        return Loss.pure(self.epsilon) if self.delta is None else Loss(None, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +140,7 @@ class Lasting(Protocol):
 
     @property
     def public(self) -> Sequence[object]:
-        """What decides its steps: texts, numbers and arrays that are public, for `files.identity`."""
+        """What decides its steps, for `files.checkpoints.identity`: public texts, numbers and arrays."""
 
     def draw_lasting(self, table: Rows, journal: Journal, running: Running) -> Drawn:
         """Draw a release as `Mechanism.draw` does, or go on with one."""

@@ -44,6 +44,8 @@ class Request:
         The numbers of the columns of each table that is to be measured first, ascending.
     strategy
         What `marginals` measure, by its name; None: that of smallest expected error.
+    calibrated
+        Whether SmallDB is to lose just what is stated (`counting.calibration`).
     """
 
     workload: Workload
@@ -60,6 +62,7 @@ class Request:
     targets: tuple[int, ...] = ()
     first: tuple[tuple[int, ...], ...] = ()
     strategy: str | None = None
+    calibrated: bool = False
 
     @property
     def aimed(self) -> bool:

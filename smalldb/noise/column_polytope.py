@@ -1,7 +1,8 @@
 """What one row does to a column's counts, and sums of it: lattice points, counted and drawn exactly."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import lru_cache
+from itertools import accumulate
 from math import comb, log
 from typing import TypeAlias
 
@@ -29,24 +30,28 @@ def points(size: int, up: int, down: int) -> int:
     >>> points(2, 1, 0), points(2, 3, 2)
     (2, 6)
     """
-    free = size - 1
-    return sum(_with(free, j, up, down) for j in range(min(free, up) + 1))
+    return sum(_by_positive(size - 1, up, down))
 
 
-def _with(free: int, positive: int, up: int, down: int) -> int:
-    """Count those of which so many of the first `free` entries are positive; the last one follows."""
-    rest = free - positive
-    return comb(free, positive) * comb(up, positive) * comb(down + rest, rest)
+def _by_positive(free: int, up: int, down: int) -> Iterator[int]:
+    """
+    Count those of which 0, 1, 2... of the first `free` entries are positive; the last one follows.
+
+    Of which j are: comb(free, j) comb(up, j) comb(down + free - j, free - j), each from the one before.
+    """
+    those = comb(down + free, free)
+    for positive in range(min(free, up) + 1):
+        yield those
+        rest = free - positive
+        those = those * (rest * rest * (up - positive)) // ((positive + 1) ** 2 * max(1, down + rest))
 
 
 # Proof: docs/proofs/k-norm.md, lemma 1.
 def draw_point(size: int, up: int, down: int, source: BitSource) -> list[int]:
     """Draw one of `points`, uniformly, exactly."""
-    free, positive = size - 1, 0
-    left = uniform_below(points(size, up, down), source)
-    while left >= (those := _with(free, positive, up, down)):
-        left -= those
-        positive += 1
+    free, left = size - 1, uniform_below(points(size, up, down), source)
+    ends = accumulate(_by_positive(free, up, down))
+    positive = next(positive for positive, end in enumerate(ends) if left < end)
     signs = _subset(positive, free, source)
     rest = free - positive
     rises = iter(_gaps(_subset(positive, up, source)))

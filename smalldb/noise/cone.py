@@ -24,7 +24,8 @@ from queries.domain import Integers
 from smalldb.exact.bits import BitSource
 from smalldb.exact.normals import Normal, normals
 from smalldb.noise.cone_rounding import Drawn, Pairs, rounded_tables
-from smalldb.noise.noise_protocol import Loss, Noise, Weights, check_count, rounded_quantile
+from smalldb.noise.noise_protocol import Noise, Weights, check_count, rounded_quantile
+from smalldb.noise.privacy_loss import Loss
 from smalldb.noise.simulating import Uniforms
 from smalldb.noise.tails import moment_quantile
 

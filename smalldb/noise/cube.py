@@ -16,7 +16,6 @@ from smalldb.exact.integers import clipped, uniform_below, uniform_integers
 from smalldb.exact.levels import LogConcave, draw_level
 from smalldb.exact.numbers import float_above
 from smalldb.noise.noise_protocol import (
-    Loss,
     Noise,
     Weights,
     check_count,
@@ -24,6 +23,7 @@ from smalldb.noise.noise_protocol import (
     sum_of_squares,
     times_of,
 )
+from smalldb.noise.privacy_loss import Loss
 from smalldb.noise.simulating import DRAWS, Uniforms
 from smalldb.noise.tails import SLACK, log_odds, radius_quantile
 

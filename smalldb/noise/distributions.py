@@ -15,7 +15,8 @@ from smalldb.noise.cube import Cube
 from smalldb.noise.gaussian import DiscreteGaussian
 from smalldb.noise.geometric import Geometric
 from smalldb.noise.k_norm import KNorm
-from smalldb.noise.noise_protocol import Loss, Noise, Weights
+from smalldb.noise.noise_protocol import Noise, Weights
+from smalldb.noise.privacy_loss import Loss
 from smalldb.noise.wishart import WishartDifference
 
 __all__ = [

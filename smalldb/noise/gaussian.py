@@ -20,7 +20,8 @@ from smalldb.exact.bits import BitSource
 from smalldb.exact.coins import bernoulli_exp
 from smalldb.exact.integers import clipped, whole_geometric
 from smalldb.exact.numbers import float_above
-from smalldb.noise.noise_protocol import Loss, Noise, Weights, magnitudes, sum_of_squares, times_of
+from smalldb.noise.noise_protocol import Noise, Weights, magnitudes, sum_of_squares, times_of
+from smalldb.noise.privacy_loss import Loss
 from smalldb.noise.simulating import DRAWS, Uniforms
 from smalldb.noise.tails import SLACK, gaussian_quantile, log_odds
 

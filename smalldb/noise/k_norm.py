@@ -17,8 +17,9 @@ from smalldb.exact.coins import bernoulli_exp
 from smalldb.exact.integers import clipped, uniform_below
 from smalldb.exact.levels import LogConcave, draw_level
 from smalldb.noise.column_polytope import draw_point, log_points, log_squares, log_tails, points
-from smalldb.noise.noise_protocol import Loss, Noise, Weights, check_count
-from smalldb.noise.simulating import Uniforms
+from smalldb.noise.noise_protocol import Noise, Weights, check_count
+from smalldb.noise.privacy_loss import Loss
+from smalldb.noise.simulating import DRAWS, Uniforms
 from smalldb.noise.tails import SLACK, level_quantile
 
 _PROPOSED = 18  # times the dimensions: levels that are proposed in the mean until one is accepted, at most
@@ -281,10 +282,15 @@ def _law(noise: KNorm) -> _Law:
 
 @lru_cache(maxsize=64)
 def _moments(noise: KNorm) -> tuple[dict[int, float], float]:
-    """Return the mean square of a value of each size of column, and of the sum of a column."""
+    """
+    Return the mean square of a value of each size of column, and of the sum of a column.
+
+    Radii spread by about one part in the root of the dimensions: of many, few are simulated.
+    """
     up, down = noise._simulated_radii(Uniforms.fixed())
+    some = [radii[: 4 * DRAWS // max(4, noise._dimensions)] for radii in (up, down)]
     squares = {
-        size: float(np.exp(log_squares(size, up, down) - log_points(size, up, down)).mean())
+        size: float(np.exp(log_squares(size, *some) - log_points(size, *some)).mean())
         for size in set(noise.sizes)
     }
     return squares, float(((up - down).astype(np.float64) ** 2).mean())

@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
-from typing import Any, ClassVar, NamedTuple, TypeAlias, TypeVar
+from typing import Any, ClassVar, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from queries.arrays import Floats
 from queries.domain import Integers
 from smalldb.exact.bits import BitSource
 from smalldb.exact.numbers import as_text, float_above
+from smalldb.noise.privacy_loss import Loss
 from smalldb.noise.simulating import DRAWS, Uniforms
 from smalldb.noise.tails import SLACK, log_concave_quantile
 
@@ -20,27 +21,6 @@ Weights: TypeAlias = Sequence[float] | Floats | None
 """Of a linear combination of values, one each; None: of one value (of the one that varies most)."""
 
 _Kind = TypeVar("_Kind", int, tuple[int, ...])
-
-
-class Loss(NamedTuple):
-    """
-    What noise costs.
-
-    Attributes
-    ----------
-    epsilon
-        Pure differential privacy; None: there is none.
-    rho
-        Zero-concentrated differential privacy.
-    """
-
-    epsilon: Fraction | None
-    rho: Fraction
-
-    @classmethod
-    def pure(cls, epsilon: Fraction) -> "Loss":
-        """Return the loss of what is known to be epsilon-DP: epsilon^2 / 2-zCDP (Bun and Steinke 2016)."""
-        return cls(epsilon, epsilon**2 / 2)
 
 
 @dataclass(frozen=True, slots=True)

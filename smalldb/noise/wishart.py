@@ -22,7 +22,8 @@ from queries.domain import Integers
 from smalldb.exact.bits import BitSource
 from smalldb.exact.integers import clipped
 from smalldb.exact.normals import Normal, normals
-from smalldb.noise.noise_protocol import Loss, Noise, Weights, check_count, rounded_quantile
+from smalldb.noise.noise_protocol import Noise, Weights, check_count, rounded_quantile
+from smalldb.noise.privacy_loss import Loss
 from smalldb.noise.simulating import DRAWS, Uniforms
 from smalldb.noise.tails import laplace_sum_quantile, moment_quantile
 

@@ -10,6 +10,7 @@ from queries import Column, Domain, QueryClass, Workload
 from queries.expressions import suggestion
 from queries.named_tables import named_tables
 from smalldb import bounds
+from smalldb.accounting.checked_arguments import checked_flag
 from smalldb.accounting.groups import group_factor
 from smalldb.accounting.methods import LEAST_DELTA
 from smalldb.counting.scores import base_measure
@@ -43,6 +44,7 @@ class Settings(TypedDict, total=False):
     measure_first: Sequence[str] | None
     beta: Number
     rows_per_person: int | None
+    calibrated: bool
 
 
 def plan(
@@ -65,6 +67,7 @@ def plan(
     measure_first: Sequence[str] | None = None,
     beta: Number = "0.05",
     rows_per_person: int | None = None,
+    calibrated: bool = False,
 ) -> Plan:
     """Decide what a release would do, and what it can promise, without any data.
 
@@ -116,6 +119,11 @@ def plan(
         `epsilon` and `delta` protect all of them: each row gets a K-th of epsilon, and so much of delta that
         it is delta for K rows together (`smalldb.accounting.groups`). None: nothing is said of people, and
         what is protected is one row.
+    calibrated
+        Run a census at a larger internal epsilon, such that what it loses at worst is just `epsilon`: it errs
+        less. Under replace-one the loss is looked up over all tables of n rows, so it is for small universes
+        and tables. A single release gains by it; several lose more together, because the range of the loss
+        grows with the internal epsilon (`smalldb.auditing.calibrated`). Under add-remove it costs nothing.
 
     Raises
     ------
@@ -149,7 +157,9 @@ def plan(
             raise ValueError(
                 "rows_per_person: of delta less than 1e-300 is left to each row: leave out delta"
             )
-    mechanisms = _taking(mechanism, strategy, candidates, aimed=target is not None or bool(measure_first))
+    aimed = target is not None or bool(measure_first)
+    checked_flag(calibrated, "calibrated")
+    mechanisms = _taking(mechanism, strategy, candidates, aimed=aimed, calibrated=calibrated)
     if allowed is not None and not any(each.takes_delta for each in mechanisms):
         takers = " and ".join(each.name for each in named("auto") if each.takes_delta)
         raise ValueError(f"delta is for {takers}: SmallDB itself is purely epsilon-private; leave it out")
@@ -188,6 +198,7 @@ def plan(
         targets=columns_named(workload.domain, target),
         first=named_tables(measure_first or (), workload.domain.names),
         strategy=strategy,
+        calibrated=calibrated,
     )
     made = _least_error(request, mechanisms) if rows is None else _first(request, mechanisms)
     return replace(made, rows_per_person=each_person, persons_stated=rows_per_person is not None)
@@ -201,7 +212,7 @@ def agreed_rows(given: int | None, schema: int | None) -> int | None:
 
 
 def _taking(
-    mechanism: str, strategy: str | None, candidates: str | None, aimed: bool
+    mechanism: str, strategy: str | None, candidates: str | None, aimed: bool, calibrated: bool
 ) -> tuple[type[Mechanism], ...]:
     """Return the mechanisms that the arguments leave, the first choice first."""
     left = named(mechanism)
@@ -221,6 +232,10 @@ def _taking(
                 f"a target is for {takers}, and so are tables to measure first: {mechanism} would take no "
                 "notice of them; leave them out"
             )
+    if calibrated:
+        left = tuple(each for each in left if each.name == "census")
+        if not left:
+            raise ValueError("calibrated is for the census: leave it out, or strategy, target and delta")
     if candidates is None:
         return left
     base_measure(candidates)

@@ -12,6 +12,7 @@ from smalldb.exact.rounded_text import rounded_up
 from smalldb.marginals.mechanism import ByMarginals
 from smalldb.mechanisms import Mechanism, Neighbours, Request
 from smalldb.mechanisms.laplace_baseline import plain_noise
+from smalldb.noise.privacy_loss import Loss
 from smalldb.schema.learned import Learned
 from smalldb.showing import in_notebook
 
@@ -143,11 +144,21 @@ class Plan:
         deltas = (own, *(each.delta for each in self.learned))
         return sum((delta for delta in deltas if delta is not None), Fraction(0)) or None
 
+    # Proof: docs/proofs/losses.md, lemmas 7 and 8.
+    @property
+    def loss(self) -> Loss:
+        """What all rows of a person lose together: beside epsilon a rho and laws, where they are known.
+
+        What is learned decides what is measured: then only epsilon is known, and with a delta nothing.
+        """
+        if self.learned:
+            return Loss.pure(self.privacy) if self.delta is None else Loss(None, None)
+        return self.chosen.guarantee.stated.of_group(self.rows_per_person)
+
     @property
     def bounded_range(self) -> Fraction | None:
         """A bound on the range of the privacy loss, which composes better; None: none is known."""
-        own = self.chosen.guarantee.bounded_range
-        return None if own is None or self.learned else own * self.rows_per_person
+        return self.loss.bounded_range
 
     @property
     def bound(self) -> float | None:

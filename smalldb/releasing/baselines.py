@@ -6,8 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from queries import Rows
-from queries.arrays import Integers
-from queries.packing import Places
+from queries.arrays import Integers, Places
 from smalldb.exact.bits import BitSource, SeededBits
 from smalldb.exact.integers import uniform_permutation
 from smalldb.marginals.estimate.column_estimates import on_simplex

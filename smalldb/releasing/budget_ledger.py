@@ -2,98 +2,20 @@
 
 import json
 import os
-import re
 import time
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
-from fractions import Fraction
+from dataclasses import replace
 from hashlib import sha256
 from typing import Any, Literal, NamedTuple, final
 
-from smalldb.accounting import Composition, compose_records
-from smalldb.exact.numbers import Number, as_fraction, as_text, positive, whole
+from smalldb.exact.numbers import Number, as_text
 from smalldb.files import unfinished
 from smalldb.files.outputs import create, sync_folder
-from smalldb.mechanisms import relation_of
+from smalldb.releasing.ledger_account import Account, entry_of, record_of
 
-FORMAT = 1
-UNIT = r"\w[\w -]*"  # the name of a table of parents: no brace, by which whole lines are known
-
-
-class OutOfBudget(ValueError):
-    """A release would spend more than is left."""
-
-
-@dataclass(frozen=True, slots=True)
-class Account:
-    """What a ledger says; public numbers.
-
-    Attributes
-    ----------
-    budget
-        The epsilon that all releases together may have.
-    records
-        The privacy of each release, in order, as `smalldb.accounting.compose_records` takes it.
-    torn
-        Whether the file ends in an unfinished line: a run was killed before it had spent, so it released
-        nothing, and nothing is counted for it. The next spending removes that line.
-    tickets
-        Of each release, the random text that its run paid with; empty: a payment without one.
-    """
-
-    budget: Fraction
-    records: tuple[Mapping[str, Any], ...] = ()
-    torn: bool = False
-    tickets: tuple[str, ...] = field(default=(), compare=False, repr=False)
-
-    @property
-    def spent(self) -> Fraction:
-        """The sum of all epsilons, exactly.
-
-        Pure privacy adds up along every course of events, however each release and its epsilon were chosen
-        after earlier ones were seen (Rogers, Roth, Ullman, Vadhan 2016: the only filter at delta 0).
-        """
-        return sum((as_fraction(made["privacy"]["epsilon"], "epsilon") for made in self.records), Fraction(0))
-
-    @property
-    def left(self) -> Fraction:
-        """What may still be spent."""
-        return self.budget - self.spent
-
-    def after(self, record: Mapping[str, Any], ticket: str = "") -> "Account":
-        """Return the account after one more release, paid with a ticket; nothing is written.
-
-        Raises
-        ------
-        OutOfBudget
-            More than is left.
-        ValueError, TypeError
-            Not the record of a private release, of another neighbouring relation or number of rows of a
-            person, or with a delta; a sum of more than 10,000 bits above or below the line.
-        """
-        if compose_records([*self.records, record], delta=0).delta:
-            raise ValueError("a ledger counts pure privacy: delta of the record must be null")
-        records = (*self.records, _record(_entry(record)))
-        made = replace(self, records=records, tickets=(*self.tickets, ticket))
-        if made.left < 0:
-            needed = as_text(self.left - made.left)
-            raise OutOfBudget(
-                f"epsilon: the release needs {needed}, and {as_text(self.left)} of the budget of "
-                f"{as_text(self.budget)} is left"
-            )
-        for total in (made.spent, made.left):  # Python writes no longer numbers
-            as_fraction(total, "epsilon, added up with all before it,")
-        return made
-
-    def composed(self, delta: Number) -> Composition:
-        """Bound what all releases lose together by (epsilon, delta), as `compose_records` does.
-
-        For information: beyond addition these bounds hold where the number of releases and their epsilons did
-        not depend on what earlier ones showed. The budget is therefore kept by addition alone.
-        """
-        return compose_records(self.records, delta=delta)
+FORMAT, FILTER = 1, 2  # of a budget of epsilon alone, and of one with a delta
 
 
 @final
@@ -109,8 +31,10 @@ class Ledger:
     ----------
     path
         The file; made, if a budget is given and there is none.
-    budget
-        Exact, as `epsilon` of a release; it stands in the file for good. None: the ledger must exist.
+    budget, delta
+        Exact, as `epsilon` and `delta` of a release; they stand in the file for good. None: the ledger must
+        exist, or has no delta. With a delta it is kept as `Account` says, for releases that are chosen after
+        earlier ones were seen, and how many there are, too.
 
     Raises
     ------
@@ -133,21 +57,30 @@ class Ledger:
     (Fraction(2, 5), Fraction(3, 5))
     """
 
-    def __init__(self, path: "str | os.PathLike[str]", budget: Number | None = None) -> None:
+    def __init__(
+        self,
+        path: "str | os.PathLike[str]",
+        budget: Number | None = None,
+        delta: Number | None = None,
+    ) -> None:
         self._path = os.fspath(path)
-        wanted = None if budget is None else positive(budget, "budget")
+        if budget is None and delta is not None:
+            raise ValueError("delta is of a budget: give both")
+        wanted = None if budget is None else Account.of(budget, delta)
         if wanted is not None:
-            create(self._path, _line("", {"budget": as_text(wanted), "ledger": FORMAT}))
-        found = self.read().budget
-        if wanted is not None and wanted != found:
-            raise ValueError(f"budget: that of {self._path} is {as_text(found)}, for good")
+            create(self._path, _line("", _head(wanted)))
+        found = self.read()
+        if wanted is not None and (wanted.budget, wanted.delta) != (found.budget, found.delta):
+            raise ValueError(f"budget: that of {self._path} is {found.stated}, for good")
 
     @classmethod
-    def within(cls, path: str, budget: Number | None, record: Mapping[str, Any]) -> "Ledger":
+    def within(
+        cls, path: str, budget: Number | None, delta: Number | None, record: Mapping[str, Any]
+    ) -> "Ledger":
         """Open a ledger for a release, or make one whose budget allows it; errors as `Account.after`, too."""
         if budget is not None and not os.path.exists(path):
-            Account(positive(budget, "budget")).after(record)
-        return cls(path, budget)
+            Account.of(budget, delta).after(record)
+        return cls(path, budget, delta)
 
     def __repr__(self) -> str:
         return f"Ledger({self._path!r})"
@@ -193,7 +126,7 @@ class Ledger:
                 unfinished.paid = True
                 return replace(account, torn=False)
             made = account.after(record, ticket)
-            line = _line(last, _entry(made.records[-1], ticket))
+            line = _line(last, entry_of(made.records[-1], ticket, made.delta is not None))
             try:
                 os.ftruncate(handle, end)
                 _write(handle, line if raw[end - 1 : end] == b"\n" else b"\n" + line)
@@ -257,15 +190,16 @@ def _parsed(raw: bytes, path: str) -> _Parsed:
                 raise ValueError("a checksum is wrong")
             read.append(json.loads(text[65:]))
         head, *entries = read
-        if head["ledger"] != FORMAT:
-            raise ValueError("another format")
-        account = Account(
-            positive(head["budget"], "budget"),
-            tuple(map(_record, entries)),
-            bool(tail),
-            tuple(str(entry.get("ticket", "")) for entry in entries),
+        account = replace(
+            Account.of(head["budget"], head.get("delta")),
+            records=tuple(map(record_of, entries)),
+            torn=bool(tail),
+            tickets=tuple(str(entry.get("ticket", "")) for entry in entries),
         )
-        if list(map(_entry, account.records, account.tickets)) != entries:
+        counted = [account.delta is not None] * len(entries)
+        if head != _head(account):
+            raise ValueError("another format")
+        if list(map(entry_of, account.records, account.tickets, counted)) != entries:
             raise ValueError("a line is not spelled as it would be written")
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ValueError(f"{path} is damaged, or no ledger: nothing can be spent from it") from error
@@ -275,7 +209,7 @@ def _parsed(raw: bytes, path: str) -> _Parsed:
 def _holds(account: Account, ticket: str, record: Mapping[str, Any]) -> bool:
     """Tell whether a payment was made for such a record with a ticket; ValueError: for another record."""
     paid = dict(zip(account.tickets, account.records, strict=True)).get(ticket) if ticket else None
-    if paid is not None and paid != _record(_entry(record)):
+    if paid is not None and paid != record_of(entry_of(record, "", account.delta is not None)):
         raise ValueError("the ledger was paid for another release by this run: name a new folder")
     return paid is not None
 
@@ -294,29 +228,11 @@ def _lock(handle: int, path: str, *, shared: bool) -> None:
     fcntl.flock(handle, kind)
 
 
-def _entry(record: Mapping[str, Any], ticket: str = "") -> dict[str, Any]:
-    """Return what a line says of a release."""
-    if not re.fullmatch("([0-9a-f]{32})?", ticket):
-        raise ValueError("a ticket must be 32 hexadecimal digits")
-    own = record["privacy"]["bounded_range"]
-    rows = whole(record["privacy"].get("rows_per_person", 1), "privacy.rows_per_person")
-    said = {
-        "epsilon": as_text(positive(record["privacy"]["epsilon"], "privacy.epsilon")),
-        "bounded_range": None if own is None else as_text(positive(own, "privacy.bounded_range")),
-        "neighbours": relation_of(record["neighbours"]).value,
-    }
-    if "unit" in record["privacy"]:
-        said["unit"] = unit = str(record["privacy"]["unit"])
-        if not re.fullmatch(UNIT, unit):
-            raise ValueError("privacy.unit must be the name of a table")
-    return said | ({} if rows == 1 else {"rows_per_person": rows}) | ({"ticket": ticket} if ticket else {})
-
-
-def _record(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the part of a record that a line was made from."""
-    privacy = {name: entry[name] for name in ("epsilon", "bounded_range")}
-    privacy |= {name: entry[name] for name in ("rows_per_person", "unit") if name in entry}
-    return {"privacy": privacy, "neighbours": entry["neighbours"], "delta": None, "private": True}
+def _head(account: Account) -> dict[str, Any]:
+    """Return what the first line says."""
+    if account.delta is None:
+        return {"budget": as_text(account.budget), "ledger": FORMAT}
+    return {"budget": as_text(account.budget), "delta": as_text(account.delta), "ledger": FILTER}
 
 
 def _line(last: str, said: Mapping[str, Any]) -> bytes:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from queries import Domain, Rows
-from queries.packing import Places
+from queries.arrays import Places
 from smalldb.exact.bits import SeededBits
 from smalldb.releasing.baselines import apart
 

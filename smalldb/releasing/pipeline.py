@@ -16,8 +16,9 @@ from smalldb.mechanisms import MAX_N, Journal, Measurements, Neighbours, Running
 from smalldb.mechanisms.recorded_universe import schema_ranges
 from smalldb.planning import Plan, plan
 from smalldb.planning.choosing import agreed_rows
-from smalldb.releasing.budget_ledger import Account, Ledger
+from smalldb.releasing.budget_ledger import Ledger
 from smalldb.releasing.learned_categories import Texts, gather, learn, shared
+from smalldb.releasing.ledger_account import Account
 from smalldb.releasing.memory import check_memory
 from smalldb.releasing.record import Record, make_record, with_measurements
 from smalldb.releasing.released import Confidential, Release
@@ -98,7 +99,7 @@ def carry_out(
         costs, left = shared(learns, settings)
         settings = {**settings, **left}
         if ledger is not None and left["delta"] is not None:
-            raise ValueError("a ledger counts pure privacy: leave out delta")
+            raise ValueError("a ledger counts pure privacy of learned places: leave out delta")
     queries = source.queries if queries is None else queries
     if settings.get("measure_first") is None:
         settings = {**settings, "measure_first": source.measure_first}

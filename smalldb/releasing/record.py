@@ -18,6 +18,7 @@ from smalldb.planning import Plan
 from smalldb.planning.tables_reached import tables_reached
 from smalldb.version import __version__
 
+SCHEMA = 2  # of a record; records of schema 1 state no rho, and no laws
 LARGE = 10  # an epsilon
 FEW = 1 << 12  # numbers of measurements that a record holds (values, and the group of each category)
 WARNING = "epsilon is above 10: by itself so large an epsilon protects little; 1 or less is usual"
@@ -26,12 +27,17 @@ WARNING = "epsilon is above 10: by itself so large an epsilon protects little; 1
 class Privacy(TypedDict):
     """What is guaranteed to a person, exactly; without a delta, it is pure.
 
-    `rows_per_person` is there where a person can have more than one row.
+    `rho` is of zero-concentrated privacy, for the worst of the ways that the release may have gone. `laws`
+    are those of its steps where these were fixed in advance. `rows_per_person` is there where a person can
+    have more than one row; `internal_epsilon`, for each row, where SmallDB was calibrated.
     """
 
     epsilon: str
     delta: NotRequired[str]
     bounded_range: str | None
+    rho: NotRequired[str]
+    laws: NotRequired[list[dict[str, Any]]]
+    internal_epsilon: NotRequired[str]
     rows_per_person: NotRequired[int]
 
 
@@ -132,15 +138,23 @@ def make_record(
         Of columns of numbers, as a schema has them; None: as the domain has them.
     """
     domain, bounds = plan.workload.domain, plan.chosen.promise.recorded(drawn)
-    bounded_range = None if plan.bounded_range is None else as_text(plan.bounded_range)
+    loss = plan.loss
+    bounded_range = None if loss.bounded_range is None else as_text(loss.bounded_range)
     delta = None if plan.delta is None else as_text(plan.delta)
     privacy: Privacy = {"epsilon": as_text(plan.privacy), "bounded_range": bounded_range}
     if delta is not None:
         privacy = {"epsilon": as_text(plan.privacy), "delta": delta, "bounded_range": bounded_range}
+    if loss.least_rho is not None:
+        privacy["rho"] = as_text(loss.least_rho)
+    if (laws := loss.laws_as_json()) is not None:
+        privacy["laws"] = laws
+    internal = plan.chosen.guarantee.internal
+    if internal is not None:
+        privacy["internal_epsilon"] = as_text(internal)
     if plan.rows_per_person > 1:
         privacy["rows_per_person"] = plan.rows_per_person
     record: Record = {
-        "schema": 1,
+        "schema": SCHEMA,
         "mechanism": plan.mechanism,
         "candidates": plan.candidates,
         "epsilon": as_text(plan.epsilon),

@@ -129,7 +129,7 @@ def release(
     middle
         With a schema: whether each bin is its middle instead, and the rows stay in the mechanism's order.
     alpha, rows, neighbours, n_max, mechanism, strategy, candidates, certificate, target, beta,
-    measure_first, rows_per_person
+    measure_first, rows_per_person, calibrated
         What is asked for besides: as `smalldb.plan`. Where n is public, it is taken from the data.
     rng
         None: the operating system's entropy. Or a `BitSource`. An int is a seed.

@@ -21,7 +21,8 @@ from smalldb.files.checkpoints import GONE, Busy, Checkpoint, Folder, check_runn
 from smalldb.files.outputs import all_beside, beside, sync_folder
 from smalldb.mechanisms import LOST, Drawn, Journal, Lasting, Running
 from smalldb.planning import Plan
-from smalldb.releasing.budget_ledger import Account, Ledger
+from smalldb.releasing.budget_ledger import Ledger
+from smalldb.releasing.ledger_account import Account
 from smalldb.releasing.record import Record, make_record
 
 BEGUN = "unfinished"  # the ending of a folder beside a ledger

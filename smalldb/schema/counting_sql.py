@@ -7,6 +7,7 @@ rows, whatever these hold, in fewer lines.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -17,9 +18,10 @@ import numpy as np
 from queries.expressions import suggestion
 from smalldb.schema.kinds import Cuts, Dates
 from smalldb.schema.mapping import Schema
-from smalldb.schema.readers.queried import is_query, quoted
+from smalldb.schema.readers.queried import is_query
 from smalldb.schema.schema_columns import Column
 
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")  # how a gap begins that a date may mean
 _EXACT = 15  # digits of a decimal number that a float keeps: comparisons with so many are exact
 
 
@@ -40,6 +42,8 @@ class Dialect:
         What a float that is no number is handed on as.
     group
         What rows are grouped by: such that different texts stay apart, whatever the collation.
+    mark
+        The sign about a name.
     """
 
     number: str
@@ -49,6 +53,11 @@ class Dialect:
     rest: str
     strange: str
     group: str
+    mark: str = '"'
+
+    def quoted(self, name: str) -> str:
+        """Write the name of a table, or of a column."""
+        return f"{self.mark}{name.replace(self.mark, 2 * self.mark)}{self.mark}"
 
 
 DIALECTS: Mapping[str, Dialect] = {
@@ -84,16 +93,31 @@ DIALECTS: Mapping[str, Dialect] = {
         "THEN NULL",
         '{x}::text COLLATE "C"',
     ),
+    "spark": Dialect(
+        "(typeof({x}) IN ('tinyint', 'smallint', 'int', 'bigint', 'float', 'double') "
+        "OR typeof({x}) RLIKE '^decimal[(]([0-9]|1[0-5]),') AND abs(try_cast({x} AS DOUBLE)) < 1e15D",
+        "try_cast({x} AS DOUBLE)",
+        "typeof({x}) IN ('date', 'timestamp_ntz', 'timestamp') "
+        "AND year(try_cast({x} AS DATE)) BETWEEN 1 AND 9999",
+        "date_format(try_cast({x} AS DATE), 'yyyy-MM-dd')",
+        "CAST({x} AS STRING)",
+        "WHEN typeof({x}) IN ('float', 'double') AND isnan(try_cast({x} AS DOUBLE)) THEN NULL",
+        "{x}",
+        "`",
+    ),
 }
 
 
 def counting_query(schema: Schema, dialect: str, table: str, counts: str = "n") -> str:
-    """Write a query whose rows are those of a table by the bins of a schema, with how often each occurs.
+    """
+    Write a query whose rows are those of a table by the bins of a schema, with how often each occurs.
+
+    Numbers and dates that are sure to lie in a bin are counted together. All else is handed on as it is.
 
     Parameters
     ----------
     dialect
-        One of `DIALECTS`.
+        "sqlite", "duckdb", "postgres" or "spark".
     table
         The name of a table or view, or a query.
     counts
@@ -110,12 +134,14 @@ def counting_query(schema: Schema, dialect: str, table: str, counts: str = "n") 
     if counts in schema.names:
         raise ValueError(f"column {counts!r} cannot hold counts: it is in the schema")
     way = DIALECTS[dialect]
-    source = f"({table.strip().removesuffix(';')}\n) AS rows_of_data" if is_query(table) else quoted(table)
-    inner = [f"  {_expression(column, way)} AS {quoted(column.name)}" for column in schema.columns]
-    names = [quoted(name) for name in schema.names]
-    groups = [group for name in names for group in (name, way.group.format(x=name))]
+    source = (
+        f"({table.strip().removesuffix(';')}\n) AS rows_of_data" if is_query(table) else way.quoted(table)
+    )
+    inner = [f"  {_expression(column, way)} AS {way.quoted(column.name)}" for column in schema.columns]
+    names = [way.quoted(name) for name in schema.names]
+    groups = [group for name in names for group in dict.fromkeys((name, way.group.format(x=name)))]
     return (
-        f"SELECT {', '.join(names)}, count(*) AS {quoted(counts)}\nFROM (SELECT\n"
+        f"SELECT {', '.join(names)}, count(*) AS {way.quoted(counts)}\nFROM (SELECT\n"
         + ",\n".join(inner)
         + f"\n  FROM {source}\n) AS binned\nGROUP BY {', '.join(groups)}\n"
     )
@@ -123,7 +149,7 @@ def counting_query(schema: Schema, dialect: str, table: str, counts: str = "n") 
 
 def _expression(column: Column, way: Dialect) -> str:
     """Write a column by its bins, where these are sure."""
-    name = quoted(column.name)
+    name = way.quoted(column.name)
     match column.kind:
         case Cuts() if column.numbers.plain:
             cuts = [f"{cut:f}" for cut in column.kind.cuts]
@@ -136,7 +162,7 @@ def _expression(column: Column, way: Dialect) -> str:
             starts = [column.kind.at(column.kind.steps(place)[0]) for place in range(column.kind.size)]
             edges, cuts = [str(start) for start in starts], [f"'{start}'" for start in starts[1:]]
             sure, value = way.date, way.as_date
-            codes = [f"'{gap[:10]}'" for gap in column.gaps if "'" not in gap]
+            codes = [f"'{gap[:10]}'" for gap in column.gaps if _DAY.match(gap)]
         case _:
             return name
     found = column.found(np.array(edges, dtype=object))

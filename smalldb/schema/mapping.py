@@ -10,14 +10,14 @@ from typing import final
 import numpy as np
 
 from queries import DataError, Domain, Marginals, QueryClass, Rows, Union, spec
-from queries.arrays import Booleans, Integers
+from queries.arrays import Booleans, Integers, Places
 from queries.broken import rule_texts
 from queries.expressions import parse, suggestion, too_many
 from queries.frames import as_frame, is_index
 from queries.late import pd
 from queries.named_tables import named_tables
 from queries.names import unknown
-from queries.packing import Places, places_dtype
+from queries.packing import places_dtype
 from smalldb.exact.bits import BitSource, bit_source
 from smalldb.exact.numbers import whole
 from smalldb.schema.comparisons import Comparisons, compared_relations

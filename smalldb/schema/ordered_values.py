@@ -6,8 +6,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from queries.arrays import Booleans, Integers
-from queries.packing import Places
+from queries.arrays import Booleans, Integers, Places
 from smalldb.exact.bits import BitSource
 from smalldb.schema.fields import as_field
 from smalldb.schema.kinds.edges import uniform_between

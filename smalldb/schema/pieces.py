@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from queries import DataError, Domain, Rows
-from queries.arrays import Integers
+from queries.arrays import Integers, Places
 from queries.broken import RuledOut, told
 from queries.late import pd
-from queries.packing import Places, merge, pack_places, unpack_places
+from queries.packing import merge, pack_places, unpack_places
 from queries.rows import MAX_TOTAL
 
 Fields: TypeAlias = "pd.Series[Any] | npt.NDArray[Any]"

@@ -12,9 +12,9 @@ import numpy.typing as npt
 
 import queries
 from queries import DataError
+from queries.arrays import Places
 from queries.expressions import suggestion
 from queries.late import pd
-from queries.packing import Places
 from smalldb.exact.bits import BitSource
 from smalldb.schema.codings import Coding, binary, one_hot, thermometer
 from smalldb.schema.dtypes import as_series, dtype_of

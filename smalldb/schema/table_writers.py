@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import os
 import re
@@ -28,6 +29,7 @@ from smalldb.schema.typed_tables import TYPED, check_typed, typed_file
 SPELLED = ("csv", "jsonl")  # as texts, which may be compressed
 FORMATS = (*SPELLED, "parquet", "arrow", *TYPED)
 _ARROW = {"parquet": "Parquet files", "arrow": "Arrow files"}
+_PIECE = 1 << 14  # rows whose texts are made together
 _RUN = re.compile(r"[=+\-@\t\r]")  # what a spreadsheet takes for the beginning of a formula
 _NUMBER = re.compile(r"[+-]?[0-9][0-9.,]*(?:[eE][+-]?[0-9]+)?")
 NAMED = f".{', .'.join(FORMATS[:-1])} or .{FORMATS[-1]}, the first two also as .gz, .zst or .zip"
@@ -163,26 +165,27 @@ def spelled_out(
 class _Lines:
     """What a writer of CSV writes to: it quotes the signs of its own line ends, both; here a line has one."""
 
-    def __init__(self) -> None:
-        self.written: list[str] = []
+    def __init__(self, codec: str) -> None:
+        self.encoded = io.BytesIO()
+        self._text = io.TextIOWrapper(self.encoded, codec, newline="", write_through=True)
 
     def write(self, line: str) -> None:
         """Take a line, which ends in both."""
-        self.written.append(f"{line[:-2]}\n")
+        self._text.write(f"{line[:-2]}\n")
 
 
 def _csv(columns: Sequence[Spelled], file: FileFormat, shown: Callable[[str], str]) -> bytes:
-    lines = _Lines()
+    lines = _Lines(file.codec)
     writer = csv.writer(lines, **signs_of(file.separator or COMMA, file.quote))
     texts = []
     for column in columns:
         sign = file.decimal if column.number else "."
         fields = [column.gap if field is None else field.replace(".", sign) for field in column.fields]
-        texts.append(_each(column.codes, [*map(shown, fields)]))
+        texts.append([*map(shown, fields)])
     try:
         writer.writerow(shown(column.name) for column in columns)
-        writer.writerows(zip(*texts, strict=True))
-        return "".join(lines.written).encode(file.codec)
+        writer.writerows(_rows(columns, texts))
+        return lines.encoded.getvalue()
     except (csv.Error, UnicodeEncodeError) as error:
         raise ValueError(
             f"CSV of this quote or encoding ({file.told}) cannot hold a name or a value"
@@ -190,15 +193,25 @@ def _csv(columns: Sequence[Spelled], file: FileFormat, shown: Callable[[str], st
 
 
 def _json_lines(columns: Iterable[Spelled]) -> bytes:
-    texts = []
+    columns, texts, lines = [*columns], [], io.BytesIO()
     for column in columns:
         key = json.dumps(column.name, ensure_ascii=False)
         values = [
             "null" if field is None else json.dumps(field, ensure_ascii=False) if column.textual else field
             for field in column.fields
         ]
-        texts.append(_each(column.codes, [f"{key}:{value}" for value in values]))
-    return "".join(f"{{{','.join(row)}}}\n" for row in zip(*texts, strict=True)).encode()
+        texts.append([f"{key}:{value}" for value in values])
+    for row in _rows(columns, texts):
+        lines.write(f"{{{','.join(row)}}}\n".encode())
+    return lines.getvalue()
+
+
+def _rows(columns: Sequence[Spelled], texts: Sequence[Sequence[str]]) -> Iterator[tuple[str, ...]]:
+    """Yield rows of texts, made in pieces; of each column, the texts of its fields."""
+    known = [np.array(fields, dtype=object) for fields in texts]
+    for start in range(0, max((len(column.codes) for column in columns), default=0), _PIECE):
+        codes = [column.codes[start : start + _PIECE] for column in columns]
+        yield from zip(*(own[some].tolist() for own, some in zip(known, codes, strict=True)), strict=True)
 
 
 def _fields(frame: pd.DataFrame, known: Mapping[str, Column]) -> Iterator[Spelled]:
@@ -240,7 +253,3 @@ def guarded(text: str) -> str:
     ("'=1+1", '-5', "'-2+3", 'a=b')
     """
     return f"'{text}" if _RUN.match(text) and not _NUMBER.fullmatch(text) else text
-
-
-def _each(codes: npt.NDArray[np.integer], fields: Sequence[str]) -> list[str]:
-    return np.array(fields, dtype=object)[codes].tolist() if len(codes) else []

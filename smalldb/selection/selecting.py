@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import reduce
 
 from smalldb.exact.bits import BitSource, bit_source
 from smalldb.exact.coins import bernoulli_exp
 from smalldb.exact.integers import uniform_below
 from smalldb.exact.numbers import Number, positive, whole
+from smalldb.noise.privacy_loss import Loss
 from smalldb.selection.drawing import exponential, noisy_max, permute_and_flip
 from smalldb.selection.ranked import ranked
 from smalldb.selection.scored import Scored, read_scores, read_weights
@@ -17,6 +19,13 @@ DRAWS = {
     "permute-and-flip": permute_and_flip,
     "noisy-max": noisy_max,
     "top-k": exponential,
+}
+# Proof: docs/proofs/losses.md, lemmas 2, 6 and 11.
+LOSSES = {
+    "exponential": Loss.ranged,
+    "permute-and-flip": Loss.laplace,
+    "noisy-max": Loss.pure,
+    "top-k": Loss.ranged,
 }
 
 
@@ -35,11 +44,9 @@ class Selection:
         How they were drawn.
     epsilon
         The guarantee: pure epsilon-differential privacy of all of it together.
-    bounded_range
-        Its bounded-range parameter (Dong, Durfee, Rogers 2020), where it has one: for one exponential draw.
-    rho
-        Its zero-concentrated privacy: epsilon^2 / 8 for an exponential draw, which is bounded-range, and
-        epsilon^2 / 2 for what is only pure; the sum over what was drawn.
+    loss
+        What it loses, as `smalldb.accounting.compose_losses` takes it: an exponential draw is of bounded
+        range, permute-and-flip loses no more than Laplace noise, and noisy max is pure.
     convention
         Which exponent or noise epsilon stands for, u being a score (with `counts`, half of epsilon).
     private
@@ -50,8 +57,7 @@ class Selection:
     counts: tuple[int, ...] | None
     method: str
     epsilon: Fraction
-    bounded_range: Fraction | None
-    rho: Fraction
+    loss: Loss
     convention: str
     private: bool
 
@@ -59,6 +65,16 @@ class Selection:
     def index(self) -> int:
         """The place of the first one selected."""
         return self.indices[0]
+
+    @property
+    def bounded_range(self) -> Fraction | None:
+        """Its bounded-range parameter (Dong, Durfee, Rogers 2020): of one exponential draw; else None."""
+        return self.loss.bounded_range
+
+    @property
+    def rho(self) -> Fraction | None:
+        """Its zero-concentrated privacy: the sum over what was drawn."""
+        return self.loss.rho
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +139,7 @@ def terms(
     return Terms(method, k, exact, each / width, forms[method])
 
 
-# Proof: docs/proofs/learned.md, lemma 2; docs/proofs/select.md, lemma 7.
+# Proof: docs/proofs/learned.md, lemma 2; docs/proofs/select.md, lemma 7; docs/proofs/losses.md, lemma 11.
 def select(
     scores: object,
     *,
@@ -216,20 +232,19 @@ def select(
 
     scored = Scored(chunks, chosen.rate, weights)
     indices = ranked(scored, chosen.k, source) if chosen.k > 1 else [DRAWS[method](scored, source)]
-    noisy = None
+    noisy, drawn = None, LOSSES[method](chosen.epsilon / chosen.k)
+    losses = [drawn] * chosen.k
     if counts:
-        rate = total / (2 * chosen.k * positive(sensitivity, "sensitivity"))
+        moved = positive(sensitivity, "sensitivity")
+        rate = total / (2 * chosen.k * moved)
         noisy = tuple(int(scored.score(index)) + _geometric(rate, source) for index in indices)
-
-    bounded = DRAWS[method] is exponential
-    share = chosen.epsilon**2 / chosen.k
+        losses += [Loss.geometric(rate, int(moved)) if moved >= 1 else Loss.none()] * chosen.k
     return Selection(
         indices=tuple(indices),
         counts=noisy,
         method=method,
         epsilon=total,
-        bounded_range=total if bounded and chosen.k == 1 and not counts else None,
-        rho=share / (8 if bounded else 2) + (share / 2 if counts else 0),
+        loss=reduce(Loss.together, losses),
         convention=chosen.convention,
         private=source.private,
     )

@@ -18,6 +18,7 @@ from smalldb.marginals.contrasts.safeguard import NOTICED, Safeguard
 from smalldb.marginals.contrasts.setting import Setting
 from smalldb.marginals.contrasts.spectrum import Places, codes_of, transformed
 from smalldb.noise.distributions import Geometric
+from smalldb.noise.privacy_loss import Loss
 from smalldb.noise.tails import noise_quantile
 
 MOST_STEPS = 1 << 28  # of reading cells once
@@ -63,6 +64,11 @@ class Cells:
         variance = Geometric(_rate(setting, share)).variance()
         deviation = sqrt(setting.workload.domain.size * variance)
         return cls(share, dict.fromkeys([0, *setting.spectrum.orders.tolist()], deviation))
+
+    # Proof: docs/proofs/losses.md, lemma 8.
+    def total_loss(self, setting: Setting) -> Loss:
+        """Return that of the one cell that moves by 1, or of two."""
+        return Loss.geometric(self.rate(setting), 1, setting.unit)
 
     # Proof: docs/proofs/answers.md, lemma 2.
     def rate(self, setting: Setting) -> Fraction:

@@ -27,6 +27,7 @@ from smalldb.marginals.contrasts.setting import Setting
 from smalldb.marginals.contrasts.spectrum import Places
 from smalldb.noise.distributions import DiscreteGaussian
 from smalldb.noise.gaussian import least_variances
+from smalldb.noise.privacy_loss import Loss
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,6 +59,13 @@ class Gaussian(Counted):
         rho = rho_of(setting.epsilon, setting.delta)
         for highest in sorted({*setting.spectrum.orders.tolist()}):
             yield (cls._up_to(setting, rho, highest),)
+
+    # Proof: docs/proofs/losses.md, lemma 8.
+    def total_loss(self, setting: Setting) -> Loss:
+        """Return the rho that its variances were scaled to."""
+        if setting.delta is None:
+            raise ValueError(self.unaudited)
+        return Loss.concentrated(rho_of(setting.epsilon, setting.delta))
 
     @classmethod
     def _up_to(cls, setting: Setting, rho: Fraction, highest: int) -> "Gaussian":

@@ -14,6 +14,7 @@ from smalldb.exact.bits import BitSource
 from smalldb.marginals.contrasts.setting import Setting
 from smalldb.marginals.contrasts.spectrum import Places, Spectrum
 from smalldb.noise.distributions import Noise
+from smalldb.noise.privacy_loss import Loss
 
 SHARES = 64  # shares are multiples of 1/64
 
@@ -58,6 +59,9 @@ class Part(Protocol):
 
         For 0, in the number of rows, where the part counts these (under replace-one they are public).
         """
+
+    def total_loss(self, setting: Setting) -> Loss:
+        """Return what it loses between any two neighbours."""
 
     def rate(self, setting: Setting) -> Fraction:
         """Return the rate r of its noise: a value that is off by one more is e^r times less probable."""
@@ -104,6 +108,11 @@ class Counted:
     __slots__ = ()
 
     sets: tuple[Places, ...]
+    share: Fraction
+
+    def total_loss(self, setting: Setting) -> Loss:
+        """Return what loses most of all that is pure."""
+        return Loss.pure(setting.epsilon * self.share)
 
     def exact(self, rows: Rows, sums: Integers) -> Integers:
         """Return the counts of the sets."""

@@ -17,6 +17,7 @@ from smalldb.marginals.contrasts.parts import Counted, Part, Predict, proved_los
 from smalldb.marginals.contrasts.setting import Setting
 from smalldb.marginals.contrasts.spectrum import Places
 from smalldb.noise.distributions import Geometric
+from smalldb.noise.privacy_loss import Loss
 
 SAFEGUARD = Fraction(1, 10)
 NOTICED = 0.5  # mean of a parity that a safeguard chooses almost surely, if it is predicted as 0
@@ -57,6 +58,12 @@ class Safeguard(Counted):
         if float(rate / 2) * NOTICED * setting.n / setting.unit < log(len(sets)) + 2:
             return None
         return cls(sets, SAFEGUARD, {3: setting.unit * sqrt(Geometric(rate).variance())})
+
+    # Proof: docs/proofs/losses.md, lemma 8.
+    def total_loss(self, setting: Setting) -> Loss:
+        """Return that of a draw of the exponential mechanism, and of noise on one count."""
+        rate = self.rate(setting)
+        return Loss.ranged(rate).together(Loss.geometric(rate, 1))
 
     def rate(self, setting: Setting) -> Fraction:
         """Return what a unit of its noise costs; its choice has as much."""

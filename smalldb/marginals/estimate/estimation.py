@@ -5,8 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from queries.arrays import Floats
-from queries.domain import Integers
+from queries.arrays import Floats, Places
 from smalldb.marginals.adaptive.candidate_tables import Candidates, candidates
 from smalldb.marginals.adaptive.packed_pairs import PackedPairs, laid_out
 from smalldb.marginals.estimate.column_estimates import pooled, pooled_total, read_column, reconciled
@@ -190,7 +189,7 @@ class Reader:
         )
 
     # Proof: docs/proofs/rounds.md, lemma 9.
-    def rows(self, model: Model, beside: list[Measured], count: int, seed: int) -> Integers:
+    def rows(self, model: Model, beside: list[Measured], count: int, seed: int) -> Places:
         """Return rows of the model, moved to the tables of two columns that it expects or has no room for."""
         universe, tables = self.plan.universe, self.candidates.tables
         own = None if self.known is None else self.known.rows

@@ -7,8 +7,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from queries.arrays import Floats
-from queries.domain import Integers
+from queries.arrays import Floats, Places
 from smalldb.marginals.estimate.belief_propagation import Tree, beliefs, build
 from smalldb.marginals.estimate.column_estimates import signal, without_margins
 from smalldb.marginals.estimate.grouping import Grouping, halved
@@ -42,7 +41,7 @@ class Model:
     tables: tuple[Floats, ...]
     coefficients: tuple[Floats, ...]
 
-    def rows(self, count: int, seed: int, known: Integers | None = None) -> Integers:
+    def rows(self, count: int, seed: int, known: Places | None = None) -> Places:
         """Return so many rows of the model as places, shape (C, count); see `model_rows`."""
         return model_rows(self.tree, self.tables, count, seed, known)
 

@@ -7,11 +7,12 @@ sweeps are enough.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 
-from queries.arrays import Floats
-from smalldb.marginals.estimate.belief_propagation import Tree, beliefs, steps_between, summed
+from queries.arrays import Floats, Integers
+from smalldb.marginals.estimate.belief_propagation import Lift, Tree, beliefs
 
 CLOSE = 1e-9  # of the total: a change of cells that is of no account
 
@@ -68,6 +69,8 @@ def fit(
     """
     from scipy.special import wrightomega
 
+    from smalldb.kernels.adding_up import added_up, multiply
+
     weights, theta = [factor.base for factor in factors], list[Floats]()
     at: list[list[tuple[int, int, Floats, Floats]]] = [[] for _ in tree.buckets]
     for i, factor in enumerate(factors):
@@ -80,17 +83,21 @@ def fit(
             at[tree.homes[i]].append((len(theta), i, counts, ridge))
             theta.append(np.zeros(counts.shape) if known is None else known.copy())
             weights[i] = weights[i] + theta[-1]
-    tables, _ = beliefs(tree, weights)
-    shared = [np.asarray(summed(t, path)) for t, path in zip(tables, tree.gathered, strict=True)]
-    walks = _walks(tree)
+    tables = [table.ravel() for table in beliefs(tree, weights)[0]]
+    inside = {
+        i: _inside(tree.lifts[i], factor.base.shape, tree.shape(home))
+        for i, (factor, home) in enumerate(zip(factors, tree.homes, strict=True))
+        if factor.held is not None
+    }
+    separators, walks = _separators(tree, tables), _walks(tree)
     for _ in range(sweeps):
         moved = 0.0
         for before, place in walks:
             if before >= 0:
-                _carry(tree, tables, shared, before, place)
+                up = tree.buckets[before].parent == place
+                separators[before if up else place].carry(up, tables[before], tables[place])
             for number, i, counts, ridge in at[place]:
-                table = tables[place]
-                here = summed(table, tree.sums[i]) * (total / table.sum())
+                here = added_up(tables[place], inside[i], counts.size).reshape(counts.shape) * total
                 # x + ridge ln x = wanted + ridge ln here has one solution above 0, by the function omega of
                 # Wright. One cell of 1 row, held at 3 with ridge 1: x + ln x = 3, x = 2.208 = 3 - ln x.
                 wanted = counts - ridge * theta[number]
@@ -98,25 +105,57 @@ def fit(
                     there = ridge * wrightomega(np.log(here / ridge) + wanted / ridge)
                 ratio = np.divide(there, here, out=np.ones_like(here), where=(here > 0) & (there > 0))
                 theta[number] += np.log(ratio)
-                table *= tree.lifts[i](ratio)
-                table /= table.sum()
+                multiply(tables[place], inside[i], ratio.ravel() * (total / (here * ratio).sum()))
                 moved = max(moved, float(np.abs(there - here).max()))
         if moved <= close * total:
             break
     return theta
 
 
-def _carry(tree: Tree, beliefs: list[Floats], shared: list[Floats], before: int, place: int) -> None:
-    """Bring a bucket's table up to date with that of its neighbour in the tree."""
-    up = tree.buckets[before].parent == place
-    child = before if up else place
-    path = tree.gathered[child] if up else steps_between(tree, child)
-    now = np.asarray(summed(beliefs[before], path))
-    ratio = np.divide(now, shared[child], out=np.zeros_like(now), where=shared[child] > 0)
-    spread = tree.rises[child] if up else tree.falls[child]
-    if spread is not None:
-        beliefs[place] *= spread(ratio)
-    shared[child] = now
+@dataclass(slots=True, eq=False)
+class _Separator:
+    """
+    What two neighbouring buckets share: its probabilities, and the cell of each of theirs.
+
+    Attributes
+    ----------
+    above, below
+        Of each cell of the parent, and of the child, the shared one.
+    """
+
+    shared: Floats
+    above: Integers
+    below: Integers
+
+    def carry(self, up: bool, source: Floats, target: Floats) -> None:
+        """Bring the table of the parent, or else of the child, up to date with that of its neighbour."""
+        from smalldb.kernels.adding_up import added_up, multiply
+
+        here, there = (self.below, self.above) if up else (self.above, self.below)
+        now = added_up(source, here, self.shared.size)
+        ratios = np.divide(now, self.shared, out=np.zeros_like(now), where=self.shared > 0)
+        multiply(target, there, ratios)
+        self.shared = now
+
+
+def _separators(tree: Tree, tables: list[Floats]) -> dict[int, _Separator]:
+    """Return what each bucket but the roots shares with its parent, by the bucket."""
+    from smalldb.kernels.adding_up import added_up
+
+    found = dict[int, _Separator]()
+    for child, (bucket, rise) in enumerate(zip(tree.buckets, tree.rises, strict=True)):
+        if rise is not None:
+            passed = tuple(tree.groupings[c].groups(level) for c, level in bucket.passed)
+            above = _inside(rise, passed, tree.shape(bucket.parent))
+            below = _inside(tree.falls[child], passed, tree.shape(child))
+            found[child] = _Separator(added_up(tables[child], below, prod(passed)), above, below)
+    return found
+
+
+def _inside(lift: Lift, coarse: tuple[int, ...], fine: tuple[int, ...]) -> Integers:
+    """Return of each cell of a fine table the coarse one that it is in, shape (cells,)."""
+    numbers = np.arange(prod(coarse), dtype=np.float64).reshape(coarse)
+    return np.broadcast_to(lift(numbers), fine).ravel().astype(np.int32)
 
 
 def _walks(tree: Tree) -> list[tuple[int, int]]:

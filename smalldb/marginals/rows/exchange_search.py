@@ -4,13 +4,13 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from queries.arrays import Floats
-from queries.domain import Integers
+from queries.arrays import Floats, Places
 from queries.mixing import splitmix64
 from smalldb.marginals.private_rows import PrivateRows
 
 SWEEPS = 8
 WORK = 1 << 30  # cells that are looked at, at most
+NEAR = 1 << 12  # rows behind a row, one of which it is offered an exchange with: they stay in the cache
 
 
 def affordable(rows: int, tables: int) -> int:
@@ -20,13 +20,13 @@ def affordable(rows: int, tables: int) -> int:
 
 # Proof: docs/proofs/rounds.md, lemma 7.
 def exchanged(
-    rows: Integers,
+    rows: Places,
     sizes: Sequence[int],
     targets: Mapping[tuple[int, int], Floats],
     fixed: frozenset[int],
     sweeps: int,
     seed: int,
-) -> Integers:
+) -> Places:
     """
     Return rows in which pairs of rows have exchanged places of a column: columns keep their counts.
 
@@ -35,7 +35,7 @@ def exchanged(
     Parameters
     ----------
     rows
-        Places, shape (C, rows).
+        Places, shape (C, rows), in an order that says nothing.
     targets
         For pairs of columns, ascending: what the cells of their table are to hold.
     fixed
@@ -46,8 +46,8 @@ def exchanged(
     """
     from smalldb.kernels.swapping import swap
 
-    rows = np.ascontiguousarray(rows).copy()
-    counted = PrivateRows(rows.T, np.ones(rows.shape[1], dtype=np.int64))
+    rows, count = np.array(rows, dtype=np.int32, order="C"), rows.shape[1]
+    counted = PrivateRows(rows.T, np.ones(count, dtype=np.int64))
     beyond, weights, origin = [], [], 0
     beside: list[list[tuple[int, int, int, int]]] = [[] for _ in sizes]
     for (a, b), target in targets.items():
@@ -64,7 +64,8 @@ def exchanged(
         for column, some in enumerate(tables):
             if len(some) and column not in fixed:
                 own = (seed + (sweep * len(tables) + column) * 0x1_0000_0001) % (1 << 64)
-                partners = (splitmix64(rows.shape[1], own) % np.uint64(rows.shape[1])).astype(np.int64)
+                behind = splitmix64(count, own) % np.uint64(max(1, min(count - 1, NEAR)))
+                partners = (np.arange(1, count + 1) + behind.astype(np.int64)) % count
                 others, origins, strides = some[:, 0].copy(), some[:, 1].copy(), some[:, 2:].copy()
                 swap(rows, column, others, origins, strides, cells, importance, partners)
     return rows

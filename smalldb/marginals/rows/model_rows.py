@@ -4,8 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from queries.arrays import Floats
-from queries.domain import Integers
+from queries.arrays import Floats, Places
 from queries.mixing import splitmix64
 from smalldb.marginals.estimate.belief_propagation import Tree
 
@@ -14,10 +13,10 @@ _TINY = 1e-12  # of all mass, what a place of known columns has at least
 
 # Proof: docs/proofs/rounds.md, lemma 7; docs/proofs/related.md, lemma 5.
 def model_rows(
-    tree: Tree, tables: Sequence[Floats], rows: int, seed: int, known: Integers | None = None
-) -> Integers:
+    tree: Tree, tables: Sequence[Floats], rows: int, seed: int, known: Places | None = None
+) -> Places:
     """
-    Return rows as places, shape (C, rows): the counts of each bucket's cells are met to about one row.
+    Return rows as places, int32, shape (C, rows): the counts of each bucket's cells are met to about one row.
 
     From the roots down, each bucket refines the groups of one column, given its other columns. Rows that
     agree in what is given are taken in a random order, and get their groups by systematic rounding.
@@ -35,7 +34,7 @@ def model_rows(
 
     columns = len(tree.groupings)
     level = [0] * columns
-    groups = np.zeros((columns, rows), dtype=np.int64)  # of each column at its present level
+    groups = np.zeros((columns, rows), dtype=np.int32)  # of each column at its present level
     for place in reversed(range(len(tree.buckets))):
         bucket = tree.buckets[place]
         column, levels = bucket.column, dict(bucket.scope)
@@ -43,12 +42,13 @@ def model_rows(
         if known is not None and column < len(known):
             groups[column], level[column] = grouping.of_places(fine)[known[column]], fine
             continue
-        context = np.zeros(rows, dtype=np.int64)
+        context = np.zeros(rows, dtype=np.int32)
         for c, lev in bucket.scope:
             if c != column:
                 other = tree.groupings[c]
                 at = groups[c] if level[c] == lev else other.parents(lev, level[c])[groups[c]]
-                context = context * other.groups(lev) + at
+                context *= other.groups(lev)
+                context += at.astype(np.int32)
         axis = [c for c, _ in bucket.scope].index(column)
         weights = tables[place]
         if known is not None:  # which may be where the model has no mass: others then keep their own law

@@ -5,7 +5,8 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache, partial
-from math import prod
+from itertools import combinations
+from math import comb, prod
 from typing import ClassVar, Self
 
 import numpy as np
@@ -41,7 +42,9 @@ from smalldb.marginals.strategies.outcome import (
     released_columns,
     released_table,
 )
+from smalldb.marginals.universe import pairs_of
 from smalldb.mechanisms import Journal, Measurement
+from smalldb.noise.privacy_loss import Loss, rounded_up
 
 PENALTY = 0.8  # of the noise that a table would get, what its score is reduced by
 
@@ -108,9 +111,54 @@ class Adaptive(RoundsBudget, TableStrategy):
         return len(self.first) + columns + self.most_rounds + len(self.columns)  # they may come again
 
     @property
+    def most_pairs(self) -> int:
+        """How many pairs of columns are measured together at most: those of first tables, and of rounds."""
+        first = {pair for table in self.first for pair in combinations(table.columns, 2)}
+        widest = max(map(len, self.universe.tables))
+        return len(first) + min(len({*pairs_of(self.universe)} - first), self.most_rounds * comb(widest, 2))
+
+    @property
     def most_rounds(self) -> int:
         """How many tables of four cells the budget pays for."""
         return int(self.for_rounds // (self.selecting + self.cost_of(4))) if self.rounds else 0
+
+    # Proof: docs/proofs/losses.md, lemma 8.
+    @property
+    def loss(self) -> Loss:
+        """That of first tables and columns, of the certificate, and of the worst that rounds may be."""
+        if self.law.concentrated:
+            return Loss.concentrated(self.cost)
+        found = self.law.loss_of_certificate(self.certifying)
+        for table in self.first:
+            found = found.together(self.law.loss_of_table(table.cost))
+        for group in self.together:
+            cost = sum((self.columns[c] for c in group), Fraction(0))
+            found = found.together(Loss.pure(cost) if len(group) > 1 else self.law.loss_of_table(cost))
+        return found.together(self._loss_of_rounds)
+
+    # Proof: docs/proofs/losses.md, lemma 8.
+    @property
+    def _loss_of_rounds(self) -> Loss:
+        """
+        The loss of steps that are chosen as rounds go on, and of columns measured again at their end.
+
+        The rho of a step is convex in its cost, and 0 at no cost. So all of them lose no more for their cost
+        than the largest that there can be: one step of the whole budget, or columns at once of their share.
+        """
+        budget = self.for_rounds
+        if not budget:
+            return Loss.none()
+        sizes = self.universe.sizes
+        groups = column_groups(sizes, range(len(sizes)), False)
+        shares = shares_of_columns(sizes, groups, False)
+        largest = budget * max(sum((shares[c] for c in group), Fraction(0)) for group in groups)
+        losses = [
+            self.law.loss_of_table(budget),
+            self.law.loss_of_selection(budget),
+            Loss.pure(largest),
+        ]
+        most = max(loss.rho / loss.epsilon for loss in losses if loss.rho and loss.epsilon)
+        return Loss(budget, rounded_up(budget * most))
 
     # Proof: docs/proofs/certificate.md, "Columns".
     def uncertified(self) -> Self:

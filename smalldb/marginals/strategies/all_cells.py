@@ -3,6 +3,7 @@
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from math import comb
 from typing import ClassVar, Self
 
 from queries import Rows, Workload
@@ -26,6 +27,7 @@ from smalldb.marginals.strategies.outcome import (
 from smalldb.marginals.universe import Universe
 from smalldb.mechanisms import Journal
 from smalldb.noise.geometric import Geometric
+from smalldb.noise.privacy_loss import Loss
 
 READING = 1 << 26  # cells / rate that are read at once: each cell takes some 1 / rate steps
 
@@ -87,6 +89,22 @@ class AllCells(TableBudget, TableStrategy):
     def noise(self) -> Geometric:
         """The noise on every cell."""
         return Geometric(self.law.rate(self.measuring))
+
+    @property
+    def most_tables(self) -> int:
+        """That of all cells."""
+        return 1
+
+    @property
+    def most_pairs(self) -> int:
+        """All of them."""
+        return comb(len(self.universe.sizes), 2)
+
+    # Proof: docs/proofs/losses.md, lemma 8.
+    @property
+    def loss(self) -> Loss:
+        """That of geometric noise on one table, and of the certificate."""
+        return self.law.loss_of_table(self.measuring).together(self.law.loss_of_certificate(self.certifying))
 
     def measures_all(self, workload: Workload) -> bool:
         """Whether every query is a sum of what is measured, so that a bound follows from the noise alone."""

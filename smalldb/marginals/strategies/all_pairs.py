@@ -5,7 +5,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache, partial
-from math import prod
+from math import comb, prod
 from typing import ClassVar, Self
 
 import numpy as np
@@ -27,6 +27,7 @@ from smalldb.marginals.universe import Universe, pairs_of
 from smalldb.mechanisms import Journal, Marginal, Measurement
 from smalldb.noise import cone
 from smalldb.noise.cone import ConeDifference
+from smalldb.noise.privacy_loss import Loss
 
 MOST_PLACES = 64  # of a column
 MOST_WIDE = 256  # numbers in a row of a frame: the noise takes some 12 times their square of normal numbers
@@ -95,6 +96,22 @@ class AllPairs(TableBudget, TableStrategy):
     def noise(self) -> ConeDifference:
         """The noise of all tables."""
         return noise_at_once(self.universe, self.measuring, self.law.replaced)
+
+    @property
+    def most_tables(self) -> int:
+        """Those of all columns, and of all pairs of them."""
+        return len(self.universe.sizes) + self.most_pairs
+
+    @property
+    def most_pairs(self) -> int:
+        """All of them."""
+        return comb(len(self.universe.sizes), 2)
+
+    # Proof: docs/proofs/losses.md, lemma 8.
+    @property
+    def loss(self) -> Loss:
+        """What loses most of all that is pure, and that of the certificate."""
+        return Loss.pure(self.measuring).together(self.law.loss_of_certificate(self.certifying))
 
     def measures_all(self, workload: Workload) -> bool:
         """Whether every query is a sum of what is measured, so that a bound follows from the noise alone."""

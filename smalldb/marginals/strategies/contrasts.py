@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import groupby
-from math import pi, sqrt
+from itertools import combinations, groupby
+from math import comb, pi, sqrt
 from typing import ClassVar
 
 import numpy as np
@@ -27,6 +27,7 @@ from smalldb.marginals.strategies.budgets import MAX_ENTRIES
 from smalldb.marginals.wide_parities import scattered, turned
 from smalldb.mechanisms import Journal, Marginal, Measurement, Parity, Running
 from smalldb.noise.distributions import Noise
+from smalldb.noise.privacy_loss import Loss
 
 MAX_SEARCHED = 10**8  # entries of a table that is made from a table of all cells: about 2 GB at work
 _QUIETLY = Running()
@@ -56,6 +57,15 @@ class Contrasts:
         """Of the guarantee; None: it is pure."""
         return self.parities.delta
 
+    # Proof: docs/proofs/losses.md, lemma 8.
+    @property
+    def loss(self) -> Loss:
+        """That of all parts, and of the certificate."""
+        setting, found = self.parities.setting, self.law.loss_of_certificate(self.certifying)
+        for part in self.parities.parts:
+            found = found.together(part.total_loss(setting))
+        return found
+
     @property
     def law(self) -> PrivacyMeasure:
         """Of the certificate: pure, so that its epsilon is added to that of the parities."""
@@ -72,6 +82,19 @@ class Contrasts:
     def measures_all(self, workload: Workload) -> bool:
         """Whether every query is a sum of what is measured, so that a bound follows from the noise alone."""
         return self.complete
+
+    @property
+    def most_tables(self) -> int:
+        """How many tables of counts are measured: that of all cells, or none."""
+        return 0 if self.parities.cells is None else 1
+
+    @property
+    def most_pairs(self) -> int:
+        """How many pairs of columns a parity is about, or all."""
+        if self.parities.cells is not None:
+            return comb(len(self.parities.workload.domain.sizes), 2)
+        sets = (some for part in self.parities.parts for some in part.sets)
+        return len({pair for some in sets for pair in combinations(some, 2)})
 
     @property
     def complete(self) -> bool:

@@ -17,6 +17,7 @@ from smalldb.marginals.strategies.all_pairs import AllPairs, counts_of, variance
 from smalldb.marginals.strategies.outcome import Fitted, Progress, TableStrategy
 from smalldb.marginals.universe import Universe
 from smalldb.mechanisms import Dependence, Journal, Measurement
+from smalldb.noise.privacy_loss import Loss
 
 ASKING = Fraction(1, 64)  # of all but the certificate, for asking whether most pairs depend
 
@@ -69,6 +70,23 @@ class DependenceTested(TableStrategy):
     def expected(self) -> float:
         """About the mean distance of the workload's tables, if most pairs depend."""
         return self.at_once.expected
+
+    # Proof: docs/proofs/losses.md, lemma 8.
+    @property
+    def loss(self) -> Loss:
+        """That of the question, and of the way that loses more."""
+        question = PrivacyMeasure(concentrated=False, replaced=self.law.replaced).loss_of_number(self.asking)
+        return question.together(self.adaptive.loss.either(self.at_once.loss))
+
+    @property
+    def most_tables(self) -> int:
+        """How many tables of counts are measured at most, whatever is answered."""
+        return max(self.adaptive.most_tables, self.at_once.most_tables)
+
+    @property
+    def most_pairs(self) -> int:
+        """All of them, if most depend."""
+        return self.at_once.most_pairs
 
     @property
     def most_rows(self) -> int:

@@ -11,6 +11,7 @@ from typing import Protocol
 import numpy as np
 
 from queries import Rows, Workload
+from queries.arrays import Places
 from queries.domain import Integers
 from smalldb.exact.bits import BitSource
 from smalldb.exact.integers import uniform_permutation
@@ -20,6 +21,7 @@ from smalldb.marginals.estimate.modelling import Model
 from smalldb.marginals.measuring import Measured, PrivacyMeasure, measure, measure_columns, released
 from smalldb.marginals.private_rows import PrivateRows, checked
 from smalldb.mechanisms import Journal, Marginal, Measurement, Running
+from smalldb.noise.privacy_loss import Loss
 
 PROGRESS = 1000
 
@@ -83,7 +85,7 @@ class Fitted:
     history: History
     total: int
     model: Model
-    rows: Callable[[int, int], Integers]
+    rows: Callable[[int, int], Places]
     spent: Fraction
     measurements: tuple[Measurement, ...]
 
@@ -103,7 +105,7 @@ class Outcome:
     history: History
     total: int
     model: Model
-    places: Integers
+    places: Places
     spent: Fraction
     measurements: tuple[Measurement, ...]
 
@@ -128,8 +130,20 @@ class TableStrategy(Protocol):
         """What the certificate costs; 0: there is none."""
 
     @property
+    def loss(self) -> Loss:
+        """What all steps lose together, on the worst of the ways that a release may go."""
+
+    @property
     def most_rows(self) -> int:
         """How many rows are made at most where their number is read from what was released."""
+
+    @property
+    def most_tables(self) -> int:
+        """How many tables of counts are measured at most, those of columns too."""
+
+    @property
+    def most_pairs(self) -> int:
+        """How many pairs of columns are measured together at most."""
 
     def measures_all(self, workload: Workload) -> bool:
         """Whether every query is a sum of what is measured, so that a bound follows from the noise alone."""
@@ -148,7 +162,7 @@ class TableStrategy(Protocol):
 
     def release(self, rows: Rows, journal: Journal, count: int | None, running: Running) -> Outcome:
         """Release a synthetic table of so many rows: see `release_tables`."""
-        private = checked(rows.places().astype(np.int64), rows.counts, rows.domain.sizes)
+        private = checked(rows.places(), rows.counts, rows.domain.sizes)
         with _bar(running.progress) as tick:
             return release_tables(
                 self, private, journal, count=count, progress=tick, executor=running.executor
@@ -188,7 +202,8 @@ def release_tables(
     fitted = strategy.fit(rows, journal, progress, executor)
     wanted = min(fitted.total, strategy.most_rows) if count is None else count
     made = fitted.rows(wanted, journal.step(lambda coins: coins.bits(64)))
-    places = made[:, uniform_permutation(wanted, journal.finishing())].T
+    order = uniform_permutation(wanted, journal.finishing())
+    places = made.astype(rows.places.dtype)[:, order].T
     return Outcome(
         strategy=fitted.strategy,
         history=fitted.history,

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import final
 
-from smalldb.releasing.budget_ledger import Account
+from smalldb.releasing.ledger_account import Account
 
 
 @final

@@ -79,7 +79,7 @@ def page(
         lead += "Not for publication."
     elif record["private"]:
         lead += "Everything on this page may be published."
-    headings = findall('<h2 id="([a-z]+)">(.*?)</h2>', "".join(parts))
+    headings = findall('<h2 id="([a-z0-9-]+)">(.*?)</h2>', "".join(parts))
     links = [element("li", element("a", said, href=f"#{anchor}")) for anchor, said in headings]
     body = [
         element("a", text("Skip to the text"), href="#text", class_="skip"),

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from queries import Column, Rows, Workload
-from queries.arrays import Floats, Integers
-from queries.packing import Places
+from queries.arrays import Floats, Integers, Places
 from queries.rows import tabulated
 from smalldb.marginals.adaptive.association_weights import cramers_v
 

@@ -1,6 +1,6 @@
 """What a page says of uses: what the table is for, what it is not for, and what is left to spend."""
 
-from smalldb.releasing.budget_ledger import Account
+from smalldb.releasing.ledger_account import Account
 from smalldb.releasing.released import Release
 from smalldb.reporting.page.markup import element, facts, paragraph, section, text
 from smalldb.reporting.words import brief
@@ -56,13 +56,24 @@ def spent(account: Account | None) -> str:
         )
     else:
         number = len(account.records)
+        budget, spent_so_far, left = (
+            f"epsilon {brief(account.budget)}",
+            brief(account.spent),
+            brief(account.left),
+        )
+        adding = "Epsilons add up, however releases were chosen."
+        if account.delta is not None:
+            rho, spent_rho, left_rho = account.in_rho
+            budget = f"(epsilon, delta) = {account.stated}, or rho {rho},"
+            spent_so_far, left = f"rho {spent_rho}", f"rho {left_rho}"
+            adding = "Rhos add up, however releases were chosen."
         inner = facts(
             [
-                ("Budget", f"epsilon {brief(account.budget)} for all releases together"),
-                ("Spent", f"{brief(account.spent)}, this release included, by {number} in all"),
-                ("Left", brief(account.left)),
+                ("Budget", f"{budget} for all releases together"),
+                ("Spent", f"{spent_so_far}, this release included, by {number} in all"),
+                ("Left", left),
             ]
-        ) + paragraph("The state right after this release. Epsilons add up, however releases were chosen.")
+        ) + paragraph(f"The state right after this release. {adding}")
     return section("The privacy budget of the data", "budget", inner)
 
 

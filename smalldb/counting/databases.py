@@ -7,7 +7,7 @@ from typing import TypeAlias, TypeVar
 
 from smalldb.counting import multisets
 from smalldb.counting.scores import MAX_SCORE
-from smalldb.planning import Neighbours
+from smalldb.mechanisms import Neighbours
 
 R = TypeVar("R")
 Counts: TypeAlias = tuple[int, ...]

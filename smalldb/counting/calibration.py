@@ -1,0 +1,240 @@
+"""
+SmallDB at its true privacy: the internal epsilon at which the exact worst loss is the epsilon that is stated.
+
+At an internal epsilon e the loss is at most e, and where m grows with n it is less for all n. Under
+replace-one, where n is public, the exact loss over all tables of n rows and their neighbours may be looked
+up: it depends on nobody's data. Floats find the internal epsilon, fractions certify it.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
+from functools import lru_cache
+from typing import NamedTuple, final
+
+import numpy as np
+
+from queries import Workload
+from queries.arrays import Floats, Integers
+from smalldb.counting.scores import Candidates, base_measure
+from smalldb.counting.tabulating import (
+    DIGITS,
+    NEAR,
+    Instance,
+    Partitions,
+    Tables,
+    blocks,
+    float_ln_z,
+    instance_of,
+    tabulated,
+)
+from smalldb.exact.enclosures import Real
+from smalldb.mechanisms import Neighbours
+
+MOST_SCORES = 1 << 21  # databases x candidates: 16 MiB, looked at some fifteen times
+MOST_RATIOS = 1 << 27  # (pairs + databases x queries) x candidates: a second or two
+MOST_MULTIPLE = 1 << 40  # of m over n: beyond, its closed form is that of no bound on m
+FIGURES = Context(prec=9, rounding=ROUND_FLOOR)  # of an internal epsilon
+STEP = Fraction(1, 10**8)  # relative: about what the last figure is worth
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """
+    The internal epsilon at which SmallDB loses what is stated; nothing here depends on anybody's data.
+
+    Attributes
+    ----------
+    epsilon
+        What is stated, and what is lost at most.
+    internal
+        What the exponential mechanism is run with, at least `epsilon`: of nine figures, rounded down. At one
+        that is larger by 1e-6 of it, more than `epsilon` is lost.
+    loss
+        (low, high), which enclose what is lost at worst at `internal`; `high` is at most `epsilon`.
+    range
+        A bound on the range of the loss at `internal`; at most 2 `epsilon`. It is more than `epsilon` in most
+        cases: several calibrated releases lose more together than several that are not.
+    """
+
+    epsilon: Fraction
+    internal: Fraction
+    loss: tuple[Fraction, Fraction]
+    range: Fraction
+
+
+# Proof: docs/proofs/census.md, lemmas 9 and 10.
+def calibration(
+    workload: Workload,
+    epsilon: Fraction,
+    rows: int,
+    candidates: str | None,
+    n: int | None,
+    relation: Neighbours,
+) -> Calibration:
+    """
+    Return the calibration for tables of n rows, of up to n under add-remove, and there of any number if None.
+
+    Raises
+    ------
+    ValueError
+        No query that varies, or an instance whose loss is too much to look up and has no closed form.
+    """
+    if not workload.size:
+        raise ValueError("queries: none of them varies, so there is nothing to calibrate")
+    if n == 0:
+        raise ValueError("calibrated: a table without rows has no neighbours of its size")
+    base = base_measure("multisets" if candidates is None else candidates)
+    if n is None:
+        return _for_all_sizes(epsilon, rows * workload.denominator)
+    try:
+        instance = instance_of(workload, epsilon, rows, base, n, relation, True, MOST_SCORES, MOST_RATIOS)
+    except ValueError as refused:
+        found = _of_one_column(workload, epsilon, rows, base, n, relation)
+        if found is None:
+            raise ValueError(f"calibrated: {refused}") from refused
+        return found
+    return _looked_up(instance)
+
+
+# Proof: docs/proofs/census.md, lemma 9.
+def _for_all_sizes(epsilon: Fraction, steps: int) -> Calibration:
+    """Return what the range allows under add-remove, whatever n: the loss tends to it as n grows."""
+    internal = epsilon / (1 - Fraction(1, 2 * steps))
+    return Calibration(epsilon, internal, (Fraction(0), epsilon), epsilon)
+
+
+# Proof: docs/proofs/census.md, lemma 10.
+def _of_one_column(
+    workload: Workload, epsilon: Fraction, rows: int, base: Candidates, n: int, relation: Neighbours
+) -> Calibration | None:
+    """
+    Return the calibration by the closed form of one yes/no column, m a multiple of n; else None.
+
+    The loss is less than e/2 + ln(1 + h - h q) for all n, where q = exp(-e/2) and h = exp(-e n / (2 m)), and
+    tends to it. It rises with e.
+    """
+    known = workload.domain.size == 2 and workload.denominator == 1 and base == "multisets"
+    if not known or rows % n or rows // n > MOST_MULTIPLE or relation is Neighbours.ADD_REMOVE:
+        return None
+
+    def loss(internal: Fraction) -> Real:
+        moved, step = (Real.of(-internal / (2 * k), DIGITS).exp() for k in (1, rows // n))
+        return (1 + step - step * moved).ln() + internal / 2
+
+    low, high = epsilon, 2 * epsilon  # e/2 is lost at least
+    while high - low > STEP * low / 100:
+        middle = (low + high) / 2
+        low, high = (middle, high) if loss(middle).high <= epsilon else (low, middle)
+    internal = max(epsilon, _rounded(low))
+    found = loss(internal)
+    return Calibration(epsilon, internal, (internal / 2, Fraction(found.high)), min(internal, 2 * epsilon))
+
+
+@lru_cache(maxsize=64)
+def _looked_up(instance: Instance) -> Calibration:
+    try:
+        return _found(instance, tabulated(instance))
+    finally:
+        tabulated.cache_clear()
+
+
+def _found(instance: Instance, tables: Tables) -> Calibration:
+    from scipy.optimize import brentq
+
+    epsilon, ends = instance.epsilon, _Ends.of(instance, tables)
+    goal, above = float(epsilon), 2.0
+    # the tables of one row have different best candidates, so the loss has no bound
+    while ends.losses(instance, above)[0].max() <= goal:
+        above *= 2
+    times = brentq(lambda times: ends.losses(instance, times)[0].max() - goal, 1.0, above, xtol=1e-13)
+    internal = max(epsilon, _rounded(epsilon * Fraction(times)))
+    loss = ends.enclosed(instance, tables, internal)
+    while loss[1] > epsilon and internal > epsilon:
+        internal = max(epsilon, _rounded(internal * (1 - STEP)))
+        loss = ends.enclosed(instance, tables, internal)
+    steps = 2 * instance.rows * instance.workload.denominator
+    range_ = min(internal * ends.widest / steps, 2 * epsilon)
+    # at `epsilon` itself no more is lost (lemma 2), whatever the enclosure is rounded to
+    return Calibration(epsilon, internal, (loss[0], min(loss[1], epsilon)), range_)
+
+
+def _rounded(value: Fraction) -> Fraction:
+    """Round down to nine figures."""
+    return Fraction(FIGURES.divide(Decimal(value.numerator), Decimal(value.denominator)))
+
+
+class _Ends(NamedTuple):
+    """
+    What the worst losses of all pairs of neighbours are made of, whatever the internal epsilon.
+
+    Of a pair (likely, other) only the candidate of the largest rise of the score can lose most.
+
+    Attributes
+    ----------
+    scores, orders
+        Shape (laws, candidates): the scores of one database of each law; and what the candidates weigh.
+    likely, other
+        Shape (pairs,): the laws of two neighbours.
+    up
+        Shape (pairs,): that rise, from `likely` to `other`.
+    widest
+        The largest difference of two rises of a pair.
+    places
+        A database of each law.
+    """
+
+    scores: Integers
+    orders: list[int]
+    likely: Integers
+    other: Integers
+    up: Integers
+    widest: int
+    places: Integers
+
+    @classmethod
+    def of(cls, instance: Instance, tables: Tables) -> "_Ends":
+        kinds = np.unique(np.array(tables.orders, dtype=object), return_inverse=True)[1]
+        keys = np.sort(tables.scores * (int(kinds.max()) + 1) + kinds, axis=1)
+        _, places, law = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+        pairs, widest = list[Integers](), 0
+        for here, there, highest, lowest in _extremes(tables, instance):
+            widest = max(widest, int((highest - lowest).max()))
+            up = np.stack([law[here], law[there], highest], axis=1)
+            back = np.stack([law[there], law[here], -lowest], axis=1)
+            pairs.append(np.unique(np.concatenate([up, back]), axis=0))
+        likely, other, up = np.unique(np.concatenate(pairs), axis=0).T
+        return cls(tables.scores[places], tables.orders, likely, other, up, widest, places)
+
+    def losses(self, instance: Instance, times: float) -> tuple[Floats, float]:
+        """Return each pair's loss at so many times epsilon, by floats, and far more than they are off."""
+        rate = float(instance.rate) * times
+        most = rate * int(self.scores.max())
+        least = self.scores.min(axis=1) if most > 1 else np.zeros(len(self.scores), dtype=np.int64)
+        floats = float_ln_z(self.scores - least[:, None], self.orders, rate, most <= 1)
+        up = self.up + least[self.likely] - least[self.other]
+        near = NEAR * (1 + float(np.abs(floats).max()) + most if most > 1 else most)
+        return rate * up + floats[self.other] - floats[self.likely], near
+
+    def enclosed(self, instance: Instance, tables: Tables, internal: Fraction) -> tuple[Fraction, Fraction]:
+        """Return the largest loss at an internal epsilon, exactly: of all that floats do not tell from it."""
+        losses, near = self.losses(instance, float(internal / instance.epsilon))
+        rate = instance.rate * internal / instance.epsilon
+        ln_z = Partitions(tables.scores, tables.orders, rate)
+        numbers = [ln_z.law(place) for place in self.places.tolist()]
+        exact = [
+            rate * Real.of(int(self.up[i]), DIGITS)
+            + ln_z.of_law(numbers[self.other[i]])
+            - ln_z.of_law(numbers[self.likely[i]])
+            for i in np.flatnonzero(losses >= losses.max() - 2 * near)
+        ]
+        return Fraction(max(each.low for each in exact)), Fraction(max(each.high for each in exact))
+
+
+def _extremes(tables: Tables, instance: Instance) -> Iterator[tuple[Integers, Integers, Integers, Integers]]:
+    """Yield the places of neighbours, and the largest and the least rise of a score between them."""
+    for here, there in blocks(tables, instance, (0, len(tables.databases))):
+        rises = tables.scores[there] - tables.scores[here]
+        yield here, there, rises.max(axis=1), rises.min(axis=1)

@@ -1,0 +1,326 @@
+"""What a step of a release loses: its epsilon, its rho, and the law of its loss where that is known."""
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, Context
+from fractions import Fraction
+from typing import Any, ClassVar, NamedTuple
+
+from smalldb.exact.enclosures import Real
+from smalldb.exact.numbers import as_text, positive, whole
+
+_DIGITS = 50
+_SHOWN = Context(prec=12, rounding=ROUND_CEILING, Emin=MIN_EMIN, Emax=MAX_EMAX)
+_SMALL, _LARGE = Fraction(1, 10**9), Fraction(500)  # between them the exact forms are enclosed
+
+
+@dataclass(frozen=True, slots=True)
+class LossLaw(ABC):
+    """
+    A pair of distributions that no pair of neighbours is easier to tell apart than.
+
+    So composition with any other steps, chosen adaptively, loses no more than with this pair in its place
+    (Zhu, Dong and Wang 2022, Theorem 10).
+
+    Attributes
+    ----------
+    law
+        What records call it.
+    """
+
+    law: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def epsilon(self) -> Fraction:
+        """The largest loss."""
+
+    @property
+    @abstractmethod
+    def rho(self) -> Fraction:
+        """The least rho of its zero-concentrated privacy, rounded up to 12 digits."""
+
+    @abstractmethod
+    def of_group(self, rows: int) -> "LossLaw":
+        """Return a law for tables that differ in so many rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class RandomisedResponse(LossLaw):
+    """
+    What loses most of all that is epsilon-DP: losses of epsilon and -epsilon (Kairouz, Oh, Viswanath 2015).
+
+    Geometric noise of that rate on a count that moves by 1 loses exactly this.
+    """
+
+    law: ClassVar[str] = "randomised response"
+
+    parameter: Fraction
+
+    @property
+    def epsilon(self) -> Fraction:
+        """The parameter."""
+        return self.parameter
+
+    # Proof: docs/proofs/losses.md, lemma 2.
+    @property
+    def rho(self) -> Fraction:
+        """Return epsilon tanh(epsilon / 2)."""
+        x = self.parameter
+        if not _SMALL <= x <= _LARGE:
+            return min(x * x / 2, x)
+        return rounded_up(x * (1 - _real(2) / (_real(x).exp() + 1)))
+
+    def of_group(self, rows: int) -> "RandomisedResponse":
+        """Return that of so many times the parameter."""
+        return RandomisedResponse(self.parameter * rows)
+
+
+@dataclass(frozen=True, slots=True)
+class BoundedRange(LossLaw):
+    """A draw of the exponential mechanism: log ratios span at most epsilon (Dong, Durfee and Rogers 2020)."""
+
+    law: ClassVar[str] = "bounded range"
+
+    parameter: Fraction
+
+    @property
+    def epsilon(self) -> Fraction:
+        """The parameter."""
+        return self.parameter
+
+    # Proof: docs/proofs/losses.md, lemma 6.
+    @property
+    def rho(self) -> Fraction:
+        """Return r - 1 - ln r for r = epsilon / (e^epsilon - 1); epsilon^2 / 8 is hardly more where small."""
+        x = self.parameter
+        if x < Fraction(1, 100) or x > _LARGE:
+            return min(x * x / 8, x)
+        ratio = _real(x) / (_real(x).exp() - 1)
+        return min(rounded_up(ratio - 1 - ratio.ln()), x * x / 8)
+
+    def of_group(self, rows: int) -> "BoundedRange":
+        """Return that of so many times the parameter: ranges add up."""
+        return BoundedRange(self.parameter * rows)
+
+
+@dataclass(frozen=True, slots=True)
+class LaplaceNoise(LossLaw):
+    """Laplace noise of scale 1 / epsilon on a number that moves by 1; permute-and-flip loses no more."""
+
+    law: ClassVar[str] = "Laplace noise"
+
+    parameter: Fraction
+
+    @property
+    def epsilon(self) -> Fraction:
+        """The parameter."""
+        return self.parameter
+
+    # Proof: docs/proofs/losses.md, lemma 4.
+    @property
+    def rho(self) -> Fraction:
+        """Return epsilon + e^-epsilon - 1."""
+        x = self.parameter
+        if not _SMALL <= x <= _LARGE:
+            return min(x * x / 2, x)
+        return rounded_up(x - 1 + _real(-x).exp())
+
+    def of_group(self, rows: int) -> "LaplaceNoise":
+        """Return that of so many times the parameter."""
+        return LaplaceNoise(self.parameter * rows)
+
+
+@dataclass(frozen=True, slots=True)
+class GeometricNoise(LossLaw):
+    """
+    Two-sided geometric noise, the discrete Laplace law, on a whole number that moves.
+
+    Attributes
+    ----------
+    rate
+        A value that is off by one more is e^rate times less probable.
+    moved
+        By how much, at most; an integer.
+    """
+
+    law: ClassVar[str] = "geometric noise"
+
+    rate: Fraction
+    moved: int
+
+    @property
+    def epsilon(self) -> Fraction:
+        """The rate, for each unit of the move."""
+        return self.rate * self.moved
+
+    # Proof: docs/proofs/losses.md, lemma 3.
+    @property
+    def rho(self) -> Fraction:
+        """Return rate (moved - (1 - e^-epsilon) / sinh(rate))."""
+        x = self.epsilon
+        if not _SMALL <= self.rate <= x <= _LARGE:
+            return min(x * x / 2, x)
+        up, down = _real(self.rate).exp(), _real(-self.rate).exp()
+        return rounded_up(self.rate * (self.moved - 2 * (1 - _real(-x).exp()) / (up - down)))
+
+    def of_group(self, rows: int) -> "GeometricNoise":
+        """Return that of so many times the move."""
+        return GeometricNoise(self.rate, self.moved * rows)
+
+
+LAWS = (RandomisedResponse, BoundedRange, LaplaceNoise, GeometricNoise)
+
+
+class Loss(NamedTuple):
+    """
+    What a step or a release loses; steps that may be chosen adaptively add up.
+
+    Attributes
+    ----------
+    epsilon
+        Pure differential privacy; None: there is none.
+    rho
+        Zero-concentrated differential privacy; None: none is known.
+    laws
+        Laws of steps that were fixed in advance, and how many there are of each: all of them together lose no
+        less than it does; None: they are not known, or follow from what is released.
+    """
+
+    epsilon: Fraction | None
+    rho: Fraction | None
+    laws: tuple[tuple[LossLaw, int], ...] | None = None
+
+    @classmethod
+    def of(cls, laws: Mapping[LossLaw, int]) -> "Loss":
+        """Return the loss of so many steps of each law."""
+        kept = tuple(sorted(((law, times) for law, times in laws.items() if times), key=repr))
+        return cls(
+            sum((law.epsilon * times for law, times in kept), Fraction(0)),
+            sum((law.rho * times for law, times in kept), Fraction(0)),
+            kept,
+        )
+
+    @classmethod
+    def none(cls) -> "Loss":
+        """Return the loss of nothing."""
+        return cls.of({})
+
+    @classmethod
+    def pure(cls, epsilon: Fraction) -> "Loss":
+        """Return the loss of what is known to be epsilon-DP."""
+        return cls.of({RandomisedResponse(epsilon): 1})
+
+    @classmethod
+    def ranged(cls, epsilon: Fraction) -> "Loss":
+        """Return the loss of what is epsilon-bounded-range."""
+        return cls.of({BoundedRange(epsilon): 1})
+
+    @classmethod
+    def laplace(cls, epsilon: Fraction) -> "Loss":
+        """Return the loss of Laplace noise, or of permute-and-flip."""
+        return cls.of({LaplaceNoise(epsilon): 1})
+
+    @classmethod
+    def geometric(cls, rate: Fraction, moved: int, numbers: int = 1) -> "Loss":
+        """Return the loss of geometric noise on so many numbers, each of which moves by that much."""
+        law = RandomisedResponse(rate) if moved == 1 else GeometricNoise(rate, moved)
+        return cls.of({law: numbers})
+
+    @classmethod
+    def concentrated(cls, rho: Fraction) -> "Loss":
+        """Return the loss of what is rho-zCDP."""
+        return cls(None, rho)
+
+    def together(self, other: "Loss") -> "Loss":
+        """Return the loss of both; `other` may be chosen after this one was seen."""
+        epsilon = None if self.epsilon is None or other.epsilon is None else self.epsilon + other.epsilon
+        rho = None if self.rho is None or other.rho is None else self.rho + other.rho
+        if self.laws is None or other.laws is None:
+            return Loss(epsilon, rho)
+        return Loss.of(Counter(dict(self.laws)) + Counter(dict(other.laws)))
+
+    def either(self, other: "Loss") -> "Loss":
+        """Return the loss where one of both is taken, and what was released before may decide which."""
+        epsilon = None if self.epsilon is None or other.epsilon is None else max(self.epsilon, other.epsilon)
+        rho = None if self.rho is None or other.rho is None else max(self.rho, other.rho)
+        return Loss(epsilon, rho)
+
+    # Proof: docs/proofs/losses.md, lemma 7.
+    def of_group(self, rows: int) -> "Loss":
+        """Return the loss between tables that differ in so many rows."""
+        if rows == 1:
+            return self
+        match self.laws:
+            case ((law, 1),):
+                return Loss.of({law.of_group(rows): 1})
+        return Loss(
+            None if self.epsilon is None else rows * self.epsilon,
+            None if self.rho is None else rows * rows * self.rho,
+        )
+
+    @property
+    def least_rho(self) -> Fraction | None:
+        """The rho that is stated, or that of epsilon, whichever is less; None: there is neither."""
+        if self.epsilon is None:
+            return self.rho
+        pure = RandomisedResponse(self.epsilon).rho if self.epsilon else Fraction(0)
+        return pure if self.rho is None else min(pure, self.rho)
+
+    @property
+    def bounded_range(self) -> Fraction | None:
+        """Its parameter, if it is one step of bounded range."""
+        match self.laws:
+            case ((BoundedRange(parameter), 1),):
+                return parameter
+        return None
+
+    def laws_as_json(self) -> list[dict[str, Any]] | None:
+        """Return the laws as a record holds them."""
+        if self.laws is None:
+            return None
+        return [{"law": law.law, **_written(law), "times": times} for law, times in self.laws]
+
+
+def read_laws(told: Any) -> dict[LossLaw, int]:
+    """
+    Return laws as `Loss.laws_as_json` wrote them.
+
+    Raises
+    ------
+    ValueError, TypeError
+        It is no list of laws that are known.
+    """
+    found = Counter[LossLaw]()
+    try:
+        for one in told:
+            given = dict(one)
+            kind = next((kind for kind in LAWS if kind.law == given.get("law")), None)
+            if kind is None:
+                raise ValueError(f"laws: there is no law of the name {given.get('law')!r}")
+            times = whole(given["times"], "times")
+            if kind is GeometricNoise:
+                rate, moved = positive(given["rate"], "rate"), whole(given["moved"], "moved")
+                found[GeometricNoise(rate, moved)] += times
+            else:
+                found[kind(positive(given["epsilon"], "epsilon"))] += times  # type: ignore[call-arg]
+    except (KeyError, AttributeError) as error:
+        raise ValueError("laws: each needs its law, its parameters and times") from error
+    return dict(found)
+
+
+def _written(law: LossLaw) -> dict[str, Any]:
+    if isinstance(law, GeometricNoise):
+        return {"rate": as_text(law.rate), "moved": law.moved}
+    return {"epsilon": as_text(law.epsilon)}
+
+
+def _real(x: Fraction | int) -> Real:
+    return Real.of(x, _DIGITS)
+
+
+def rounded_up(x: Real | Fraction) -> Fraction:
+    """Return the least number of 12 digits that is not below an enclosed or an exact one."""
+    return Fraction(_SHOWN.plus(Real.of(x, _DIGITS).high))

@@ -1,0 +1,177 @@
+"""Mechanisms as values: laws over the scores of small databases, audited and judged as SmallDB itself."""
+
+import math
+import pickle
+from fractions import Fraction
+from itertools import product
+
+import naive
+import pytest
+from scipy.integrate import quad
+
+import smalldb
+from queries import Conjunctions, Domain, Linear, Marginals
+from smalldb.auditing import accuracy, by_score, minimax
+
+A, AB = Domain(["a"]), Domain(["a", "b"])
+CASES = [
+    (AB, Conjunctions(2), 3, 2, 1),
+    (A, Conjunctions(1), 5, 4, "1/3"),
+    (AB, Linear([[0, "1/3", "1/2", 1], ["1/4", 1, 0, "3/4"]]), 3, 2, 3),
+    (Domain(["a", "b"], valid="a | ~b"), Marginals(2), 3, 2, 40),
+]
+
+
+def scores_of(workload, rows, x):
+    """The candidates and their scores, by the definition."""
+    matrix = workload.matrix().tolist()
+    answers = [sum(w * c for w, c in zip(query, x, strict=True)) for query in matrix]
+    small = list(naive.multisets(workload.domain.size, rows))
+    return small, [naive.score(matrix, answers, sum(x), y) for y in small]
+
+
+def flipped(depths):
+    """Permute-and-flip: a uniform one of those whose coins show heads; over all outcomes of the coins."""
+    found = [0.0] * len(depths)
+    for heads in product((False, True), repeat=len(depths)):
+        chance = math.prod(
+            math.exp(-r) if head else 1 - math.exp(-r) for r, head in zip(depths, heads, strict=True)
+        )
+        for i, head in enumerate(heads):
+            found[i] += head * chance / max(1, sum(heads))
+    return found
+
+
+def noisiest(depths):
+    """Laplace noise of scale 1 on minus the depths: the integral of the density times the others' cdf."""
+
+    def density(x):
+        return math.exp(-abs(x)) / 2
+
+    def below(x):
+        return math.exp(x) / 2 if x < 0 else 1 - math.exp(-x) / 2
+
+    def chance(i):
+        def at(x):
+            others = (below(x + r) for j, r in enumerate(depths) if j != i)
+            return density(x + depths[i]) * math.prod(others)
+
+        bends = sorted(-r for r in depths)
+        return quad(at, -60, 60, points=bends, limit=500)[0]
+
+    return [chance(i) for i in range(len(depths))]
+
+
+@pytest.mark.parametrize("law, twin", [("permute-and-flip", flipped), ("noisy-max", noisiest)])
+def test_laws_are_those_of_the_definitions(law, twin):
+    made, workload = by_score(A, "conjunctions:1", rows=3, epsilon=2, law=law), Conjunctions(1).workload(A)
+    for x in naive.multisets(2, 5):
+        small, scores = scores_of(workload, 3, x)
+        depths = [(score - min(scores)) / 3 for score in scores]
+        found = {y: float(low) for y, (low, _) in made(x).items()}
+        assert found == pytest.approx(dict(zip(small, twin(depths), strict=True)), abs=1e-9)
+
+
+@pytest.mark.parametrize("prior, base", [(None, "multisets"), ("tuples", "tuples")])
+@pytest.mark.parametrize("case", CASES, ids=range(len(CASES)))
+def test_the_exponential_law_is_smalldb(case, prior, base):
+    domain, queries, n, rows, epsilon = case
+    made = by_score(domain, queries, rows=rows, epsilon=epsilon, prior=prior)
+    given = {"n": n, "rows": rows, "epsilon": epsilon, "candidates": base}
+    for neighbours in ("replace-one", "add-remove"):
+        found = smalldb.audit(domain, n=n, mechanism=made, neighbours=neighbours)
+        known = smalldb.audit(domain, queries, neighbours=neighbours, **given)
+        assert float(found.loss[1]) == pytest.approx(float(known.loss[1]), rel=1e-15)
+        assert float(found.range[1]) == pytest.approx(float(known.range[1]), rel=1e-15)
+    found, known = accuracy(domain, queries, n=n, mechanism=made), accuracy(domain, queries, **given)
+    assert found.optimum == known.optimum
+    assert found.databases == known.databases
+    assert float(found.mean[1]) == pytest.approx(float(known.mean[1]), rel=1e-15)
+    for error, (low, high) in zip(found.errors, found.exceedances, strict=True):
+        assert low <= high
+        place = known.errors.index(error)
+        assert float(high) == pytest.approx(float(known.exceedances[place][1]), rel=1e-15)
+    assert found.quantile("0.95") == known.quantile("0.95")
+    assert found.failure("1/5") == pytest.approx(known.failure("1/5"), rel=1e-15)
+    assert found.promised() == {name: known.promised()[name] for name in ("worst quantile", "worst mean")}
+
+
+def test_a_prior_is_the_law_of_ordered_rows():
+    workload, prior = Conjunctions(2).workload(AB), (1, 3, 0, 2)
+    made = by_score(AB, "conjunctions:2", rows=3, epsilon=1, prior=prior)
+    small, scores = scores_of(workload, 3, (2, 1, 0, 1))
+    weights = [
+        math.factorial(3)
+        / math.prod(map(math.factorial, y))
+        * math.prod(w**c for w, c in zip(prior, y, strict=True))
+        * math.exp(-score / 6)
+        for y, score in zip(small, scores, strict=True)
+    ]
+    truth = {y: weight / sum(weights) for y, weight in zip(small, weights, strict=True) if weight}
+    assert {y: float(low) for y, (low, _) in made((2, 1, 0, 1)).items()} == pytest.approx(truth, rel=1e-12)
+    assert smalldb.audit(AB, n=4, mechanism=made).worst_loss < 1
+
+
+def test_a_law_of_ones_own():
+    def law(scores, rate):
+        weights = [math.exp(-2 * rate * score) for score in scores]
+        return [weight / sum(weights) for weight in weights]
+
+    own = by_score(A, "conjunctions:1", rows=4, epsilon=1, law=law)
+    twice = by_score(A, "conjunctions:1", rows=4, epsilon=2)
+    losses = [smalldb.audit(A, n=4, mechanism=made).worst_loss for made in (own, twice)]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-12)
+
+
+def test_permute_and_flip_errs_less_and_keeps_epsilon():
+    """The figures of docs/theory.md."""
+    made = [
+        by_score(AB, "conjunctions:2", rows=2, epsilon=1, law=law)
+        for law in ("exponential", "permute-and-flip")
+    ]
+    errors = [accuracy(AB, "conjunctions:2", n=4, mechanism=each).worst_mean for each in made]
+    losses = [smalldb.audit(AB, n=4, mechanism=each).worst_loss for each in made]
+    assert errors == pytest.approx([0.52218, 0.50426], abs=5e-6)
+    assert losses[0] < losses[1] <= 1
+
+
+def test_the_error_of_the_best_mechanism_is_what_it_says():
+    for rows in (2, None):
+        best = minimax(AB, "conjunctions:2", n=3, epsilon=1, rows=rows)
+        assert accuracy(AB, "conjunctions:2", n=3, mechanism=best.mechanism).mean == (best.upper, best.upper)
+
+
+def test_values_can_be_pickled_and_compared():
+    made = by_score(AB, "conjunctions:2", rows=2, epsilon=1)
+    made((1, 0, 0, 0))
+    assert pickle.loads(pickle.dumps(made))((1, 0, 0, 0)) == made((1, 0, 0, 0))
+    assert made == by_score(AB, "conjunctions:2", rows=2, epsilon=Fraction(1))
+
+
+@pytest.mark.parametrize(
+    "change, said",
+    [
+        ({"law": "gaussian"}, "law must be one of"),
+        ({"prior": "uniform"}, "prior must be 'tuples'"),
+        ({"prior": [1, 2]}, "each of the 4 cells"),
+        ({"prior": [0, 0, 0, 0]}, "more than 0"),
+        ({"prior": "tuples", "law": "noisy-max"}, "leave it out"),
+        ({"rows": 100}, "use fewer rows"),
+        ({"epsilon": 0}, "epsilon"),
+    ],
+)
+def test_what_is_refused(change, said):
+    with pytest.raises(ValueError, match=said):
+        by_score(AB, "conjunctions:2", **{"rows": 2, "epsilon": 1} | change)
+
+
+def test_accuracy_refuses_what_it_cannot_judge():
+    made = by_score(AB, "conjunctions:2", rows=2, epsilon=1)
+    with pytest.raises(ValueError, match="brings its own"):
+        accuracy(AB, "conjunctions:2", n=3, epsilon=1, mechanism=made)
+    with pytest.raises(ValueError, match="must be given"):
+        accuracy(AB, "conjunctions:2", n=3)
+    with pytest.raises(TypeError, match="an outcome must be"):
+        accuracy(AB, "conjunctions:2", n=3, mechanism=lambda x: {"small": 1})
+    with pytest.raises(ValueError, match="largest n"):
+        accuracy(AB, "conjunctions:2", n=300, mechanism=made)
