@@ -25,6 +25,7 @@ __all__ = [
     "Ledger",
     "Neighbours",
     "Plan",
+    "RelatedRelease",
     "Release",
     "Selection",
     "__version__",
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from smalldb.planning import Neighbours, Plan, plan
     from smalldb.releasing.budget_ledger import Ledger
     from smalldb.releasing.evaluation import Evaluation, evaluate
+    from smalldb.releasing.related_release import RelatedRelease
     from smalldb.releasing.release import generate, release
     from smalldb.releasing.released import Release
     from smalldb.selection import Selection, select, selection_law
@@ -65,6 +67,7 @@ else:
         "planning": ("Neighbours", "Plan", "plan"),
         "exact.bits": ("BitSource",),
         "releasing.release": ("generate", "release"),
+        "releasing.related_release": ("RelatedRelease",),
         "releasing.released": ("Release",),
         "selection": ("Selection", "select", "selection_law"),
     }

@@ -111,7 +111,7 @@ STEPS: list[tuple[str, str, Callable[[Any], Stated]]] = [
     (
         "smalldb.marginals.strategies.outcome",
         "measure_columns",
-        lambda a: Stated(a.noise.rate, False, (a.noise.sizes,)),
+        lambda a: Stated(a.cost, False, (a.sizes,)),
     ),
     (
         "smalldb.marginals.strategies.adaptive",

@@ -19,6 +19,7 @@ from smalldb.cli import parser
 from smalldb.exact.rounded_text import rounded_up
 from smalldb.releasing.budget_ledger import Ledger
 from smalldb.schema import read_schema
+from smalldb.schema.related_parsing import read_related
 
 pytestmark = pytest.mark.slow
 
@@ -227,6 +228,18 @@ def test_the_page_on_several_tables_can_be_followed():
     names = followed(page("several-tables.md"))
     assert names["low"] < names["people"].ill[names["people"].old].mean() < names["high"]
     assert names["pooled"].within > 0
+
+
+def test_the_page_on_related_tables_can_be_followed(folder):
+    names = followed(page("related-tables.md"))
+    assert names["persons"].home.isin(names["homes"].home).all() and len(names["homes"]) == 4000
+    assert names["answer"].low < names["answer"].estimate < names["answer"].high
+    assert names["found"].tvd["joined"] < names["found"].independent["joined"]
+    assert {path.name for path in (folder / "out").iterdir()} == {
+        *("homes.csv", "persons.csv", "record.json", "report.html")
+    }
+    with pytest.raises(ValueError, match="fill in the draft"):
+        read_related(str(folder / "draft.toml"))
 
 
 def test_the_page_on_big_data_can_be_followed(folder):

@@ -80,7 +80,7 @@ def compose_records(
     Parameters
     ----------
     records
-        As `smalldb.release` writes them; all of one neighbouring relation, none of them seeded.
+        As `smalldb.release` writes them; all of one neighbouring relation and one unit, none of them seeded.
     delta, adaptive
         As for `compose`; the deltas of the records are added to it.
 
@@ -92,7 +92,7 @@ def compose_records(
     listed = list(islice(records, MOST_LISTED + 1))
     checked_number(len(listed), MOST_LISTED)
     simulated, stated = Counter[Loss](), Counter[Loss]()
-    relations, persons = set[str](), set[int]()
+    relations, persons, units = set[str](), set[int](), set[str]()
     allowed = checked_delta(delta)
     spent = allowed
     for record in listed:
@@ -105,11 +105,14 @@ def compose_records(
         simulated[Loss.pure(read.epsilon) if read.delta else read.loss] += 1
         relations.add(record["neighbours"])
         persons.add(whole(record["privacy"].get("rows_per_person", 1), "privacy.rows_per_person"))
+        units.add(str(record["privacy"].get("unit", "")))
         spent += read.delta
     if len(relations) > 1:
         raise ValueError("records: all must be of one neighbouring relation")
     if len(persons) > 1:
         raise ValueError("records: all must be for the same number of rows of a person")
+    if len(units) > 1:  # under add-remove another row of one table may be two changes of its parent
+        raise ValueError("records: all must protect the same: rows, or parents of the same table")
     if spent >= 1:
         raise ValueError("delta: all together reach 1")
     methods = [*methods_of(simulated, allowed, checked_flag(adaptive, "adaptive"))]

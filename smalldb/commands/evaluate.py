@@ -7,6 +7,7 @@ from dataclasses import replace
 from smalldb.commands import HELP
 from smalldb.commands.options import add_file_format, add_formats, file_format, split_names
 from smalldb.commands.parsers import Commands
+from smalldb.commands.related_tables import evaluate_folder, related_of
 from smalldb.exact.numbers import positive
 from smalldb.files.inputs import rereadable
 from smalldb.files.outputs import Outputs
@@ -36,6 +37,9 @@ def add(commands: Commands) -> None:
     )
     command.add_argument("real", metavar="REAL.csv", help="the data")
     command.add_argument("synthetic", metavar="SYNTHETIC.csv", help="what was released")
+    command.add_argument(
+        "more", metavar="NAME=FILE", nargs="*", help="of related tables: named files, then the folder"
+    )
     what = command.add_mutually_exclusive_group()
     what.add_argument("--columns", metavar="A,B,...", help="which yes/no columns to compare (default: all)")
     what.add_argument("--schema", metavar="SCHEMA.toml", help="what other columns hold")
@@ -63,7 +67,10 @@ def add(commands: Commands) -> None:
 
 
 def run_evaluate(arguments: argparse.Namespace) -> None:
-    """Compare a synthetic table with the real one."""
+    """Compare a synthetic table with the real one, or two related tables with a folder of them."""
+    related = related_of(arguments.schema, [arguments.real, *arguments.more])
+    if related is not None:
+        return evaluate_folder(arguments, related)
     form = None if arguments.plot is None else check_plotting(arguments.plot)
     record = None if arguments.record is None else read_record(arguments.record)
     schema = None if arguments.schema is None else read_schema(arguments.schema)

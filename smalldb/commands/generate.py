@@ -20,6 +20,7 @@ from smalldb.commands.options import (
 )
 from smalldb.commands.output_files import Files
 from smalldb.commands.parsers import Commands
+from smalldb.commands.related_tables import generate_related, related_of
 from smalldb.exact.bits import bit_source
 from smalldb.planning import Settings
 from smalldb.releasing.budget_ledger import Ledger
@@ -38,10 +39,14 @@ def add(commands: Commands) -> None:
         "generate",
         help=HELP["generate"],
         description="Release a synthetic table of yes/no columns, or of any columns that a schema describes, "
-        "by the mechanism that suits its size (--mechanism).",
+        "by the mechanism that suits its size (--mechanism). Two related tables are named (homes=h.csv "
+        "persons=p.csv), and go to a folder.",
         epilog="example: smalldb generate data.csv --epsilon 1 --queries conjunctions:2 --rows 6 -o out.csv",
     )
     add_table(command, "the schema's, or marginals:2")
+    command.add_argument(
+        "more", metavar="NAME=FILE", nargs="*", help="of related tables: each with its name (persons=p.csv)"
+    )
     add_schema(command)
     command.add_argument(
         "--epsilon", required=True, metavar="E", help="privacy parameter, exact: 1, 0.1 or 1/3"
@@ -131,8 +136,11 @@ def add(commands: Commands) -> None:
 
 
 def run_generate(arguments: argparse.Namespace) -> None:
-    """Release a synthetic table from a file."""
+    """Release a synthetic table from a file, or two related tables."""
     _check(arguments)
+    related = related_of(arguments.schema, [arguments.data, *arguments.more])
+    if related is not None:
+        return generate_related(arguments, related)
     files = Files(arguments)
     source = source_of(arguments, learning=True)
     if source.learns is None and arguments.schema_out is not None:

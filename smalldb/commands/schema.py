@@ -12,6 +12,7 @@ from smalldb.commands import HELP
 from smalldb.commands.input_files import table_of
 from smalldb.commands.options import add_file_format, file_format, keep_inputs
 from smalldb.commands.parsers import Commands
+from smalldb.commands.related_tables import check_related, draft_of_files, related_of
 from smalldb.files.inputs import rereadable
 from smalldb.files.outputs import Outputs, unchanged
 from smalldb.reporting.escaping import visible
@@ -49,6 +50,9 @@ def add(commands: Commands) -> None:
         epilog="example: smalldb schema init people.csv --codebook codes.csv -o people.toml",
     )
     init.add_argument("data", metavar="DATA", help="a file of any format, or the URL of a database")
+    init.add_argument(
+        "more", metavar="NAME=FILE", nargs="*", help="of related tables: each with its name (persons=p.csv)"
+    )
     init.add_argument("--table", metavar="NAME", help="the table of a DuckDB database")
     init.add_argument(
         "--codebook",
@@ -100,6 +104,9 @@ def add(commands: Commands) -> None:
         help="a file of any format, or the URL of a database (default: file.url of the schema); - for "
         "standard input",
     )
+    check.add_argument(
+        "more", metavar="NAME=FILE", nargs="*", help="of related tables: each with its name (persons=p.csv)"
+    )
     check.add_argument("--schema", metavar="SCHEMA.toml", required=True, help="what its columns hold")
     add_file_format(check)
     check.add_argument("--json", action="store_true", help="everything, for machines")
@@ -122,6 +129,8 @@ def run_init(arguments: argparse.Namespace) -> None:
 
 
 def _drafted(arguments: argparse.Namespace) -> str:
+    if arguments.more:
+        return draft_of_files(arguments)
     path, table = arguments.data, arguments.table
     file = read_form(path, table, file_format(arguments))
     columns = read_columns(path, table, file)
@@ -148,7 +157,10 @@ def _asked(question: str) -> str:
 
 
 def run_check(arguments: argparse.Namespace) -> None:
-    """Count what of a table has no place."""
+    """Count what of a table has no place, or what of two related tables."""
+    related = related_of(arguments.schema, [arguments.data, *arguments.more])
+    if related is not None:
+        return check_related(arguments, related)
     schema = read_schema(arguments.schema)
     data = table_of(arguments, schema)
     path = rereadable(data, has_lines(data))

@@ -32,25 +32,39 @@ class PrivacyMeasure:
         discrete Gaussian (CKS 2020, Theorem 14).
     replaced
         The relation: replace-one, or add-remove.
+    unit
+        What whatever is protected weighs in counts at most: 1 for a row; of related tables, in which a parent
+        and all its children are protected, the denominator of their weights.
     """
 
     concentrated: bool
     replaced: bool
+    unit: int = 1
 
     # Proof: docs/proofs/rounds.md, lemma 1.
     @property
     def moved(self) -> int:
-        """How far the counts of one table move between neighbours, in L1 and in squares of L2."""
+        """How far the counts of one table move between neighbours, in units in L1 and in squares of L2."""
         return 2 if self.replaced else 1
 
-    # Proof: docs/proofs/rounds.md, lemma 2.
+    # Proof: docs/proofs/rounds.md, lemma 2; docs/proofs/related.md, lemma 2.
     def noise(self, cost: Fraction) -> Geometric | DiscreteGaussian:
         """Return the noise on all cells of a table."""
-        return DiscreteGaussian(self.moved / (2 * cost)) if self.concentrated else Geometric(self.rate(cost))
+        if self.concentrated:
+            return DiscreteGaussian(self.moved * self.unit**2 / (2 * cost))
+        return Geometric(self.rate(cost))
 
     def rate(self, cost: Fraction) -> Fraction:
-        """Return what one row that is added or removed may lose, of a pure cost; one replaced is both."""
-        return cost / self.moved
+        """Return what a weight of 1 that is added or removed may lose, of a pure cost."""
+        return cost / (self.moved * self.unit)
+
+    # Proof: docs/proofs/k-norm.md, lemma 3; docs/proofs/related.md, lemma 2.
+    def noise_of_columns(self, sizes: tuple[int, ...], cost: Fraction) -> KNorm:
+        """Return the noise on several columns at once, of a pure cost."""
+        if self.unit == 1:
+            return KNorm(sizes, cost, self.replaced)
+        # what replaces a parent may weigh more or less: it is removed, and the other one added
+        return KNorm(sizes, self.rate(cost), replaced=False)
 
     # Proof: docs/proofs/certificate.md, lemma 2.
     def noise_of_number(self, cost: Fraction, moved: int) -> Geometric | DiscreteGaussian:
@@ -59,12 +73,12 @@ class PrivacyMeasure:
             return DiscreteGaussian(Fraction(moved * moved) / (2 * cost))
         return Geometric(cost / moved)
 
-    # Proof: docs/proofs/losses.md, lemmas 1 and 3.
+    # Proof: docs/proofs/losses.md, lemmas 1 and 3; docs/proofs/related.md, lemma 2.
     def loss_of_table(self, cost: Fraction) -> Loss:
-        """Return the loss of measuring a table: one cell moves by 1, or two of them."""
-        return (
-            Loss.concentrated(cost) if self.concentrated else Loss.geometric(self.rate(cost), 1, self.moved)
-        )
+        """Return the loss of measuring a table: one cell moves by 1, or two of them; of weights, any do."""
+        if self.concentrated:
+            return Loss.concentrated(cost)
+        return Loss.geometric(self.rate(cost), 1, self.moved) if self.unit == 1 else Loss.pure(cost)
 
     def loss_of_number(self, cost: Fraction) -> Loss:
         """Return the loss of measuring one number, by however much it moves."""
@@ -128,13 +142,15 @@ class Measured:
 
 
 # Proof: docs/proofs/k-norm.md, lemma 3.
-def measure_columns(counts: Integers, noise: KNorm, source: BitSource) -> Integers:
+def measure_columns(
+    counts: Integers, sizes: tuple[int, ...], law: PrivacyMeasure, cost: Fraction, source: BitSource
+) -> Integers:
     """
-    Release the counts of columns at once: pure differential privacy, of the rate of the noise.
+    Release the counts of columns at once: pure `cost`-differential privacy.
 
     One row stands in one category of each: under add-remove a count of each column moves by 1, all alike.
     """
-    return _noisy(counts, noise, source)
+    return _noisy(counts, law.noise_of_columns(sizes, cost), source)
 
 
 # Proof: docs/proofs/draw.md, lemma 7; docs/proofs/rounds.md, lemma 2.
@@ -163,16 +179,19 @@ def released(counts: Integers, scope: Scope, law: PrivacyMeasure, cost: Fraction
     return Measured(scope, counts, cost, noise, noise.variance())
 
 
-# Proof: docs/proofs/rounds.md, lemma 4.
+# Proof: docs/proofs/rounds.md, lemma 4; docs/proofs/related.md, lemma 3.
 def choose(
     scores: Sequence[int] | Integers, law: PrivacyMeasure, cost: Fraction, most: int, source: BitSource
 ) -> int:
     """
-    Select a candidate of high score, at a cost; each score moves by at most `law.moved` times `most`.
+    Select a candidate of high score, at a cost; each score moves by at most `law.moved` units times `most`.
 
     A score is `most` or less times the sum over cells of abs(count - prediction), less a number that does
     not depend on the data given what was released.
     """
     return select(
-        np.asarray(scores), epsilon=law.selecting(cost), sensitivity=law.moved * most, rng=source
+        np.asarray(scores),
+        epsilon=law.selecting(cost),
+        sensitivity=law.moved * law.unit * most,
+        rng=source,
     ).index

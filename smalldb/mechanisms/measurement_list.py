@@ -95,6 +95,8 @@ class Measurements(Sequence[Measurement]):
         ValueError
             It is no record of this schema, or holds no measurements: says what to do.
         """
+        if isinstance(record, dict) and "tables" in record:
+            raise ValueError("it is the record of related tables, of which nothing can be asked yet")
         if not isinstance(record, dict) or "universe" not in record:
             raise ValueError(
                 "not a record of smalldb: name what generate wrote with --measurements or --record"

@@ -14,6 +14,7 @@ from smalldb.exact.numbers import Number, as_fraction, as_text, between_0_and_1,
 from smalldb.exact.rounded_text import rounded_down, rounded_up
 from smalldb.mechanisms import relation_of
 
+UNIT = r"\w[\w -]*"  # the name of a table of parents: no brace, by which whole lines are known
 LEAST_DELTA = Fraction(1, 10**300)
 LEAST, MOST = Fraction(1, 1 << 40), Fraction(1 << 20)  # epsilon of a budget with a delta
 
@@ -162,6 +163,10 @@ def entry_of(record: Mapping[str, Any], ticket: str, filtered: bool) -> dict[str
         "bounded_range": None if own is None else as_text(positive(own, "privacy.bounded_range")),
         "neighbours": relation_of(record["neighbours"]).value,
     }
+    if "unit" in record["privacy"]:
+        said["unit"] = unit = str(record["privacy"]["unit"])
+        if not re.fullmatch(UNIT, unit):
+            raise ValueError("privacy.unit must be the name of a table")
     if filtered:
         read = loss_of_record(record)
         if read.loss.least_rho is None:
@@ -175,6 +180,6 @@ def entry_of(record: Mapping[str, Any], ticket: str, filtered: bool) -> dict[str
 def record_of(entry: Mapping[str, Any]) -> dict[str, Any]:
     """Return the part of a record that a line was made from."""
     privacy = {name: entry[name] for name in ("epsilon", "bounded_range")}
-    privacy |= {name: entry[name] for name in ("rho", "rows_per_person") if name in entry}
+    privacy |= {name: entry[name] for name in ("rho", "rows_per_person", "unit") if name in entry}
     delta = entry.get("delta")
     return {"privacy": privacy, "neighbours": entry["neighbours"], "delta": delta, "private": True}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from concurrent.futures import Executor
+from os import PathLike
 from typing import Any, TypeAlias, Unpack, overload
 
 from queries import Domain, QueryClass, Workload
@@ -12,10 +14,15 @@ from smalldb.files.checkpoints import Folder
 from smalldb.planning import Plan, Settings
 from smalldb.releasing.budget_ledger import Ledger
 from smalldb.releasing.pipeline import carry_out
+from smalldb.releasing.related_release import RelatedRelease, persons_schema, related_schema, release_related
 from smalldb.releasing.released import Release
 from smalldb.releasing.table_source import table_source
 from smalldb.schema.learned import OpenSchema
+from smalldb.schema.related_schema import RelatedSchema
 from smalldb.schema.schema_argument import SchemaLike, open_or_none
+
+RelatedSchemaLike: TypeAlias = RelatedSchema | str | PathLike[str]
+"""A schema of related tables, the path of its file, or its text."""
 
 Table: TypeAlias = Any
 """A table of pandas, Polars or Arrow, `queries.Rows`, or beside a schema the path of a file."""
@@ -36,6 +43,19 @@ def release(
     checkpoint: Folder | None = None,
     ledger: Ledger | None = None,
 ) -> Release: ...
+
+
+@overload
+def release(
+    data: Mapping[str, Table],
+    /,
+    *,
+    schema: RelatedSchemaLike,
+    rng: int | BitSource | None = None,
+    seed: int | None = None,
+    ledger: Ledger | None = None,
+    **settings: Unpack[Settings],
+) -> RelatedRelease: ...
 
 
 @overload
@@ -61,7 +81,7 @@ def release(
     queries: Any = None,
     *,
     domain: Domain | None = None,
-    schema: SchemaLike | None = None,
+    schema: SchemaLike | RelatedSchema | None = None,
     middle: bool = False,
     rng: int | BitSource | None = None,
     seed: int | None = None,
@@ -70,8 +90,8 @@ def release(
     checkpoint: Folder | None = None,
     ledger: Ledger | None = None,
     **settings: Any,
-) -> Release:
-    """Release a synthetic table, with its record.
+) -> Release | RelatedRelease:
+    """Release a synthetic table, with its record; or two related tables.
 
     ``release(plan, data, seed=..., progress=...)`` carries out a plan that was made before; with a table in
     the first place, the plan is made by the way, from the settings and public numbers.
@@ -80,13 +100,16 @@ def release(
     -max_f |f(x) - f(y)| (Blum, Ligett, Roth 2008; Algorithm 4 of Ligett's lecture), drawn exactly. Larger
     tables are made from noisy marginals: tables of columns, or contrasts of yes/no columns.
 
+    With a mapping of two tables and a schema that has a `unit`, a table of parents and one of their children
+    are released together, and a parent with all its children is protected (`docs/related-tables.md`).
+
     Parameters
     ----------
     data
         The table, of pandas or of a library whose tables have ``to_pandas()`` (Polars, Arrow); already
         counted rows; or, with `schema`, the path of a CSV, JSON lines or Parquet file. Its columns hold what
         `schema` says: numbers, categories, dates, yes/no, gaps. With `domain` they hold labels, and with
-        neither bool or 0/1 integers, without gaps.
+        neither bool or 0/1 integers, without gaps. Or two related tables by their names.
     queries
         What the synthetic table shall answer well: a query class such as ``Marginals(2)``, its text
         ("marginals:2"), or a workload; by default the schema's, or all cells of 1- and 2-way tables.
@@ -128,7 +151,7 @@ def release(
 
     Returns
     -------
-    Release
+    Release or RelatedRelease
         ``data``, a table of the input's library (its columns in its order; without a schema, numbers that
         have cuts become the labels of their bins), ``record``, and ``confidential``.
 
@@ -148,10 +171,25 @@ def release(
     >>> made.data.shape, list(made.data.dtypes.astype(str)), made.record["private"]
     ((3, 2), ['int64', 'bool'], False)
     """
+    together = related_schema(schema) if isinstance(data, Mapping) else persons_schema(schema)
+    if isinstance(data, Mapping) or together is not None:
+        more = {"queries": queries, "domain": domain, "executor": executor, "checkpoint": checkpoint}
+        given = [name for name, value in more.items() if value is not None] + ["middle"] * middle
+        if given:
+            raise ValueError(
+                f"related tables do not take {', '.join(given)} yet: leave out what they do not take"
+            )
+        if together is None:
+            raise ValueError(
+                "several tables need a schema with unit and [tables.NAME]: docs/related-tables.md"
+            )
+        return release_related(data, together, rng=rng, seed=seed, ledger=ledger, **settings)
     how: dict[str, Any] = {"middle": middle, "bits": bit_source(rng, seed), "progress": progress}
     how |= {"executor": executor, "checkpoint": checkpoint, "ledger": ledger}
     if not isinstance(data, Plan):
         _check(settings)
+    if isinstance(schema, RelatedSchema):
+        raise TypeError("a schema of related tables is for a mapping of tables by their names")
     known = open_or_none(schema, domain)
     if middle and known is None:
         raise ValueError("middle is for tables with a schema: without one, a bin is its label")

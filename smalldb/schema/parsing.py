@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from pathlib import Path as File
 from typing import Any
 
 from queries.expressions import joined, parse, shorten, suggestion
@@ -30,7 +30,7 @@ from smalldb.schema.keys import (
 )
 from smalldb.schema.kinds import Categories, Cuts, Dates, Flag, Integers, Kind, Times, Weekdays
 from smalldb.schema.kinds.number_format import NumberFormat
-from smalldb.schema.lines import MAX_TEXT, Faults, item_lines, key_lines, toml_of, with_lines
+from smalldb.schema.lines import MAX_TEXT, Faults, Path, item_lines, key_lines, toml_of, with_lines
 from smalldb.schema.mapping import (
     MAX_CODED,
     MAX_COLUMNS,
@@ -67,7 +67,7 @@ def read_schema(path: str) -> Schema:
 
 def schema_text_of(path: str) -> str:
     """Read the text of a schema's file, of one that is too long no more than shows that it is."""
-    with Path(path).open(encoding="utf-8-sig") as file:
+    with File(path).open(encoding="utf-8-sig") as file:
         return file.read(MAX_TEXT + 1)
 
 
@@ -98,7 +98,32 @@ def parsed(
 
     Code books that were read before, by column, are not read again.
     """
+
+    def lines() -> dict[Path, int]:
+        return key_lines(text) | {("valid", str(i)): line for i, line in enumerate(item_lines(text, "valid"))}
+
     given = toml_of(text)
+    if "unit" in given and "tables" in given:
+        raise ValueError(
+            "it is a schema of related tables, and one table is given: name both, such as "
+            "households=h.csv persons=p.csv"
+        )
+    if "person" in given:
+        raise ValueError(
+            "person makes persons of rows, for smalldb.release(table, schema=...), generate and evaluate: "
+            "leave out person and fixed for others"
+        )
+    return table_of(given, lines, learned, folder, books)
+
+
+def table_of(
+    given: Mapping[str, Any],
+    lines: Callable[[], Mapping[Path, int]],
+    learned: Mapping[str, Sequence[str]] | None = None,
+    folder: str = "",
+    books: Mapping[str, Book] | None = None,
+) -> tuple[Schema, tuple[Asked, ...]]:
+    """Read the schema of a table from its TOML, as `parsed`; `lines` tells where its keys stand."""
     rest = ""
     wrong: list[tuple[str, tuple[str, ...]]] = []  # with the path of the key
     wrong += [(said, (key or "",)) for said, key in faults_of(given, TOP, (("columns",),))]
@@ -169,9 +194,7 @@ def parsed(
         unread = unreadable(None, rules or ())
         wrong += [(said, _path_of(said, {}, rules or ())) for said in unread[:MOST_PLACED]]
         wrong += [(said, ("valid",)) for said in unread[MOST_PLACED:]]
-    lines = key_lines(text)
-    lines |= {("valid", str(i)): line for i, line in enumerate(item_lines(text, "valid"))}
-    raise ValueError(joined(with_lines(wrong, lines)) + rest)
+    raise ValueError(joined(with_lines(wrong, lines())) + rest)
 
 
 def _path_of(said: str, tables: object, rules: Sequence[str]) -> tuple[str, ...]:

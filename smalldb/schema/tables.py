@@ -156,12 +156,21 @@ def table_pieces(
     counts: str | None = None,
     progress: bool = False,
     file: FileFormat = USUAL,
+    keys: Sequence[str] = (),
 ) -> Iterator[Piece]:
-    """Return the columns of a schema, and one of counts behind them, as pieces of a file; as `read_table`."""
+    """Return the columns of a schema, and one of counts behind them, as pieces of a file; as `read_table`.
+
+    Columns of `keys`, which are fresh numbers of the schema, come last.
+    """
+
+    def choose(names: Sequence[str]) -> list[int]:
+        at = {name.strip(): i for i, name in enumerate(names)}
+        return [*chosen(path, names, schema, counts), *(at[key] for key in keys)]
+
     wanted = Wanted(
-        (*schema.names, *([] if counts is None else [counts])),
-        lambda names: chosen(path, names, schema, counts),
-        None if "*" in schema.ignored else schema.unread,
+        (*schema.names, *([] if counts is None else [counts]), *keys),
+        choose,
+        None if "*" in schema.ignored else tuple(name for name in schema.unread if name not in keys),
         {column.name: column.numbers.decimal for column in schema.columns},
         {column.name: frozenset(column.gaps) for column in schema.columns if _is_plain(column.kind)},
     )

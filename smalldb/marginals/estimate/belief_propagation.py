@@ -95,9 +95,9 @@ def summed(table: Floats, path: Sequence[Step], how: np.ufunc = np.add) -> Float
     return how.reduce(table, axis=gone) if gone else table
 
 
-def build(scopes: Sequence[Scope], groupings: Sequence[Grouping]) -> Tree:
-    """Build the tree of some factors; every column must be in one of them."""
-    buckets = junction_tree(scopes, groupings)
+def build(scopes: Sequence[Scope], groupings: Sequence[Grouping], last: int = 0) -> Tree:
+    """Build the tree of some factors, as `junction_tree`; every column must be in one of them."""
+    buckets = junction_tree(scopes, groupings, last)
     places = homes(scopes, buckets)
     return Tree(
         tuple(groupings),

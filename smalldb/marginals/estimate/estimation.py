@@ -11,6 +11,7 @@ from smalldb.marginals.adaptive.packed_pairs import PackedPairs, laid_out
 from smalldb.marginals.estimate.column_estimates import pooled, pooled_total, read_column, reconciled
 from smalldb.marginals.estimate.grouping import Grouping, halved
 from smalldb.marginals.estimate.junction import Scope, cells
+from smalldb.marginals.estimate.known_columns import Known
 from smalldb.marginals.estimate.modelling import Fixed, Model, cells_of, fitted, zeros_of
 from smalldb.marginals.estimate.proportional_fitting import CLOSE
 from smalldb.marginals.estimate.table_updates import groups_at, moved
@@ -42,6 +43,8 @@ class Reader:
         How the tables of the candidates are counted and scored.
     read_from
         Tables that the columns were read from: what their margins say is in `read`.
+    known
+        What is known of the first columns, and of how many rows; None: nothing.
     """
 
     plan: TableBudget
@@ -56,12 +59,16 @@ class Reader:
     least: int
     layout: Candidates | PackedPairs
     read_from: frozenset[Measured] = frozenset()
+    known: Known | None = None
 
     # Proof: docs/proofs/rounds.md, lemma 7.
     @staticmethod
-    def of(plan: TableBudget, columns: tuple[Measured, ...]) -> "Reader":
+    def of(plan: TableBudget, columns: tuple[Measured, ...], known: Known | None = None) -> "Reader":
         """Read the released columns."""
-        total = plan.rows if plan.law.replaced else pooled_total(columns)
+        if known is not None:
+            total = known.total
+        else:
+            total = plan.rows if plan.law.replaced else pooled_total(columns)
         read = tuple(
             read_column(part.counts, part.variance, total, ordered)
             for part, ordered in zip(columns, plan.universe.ordered, strict=True)
@@ -75,7 +82,25 @@ class Reader:
         sizes = tuple(cells(name, groupings) for name in names)
         least = cells_of([], groupings, fixed)
         layout = laid_out(chosen)
-        return Reader(plan, columns, total, read, groupings, fixed, chosen, names, sizes, least, layout)
+        return Reader(
+            plan,
+            columns,
+            total,
+            read,
+            groupings,
+            fixed,
+            chosen,
+            names,
+            sizes,
+            least,
+            layout,
+            known=known,
+        )
+
+    @property
+    def last(self) -> int:
+        """How many columns are known: the model is of the others given these."""
+        return 0 if self.known is None else self.known.columns
 
     def again(self, more: Sequence[Measured]) -> "Reader":
         """Return what follows from every column measured once more, too; groups and total stay."""
@@ -116,12 +141,13 @@ class Reader:
         sweeps = LAST_SWEEPS if last else SWEEPS
         noise = min((table.variance for table in tables), default=0.0) ** 0.5
         close = max(CLOSE, near * noise / self.total)
-        return fitted(self.groupings, masses, tables, fixed, self.total, start, sweeps, close)
+        return fitted(self.groupings, masses, tables, fixed, self.total, start, sweeps, close, self.last)
 
     # Proof: docs/proofs/rounds.md, lemma 3.
     def predicted(self, model: Model, number: int) -> list[Floats]:
         """Return what a model expects of every candidate table at its finest levels, from rows of it."""
-        rows = PrivateRows(model.rows(PREDICTING, number << 32).T, np.ones(PREDICTING, dtype=np.int64))
+        walks = None if self.known is None else self.known.walks
+        rows = PrivateRows(model.rows(PREDICTING, number << 32, walks).T, np.ones(PREDICTING, dtype=np.int64))
         share = self.total / PREDICTING
         return [table.astype(np.float64) * share for table in self.layout.count(rows)]
 
@@ -166,7 +192,8 @@ class Reader:
     def rows(self, model: Model, beside: list[Measured], count: int, seed: int) -> Places:
         """Return rows of the model, moved to the tables of two columns that it expects or has no room for."""
         universe, tables = self.plan.universe, self.candidates.tables
-        found = model.rows(count, seed)
+        own = None if self.known is None else self.known.rows
+        found = model.rows(count, seed, own)
         outside = by_pair(beside)
         pairs = [table for table in tables if len(table) == 2 and universe.size(table) <= LARGE]
         if affordable(count, len(pairs)) < 2:
@@ -175,21 +202,33 @@ class Reader:
         if not pairs or not sweeps:
             return found
         size = max(1, min(8 * count, SAMPLE, ENTRIES // len(universe.sizes)))
-        sample = PrivateRows(model.rows(size, seed ^ 1).T, np.ones(size, dtype=np.int64))
+        some = None if own is None else own[:, np.arange(size) * count // size]
+        sample = PrivateRows(model.rows(size, seed ^ 1, some).T, np.ones(size, dtype=np.int64))
+        walks = sample
+        if (
+            self.known is not None and outside
+        ):  # tables were measured by the law of walks, rows have their own
+            places = model.rows(PREDICTING, seed ^ 2, self.known.walks)
+            walks = PrivateRows(places.T, np.ones(PREDICTING, dtype=np.int64))
         targets = {}
         for a, b in pairs:
             sizes = (universe.sizes[a], universe.sizes[b])
-            expected = sample.table((a, b), sizes).astype(np.float64) * (self.total / size)
+            expected = walks.table((a, b), sizes).astype(np.float64) * (self.total / len(walks.counts))
             those = outside.get((a, b), [])
             groups = [groups_at(self.groupings, table) for table in those]
-            targets[a, b] = moved(expected, those, groups) * (count / self.total)
-        fixed = frozenset(c for columns, _ in universe.rules for c in columns)
+            target = moved(expected, those, groups)
+            if walks is not sample:
+                factors = np.divide(target, expected, out=np.ones_like(target), where=expected > 0)
+                target = factors * sample.table((a, b), sizes)
+                target *= self.total / max(target.sum(), 1.0)
+            targets[a, b] = target * (count / self.total)
+        fixed = frozenset(c for columns, _ in universe.rules for c in columns) | {*range(self.last)}
         return exchanged(found, universe.sizes, targets, fixed, sweeps, seed)
 
     def fits(self, tables: list[Measured], scope: Scope) -> bool:
         """Whether the model stays within its memory with one more table."""
         scopes = [*(t.scope for t in tables), scope]
-        return cells_of(scopes, self.groupings, self.fixed) <= self.plan.memory + self.least
+        return cells_of(scopes, self.groupings, self.fixed, self.last) <= self.plan.memory + self.least
 
 
 def by_pair(tables: Sequence[Measured]) -> dict[tuple[int, int], list[Measured]]:

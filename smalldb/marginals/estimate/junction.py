@@ -49,7 +49,10 @@ def union(scopes: Iterable[Scope]) -> dict[int, int]:
     return found
 
 
-def junction_tree(scopes: Iterable[Scope], groupings: Sequence[Grouping]) -> tuple[Bucket, ...]:
+# Proof: docs/proofs/related.md, lemma 5.
+def junction_tree(
+    scopes: Iterable[Scope], groupings: Sequence[Grouping], last: int = 0
+) -> tuple[Bucket, ...]:
     """
     Eliminate columns, level by level from the finest, so that tables stay small.
 
@@ -61,6 +64,9 @@ def junction_tree(scopes: Iterable[Scope], groupings: Sequence[Grouping]) -> tup
     ----------
     scopes
         The tables of the model; each column is in one of them.
+    last
+        The first so many columns are taken after all others: from the roots down, the others are refined
+        given these.
 
     Returns
     -------
@@ -73,7 +79,7 @@ def junction_tree(scopes: Iterable[Scope], groupings: Sequence[Grouping]) -> tup
         for column, level in scope:
             holding.setdefault(column, {})[scope] = level
     plans: dict[int, tuple[int, dict[int, int], int]] = {}
-    heap: list[tuple[int, int]] = []
+    heap: list[tuple[bool, int, int]] = []
     done: list[tuple[int, Scope, Scope]] = []
     changed = set(holding)
     while holding:
@@ -81,10 +87,10 @@ def junction_tree(scopes: Iterable[Scope], groupings: Sequence[Grouping]) -> tup
             finest = max(holding[column].values())
             whole = union(scope for scope, level in holding[column].items() if level == finest)
             plans[column] = cells(whole.items(), groupings), whole, finest
-            heappush(heap, (plans[column][0], column))
-        cost, column = heappop(heap)
+            heappush(heap, (column < last, plans[column][0], column))
+        _, cost, column = heappop(heap)
         while column not in holding or plans[column][0] != cost:  # a later entry took its place
-            cost, column = heappop(heap)
+            _, cost, column = heappop(heap)
         _, whole, finest = plans[column]
         gone = [scope for scope, level in holding[column].items() if level == finest]
         coarser = max((level for level in holding[column].values() if level != finest), default=0)

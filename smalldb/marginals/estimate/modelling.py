@@ -41,9 +41,9 @@ class Model:
     tables: tuple[Floats, ...]
     coefficients: tuple[Floats, ...]
 
-    def rows(self, count: int, seed: int) -> Places:
+    def rows(self, count: int, seed: int, known: Places | None = None) -> Places:
         """Return so many rows of the model as places, shape (C, count); see `model_rows`."""
-        return model_rows(self.tree, self.tables, count, seed)
+        return model_rows(self.tree, self.tables, count, seed, known)
 
 
 # Proof: docs/proofs/rounds.md, lemma 9.
@@ -63,9 +63,11 @@ def cells_of_rules(universe: Universe) -> int:
     return cells_of([], groupings, zeros_of(universe, groupings))
 
 
-def cells_of(tables: Sequence[Scope], groupings: Sequence[Grouping], fixed: Sequence[Fixed]) -> int:
-    """Return how many cells the tables of a model of such tables have."""
-    tree = junction_tree(scopes_of(range(len(groupings)), groupings, tables, fixed), groupings)
+def cells_of(
+    tables: Sequence[Scope], groupings: Sequence[Grouping], fixed: Sequence[Fixed], last: int = 0
+) -> int:
+    """Return how many cells the tables of a model of such tables have; `last` as in `junction_tree`."""
+    tree = junction_tree(scopes_of(range(len(groupings)), groupings, tables, fixed), groupings, last)
     return sum(cells(bucket.scope, groupings) for bucket in tree)
 
 
@@ -87,6 +89,7 @@ def fitted(
     start: Sequence[Floats],
     sweeps: int,
     close: float = CLOSE,
+    last: int = 0,
 ) -> Model:
     """
     Fit the model to expected counts of columns and released counts of tables.
@@ -101,8 +104,10 @@ def fitted(
         Coefficients of an earlier model of the same columns and the first of the tables.
     sweeps, close
         See `proportional_fitting.fit`.
+    last
+        See `junction_tree`.
     """
-    tree = build(scopes_of(columns, groupings, [t.scope for t in tables], fixed), groupings)
+    tree = build(scopes_of(columns, groupings, [t.scope for t in tables], fixed), groupings, last)
     ranked = {c: mass[groupings[c].order] for c, mass in columns.items()}
     factors = [Factor(np.log(mass / total), (mass, np.full(len(mass), OWN))) for mass in ranked.values()]
     factors += [factor_of(table, ranked, groupings, total) for table in tables]

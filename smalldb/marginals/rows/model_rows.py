@@ -8,9 +8,13 @@ from queries.arrays import Floats, Places
 from queries.mixing import splitmix64
 from smalldb.marginals.estimate.belief_propagation import Tree
 
+_TINY = 1e-12  # of all mass, what a place of known columns has at least
 
-# Proof: docs/proofs/rounds.md, lemma 7.
-def model_rows(tree: Tree, tables: Sequence[Floats], rows: int, seed: int) -> Places:
+
+# Proof: docs/proofs/rounds.md, lemma 7; docs/proofs/related.md, lemma 5.
+def model_rows(
+    tree: Tree, tables: Sequence[Floats], rows: int, seed: int, known: Places | None = None
+) -> Places:
     """
     Return rows as places, int32, shape (C, rows): the counts of each bucket's cells are met to about one row.
 
@@ -23,6 +27,8 @@ def model_rows(tree: Tree, tables: Sequence[Floats], rows: int, seed: int) -> Pl
     ----------
     seed
         64 bits. Rows are no part of what privacy rests on: the model was released.
+    known
+        Places of the first columns, shape (K, rows), which rows are given: the tree must take these last.
     """
     from smalldb.kernels.refining import refine
 
@@ -33,6 +39,9 @@ def model_rows(tree: Tree, tables: Sequence[Floats], rows: int, seed: int) -> Pl
         bucket = tree.buckets[place]
         column, levels = bucket.column, dict(bucket.scope)
         grouping, fine = tree.groupings[column], levels[column]
+        if known is not None and column < len(known):
+            groups[column], level[column] = grouping.of_places(fine)[known[column]], fine
+            continue
         context = np.zeros(rows, dtype=np.int32)
         for c, lev in bucket.scope:
             if c != column:
@@ -41,7 +50,11 @@ def model_rows(tree: Tree, tables: Sequence[Floats], rows: int, seed: int) -> Pl
                 context *= other.groups(lev)
                 context += at.astype(np.int32)
         axis = [c for c, _ in bucket.scope].index(column)
-        table = np.moveaxis(tables[place], axis, -1).reshape(-1, grouping.groups(fine))
+        weights = tables[place]
+        if known is not None:  # which may be where the model has no mass: others then keep their own law
+            given = tuple(a for a, (c, _) in enumerate(bucket.scope) if c < len(known))
+            weights = weights + _TINY * weights.sum(axis=given, keepdims=True)
+        table = np.moveaxis(weights, axis, -1).reshape(-1, grouping.groups(fine))
         starts = np.append(grouping.inside(level[column], fine), grouping.groups(fine))
         own = (seed + 2 * place) % (1 << 64)
         words = splitmix64(len(table) * (len(starts) - 1), (own + 1) % (1 << 64)) >> np.uint64(11)

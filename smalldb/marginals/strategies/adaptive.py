@@ -23,6 +23,7 @@ from smalldb.marginals.adaptive.stopping_rule import LEAST, StoppingRule, beyond
 from smalldb.marginals.estimate.column_estimates import pairs_within, read_margins, whole
 from smalldb.marginals.estimate.estimation import Reader
 from smalldb.marginals.estimate.junction import Scope
+from smalldb.marginals.estimate.known_columns import Known
 from smalldb.marginals.estimate.refitting import at_first
 from smalldb.marginals.measuring import Measured
 from smalldb.marginals.noise_bound import bound, sums_of_columns
@@ -174,23 +175,34 @@ class Adaptive(RoundsBudget, TableStrategy):
 
     # Proof: docs/proofs/rounds.md, lemma 6.
     def fit(
-        self, rows: PrivateRows, journal: Journal, progress: Progress | None, executor: Executor | None
+        self,
+        rows: PrivateRows,
+        journal: Journal,
+        progress: Progress | None,
+        executor: Executor | None,
+        known: Known | None = None,
     ) -> Fitted:
         """
         Select a table and measure it, round by round; some tables come first, and are not selected.
 
         After a table that told nothing, rounds cost more (`stopping_rule`), while the budget pays for it.
-        Where all of them tell nothing, rounds end, and the columns get what is left.
+        Where all of them tell nothing, rounds end, and the columns get what is left. The first columns may be
+        `known`: nothing of them is measured by itself.
         """
+        earlier = () if known is None else known.tables
         before = [_whole(self, rows, journal, table) for table in self.first if table.whole]
-        columns, told = _columns(self, rows, journal, self.together, self.columns, before)
-        reader = Reader.of(self, columns)
+        columns, told = _columns(self, rows, journal, self.together, self.columns, [*earlier, *before])
+        reader = Reader.of(self, columns, known)
         first = [reader.ranked(table) for table in before]
-        reader = replace(reader, read_from=frozenset(first))
+        given = [] if known is None else [reader.ranked(table) for table in known.pairs]
+        reader = replace(reader, read_from=frozenset([*first, *given]))
         layout = reader.layout
         count = cache(lambda: counted(rows, layout.count, executor))  # not where all was released before
         learned, beside = at_first(reader), list[Measured]()
         measurements = [*(published(self.law, table, None) for table in before), *told]
+        for pair in given:
+            if reader.fits(learned.tables, pair.scope):
+                learned = learned.after(pair)
         for table in self.first:
             if not table.whole:
                 first.append(_grouped(self, rows, journal, table, reader))
@@ -233,9 +245,9 @@ class Adaptive(RoundsBudget, TableStrategy):
         spent = self.for_first + sum(self.columns, budget - left)
         if stopping.met and left >= LEAST * (self.for_first + sum(self.columns)):
             sizes, concentrated = self.universe.sizes, self.law.concentrated
-            groups = column_groups(sizes, range(len(sizes)), concentrated)
+            groups = column_groups(sizes, range(reader.last, len(sizes)), concentrated)
             costs = [left * share for share in shares_of_columns(sizes, groups, concentrated)]
-            again, told = _columns(self, rows, journal, groups, costs, [])
+            again, told = _columns(self, rows, journal, groups, costs, earlier)
             reader = reader.again(again)
             measurements += told
             spent += left

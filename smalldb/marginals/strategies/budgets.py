@@ -192,9 +192,10 @@ class RoundsBudget(TableBudget):
         rows: int,
         memory: int,
         certificate: Fraction,
+        known: int = 0,
     ) -> Self:
         """
-        Share the budget among columns and rounds.
+        Share the budget among columns and rounds; the first `known` columns cost nothing: they were released.
 
         Columns are shared so that the sum of their errors (as total variation distance) is least: costs
         proportional to k^(1/2) pure, k^(2/3) under rho. What they get in all grows with the error that they
@@ -204,7 +205,7 @@ class RoundsBudget(TableBudget):
         """
         budget = epsilon if delta is None else rho_of(epsilon, delta)
         left = budget * (1 - certificate)
-        parts = proportions(universe.sizes, law.concentrated)
+        parts = [0] * known + proportions(universe.sizes[known:], law.concentrated)
         blur = columns_alone(universe, law, [left * part / sum(parts) for part in parts], rows)
         among = pairs_of(universe)
         pairs = len(among)

@@ -21,7 +21,6 @@ from smalldb.marginals.estimate.modelling import Model
 from smalldb.marginals.measuring import Measured, PrivacyMeasure, measure, measure_columns, released
 from smalldb.marginals.private_rows import PrivateRows, checked
 from smalldb.mechanisms import Journal, Marginal, Measurement, Running
-from smalldb.noise.distributions import KNorm
 from smalldb.noise.privacy_loss import Loss
 
 PROGRESS = 1000
@@ -250,19 +249,20 @@ def released_columns(
     count: Callable[[], Integers],
 ) -> list[Measured]:
     """Release columns at once, at the sum of their pure costs, unless they were released before."""
-    noise = KNorm(tuple(sizes), sum(costs, Fraction(0)), law.replaced)
+    cost = sum(costs, Fraction(0))
+    noise = law.noise_of_columns(tuple(sizes), cost)
     flat = journal.step(
-        lambda coins: measure_columns(count(), noise, coins),
+        lambda coins: measure_columns(count(), tuple(sizes), law, cost, coins),
         lambda counts: counts.tolist(),
         lambda counts: np.array(counts, dtype=np.int64),
     )
     ends = np.cumsum([0, *sizes]).tolist()
     found = list[Measured]()
-    for c, cost, (start, end) in zip(columns, costs, pairwise(ends), strict=True):
+    for c, own, (start, end) in zip(columns, costs, pairwise(ends), strict=True):
         one = np.zeros(len(flat))
         one[start] = 1
         variance = noise.variance(one)
-        found.append(Measured(((c, 0),), flat[start:end], cost, noise, variance))
+        found.append(Measured(((c, 0),), flat[start:end], own, noise, variance))
     return found
 
 

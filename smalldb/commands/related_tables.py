@@ -1,0 +1,236 @@
+"""What commands do with two related tables, which are named: households=h.csv persons=p.csv."""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from smalldb.commands.options import keep_inputs
+from smalldb.files.inputs import rereadable
+from smalldb.files.output_folder import OutputFolder
+from smalldb.planning import Settings
+from smalldb.releasing.budget_ledger import Ledger
+from smalldb.releasing.related_evaluation import evaluate_related
+from smalldb.releasing.related_record import written_related
+from smalldb.releasing.related_release import related_schema, release_related
+from smalldb.reporting.related_page import related_page
+from smalldb.reporting.words import CONFIDENTIAL, as_json
+from smalldb.schema.linked_rows import check_columns, check_names, linked_keys, placed_rows
+from smalldb.schema.readers.compressed import parted
+from smalldb.schema.readers.registry import has_lines
+from smalldb.schema.rehearsing import rehearse
+from smalldb.schema.related_draft import draft_related
+from smalldb.schema.related_schema import RelatedSchema
+from smalldb.schema.table_writers import form_like, written
+from smalldb.schema.tables import read_columns
+
+NAMED = "NAME=FILE"
+OWN = (
+    "data",
+    "more",
+    "schema",
+    "output",
+    "seed",
+    "ledger",
+    "budget",
+    "budget_delta",
+    "quiet",
+    "json",
+    "run",
+    "title",
+)
+EVALUATED = ("real", "synthetic", "more", "schema", "json", "run")
+DRAFTED = ("data", "more", "output", "run")
+CHECKED = ("data", "more", "schema", "json", "run")
+
+
+def related_of(path: str | None, given: Sequence[str | None]) -> RelatedSchema | None:
+    """
+    Return the schema of related tables that an option names; None: it is of one table.
+
+    Raises
+    ------
+    ValueError
+        Several tables, and no such schema.
+    """
+    found = None if path is None or not os.path.exists(path) else related_schema(Path(path))
+    several = [text for text in given if text is not None]
+    if found is None and len(several) > 1:
+        raise ValueError(
+            "several tables need a --schema with unit and [tables.NAME]: smalldb schema init drafts one"
+        )
+    return found
+
+
+def named(given: Sequence[str | None]) -> dict[str, str]:
+    """Read tables that are named, such as persons=p.csv; ValueError: one is not, or a name stands twice."""
+    found = dict[str, str]()
+    for text in given:
+        name, sign, path = (text or "").partition("=")
+        if not sign or not name or not path:
+            raise ValueError(f"related tables are named: write {NAMED}, such as persons=p.csv")
+        if name in found:
+            raise ValueError(f"table {name!r} is named twice")
+        found[name] = path
+    return found
+
+
+def generate_related(arguments: argparse.Namespace, schema: RelatedSchema) -> None:
+    """Release two related tables into a new folder: the tables, the record and the page."""
+    _refuse(arguments, (*OWN, *Settings.__annotations__))
+    if arguments.output is None:
+        raise ValueError("related tables need -o DIR: a new folder for both tables, the record and the page")
+    given = [arguments.data, *arguments.more]
+    tables = named(given) if schema.whole is None else _alone(given)
+    if schema.whole is None:
+        check_names([*tables], schema)
+    if any(name in ("record", "report") for name in tables):
+        raise ValueError("a table cannot be called record or report: these are names of other outputs")
+    keep_inputs([*tables.values(), arguments.schema, arguments.ledger], [arguments.output])
+    forms = {name: form_like(path) for name, path in tables.items()}
+    schemas = schema.tables if schema.whole is None else dict.fromkeys(tables, schema.whole)
+    for name, own in schemas.items():
+        rehearse(own, forms[name], own.file)
+    settings = {name: getattr(arguments, name) for name in Settings.__annotations__}
+    with closing(OutputFolder(arguments.output)) as folder:
+        tables = {name: rereadable(path, has_lines(path)) for name, path in tables.items()}
+        made = release_related(
+            tables if schema.whole is None else next(iter(tables.values())),
+            schema,
+            seed=arguments.seed,
+            ledger=arguments.ledger
+            and partial(Ledger.within, arguments.ledger, arguments.budget, arguments.budget_delta),
+            **settings,
+        )
+        data = made.data if schema.whole is None else dict.fromkeys(tables, made.data)
+        for name, table in data.items():
+            folder.write(f"{name}.{forms[name]}", written(table, forms[name], schemas[name]))
+        folder.write("record.json", written_related(made.record) + "\n")
+        folder.write("report.html", related_page(made.record, schema, arguments.title))
+        folder.place()
+    if arguments.json:
+        print(as_json(made.record))
+    if not arguments.quiet:
+        print(_told(made.record, schema, arguments.output), file=sys.stderr)
+    if not made.record["private"]:
+        print("NOT PRIVATE: the randomness came from a seed; for experiments only", file=sys.stderr)
+
+
+def _alone(given: Sequence[str | None]) -> dict[str, str]:
+    """Return the one long table by the name of its file; ValueError: there are others, or none."""
+    paths = [path for path in given if path is not None]
+    if len(paths) != 1:
+        raise ValueError("person in a schema is for one table: name one file")
+    stem = os.path.basename(parted(paths[0])[0])
+    return {os.path.splitext(stem)[0]: paths[0]}
+
+
+def _told(record: dict[str, Any], schema: RelatedSchema, folder: str) -> str:
+    """Tell a release, for people."""
+    own, other = (record["tables"][name] for name in schema.tables)
+    parent, children = schema.parent_said, schema.children_said
+    many = f"{own['rows']:,} rows of {schema.unit}, " if schema.whole is None else ""
+    return "\n".join(
+        [
+            f"privacy:   {record['privacy']['epsilon']}-DP of each {parent} with all its {children}, "
+            f"{record['neighbours']}",
+            f"tables:    {many}{other['rows']:,} {children}, in {folder}",
+            f"epsilon:   {float_of(own['epsilon'])} for each {parent} and its number of {children}, "
+            f"{float_of(other['epsilon'])} for {children}",
+            "bound:     none is stated; the record has all numbers with noise, the page says what they are",
+        ]
+    )
+
+
+def float_of(text: str) -> str:
+    """Write an exact number in few digits."""
+    top, _, below = text.partition("/")
+    return f"{float(top) / float(below or 1):.3g}"
+
+
+def check_related(arguments: argparse.Namespace, schema: RelatedSchema) -> None:
+    """Count what of two related tables would be refused; confidential."""
+    _refuse(arguments, CHECKED)
+    if schema.whole is not None:
+        raise ValueError("schema check does not know person yet: take person and fixed out of a copy")
+    tables = named([arguments.data, *arguments.more])
+    check_names([*tables], schema)
+    check_columns(tables, schema)
+    placed = {name: placed_rows(tables[name], own, schema.keys[name]) for name, own in schema.tables.items()}
+    faults, _ = linked_keys(placed, schema)
+    found: dict[str, Any] = {
+        name: {
+            "rows": len(placed[name].places),
+            "keys_twice": faults.twice[name],
+            "keys_missing": faults.gaps[name],
+            "wrong": list(placed[name].wrong),
+        }
+        for name in schema.tables
+    }
+    found[schema.unit]["at_most_or_more"] = faults.beyond
+    found[schema.child]["orphans"] = faults.orphans
+    bad = any(own["keys_twice"] or own["keys_missing"] or own["wrong"] for own in found.values())
+    fits = not bad and (schema.drop or not faults.orphans)
+    if arguments.json:
+        print(as_json({"confidential": True, "tables": found, "fits": fits}))
+        return
+    lines = [CONFIDENTIAL]
+    for name, own in found.items():
+        lines.append(f"{name}: {own['rows']:,} rows")
+        if own["keys_twice"] or own["keys_missing"]:
+            lines.append(f"  keys: {own['keys_twice']:,} stand twice, {own['keys_missing']:,} are gaps")
+        if name == schema.unit:
+            lines.append(f"  with {schema.most} or more of {schema.child}: {own['at_most_or_more']:,}")
+        elif own["orphans"]:
+            dropped = "dropped" if schema.drop else 'refused; orphans = "drop" drops them'
+            lines.append(f"  without a parent: {own['orphans']:,} ({dropped})")
+        lines += [f"  {said}" for said in own["wrong"]]
+    lines.append("the tables fit" if fits else "the tables do not fit: they would be refused")
+    print("\n".join(lines))
+
+
+def evaluate_folder(arguments: argparse.Namespace, schema: RelatedSchema) -> None:
+    """Compare the tables in a folder with the data; confidential."""
+    _refuse(arguments, EVALUATED)
+    real: list[str] = [arguments.real, arguments.synthetic, *arguments.more]
+    folder = real.pop()
+    tables = named(real) if schema.whole is None else _alone(real)
+    if schema.whole is None:
+        check_names([*tables], schema)
+    made = {name: os.path.join(folder, f"{name}.{form_like(path)}") for name, path in tables.items()}
+    both: list[Any] = [tables, made] if schema.whole is None else [*tables.values(), *made.values()]
+    found = evaluate_related(both[0], both[1], schema)
+    long = found.to_frame()
+    if arguments.json:
+        told = {"confidential": True, "tables": long.to_dict("records"), "rows": dict(found.rows)}
+        print(as_json(told | {"number_similarity": found.number_similarity}))
+        return
+    lines = [
+        CONFIDENTIAL,
+        "mean total variation distance of tables; baseline: independent columns of the data, without noise",
+        f"{'tables':12}{'released':>10}{'baseline':>10}",
+    ]
+    lines += [f"{row.tables:12}{row.tvd:10.3f}{row.independent:10.3f}" for row in long.itertuples()]
+    lines.append(f"similarity of numbers of {schema.child}: {found.number_similarity:.3f} (1: the same)")
+    print("\n".join(lines))
+
+
+def draft_of_files(arguments: argparse.Namespace) -> str:
+    """Draft the schema of two related tables from the names of their columns alone."""
+    _refuse(arguments, DRAFTED)
+    tables = named([arguments.data, *arguments.more])
+    if len(tables) != 2:
+        raise ValueError("related tables are two for now: a table of parents, and one of their children")
+    return draft_related({name: read_columns(path) for name, path in tables.items()})
+
+
+def _refuse(arguments: argparse.Namespace, known: Sequence[str]) -> None:
+    """Refuse options that related tables do not have yet: ValueError."""
+    values = {name: value for name, value in vars(arguments).items() if name not in known}
+    given = ", ".join(f"--{name.replace('_', '-')}" for name, value in values.items() if value)
+    if given:
+        raise ValueError(f"related tables do not take {given} yet: leave out what they do not take")

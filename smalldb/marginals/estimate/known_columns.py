@@ -1,0 +1,94 @@
+"""Columns of which all is known: those of a parent table that was released, in the walks to its children."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import combinations
+
+import numpy as np
+
+from queries.domain import Integers
+from smalldb.marginals.adaptive.association_weights import cramers_v
+from smalldb.marginals.measuring import Measured
+from smalldb.marginals.private_rows import PrivateRows
+from smalldb.noise.distributions import Geometric
+
+MOST_CELLS = 1 << 10  # of a table of two known columns that the model has
+PAIRS = 2  # for each known column but one: so many tables of two the model has, the most dependent ones
+VARIANCE = 1e-6  # of the counts of known columns, as a share of the squared total
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Known:
+    """
+    What was released of the first columns of a universe, and of how many rows: public.
+
+    Attributes
+    ----------
+    walks
+        Places of these columns by the law of the walk, shape (K, some): predictions are made from them.
+    rows
+        Those of the rows that are to be made, shape (K, rows).
+    tables
+        Of each of these columns, and then of pairs of them, at all categories.
+    total
+        What all rows weigh together.
+    """
+
+    walks: Integers
+    rows: Integers
+    tables: tuple[Measured, ...]
+    total: int
+
+    @property
+    def columns(self) -> int:
+        """How many columns are known."""
+        return len(self.walks)
+
+    @property
+    def pairs(self) -> list[Measured]:
+        """The tables of two of them."""
+        return [table for table in self.tables if len(table.scope) == 2]
+
+
+# Proof: docs/proofs/related.md, lemma 5.
+def known_columns(
+    parents: Integers, times: Integers, unit: Integers, sizes: Sequence[int], walks: int
+) -> Known:
+    """
+    Return what released parents tell of the walks from a parent to one of its children.
+
+    Parameters
+    ----------
+    parents
+        Places of the released parents, shape (n, K).
+    times
+        How many children each has, shape (n,); one at least has some.
+    unit
+        What each of these children weighs.
+    sizes
+        Of the columns.
+    walks
+        How many walks are made for predictions: systematically, by weight.
+    """
+    weights = times * unit
+    total = int(weights.sum())
+    ends = np.cumsum(weights)
+    chosen = np.searchsorted(ends, (np.arange(walks) + 0.5) * (total / walks), side="right")
+    chosen = np.minimum(chosen, np.flatnonzero(weights)[-1])
+    weighed = PrivateRows(parents, weights)
+    variance = VARIANCE * float(total) ** 2 / len(parents)
+
+    def table(columns: tuple[int, ...]) -> Measured:
+        counts = weighed.table(columns, [sizes[c] for c in columns])
+        scope = tuple((c, 0) for c in columns)
+        return Measured(scope, counts, Fraction(0), Geometric(Fraction(1)), variance)
+
+    pairs = [
+        table(pair)
+        for pair in combinations(range(len(sizes)), 2)
+        if sizes[pair[0]] * sizes[pair[1]] <= MOST_CELLS
+    ]
+    pairs.sort(key=lambda found: -cramers_v(found.counts.astype(np.float64)))
+    tables = (*(table((c,)) for c in range(len(sizes))), *pairs[: PAIRS * (len(sizes) - 1)])
+    return Known(parents[chosen].T.copy(), np.repeat(parents, times, axis=0).T.copy(), tables, total)

@@ -1,0 +1,310 @@
+"""Two related tables released together: a parent with all its children is what is protected."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from functools import partial
+from inspect import signature
+from itertools import combinations
+from typing import Any, assert_never, final
+
+import numpy as np
+
+from queries import DataError, Domain, Rows
+from queries.expressions import joined
+from queries.frames import as_given
+from queries.late import pd
+from smalldb.exact.bits import BitSource, bit_source
+from smalldb.exact.numbers import Number, positive, whole
+from smalldb.inference.answering import Answer, ask
+from smalldb.marginals.estimate.modelling import cells_of_rules
+from smalldb.marginals.mechanism import MOST_CELLS
+from smalldb.marginals.universe import Universe
+from smalldb.marginals.walks import MOST_PARENTS, Families, Related, Walks, plan_walks
+from smalldb.mechanisms import Journal, Measurements, Neighbours, relation_of
+from smalldb.mechanisms.recorded_universe import schema_ranges
+from smalldb.planning import Settings, plan
+from smalldb.planning.choosing import MOST_EPSILON
+from smalldb.releasing.budget_ledger import Ledger
+from smalldb.releasing.pipeline import EMPTY
+from smalldb.releasing.related_evaluation import RelatedEvaluation, evaluate_related
+from smalldb.releasing.related_record import number_column, related_record
+from smalldb.schema.linked_rows import Linked, check_tables, columns_of, read_linked
+from smalldb.schema.mapping import Schema
+from smalldb.schema.parsing import schema_text_of
+from smalldb.schema.related_parsing import is_related, parse_related, read_related
+from smalldb.schema.related_schema import RelatedSchema
+
+TAKEN = ("epsilon", "neighbours", "n_max")  # settings of a plan that related tables have
+GUESS = 1 << 32  # of parents, at most
+
+
+@final
+class RelatedRelease:
+    """
+    Two related tables that were released, with their record.
+
+    Attributes
+    ----------
+    data
+        The synthetic tables by name, each of the library of the given one; parents first. Of a long table
+        the one synthetic table.
+    record
+        What was done and is guaranteed, with all numbers with noise; public.
+    schema, plan
+        What the tables can hold, and what was measured at which cost.
+    """
+
+    def __init__(
+        self,
+        data: Any,
+        record: dict[str, Any],
+        schema: RelatedSchema,
+        plan: Walks,
+        made: Related,
+    ) -> None:
+        self.data, self.record, self.schema, self.plan = data, record, schema, plan
+        self._made = made
+
+    def __repr__(self) -> str:
+        told = self.record["tables"].items()
+        rows = ", ".join(f"{name} ({table['rows']} rows)" for name, table in told)
+        return f"<RelatedRelease of {rows}>"
+
+    def evaluate(self, tables: Any) -> RelatedEvaluation:
+        """
+        Compare with the data, which the release does not keep. Confidential: computed from the data.
+
+        Errors as `smalldb.releasing.related_evaluation.evaluate_related`.
+        """
+        return evaluate_related(tables, self.linked, self.schema)
+
+    def ask(self, question: str, *, level: Number = "0.95", population: bool = False) -> Answer:
+        """
+        Answer a question about parents and their numbers of children from what was released of them.
+
+        As `smalldb.Release.ask`: ``"rent>=900 | town=A"``. Columns have the names of the schema, and the
+        number of children is a column "number of persons". Of children nothing can be asked yet.
+
+        Raises
+        ------
+        TypeError, ValueError
+            The question cannot be read, names what is not there, or cannot be met: in one line.
+        """
+        domain = Domain([*self.schema.parents.domain.columns, number_column(self.schema)])
+        parents, ranges = self._made.parents, schema_ranges(self.schema.parents)
+        measured = Measurements(domain, parents.measurements, self.record.get("n"), ranges)
+        rows = Rows.from_places(domain, parents.places)
+        return ask(measured, question, level=level, population=population, rows=rows)
+
+    @property
+    def linked(self) -> Linked:
+        """The synthetic tables as places of their columns, and the parent of each child."""
+        made = self._made
+        parents = made.parents.places[:, :-1].astype(np.int64)
+        return Linked(parents, made.children.astype(np.int64), made.of)
+
+
+def related_schema(given: object) -> RelatedSchema | None:
+    """Return the schema of related tables: given, of a file or of a text; None: it is of one table."""
+    if isinstance(given, RelatedSchema):
+        return given
+    if not isinstance(given, str | os.PathLike):
+        return None
+    text = os.fspath(given)
+    if isinstance(given, str) and re.search(r"[\n=]", given) and not os.path.exists(given):
+        return parse_related(text) if is_related(text) else None
+    try:
+        inside = schema_text_of(text)
+    except (UnicodeDecodeError, OSError):  # told where it is read
+        return None
+    return read_related(text) if is_related(inside) else None
+
+
+def persons_schema(given: object) -> RelatedSchema | None:
+    """Return the schema of a long table, in which a person has several rows; None: it is of another."""
+    found = related_schema(given)
+    return None if found is None or found.whole is None else found
+
+
+def release_related(
+    tables: Any,
+    schema: RelatedSchema,
+    *,
+    rng: int | BitSource | None = None,
+    seed: int | None = None,
+    ledger: Ledger | Callable[[Any], Ledger] | None = None,
+    **settings: Any,
+) -> RelatedRelease:
+    """
+    Release two related tables: check, read, pay, draw, write.
+
+    Parameters
+    ----------
+    tables
+        By the names of the schema, tables of pandas and its kin or paths of files; or one long table.
+    settings
+        epsilon, neighbours and n_max as `smalldb.plan` has them, of parents.
+    rng, seed, ledger
+        As `smalldb.release`; of a ledger also what opens it for the record that is foreseen. It is paid once
+        all was read, before the first draw: a run that is killed then has paid, and does not go on.
+
+    Raises
+    ------
+    ValueError, TypeError, OSError
+        What cannot be done: from public values alone, before anything is paid.
+    queries.DataError
+        As `smalldb.schema.linked_rows.read_linked`; before anything is paid.
+    """
+    bits = bit_source(rng, seed)
+    if ledger is not None and not bits.private:
+        raise ValueError("a ledger is for private releases: what a seed makes is not private at any epsilon")
+    epsilon, relation, guess = _asked(settings)
+    check_tables(tables, schema)
+    public = relation is Neighbours.REPLACE_ONE
+    foreseen = plan_related(schema, epsilon, relation, 1 if guess is None else guess)
+    told = partial(related_record, schema, epsilon=epsilon, neighbours=relation, private=bits.private)
+    if ledger is not None:
+        record = told(foreseen, n=1 if public else None)
+        ledger = ledger if isinstance(ledger, Ledger) else ledger(record)
+        ledger.read().after(record)
+
+    linked = read_linked(tables, schema)
+    n = len(linked.parents)
+    if public and n == 0:
+        raise ValueError(EMPTY)
+    if n > MOST_PARENTS:
+        raise DataError(f"table {schema.unit!r} has more than 2^32 rows")
+    final = plan_related(schema, epsilon, relation, n) if public else foreseen
+    known = n if public else None
+    if ledger is not None:
+        ledger.spend(told(final, n=known))
+
+    # from here on nothing is refused for the data
+    made = final.release(Families(linked.parents, linked.children, linked.of), Journal(bits))
+    record = told(final, n=known, made=made)
+    if schema.whole is not None:
+        whole = as_given(long_table(schema, schema.whole, made, tables, bits), tables)
+        return RelatedRelease(whole, record, schema, final, made)
+    found = synthetic_tables(schema, made, tables, bits)
+    given = {name: as_given(table, tables[name]) for name, table in found.items()}
+    return RelatedRelease(given, record, schema, final, made)
+
+
+def long_table(
+    schema: RelatedSchema, whole: Schema, made: Related, table: Any, bits: BitSource
+) -> pd.DataFrame:
+    """Write released persons and their rows as one table; persons are 1, 2, and so on."""
+    parents = made.parents.places[:, :-1][made.of]
+    places = np.empty((len(made.of), len(whole.columns)), dtype=np.int64)
+    for names, own in ((schema.parents.names, parents), (schema.children.names, made.children)):
+        places[:, [whole.names.index(name) for name in names]] = own
+    found = whole.decode(places, rng=bits)
+    (person,) = (column for column in whole.ids if column.name == schema.key)
+    found[schema.key] = person.holding(np.minimum(made.of, 1), (made.of + 1).tolist())
+    return found[_in_order([*found.columns], table, whole)]
+
+
+def synthetic_tables(
+    schema: RelatedSchema, made: Related, tables: Mapping[str, Any], bits: BitSource
+) -> dict[str, pd.DataFrame]:
+    """
+    Write released places as tables, with the columns of the given ones; keys are 1, 2, and so on.
+
+    Rows are in uniformly random order, and so keys say nothing.
+    """
+    parents = schema.parents.decode(made.parents.places[:, :-1], rng=bits)
+    children = schema.children.decode(made.children, rng=bits)
+    (link,) = (column for column in schema.children.ids if column.name == schema.link)
+    numbers = made.of + 1
+    children[schema.link] = link.holding(np.minimum(made.of, 1), numbers.tolist())
+    found = {schema.unit: parents, schema.child: children}
+    return {
+        name: table[_in_order([*table.columns], tables[name], schema.tables[name])]
+        for name, table in found.items()
+    }
+
+
+def _in_order(names: list[str], table: Any, schema: Schema) -> list[str]:
+    """Return the columns of a released table in the order of the given one; others are the last."""
+    given = columns_of(table, schema)
+    if given is None:
+        return names
+    places = {name: i for i, name in enumerate(given)}
+    return sorted(names, key=lambda name: places.get(name, len(places)))
+
+
+def plan_related(schema: RelatedSchema, epsilon: Fraction, relation: Neighbours, rows: int) -> Walks:
+    """
+    Plan a release from public values alone; `rows` is the number of parents, or a public guess of it.
+
+    Raises
+    ------
+    ValueError
+        Rules that meet in too large tables, rules that are a list of cells, an epsilon that is too small.
+    """
+    wrong = [
+        f"table {name!r}: its rules meet in tables of more than 2^21 cells: use fewer that meet"
+        for name, own in schema.tables.items()
+        if own.domain.rules and cells_of_rules(_universe(own.domain)) > MOST_CELLS
+    ]
+    if wrong:
+        raise ValueError(joined(wrong))
+    match relation:
+        case Neighbours.REPLACE_ONE:
+            replaced = True
+        case Neighbours.ADD_REMOVE:
+            replaced = False
+        case _:
+            assert_never(relation)
+    parents = _universe(schema.parents.domain, schema.most, schema.least)
+    children = _universe(schema.children.domain)
+    return plan_walks(parents, children, epsilon, replaced, rows, cap=schema.cap)
+
+
+def _universe(domain: Domain, most: int | None = None, least: int = 0) -> Universe:
+    """Return the columns of a table and its rules; and of a number from `least` to `most`, behind them."""
+    sizes, ordered = domain.sizes, tuple(column.ordered for column in domain.columns)
+    if most is not None:
+        sizes, ordered = (*sizes, most + 1), (*ordered, True)
+    pairs = tuple(combinations(range(len(sizes)), 2)) or ((0,),)
+    rules = tuple((rule.columns, rule.allowed) for rule in domain.rules)
+    if most is not None and least:
+        rules = (*rules, ((len(sizes) - 1,), np.arange(most + 1) >= least))
+    return Universe(sizes, ordered, pairs, (1,) * len(pairs), rules)
+
+
+def _asked(settings: Mapping[str, Any]) -> tuple[Fraction, Neighbours, int | None]:
+    """Return epsilon, the relation, and under add-remove the guess of n; refuse what related tables lack."""
+    unknown = [name for name in settings if name not in Settings.__annotations__]
+    if unknown:
+        raise TypeError(f"unknown argument {unknown[0]!r}")
+    if settings.get("mechanism") not in (None, "auto", "marginals"):
+        raise ValueError("mechanism: related tables are made by marginals: leave it out")
+    usual = signature(plan).parameters
+    given = [
+        name
+        for name, value in settings.items()
+        if name not in (*TAKEN, "mechanism") and value not in (None, usual[name].default)
+    ]
+    if given:
+        raise ValueError(
+            f"related tables do not take {', '.join(given)} yet: leave out what they do not take"
+        )
+    if settings.get("epsilon") is None:
+        raise TypeError("epsilon is missing: give the privacy parameter as an argument, such as epsilon=1")
+    epsilon = positive(settings["epsilon"], "epsilon")
+    if epsilon > MOST_EPSILON:
+        raise ValueError("epsilon is too large: at most 2^1000")
+    relation = relation_of(settings.get("neighbours") or Neighbours.REPLACE_ONE)
+    guess: Number | None = settings.get("n_max")
+    if relation is Neighbours.REPLACE_ONE:
+        if guess is not None:
+            raise ValueError("n_max is for add-remove: under replace-one the number of parents is public")
+        return epsilon, relation, None
+    if guess is None:
+        raise ValueError("n_max is missing: under add-remove give a public guess of the number of parents")
+    return epsilon, relation, min(GUESS, whole(guess, "n_max"))

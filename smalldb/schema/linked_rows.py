@@ -1,0 +1,282 @@
+"""Two related tables, read row by row, each child with its parent: for the curator, all faults at once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+import numpy.typing as npt
+
+from queries import DataError
+from queries.arrays import Integers
+from queries.broken import told
+from queries.expressions import joined, suggestion
+from queries.frames import as_frame
+from queries.late import pd
+from smalldb.files.inputs import rereadable
+from smalldb.files.outputs import unchanged
+from smalldb.schema.fields import spelled
+from smalldb.schema.kinds.number_format import without_zeros
+from smalldb.schema.mapping import Schema
+from smalldb.schema.pieces import CHUNK, Piece
+from smalldb.schema.readers.registry import has_lines, reader_of
+from smalldb.schema.related_schema import RelatedSchema
+from smalldb.schema.tables import table_pieces
+
+Texts = npt.NDArray[Any]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A table row by row: places of its columns, and the texts of its keys; and what is wrong with it.
+
+    Attributes
+    ----------
+    places
+        Shape (r, C).
+    keys
+        Of each column of keys, the text of each row; empty: a gap.
+    wrong
+        What it would be refused for.
+    """
+
+    places: Integers
+    keys: tuple[Texts, ...]
+    wrong: tuple[str, ...]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Linked:
+    """Two related tables of which nothing is refused: places of both, and the parent of each child."""
+
+    parents: Integers
+    children: Integers
+    of: Integers
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class LinkFaults:
+    """How many rows have a key twice, a gap for a key, or no parent; confidential.
+
+    Attributes
+    ----------
+    twice, gaps
+        By table.
+    orphans
+        Children without a parent.
+    beyond
+        Parents with at least `most` children.
+    """
+
+    twice: Mapping[str, int]
+    gaps: Mapping[str, int]
+    orphans: int
+    beyond: int
+
+
+def check_names(given: Sequence[str], schema: RelatedSchema) -> None:
+    """Refuse other tables than the schema's: ValueError."""
+    wrong = [
+        f"no table for {name!r}: give one, such as {name}={name}.csv"
+        for name in schema.tables
+        if name not in given
+    ]
+    wrong += [
+        f"the schema has no table {name!r}{suggestion(name, schema.tables)}"
+        for name in given
+        if name not in schema.tables
+    ]
+    if wrong:
+        raise ValueError(joined(wrong))
+
+
+def check_tables(tables: Any, schema: RelatedSchema) -> None:
+    """Refuse other tables than the schema's, or other columns, from names alone: ValueError, all at once."""
+    if schema.whole is not None:
+        given = columns_of(tables, schema.whole)
+        if given is not None:
+            schema.whole.chosen(given)
+            if schema.key not in given:
+                raise ValueError(f"the table has no column {schema.key!r}{suggestion(schema.key, given)}")
+        return
+    check_names([*tables], schema)
+    check_columns(tables, schema)
+
+
+def columns_of(table: Any, schema: Schema) -> list[str] | None:
+    """Return the names of a table's columns; None: rows must be read to know them."""
+    if not isinstance(table, str | os.PathLike):
+        return [str(name).strip() for name in as_frame(table).columns]
+    path = os.fspath(table)
+    reader = reader_of(path)
+    if not reader.headed:
+        return None
+    return [name.strip() for name in reader.columns(path, schema.file, [*schema.names, *schema.unread])]
+
+
+def check_columns(tables: Mapping[str, Any], schema: RelatedSchema) -> None:
+    """Refuse tables of other columns than the schema's, from names alone: ValueError, all at once."""
+    wrong = list[str]()
+    for name, own in schema.tables.items():
+        try:
+            given = columns_of(tables[name], own)
+            if given is None:
+                continue
+            own.chosen(given)
+            wrong += [
+                f"table {name!r}: no column {key!r}{suggestion(key, given)}"
+                for key in schema.keys[name]
+                if key not in given
+            ]
+        except ValueError as error:
+            wrong.append(f"table {name!r}: {error}")
+    if wrong:
+        raise ValueError(joined(wrong))
+
+
+def read_linked(tables: Any, schema: RelatedSchema) -> Linked:
+    """
+    Read both tables, of pandas and its kin or paths of files, by their names; or the long one.
+
+    Raises
+    ------
+    OSError, ValueError
+        As `check_columns`, or a file cannot be read.
+    queries.DataError
+        Rows that cannot be, a key twice, gaps in keys, a child without a parent: all at once, and nothing of
+        the data.
+    """
+    if schema.whole is not None:
+        return _read_long(tables, schema, schema.whole)
+    placed = {name: placed_rows(tables[name], own, schema.keys[name]) for name, own in schema.tables.items()}
+    wrong = [f"table {name!r}: {said}" for name, found in placed.items() for said in found.wrong]
+    faults, of = linked_keys(placed, schema)
+    for name in schema.tables:
+        key = schema.key if name == schema.unit else schema.child_key
+        if faults.gaps[name]:
+            wrong.append(f"table {name!r}: column {key!r} has gaps: each row needs a key")
+        if faults.twice[name]:
+            wrong.append(f"table {name!r}: two rows have the same {key!r}: a key tells rows apart")
+    if faults.orphans and not schema.drop:
+        wrong.append(
+            f"table {schema.child!r}: a row has no parent in {schema.unit!r} by {schema.link!r}: add it, or "
+            'write orphans = "drop"'
+        )
+    if wrong:
+        raise DataError(f"{joined(wrong)}: smalldb schema check says how many rows")
+    parents, children = (placed[name].places for name in schema.tables)
+    kept = of >= 0
+    return Linked(parents, children[kept], of[kept])
+
+
+def _read_long(table: Any, schema: RelatedSchema, whole: Schema) -> Linked:
+    """Read a long table: persons, with what all their rows say of them, and their rows."""
+    found = placed_rows(table, whole, (schema.key,))
+    wrong, ids = [*found.wrong], found.keys[0]
+    if (ids == "").any():
+        wrong.append(f"column {schema.key!r} has gaps: each row needs a person")
+    of, distinct = pd.factorize(ids)
+    first = np.zeros(len(distinct), dtype=np.int64)
+    first[of[::-1]] = np.arange(len(of))[::-1]
+    fixed = [whole.names.index(name) for name in schema.parents.names]
+    others = [whole.names.index(name) for name in schema.children.names]
+    parents = found.places[first][:, fixed]
+    unlike = (found.places[:, fixed] != parents[of]).any(axis=0)
+    wrong += [
+        f"column {whole.names[c]!r} is fixed, and differs between rows of one {schema.key!r}: take it out "
+        "of fixed"
+        for c, differs in zip(fixed, unlike.tolist(), strict=True)
+        if differs
+    ]
+    if wrong:
+        raise DataError(joined(wrong))
+    return Linked(parents, found.places[:, others], np.asarray(of, dtype=np.int64))
+
+
+def linked_keys(placed: Mapping[str, Placed], schema: RelatedSchema) -> tuple[LinkFaults, Integers]:
+    """Return what is wrong with keys, and the number of the parent of each child, -1: none."""
+    parents, children = placed[schema.unit], placed[schema.child]
+    keys, links = parents.keys[0], children.keys[-1]
+    own = {schema.unit: keys, schema.child: children.keys[0] if schema.child_key is not None else None}
+    gaps = {name: 0 if each is None else int((each == "").sum()) for name, each in own.items()}
+    twice = {
+        name: 0 if each is None else int(pd.Series(each[each != ""], dtype=object).duplicated().sum())
+        for name, each in own.items()
+    }
+    index = pd.Index(keys, dtype=object)
+    index = index[~index.duplicated()]
+    first = pd.Series(np.arange(len(keys)), dtype=np.int64)[~pd.Series(keys, dtype=object).duplicated()]
+    at = index.get_indexer(pd.Index(links, dtype=object))
+    found = np.where((at >= 0) & (links != ""), first.to_numpy()[at] if len(first) else -1, -1)
+    of = np.asarray(found, dtype=np.int64)
+    beyond = int((np.bincount(of[of >= 0], minlength=1) >= schema.most).sum())
+    return LinkFaults(twice, gaps, int((of < 0).sum()), beyond), of
+
+
+def placed_rows(table: Any, schema: Schema, keys: Sequence[str]) -> Placed:
+    """Read a table row by row; what is wrong with its rows is in the result. Errors as `check_columns`."""
+    path: str | None = None
+    held: AbstractContextManager[object] = nullcontext()
+    if isinstance(table, str | os.PathLike):
+        path = rereadable(os.fspath(table), has_lines(os.fspath(table)))
+        held = unchanged(path)
+    wrong, outside, refused = dict[str, str](), set[int](), False
+    places, texts = list[Integers](), [list[Texts]() for _ in keys]
+    domain, width = schema.domain, len(schema.columns)
+    with held:
+        for fields, _ in _pieces(table if path is None else path, schema, keys):
+            found = [column.found(fields[c]) for c, column in enumerate(schema.columns)]
+            for column, each in zip(schema.columns, found, strict=True):
+                problem = column.problem(each)
+                if problem is not None:
+                    wrong.setdefault(column.name, problem)
+            outside.update(schema.disordered(fields[:width], found))
+            block = np.column_stack(found)
+            if not wrong:
+                kept = domain.contains(block)
+                if not kept.all():
+                    refused = True
+                    outside.update(domain.broken(block[~kept]))
+            places.append(block)
+            for own, given in zip(texts, fields[width:], strict=True):
+                own.append(_texts(given, keys))
+    said = [*wrong.values()]
+    if refused or outside:
+        said.append(told(domain.valid, outside))
+    empty = np.zeros((0, width), dtype=np.int64)
+    return Placed(
+        np.concatenate([empty, *places]),
+        tuple(np.concatenate([np.zeros(0, dtype=object), *own]) for own in texts),
+        tuple(said),
+    )
+
+
+def _texts(fields: Any, keys: Sequence[str]) -> Texts:
+    """Return the text of each key; a whole number is one, however it is written."""
+    found = spelled(fields)
+    if found is None:
+        raise DataError(f"columns {', '.join(map(repr, keys))} hold what is no single value")
+    codes, distinct = found
+    texts = np.array([without_zeros(text) for text in distinct], dtype=object)
+    return texts[codes] if len(texts) else np.zeros(len(codes), dtype=object)
+
+
+def _pieces(table: Any, schema: Schema, keys: Sequence[str]) -> Iterator[Piece]:
+    """Return the columns of a schema, and those of keys behind them, as pieces of a table."""
+    if not isinstance(table, str):
+        frame = as_frame(table)
+        stripped = [str(name).strip() for name in frame.columns]
+        at = [*schema.chosen(stripped), *(stripped.index(key) for key in keys)]
+        for start in range(0, len(frame), CHUNK):
+            chunk = frame.iloc[start : start + CHUNK]
+            yield [chunk.iloc[:, j] for j in at], None
+        return
+
+    yield from table_pieces(table, schema, keys=keys)

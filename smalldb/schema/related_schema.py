@@ -1,0 +1,232 @@
+"""A schema of two related tables: parents, each with all its children, and what links them."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, final
+
+from queries.expressions import suggestion
+from smalldb.schema.keys import TOP, Type, faults_of
+from smalldb.schema.lines import Faults, Path, key_lines
+from smalldb.schema.mapping import Schema
+from smalldb.schema.parsing import table_of
+
+MOST = 8  # children that are told apart where the schema does not say how many
+NAME = re.compile(r"\w[\w -]*")  # of a table, and of its file in a release
+MOST_MOST, MOST_CAP = 1 << 10, 1 << 10
+RELATED: dict[str, Type] = {"unit": str, "tables": dict, "file": dict}
+LINKS: dict[str, Type] = {
+    **{"key": str, "parent": str, "link": str},
+    **{"most": int, "cap": int, "orphans": str},
+}
+OF_CHILDREN = ("link", "most", "cap", "orphans")  # keys of a table with a parent
+LATER = ("one", "order", "public", "rows")  # keys that are planned
+NOT_HERE = ("queries", "measure_first", "rows_per_person")  # keys of one table alone
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class RelatedSchema:
+    """What two related tables can hold, and how they are linked: public choices.
+
+    Attributes
+    ----------
+    unit, child
+        The names of the tables of parents and of children: a parent with all its children is protected.
+    parents, children
+        Their schemas; keys and links are columns of fresh numbers in them.
+    key
+        The column that tells parents apart.
+    link
+        The column of children that holds their parent's key.
+    child_key
+        The column that tells children apart; None: there is none.
+    most
+        The number of children is told up to this one: so many, or more.
+    cap
+        Children weigh 1 / max(their number, cap); None: the mean number of released parents that have some.
+    drop
+        Whether children without a parent are dropped; otherwise they are refused.
+    whole
+        The schema of one long table, which holds both; None: there are two tables.
+    """
+
+    unit: str
+    child: str
+    parents: Schema
+    children: Schema
+    key: str
+    link: str
+    child_key: str | None = None
+    most: int = MOST
+    cap: int | None = None
+    drop: bool = False
+    whole: Schema | None = None
+
+    @property
+    def least(self) -> int:
+        """The number of children that a parent has at least: in a long table each person has a row."""
+        return 0 if self.whole is None else 1
+
+    @property
+    def parent_said(self) -> str:
+        """What a parent is called in words."""
+        return f"row of {self.unit}" if self.whole is None else self.unit
+
+    @property
+    def children_said(self) -> str:
+        """What children are called in words."""
+        return f"rows of {self.child}" if self.whole is None else "rows"
+
+    @property
+    def tables(self) -> dict[str, Schema]:
+        """The schemas of both tables by their names, parents first."""
+        return {self.unit: self.parents, self.child: self.children}
+
+    @property
+    def keys(self) -> dict[str, tuple[str, ...]]:
+        """The columns of each table by which rows are told apart or linked: a key of its own first."""
+        own = () if self.child_key is None else (self.child_key,)
+        return {self.unit: (self.key,), self.child: (*own, self.link)}
+
+
+def tables_schema(given: Mapping[str, Any], text: str, folder: str = "") -> RelatedSchema:
+    """Read the schema of two tables from its TOML; errors as `related_parsing.parse_related`."""
+    wrong = [said for said, _ in faults_of(given, RELATED, ())]
+    for key in ("unit", "tables"):
+        if key not in given:
+            wrong.append(f'{key} is missing: related tables have unit = "NAME" and [tables.NAME]')
+    tables = given.get("tables")
+    if wrong or not isinstance(tables, dict):
+        raise Faults(wrong)
+    found, read = _links(tables, given["unit"]), dict[str, Schema]()
+    wrong += found
+    places = key_lines(text)
+    for name, described in tables.items():
+        if not NAME.fullmatch(name):
+            wrong.append(f"table {name!r}: a name of letters, digits, _, - and spaces is needed")
+        if not isinstance(described, dict):
+            wrong.append(f"table {name!r}: expected a table of what it can hold")
+            continue
+        link = described.get("link", _key_of(tables, given["unit"])) if "parent" in described else None
+        described = described if link is None else {**described, "link": link}
+        faults, schema = _schema(name, described, given.get("file"), places, folder)
+        wrong += faults
+        if schema is not None:
+            read[name] = schema
+    if wrong:
+        raise Faults(wrong)
+    (child,) = (name for name in tables if name != given["unit"])
+    own, key = tables[child], _key_of(tables, given["unit"])
+    return RelatedSchema(
+        given["unit"],
+        child,
+        read[given["unit"]],
+        read[child],
+        key,
+        own.get("link", key),
+        own.get("key"),
+        own.get("most", MOST),
+        own.get("cap"),
+        own.get("orphans") == "drop",
+    )
+
+
+def numbers_of(given: Mapping[str, Any]) -> list[str]:
+    """Tell what is wrong with `most` and `cap`."""
+    return [
+        f"{key} must be a whole number from 1 to {most}"
+        for key, most in (("most", MOST_MOST), ("cap", MOST_CAP))
+        if isinstance(value := given.get(key, 1), int) and not 1 <= value <= most
+    ]
+
+
+def _key_of(tables: Mapping[str, Any], unit: str) -> Any:
+    """Return the key of the table of parents, if it is there."""
+    parents = tables.get(unit)
+    return parents.get("key") if isinstance(parents, dict) else None
+
+
+def _links(tables: Mapping[str, Any], unit: str) -> list[str]:
+    """Tell what is wrong with how tables are linked."""
+    wrong, parents = list[str](), dict[str, str]()
+    for name, described in tables.items():
+        if not isinstance(described, dict):
+            continue
+        parent = described.get("parent")
+        if isinstance(parent, list) and len(parent) > 1:
+            wrong.append(
+                f"table {name!r} has two parents: a table may have one, whose children are protected"
+            )
+        elif isinstance(parent, str):
+            parents[name] = parent
+            if parent not in tables:
+                wrong.append(f"table {name!r}: no parent table {parent!r}{suggestion(parent, tables)}")
+    for name in parents:
+        seen, at = list[str](), name
+        while at in parents and at not in seen:
+            seen.append(at)
+            at = parents[at]
+        if at == name:
+            wrong.append(f"table {name!r} is its own parent, through {' and '.join(map(repr, seen))}")
+    if unit not in tables:
+        wrong.append(f"unit: no table {unit!r}{suggestion(unit, tables)}")
+    elif unit in parents:
+        wrong.append(f"unit: table {unit!r} has a parent, and what is protected is the root: name that one")
+    loose = [name for name in tables if name not in parents and name != unit]
+    wrong += [f"table {name!r} has no parent: write parent = {unit!r}" for name in loose]
+    if not wrong and (len(tables) != 2 or unit not in parents.values()):
+        wrong.append("related tables are two for now: a table of parents, and one of their children")
+    return wrong
+
+
+def _schema(
+    name: str, described: Mapping[str, Any], file: object, places: Mapping[Path, int], folder: str
+) -> tuple[list[str], Schema | None]:
+    """Read the schema of a table, and tell what is wrong with it."""
+    wrong = list[str]()
+    known = {key: value for key, value in TOP.items() if key not in NOT_HERE}
+    for key in described:
+        if key in LATER:
+            wrong.append(f"{key} is not there yet: leave it out")
+        elif key in NOT_HERE:
+            wrong.append(f"{key} is of one table alone: leave it out")
+    rest = {key: value for key, value in described.items() if key not in (*LATER, *NOT_HERE, "parent")}
+    wrong += [said for said, _ in faults_of(rest, {**known, **LINKS}, ())]
+    is_child = "parent" in described
+    if is_child:
+        if not isinstance(described["parent"], str | list):
+            wrong.append("parent must be a text: the name of a table")
+        wrong += numbers_of(described)
+        if described.get("orphans", "drop") != "drop":
+            wrong.append('orphans must be "drop", or left out: children without a parent are refused then')
+    else:
+        wrong += [f"{key} is of a table with a parent" for key in OF_CHILDREN if key in described]
+        if "key" not in described:
+            wrong.append('key is missing: name the column that tells its rows apart, such as key = "id"')
+    table = {key: value for key, value in rest.items() if key in known}
+    if isinstance(file, dict):
+        table["file"] = {**file, **table.get("file", {})}
+    columns = described.get("columns")
+    if isinstance(columns, dict):
+        keys = [described.get("key"), described.get("link")]
+        if keys[0] is not None and keys[0] == keys[1]:
+            wrong.append(
+                f"column {keys[0]!r} is the key and the link: a child needs a key of its own, or none"
+            )
+        for key in (key for key in keys if isinstance(key, str)):
+            if key in columns and (not isinstance(columns[key], dict) or columns[key].get("kind") != "id"):
+                wrong.append(
+                    f'column {key!r} links rows and is written anew: give it no table, or kind = "id"'
+                )
+        table["columns"] = {**columns, **{key: {"kind": "id"} for key in keys if key and key not in columns}}
+    lines = {path[2:]: line for path, line in places.items() if path[:2] == ("tables", name)}
+    schema = None
+    if not wrong:
+        try:
+            schema, asked = table_of(table, lambda: lines, folder=folder)
+            if asked:
+                wrong.append(f"column {asked[0].column!r}: related tables learn no places: write them out")
+        except ValueError as error:
+            wrong.append(str(error))
+    return [f"table {name!r}: {said}" for said in wrong], None if wrong else schema

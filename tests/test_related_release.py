@@ -1,0 +1,472 @@
+"""Two related tables, from frames or files to tables, record, evaluation and page."""
+
+import json
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import smalldb
+from queries import DataError
+from smalldb.accounting import compose_records
+from smalldb.mechanisms import Measurements
+from smalldb.releasing.ledger_account import OutOfBudget
+from smalldb.releasing.related_evaluation import GROUPS, evaluate_related
+from smalldb.releasing.related_record import domains, related_record, written_related
+from smalldb.releasing.related_release import RelatedRelease, release_related
+from smalldb.reporting.related_page import related_page
+from smalldb.schema.linked_rows import Linked, read_linked
+from smalldb.schema.related_draft import draft_related
+from smalldb.schema.related_parsing import parse_related, read_related
+
+SCHEMA = """
+unit = "homes"
+
+[tables.homes]
+key = "hid"
+columns.rent = { kind = "cuts", cuts = [500, 900], range = [0, 3000] }
+columns.town = { kind = "categories", values = ["A", "B", "C"] }
+
+[tables.persons]
+parent = "homes"
+key = "pid"
+most = 4
+valid = "~(`role=spouse` & `age<15`)"
+columns.role = { kind = "categories", values = ["head", "spouse", "child"] }
+columns.age = { kind = "cuts", cuts = [15, 40], range = [0, 105] }
+"""
+
+
+def made_tables(n=300, seed=1):
+    rng = np.random.default_rng(seed)
+    homes = pd.DataFrame(
+        {"town": rng.choice(list("ABC"), n), "hid": rng.permutation(n) + 7, "rent": rng.integers(0, 3000, n)}
+    )
+    times = rng.poisson(1.5, n)
+    persons = pd.DataFrame(
+        {"hid": np.repeat(homes.hid.to_numpy(), times), "age": rng.integers(0, 106, times.sum())}
+    )
+    persons["role"] = np.where(
+        persons.age < 15, "child", rng.choice(["head", "spouse", "child"], len(persons))
+    )
+    persons["pid"] = rng.permutation(len(persons))
+    return {"homes": homes, "persons": persons.sample(frac=1, random_state=1).reset_index(drop=True)}
+
+
+@pytest.fixture(scope="module")
+def tables():
+    return made_tables()
+
+
+@pytest.fixture(scope="module")
+def release(tables):
+    return smalldb.release(tables, schema=SCHEMA, epsilon=2, seed=1)
+
+
+def test_tables_have_the_columns_of_the_data_and_every_link_resolves(tables, release):
+    homes, persons = release.data["homes"], release.data["persons"]
+    assert list(homes.columns) == list(tables["homes"].columns)
+    assert list(persons.columns) == list(tables["persons"].columns)
+    assert len(homes) == 300 and sorted(homes.hid) == list(range(1, 301))
+    assert sorted(persons.pid) == list(range(1, len(persons) + 1))
+    assert persons.hid.isin(homes.hid).all()
+    assert not ((persons.role == "spouse") & (persons.age < 15)).any()
+    number = persons.groupby("hid").size().reindex(homes.hid, fill_value=0).to_numpy()
+    linked = release.linked
+    assert (np.bincount(linked.of, minlength=300) == number).all() and number.max() <= 4
+    assert (persons.dtypes == tables["persons"].dtypes).all()
+    with pytest.raises(AttributeError):
+        release.confidential  # noqa: B018 - there is none
+
+
+def test_what_was_written_is_read_again_as_what_was_released(release):
+    schema = parse_related(SCHEMA)
+    again, linked = read_linked(release.data, schema), release.linked
+    assert (again.parents == linked.parents).all() and (again.children == linked.children).all()
+    assert (again.of == linked.of).all()
+
+
+def test_files_and_frames_are_the_same_release(tables, release, tmp_path):
+    paths = {name: tmp_path / f"{name}.csv" for name in tables}
+    for name, table in tables.items():
+        table.to_csv(paths[name], index=False)
+    (tmp_path / "schema.toml").write_text(SCHEMA)
+    again = smalldb.release(paths, schema=tmp_path / "schema.toml", epsilon=2, seed=1)
+    assert all(again.data[name].equals(release.data[name]) for name in tables)
+    assert again.record == release.record
+
+
+def test_gaps_beside_whole_numbers_do_not_change_a_link(tables):
+    persons = tables["persons"].assign(hid=tables["persons"].hid.astype(float))
+    alone = persons.iloc[:1].assign(hid=np.nan, pid=10**6)
+    persons = pd.concat([persons, alone], ignore_index=True)
+    text = SCHEMA.replace("most = 4", 'most = 4\norphans = "drop"')
+    found = read_linked({**tables, "persons": persons}, parse_related(text))
+    same = read_linked(tables, parse_related(SCHEMA))
+    assert (found.of == same.of).all() and (found.children == same.children).all()
+
+
+def test_a_gap_is_no_key(tables):
+    homes, persons = (tables[name].astype({"hid": object}) for name in tables)
+    homes.loc[0, "hid"] = persons.loc[0, "hid"] = None
+    with pytest.raises(DataError, match=r"'hid' has gaps: each row needs a key; .*a row has no parent"):
+        read_linked({"homes": homes, "persons": persons[persons.hid.isna()]}, parse_related(SCHEMA))
+
+
+def test_the_record_has_what_was_measured_in_units(release):
+    record = json.loads(written_related(release.record))
+    assert record == json.loads(json.dumps(release.record))
+    assert (record["privacy"]["unit"], record["n"], record["privacy"]["epsilon"], record["private"]) == (
+        "homes",
+        300,
+        "2",
+        False,
+    )
+    weights = record["tables"]["persons"]["weights"]
+    assert weights["unit"] == 720720 and weights["cap"] >= 1
+    assert sum(Fraction(told["epsilon"]) for told in record["tables"].values()) == 2
+    measured = domains(release.schema)
+    for name, told in record["tables"].items():
+        own = {"schema": 1, "universe": {"columns": told["columns"], "attributes": [], "valid": None}, **told}
+        items = Measurements.from_record(own)
+        assert items.domain.names == measured[name].names and len(items)
+        spent = sum((one.cost + (one.selecting or 0) for one in items), Fraction(0))
+        assert spent <= Fraction(told["epsilon"])
+
+
+def test_under_add_remove_neither_n_nor_the_number_of_children_is_told(tables):
+    schema = parse_related(SCHEMA)
+    fewer = {**tables, "persons": tables["persons"].iloc[:-40]}
+    made = [
+        release_related(some, schema, epsilon=1, neighbours="add-remove", n_max=400, seed=2)
+        for some in (tables, fewer)
+    ]
+    assert all("n" not in one.record for one in made)
+    public = [{k: v for k, v in one.record.items() if k != "tables"} for one in made]
+    assert public[0] == public[1]
+    assert len({(one.plan.parents.costs, one.plan.children.costs) for one in made}) == 1
+
+
+def test_evaluation_compares_by_table(tables, release):
+    found = evaluate_related(tables, release.data, release.schema)
+    assert found.tvd == release.evaluate(tables).tvd
+    assert set(found.tvd) == set(GROUPS) and repr(found) == "<RelatedEvaluation: computed from the data>"
+    same = evaluate_related(tables, tables, release.schema)
+    assert set(same.tvd.values()) == {0.0} and same.number_similarity == 1
+    assert found.rows["homes"] == (300, 300)
+    shares = [
+        t.groupby("hid").size().reindex(h.hid, fill_value=0).clip(upper=4)
+        for h, t in ((tables["homes"], tables["persons"]), (release.data["homes"], release.data["persons"]))
+    ]
+    counts = [np.bincount(one, minlength=5) / len(one) for one in shares]
+    assert found.tvd["number"] == pytest.approx(np.abs(counts[0] - counts[1]).sum() / 2)
+    largest = np.abs(np.cumsum(counts[0]) - np.cumsum(counts[1])).max()
+    assert found.number_similarity == pytest.approx(1 - largest)
+    assert list(found.to_frame().columns) == ["tables", "tvd", "independent"]
+    with pytest.raises(DataError, match="no rows"):
+        evaluate_related({**tables, "persons": tables["persons"].iloc[:0]}, tables, release.schema)
+
+
+def test_parents_can_be_asked_about_with_intervals(tables, release):
+    number = tables["persons"].groupby("hid").size().reindex(tables["homes"].hid, fill_value=0).to_numpy()
+    homes = tables["homes"]
+    for question, truth in (
+        ("rent>=900", (homes.rent >= 900).mean()),
+        ("`number of persons>=2` | town=A", (number[homes.town == "A"] >= 2).mean()),
+    ):
+        answer = release.ask(question, level="0.99")
+        assert answer.low < truth < answer.high and answer.high - answer.low < 0.8
+    with pytest.raises(ValueError, match="age"):
+        release.ask("age>=40")
+
+
+def test_the_page_is_made_of_the_record_alone(release):
+    page = related_page(release.record, release.schema)
+    assert page.startswith("<!doctype html>") and "NOT PRIVATE" in page
+    assert "2-differential privacy of each row of homes together with all its rows of persons" in page
+    private = {**release.record, "private": True, "neighbours": "add-remove"}
+    other = related_page(private, release.schema, "A <b>title")
+    assert "NOT PRIVATE" not in other and "twice the epsilon" in other and "A &lt;b&gt;title" in other
+
+
+def test_without_children_their_table_is_empty(tables):
+    made = smalldb.release(
+        {**tables, "persons": tables["persons"].iloc[:0]}, schema=SCHEMA, epsilon=50, seed=1
+    )
+    assert len(made.data["persons"]) == 0
+    assert list(made.data["persons"].columns) == list(tables["persons"].columns)
+
+
+@pytest.mark.parametrize(
+    "changed, said",
+    [
+        (lambda t: {"homes": t["homes"]}, "no table for 'persons'"),
+        (lambda t: {**t, "person": t["persons"]}, "no table 'person'; did you mean 'persons'"),
+        (lambda t: {**t, "homes": t["homes"].drop(columns="hid")}, "table 'homes': no column 'hid'"),
+        (lambda t: {**t, "persons": t["persons"].drop(columns="age")}, "no column 'age'"),
+    ],
+)
+def test_other_tables_are_refused_from_names_alone(tables, changed, said):
+    with pytest.raises(ValueError, match=said) as error:
+        smalldb.release(changed(tables), schema=SCHEMA, epsilon=1, seed=1)
+    assert not isinstance(error.value, DataError)
+
+
+def test_what_the_data_are_refused_for_is_told_at_once_and_shows_nothing_of_them(tables):
+    homes = pd.concat([tables["homes"], tables["homes"].iloc[:1].assign(town="Z"), tables["homes"].iloc[:1]])
+    homes = pd.concat([homes, homes.iloc[:1].assign(hid=None)])
+    persons = tables["persons"].assign(role="spouse", age=3, hid=123456)
+    persons = pd.concat([persons, persons.iloc[:1]])
+    with pytest.raises(DataError) as error:
+        smalldb.release({"homes": homes, "persons": persons}, schema=SCHEMA, epsilon=1, seed=1)
+    told = str(error.value)
+    for said in (
+        "table 'homes': column 'town' has values that its schema gives no place",
+        "table 'homes': column 'hid' has gaps",
+        "table 'homes': two rows have the same 'hid'",
+        "table 'persons': two rows have the same 'pid'",
+        "rows break rule 1",
+        "a row has no parent in 'homes'",
+    ):
+        assert said in told
+    assert "123456" not in told and "Z" not in told
+
+
+def test_a_ledger_is_paid_before_the_draw_and_not_for_what_is_refused(tables, tmp_path):
+    ledger = smalldb.Ledger(tmp_path / "ledger", budget=1)
+    orphans = {**tables, "persons": tables["persons"].assign(hid=0)}
+    with pytest.raises(DataError):
+        smalldb.release(orphans, schema=SCHEMA, epsilon="0.6", ledger=ledger)
+    assert ledger.read().spent == 0
+    made = smalldb.release(tables, schema=SCHEMA, epsilon="0.6", ledger=ledger)
+    assert made.record["private"] and ledger.read().spent == Fraction(3, 5)
+    rows = smalldb.release(tables["persons"][["age"]] > 40, epsilon="0.1").record
+    with pytest.raises(ValueError, match="all must protect the same"):
+        ledger.spend(rows)
+    with pytest.raises(ValueError, match="all must protect the same"):
+        compose_records([made.record, rows], delta=0)
+    assert compose_records([made.record, made.record], delta=0).added == Fraction(6, 5)
+    assert Path(ledger.path).read_text().count('"unit": "homes"') == 1
+    with pytest.raises(OutOfBudget):
+        smalldb.release(tables, schema=SCHEMA, epsilon="0.6", ledger=ledger)
+    with pytest.raises(ValueError, match="what a seed makes is not private"):
+        smalldb.release(tables, schema=SCHEMA, epsilon="0.1", ledger=ledger, seed=1)
+
+
+@pytest.mark.parametrize(
+    "given, said",
+    [
+        ({"delta": "1e-6"}, "do not take delta yet"),
+        ({"certificate": 0.1, "target": "age"}, "do not take certificate, target yet"),
+        ({"rows_per_person": 2}, "do not take rows_per_person yet"),
+        ({"mechanism": "census"}, "made by marginals"),
+        ({"n_max": 5}, "n_max is for add-remove"),
+        ({"neighbours": "add-remove"}, "n_max is missing"),
+        ({"checkpoint": "x"}, "do not take checkpoint yet"),
+        ({"middle": True}, "do not take middle yet"),
+        ({"schema": '[columns.a]\nkind = "bool"'}, "need a schema with unit"),
+        ({"epsilon": 1 << 1001}, "epsilon is too large"),
+        ({"epsilon": Fraction(1, 1 << 60)}, "epsilon is too small"),
+    ],
+)
+def test_what_related_tables_do_not_take_is_refused(tables, given, said):
+    with pytest.raises(ValueError, match=said):
+        smalldb.release(tables, **{"schema": SCHEMA, "epsilon": 1, "seed": 1} | given)
+
+
+def test_epsilon_is_needed_and_others_are_unknown(tables):
+    with pytest.raises(TypeError, match="epsilon is missing"):
+        smalldb.release(tables, schema=SCHEMA, seed=1)
+    with pytest.raises(TypeError, match="unknown argument 'epsilom'"):
+        smalldb.release(tables, schema=SCHEMA, epsilom=1)
+    with pytest.raises(ValueError, match="no rows"):
+        smalldb.release({name: table.iloc[:0] for name, table in tables.items()}, schema=SCHEMA, epsilon=1)
+    with pytest.raises(ValueError, match="schema of related tables, and one table is given"):
+        smalldb.release(tables["homes"], schema=SCHEMA, epsilon=1)
+    with pytest.raises(TypeError, match="mapping of tables"):
+        smalldb.release(tables["homes"], schema=parse_related(SCHEMA), epsilon=1)
+
+
+@pytest.mark.parametrize(
+    "text, said",
+    [
+        (SCHEMA.replace('unit = "homes"', ""), "unit is missing"),
+        (SCHEMA.replace('unit = "homes"', 'unit = "home"'), "unit: no table 'home'; did you mean 'homes'"),
+        (SCHEMA.replace("tables.persons", "tables.'../p'"), "a name of letters, digits"),
+        (SCHEMA.replace('unit = "homes"', 'unit = "persons"'), "what is protected is the root"),
+        (SCHEMA.replace('parent = "homes"', 'parent = "hous"'), "no parent table 'hous'"),
+        (SCHEMA.replace('parent = "homes"', 'parent = ["homes", "firms"]'), "has two parents"),
+        (SCHEMA.replace('key = "hid"', 'key = "hid"\nparent = "persons"'), "is its own parent"),
+        (SCHEMA.replace('key = "hid"', ""), "key is missing"),
+        (SCHEMA.replace("most = 4", "most = 0"), "most must be a whole number from 1"),
+        (SCHEMA.replace("most = 4", "cap = 5000"), "cap must be a whole number from 1 to 1024"),
+        (SCHEMA.replace("most = 4", 'orphans = "keep"'), 'orphans must be "drop"'),
+        (SCHEMA.replace("most = 4", 'one = "role=head"'), "one is not there yet"),
+        (SCHEMA.replace("most = 4", 'order = "age"'), "order is not there yet"),
+        (SCHEMA.replace("most = 4", 'queries = "marginals:2"'), "queries is of one table alone"),
+        (SCHEMA.replace('key = "hid"', 'key = "hid"\nmost = 3'), "most is of a table with a parent"),
+        (SCHEMA.replace('key = "pid"', 'key = "hid"'), "is the key and the link"),
+        (SCHEMA.replace('key = "hid"', 'key = "rent"'), "column 'rent' links rows"),
+        (SCHEMA.replace('["A", "B", "C"]', '"learn"'), "table 'homes': column 'town'"),
+        (SCHEMA + '\n[tables.firms]\nparent = "homes"\ncolumns.a = { kind = "bool" }', "two for now"),
+        (SCHEMA + "\n[tables.firms]\nkey = 'a'\ncolumns.a = { kind = 'bool' }", "'firms' has no parent"),
+        ('unit = "a"\n[tables.a]\nkey = "x"', "columns is missing"),
+        ('unit = "a"\ntables = 3', "tables must be a table"),
+    ],
+)
+def test_schemas_that_are_none_are_refused(text, said):
+    with pytest.raises(ValueError) as error:
+        parse_related(text)
+    assert said in str(error.value)
+
+
+def test_all_faults_of_a_schema_are_told_at_once():
+    text = SCHEMA.replace("most = 4", "most = 0").replace('kind = "categories"', 'kind = "category"')
+    with pytest.raises(ValueError) as error:
+        parse_related(text)
+    told = str(error.value)
+    assert "most must be" in told and "table 'homes': column 'town': kind must be" in told and "line" in told
+
+
+def test_a_schema_is_read_from_a_file_which_its_faults_name(tmp_path):
+    path = tmp_path / "related.toml"
+    path.write_text(SCHEMA)
+    found = read_related(str(path))
+    assert (found.unit, found.child, found.key, found.link, found.most) == (
+        "homes",
+        "persons",
+        "hid",
+        "hid",
+        4,
+    )
+    path.write_text("unit = 3")
+    with pytest.raises(ValueError, match=r"related.toml: unit must be a text"):
+        read_related(str(path))
+    path.write_bytes(b"\xff")
+    with pytest.raises(ValueError, match="UTF-8"):
+        read_related(str(path))
+
+
+def test_a_link_of_another_name_is_taken(tables):
+    text = SCHEMA.replace('key = "pid"', 'link = "house"')
+    persons = tables["persons"].drop(columns="pid").rename(columns={"hid": "house"})
+    made = smalldb.release({**tables, "persons": persons}, schema=text, epsilon=1, seed=3)
+    assert isinstance(made, RelatedRelease) and made.data["persons"].house.isin(made.data["homes"].hid).all()
+
+
+def test_a_draft_is_filled_in_to_a_schema():
+    text = draft_related(
+        {"homes": {"hid": None, "rent": "int64"}, "persons": {"pid": None, "hid": None, "a b": None}}
+    )
+    assert '[tables.persons.columns."a b"]' in text
+    with pytest.raises(ValueError, match="fill in the draft"):
+        parse_related(text)
+    filled = text.replace("cuts = []", "cuts = [5]").replace("range = []", "range = [0, 9]")
+    filled = filled.replace('kind = ""', 'kind = "bool"')
+    found = parse_related(filled)
+    assert (found.key, found.link, found.child_key) == ("hid", "hid", "pid")
+    assert 'link = ""' in draft_related({"a": {"x": None}, "b": {"y": None}})
+
+
+def test_a_plan_has_a_record_before_anything_is_drawn(tables):
+    schema = parse_related(SCHEMA)
+    made = release_related(tables, schema, epsilon=1, seed=1)
+    before = related_record(
+        schema,
+        made.plan,
+        epsilon=Fraction(1),
+        neighbours=smalldb.Neighbours.REPLACE_ONE,
+        n=300,
+        private=False,
+    )
+    assert before == {key: value for key, value in made.record.items() if key != "tables"}
+
+
+def test_linked_tables_are_values():
+    empty = np.zeros((0, 1), dtype=np.int64)
+    assert Linked(empty, empty, empty[:, 0]).of.shape == (0,)
+
+
+PERSONS = """
+person = "player"
+fixed = ["sex"]
+most = 6
+valid = "~(`team=A` & `hits>=100`)"
+columns.sex = { kind = "categories", values = ["f", "m"] }
+columns.team = { kind = "categories", values = ["A", "B"] }
+columns.hits = { kind = "cuts", cuts = [50, 100], range = [0, 200] }
+"""
+
+
+@pytest.fixture(scope="module")
+def seasons():
+    rng = np.random.default_rng(5)
+    of = np.repeat(np.arange(200), rng.geometric(0.4, 200))
+    table = pd.DataFrame(
+        {"hits": rng.integers(0, 100, len(of)), "player": of + 50, "team": rng.choice(["A", "B"], len(of))}
+    )
+    table["sex"] = np.array(["f", "m"])[of % 2]
+    return table.sample(frac=1, random_state=2).reset_index(drop=True)
+
+
+def test_a_long_table_is_released_as_one_in_which_persons_have_rows(seasons, tmp_path):
+    made = smalldb.release(seasons, schema=PERSONS, epsilon=3, seed=2)
+    table = made.data
+    assert list(table.columns) == list(seasons.columns)
+    assert sorted(table.player.unique()) == list(range(1, 201))  # each has a row
+    assert (table.groupby("player").sex.nunique() == 1).all()
+    assert not ((table.team == "A") & (table.hits >= 100)).any()
+    assert made.record["n"] == 200 and made.record["privacy"]["unit"] == "player"
+    found = made.evaluate(seasons)
+    assert 0 < found.tvd["joined"] < 0.3 and found.rows["player"] == (200, 200)
+    page = related_page(made.record, made.schema)
+    assert "3-differential privacy of each player together with all its rows" in page
+    again = read_linked(table, made.schema)
+    assert len(again.parents) == 200 and len(again.children) == len(table)
+    seasons.to_csv(tmp_path / "s.csv", index=False)
+    assert smalldb.release(tmp_path / "s.csv", schema=PERSONS, epsilon=3, seed=2).data.equals(table)
+
+
+def test_persons_are_read_as_the_long_table_says(seasons):
+    found = read_linked(seasons, parse_related(PERSONS))
+    for row, (person, child) in enumerate(zip(found.of, found.children, strict=True)):
+        assert found.parents[person, 0] == ["f", "m"].index(seasons.sex[row])
+        assert child[0] == ["A", "B"].index(seasons.team[row])
+    assert (
+        len(set(zip(found.of, seasons.player, strict=True))) == seasons.player.nunique() == len(found.parents)
+    )
+
+
+def test_a_long_table_is_refused_for_all_that_is_wrong_at_once(seasons):
+    bad = seasons.assign(sex=["f", *["m"] * (len(seasons) - 1)], hits=150)
+    bad.loc[3, "player"] = None
+    bad["team"] = "A"
+    with pytest.raises(DataError) as error:
+        smalldb.release(bad.assign(player=bad.player.where(bad.player.isna(), 7)), schema=PERSONS, epsilon=1)
+    told = str(error.value)
+    assert "has gaps" in told and "'sex' is fixed, and differs" in told and "rule 1" in told
+    with pytest.raises(ValueError, match="no column 'player'"):
+        smalldb.release(seasons.drop(columns="player"), schema=PERSONS, epsilon=1)
+
+
+@pytest.mark.parametrize(
+    "old, new, said",
+    [
+        ('fixed = ["sex"]', "", "fixed is missing"),
+        ('fixed = ["sex"]', 'fixed = ["sek"]', "fixed: no column 'sek'; did you mean 'sex'"),
+        ('fixed = ["sex"]', 'fixed = ["sex", "team", "hits"]', "fixed names all columns"),
+        ('person = "player"', 'person = "a/b"', "person must be the name"),
+        ("most = 6", "most = 0", "most must be"),
+        ("most = 6", "rows_per_person = 6", "rows_per_person does not go with person"),
+        ("~(`team=A` & `hits>=100`)", "~(`team=A` & `sex=f`)", "ties a fixed column and another one"),
+        ('values = ["f", "m"]', 'values = "learn", share = "1/9", unknown = "other"', "learn no places"),
+        ("most = 6", "columns.player = { kind = 'bool' }", "column 'player' is written anew"),
+    ],
+)
+def test_long_schemas_that_are_none_are_refused(old, new, said):
+    assert old in PERSONS
+    with pytest.raises(ValueError) as error:
+        parse_related(PERSONS.replace(old, new))
+    assert said in str(error.value)

@@ -1,0 +1,121 @@
+"""The commands on two related tables."""
+
+import json
+
+import pandas as pd
+import pytest
+from test_related_release import SCHEMA, made_tables
+
+from smalldb.cli import main
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    """A folder with two files and a schema, as arguments."""
+    monkeypatch.chdir(tmp_path)
+    for name, table in made_tables(200).items():
+        table.to_csv(f"{name}.csv", index=False)
+    (tmp_path / "s.toml").write_text(SCHEMA)
+    return ["homes=homes.csv", "persons=persons.csv"]
+
+
+def test_two_files_become_two_files_a_record_and_a_page(files, tmp_path, capsys):
+    assert main(["generate", *files, "--schema", "s.toml", "--epsilon", "1", "-o", "out", "--seed", "1"]) == 0
+    told = capsys.readouterr().err
+    assert "1-DP of each row of homes with all its rows of persons" in told and "NOT PRIVATE" in told
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {
+        *("homes.csv", "persons.csv", "record.json", "report.html")
+    }
+    homes, persons = (pd.read_csv(f"out/{name}.csv") for name in ("homes", "persons"))
+    record = json.loads((tmp_path / "out" / "record.json").read_text())
+    assert len(homes) == record["tables"]["homes"]["rows"] == 200
+    assert persons.hid.isin(homes.hid).all()
+    assert main(["evaluate", *files, "out", "--schema", "s.toml"]) == 0
+    assert "CONFIDENTIAL" in (shown := capsys.readouterr().out) and "joined" in shown
+    assert main(["evaluate", *files, "out", "--schema", "s.toml", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["rows"]["homes"] == [200, 200] and 0 < found["number_similarity"] <= 1
+    assert main(["generate", *files, "--schema", "s.toml", "--epsilon", "1", "-o", "out"]) == 2
+    assert "not empty" in capsys.readouterr().err
+
+
+def test_a_ledger_is_paid(files, capsys):
+    options = ["--schema", "s.toml", "--epsilon", "1", "--ledger", "led", "--budget", "1", "--json"]
+    assert main(["generate", *files, *options, "-o", "out"]) == 0
+    assert json.loads(capsys.readouterr().out)["private"]
+    assert main(["generate", *files, *options, "-o", "more"]) == 2
+    assert "of the budget of 1 is left" in capsys.readouterr().err
+    assert main(["ledger", "led"]) == 0
+
+
+def test_check_counts_what_would_be_refused(files, capsys):
+    assert main(["schema", "check", *files, "--schema", "s.toml"]) == 0
+    assert "the tables fit" in capsys.readouterr().out
+    persons = pd.read_csv("persons.csv")
+    persons.loc[:2, "hid"] = 10**6
+    pd.concat([persons, persons.iloc[5:6]]).to_csv("persons.csv", index=False)
+    assert main(["schema", "check", *files, "--schema", "s.toml"]) == 0
+    told = capsys.readouterr().out
+    assert (
+        "without a parent: 3 (refused" in told
+        and "1 stand twice, 0 are gaps" in told
+        and "do not fit" in told
+    )
+    assert main(["schema", "check", *files, "--schema", "s.toml", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["tables"]["persons"]["orphans"] == 3 and not found["fits"]
+
+
+def test_a_draft_is_made_of_names_alone(files, capsys):
+    assert main(["schema", "init", *files]) == 0
+    assert 'unit = "homes"' in (text := capsys.readouterr().out) and "[tables.persons.columns.age]" in text
+    assert main(["schema", "init", *files, "third=homes.csv"]) == 2
+    assert "two for now" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "given, said",
+    [
+        (["homes=homes.csv"], "no table for 'persons'"),
+        (["homes.csv", "persons=persons.csv"], "are named: write NAME=FILE"),
+        (["homes=homes.csv", "homes=homes.csv"], "named twice"),
+        (["homes=homes.csv", "persons=persons.csv", "--delta", "1e-6"], "do not take delta yet"),
+        (["homes=homes.csv", "persons=persons.csv", "--record", "r.json"], "do not take --record yet"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_in_one_line(files, given, said, capsys):
+    assert main(["generate", *given, "--schema", "s.toml", "--epsilon", "1", "-o", "out"]) == 2
+    told = capsys.readouterr().err
+    assert said in told and told.count("\n") == 1
+
+
+def test_outputs_and_schemas_are_checked(files, capsys):
+    assert main(["generate", *files, "--schema", "s.toml", "--epsilon", "1"]) == 2
+    assert "need -o DIR" in capsys.readouterr().err
+    assert main(["generate", *files, "--epsilon", "1", "-o", "out"]) == 2
+    assert "need a --schema with unit" in capsys.readouterr().err
+
+
+def test_a_long_file_becomes_one_file(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    rows = [(i // 3, "fm"[i // 3 % 2], i % 100) for i in range(300)]
+    pd.DataFrame(rows, columns=["player", "sex", "hits"]).to_csv("seasons.csv", index=False)
+    (tmp_path / "s.toml").write_text(
+        'person = "player"\nfixed = ["sex"]\ncolumns.sex = { kind = "categories", values = ["f", "m"] }\n'
+        'columns.hits = { kind = "cuts", cuts = [50], range = [0, 100] }\n'
+    )
+    assert main(["generate", "seasons.csv", "--schema", "s.toml", "--epsilon", "2", "-o", "out"]) == 0
+    assert "2-DP of each player with all its rows" in capsys.readouterr().err
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {
+        "seasons.csv",
+        "record.json",
+        "report.html",
+    }
+    assert main(["evaluate", "seasons.csv", "out", "--schema", "s.toml"]) == 0
+    assert "joined" in capsys.readouterr().out
+    assert main(["schema", "check", "seasons.csv", "--schema", "s.toml"]) == 2
+    assert (
+        main(["generate", "seasons.csv", "s=s.csv", "--schema", "s.toml", "--epsilon", "2", "-o", "o"]) == 2
+    )
+    assert "is for one table" in capsys.readouterr().err
+    assert main(["plan", "--schema", "s.toml", "--n", "9", "--epsilon", "1"]) == 2
