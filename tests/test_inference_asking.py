@@ -148,6 +148,7 @@ REFUSED = {
     "age": "'age' is no yes/no column: ask a category of it, or mean",
     "death | age<30 & age>=80": "no row can meet 'age<30 & age>=80': ask another condition",
     "death | death & kids=3": "no row can meet 'death & kids=3'",
+    "median(sex)": "shares, means and differences of them are answered; for all else compute from several",
     "mean(sex)": "'sex' holds categories, not numbers: ask the share of one, sex=",
     "mean(weight)": "no column 'weight'",
     "mean(age)": "the outer bins of 'age' have no end, so there is no mean",
