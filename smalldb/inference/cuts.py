@@ -38,7 +38,8 @@ def cuts(model: ColumnModel, observed: Observed) -> tuple[Cut, ...]:
     for clique in model.cliques:
         for column in clique if len(clique) > 1 else ():
             part = _hanging(column, near, {*clique} - {column})
-            if not {part, _hanging(column, near, set()) - part} & parted:
+            part = min(part, _hanging(column, near, set()) - part, key=lambda some: (len(some), min(some)))
+            if part not in parted:
                 parted.add(part)
                 found.append(_cut(sorted(part), model, observed, alone=False))
     return tuple(cut for cut in found if cut is not None)

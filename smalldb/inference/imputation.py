@@ -35,8 +35,9 @@ MOST = 3200
 AGREEING = 1.05  # a potential scale reduction below which chains are taken to be mixed
 STUCK = 1e-3  # of the entries, moved in a sweep: chains that stand still tell nothing
 MOVES = 16  # of many rows, for each pair of patterns
+MOST_MOVES = 1 << 15
 ROWS = 1 << 13  # whose entries a sweep offers moves, at most: it goes on with others
-HOPE = 4  # times as many sweeps as are allowed: chains that seem to need more are given up
+HOPE = 2  # times as many sweeps as are allowed: chains that seem to need more are given up
 PSEUDO_ROWS = 5.0
 
 Tick: TypeAlias = Callable[[int], object]
@@ -183,10 +184,9 @@ class _Chain:
         counted, signed, starts = self._observed.counted, self._observed.signed, self._layout.starts
         first, second = (patterns(self.rows, starts, codes) for codes in (cut.first, cut.second))
         matched = matching(first, second, (cut.prior_first.shape[1], cut.prior_second.shape[1]))
-        steps = 8 * MOVES + MOVES * np.count_nonzero(matched.any(axis=1)) * np.count_nonzero(
-            matched.any(axis=0)
-        )
-        move(matched, self._state, int(steps), cut, counted, signed)
+        pairs = np.count_nonzero(matched.any(axis=1)) * np.count_nonzero(matched.any(axis=0))
+        steps = min(MOVES * (8 + int(pairs)), MOST_MOVES)
+        move(matched, self._state, steps, cut, counted, signed)
         deal(self.rows, self._state, matched, first, second, cut)
 
 
@@ -212,7 +212,7 @@ def _mixed(chains: Sequence[_Chain], threads: Executor, most: int, progress: boo
                 return Mixing(r_hat, 2 * window, share), window
             # the means of a chain that has mixed come nearer as the root of their number
             needed = 2 * window * (r_hat**2 - 1) / (AGREEING**2 - 1)
-            if 2 * window > most or needed > HOPE * most:
+            if 2 * window > most or (window > FIRST and needed > HOPE * most):
                 why = f"the chains differ (R-hat {r_hat:.2f})"
                 if r_hat < AGREEING:
                     why = "the chains stand still, for there is hardly any noise"
