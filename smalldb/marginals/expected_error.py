@@ -23,7 +23,7 @@ _UNSEEN = 0.12  # about what tables are off of which rounds say nothing
 
 
 def columns_alone(universe: Universe, law: PrivacyMeasure, costs: Sequence[Fraction], rows: int) -> float:
-    """Return the mean distance of columns' tables if each has a noise of its own; at cost 0 it has no table."""
+    """Return the mean distance of columns' tables if each that costs something has a noise of its own."""
     paid = [(size, cost) for size, cost in zip(universe.sizes, costs, strict=True) if cost]
     noise = sum((size * law.noise(cost).mean_size for size, cost in paid), 0.0)
     return noise / (2 * rows * len(paid))
