@@ -165,6 +165,11 @@ def test_releases_fit_by_epsilon_or_by_rho():
     assert not mixed.pure and mixed.after(record("0.1")).spent_rho > Fraction("0.01")
     with pytest.raises(OutOfBudget):
         mixed.after(record("0.9"))
+    # the epsilons of what is not pure do not add up: 0.3 of 1, and 0.03 of a rho of 0.024
+    gaussian_one = record("0.1", "0.01", "1e-9")
+    twice = account.after(gaussian_one).after(gaussian_one)
+    with pytest.raises(OutOfBudget):
+        twice.after(gaussian_one)
     with pytest.raises(ValueError, match="states none"):
         account.after(record("1", None, "1e-9"))
 
