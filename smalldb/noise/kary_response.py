@@ -14,7 +14,8 @@ from smalldb.noise.privacy_loss import LossLaw, RandomisedResponse, rounded_up
 _DIGITS = 50
 _CELLS = 256  # of the orders, when the best of them are cut anew
 _MARGIN = 1e-9  # relative: more than what rounding adds up to
-_FARTHEST = 1e6  # an order: beyond, no divergence is above epsilon
+_SMALL = Fraction(1, 10**6)  # an epsilon
+_FARTHEST = 1e6  # an order times epsilon: beyond, no divergence is above epsilon
 _LARGE = 300.0  # of a loss times an order above 1, whose exponential is a float
 _WIDTH = 1e-9  # relative, of the orders where the search ends
 
@@ -49,7 +50,8 @@ class KaryResponse(LossLaw):
         Return the largest Renyi divergence over its order, rounded up; above the least by 1e-8 at most.
 
         Where k - 2 <= 4 e^(epsilon / 2), so always up to k = 6, it is that of order 1:
-        epsilon (e^epsilon - 1) / (e^epsilon + k - 1) (Harrison and Manurangsi 2025). Else it is searched.
+        epsilon (e^epsilon - 1) / (e^epsilon + k - 1) (Harrison and Manurangsi 2025). Else it is searched; of an
+        epsilon below 1e-6 or above 300 that of two categories is returned, which is no less.
         """
         x, others = self.parameter, self.categories - 2
         if x > _LARGE:
@@ -57,6 +59,8 @@ class KaryResponse(LossLaw):
         grown = Real.of(x, _DIGITS).exp()
         if others <= 4 * Real.of(x / 2, _DIGITS).exp().low:
             return rounded_up(x * (grown - 1) / (grown + (others + 1)))
+        if x < _SMALL:  # floats would lose too many digits
+            return RandomisedResponse(x).rho
         return Fraction(self._searched(float_above(x)))
 
     def of_group(self, rows: int) -> RandomisedResponse:
@@ -65,14 +69,14 @@ class KaryResponse(LossLaw):
 
     def _searched(self, eps: float) -> float:
         """Divergences rise with the order: on [a, b], over it, they are at most that of b over a."""
-        ends = 1 + np.geomspace(1e-9, _FARTHEST, 20 * _CELLS)
+        ends = 1 + np.geomspace(1e-9, _FARTHEST / eps, 20 * _CELLS)
         low, high = np.concatenate([[1.0], ends[:-1]]), ends
         while True:
             least = (self._divergence(high, eps) / high).max()
             bounds = self._divergence(high, eps) / low
             likely = bounds > least
             if (high / low)[likely].max(initial=1) - 1 < _WIDTH:
-                return float(max(bounds.max(), eps / _FARTHEST) * (1 + _MARGIN))
+                return float(max(bounds.max(), eps * eps / _FARTHEST) * (1 + _MARGIN))
             cuts = np.linspace(low[likely], high[likely], _CELLS // 64 + 1)
             low, high = cuts[:-1].ravel(), cuts[1:].ravel()
 
