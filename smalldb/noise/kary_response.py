@@ -50,8 +50,8 @@ class KaryResponse(LossLaw):
         Return the largest Renyi divergence over its order, rounded up; above the least by 1e-8 at most.
 
         Where k - 2 <= 4 e^(epsilon / 2), so always up to k = 6, it is that of order 1:
-        epsilon (e^epsilon - 1) / (e^epsilon + k - 1) (Harrison and Manurangsi 2025). Else it is searched; of an
-        epsilon below 1e-6 or above 300 that of two categories is returned, which is no less.
+        epsilon (e^epsilon - 1) / (e^epsilon + k - 1) (Harrison and Manurangsi 2025). Else it is searched.
+        Below 1e-6 and above 300 it is that of two categories, which is no less.
         """
         x, others = self.parameter, self.categories - 2
         if x > _LARGE:
