@@ -13,7 +13,8 @@ HEAD = """\
 
 Every command with all its options, as `smalldb COMMAND --help` says. Written by `docs/commands.py` from the
 parser. Exit codes: 0 done; 2 refused; 3 this machine cannot (its memory does not suffice, or a library cannot
-be loaded); 128 and the number of the signal that ended it: 130 Ctrl-C, 143 SIGTERM, 129 SIGHUP. One line on
+be loaded); 4 the release is paid and stands, but several tables could not be drawn from it (another run would
+pay again); 128 and the number of the signal that ended it: 130 Ctrl-C, 143 SIGTERM, 129 SIGHUP. One line on
 standard error says why.
 
 smalldb reads no file of defaults: an epsilon or a neighbouring relation that nobody sees on the command

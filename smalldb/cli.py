@@ -12,7 +12,7 @@ from traceback import walk_tb
 from typing import TYPE_CHECKING, NoReturn
 
 from smalldb import signals
-from smalldb.commands import FAILED, HELP, REFUSED
+from smalldb.commands import FAILED, HELP, INCOMPLETE, REFUSED, Incomplete
 from smalldb.files import unfinished
 from smalldb.reporting.escaping import visible
 from smalldb.version import __version__
@@ -75,7 +75,7 @@ def _complete(top: "Parser", file: object, folder: object) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; return the exit code: 0 done, 2 refused, 3 the machine could not."""
+    """Run a command; return the exit code: 0 done, 2 refused, 3 the machine could not, 4 done in part."""
     if sys.stderr is None:  # closed by the caller
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - for the rest of the process
     unfinished.paid, unfinished.folder = False, ""
@@ -92,6 +92,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )  # others need all: completions, what was mistyped before a command
         parsed = (parser(given[0]) if light else parser()).parse_args(given)
         parsed.run(parsed)
+    except Incomplete as error:
+        return _ended(INCOMPLETE, str(error))
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _ended(REFUSED, "standard output was closed") if unfinished.paid else REFUSED

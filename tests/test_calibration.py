@@ -215,7 +215,7 @@ def test_a_census_tells_the_law_of_calibrated_draws():
 @pytest.mark.parametrize(
     "more, match",
     [
-        ({"n": 5000, "rows": 3}, "largest n that can be audited is 66$"),
+        ({"n": 5000, "rows": 3}, "largest n that can be audited is 46$"),
         ({"n": 10}, "give rows or alpha"),
         ({"n": 10, "rows": 4, "mechanism": "rejection"}, "for the census"),
         ({"n": 10, "rows": 4, "mechanism": "marginals"}, "for the census"),
@@ -228,6 +228,13 @@ def test_what_cannot_be_calibrated_is_refused(more, match):
     given_ = {"queries": "conjunctions:2"} | more
     with pytest.raises(ValueError, match=match):
         smalldb.plan(AB, epsilon=1, calibrated=True, **given_)
+
+
+def test_scores_that_would_wrap_round_are_refused():
+    queries = Linear([[0, 1, Fraction(1, 10**17), Fraction(1, 2)]])
+    with pytest.raises(ValueError, match="common denominator is too large"):
+        auditing.calibrated(AB, queries, n=4, rows=5, epsilon=1, candidates="tuples")
+    assert auditing.calibrated(AB, queries, n=4, rows=5, epsilon=1).internal > 1
 
 
 def test_wrong_arguments():

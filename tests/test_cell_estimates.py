@@ -342,3 +342,19 @@ def test_hostile_integers_are_read_in_bounded_work(monkeypatch, kind):
         table = read(plan, Measured(values.astype(np.int64)))
         assert np.isfinite(table).all()
         assert 0 < len(seen) <= ITERATIONS + 60
+
+
+@pytest.mark.parametrize("seed", [123, 213])
+def test_a_search_whose_memory_misleads_it_goes_on_without(seed):
+    """Counts seen through noise with linear tails: curvature turns negative far from the answer."""
+    rng = np.random.default_rng(seed)
+    contrasts = rng.choice([-1.0, 1.0], (40, 4))
+    counts = np.exp(contrasts @ rng.normal(0, 1.5, 4))
+
+    def function(theta):
+        expected = np.exp(np.minimum(contrasts @ theta, 50))
+        distance = np.sqrt((expected - counts) ** 2 + 1)
+        return float((distance - 1).sum()), ((expected - counts) / distance * expected) @ contrasts
+
+    found = minimised(function, rng.normal(0, 3, 4), np.full(4, 0.1), 1e-6, 3000)
+    assert function(found)[0] < 1e-3

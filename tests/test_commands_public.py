@@ -63,6 +63,7 @@ def test_a_plan_of_marginals_says_why_and_what_it_expects(capfd):
     assert f"mechanism: marginals of {plan.strategy}, 5000 rows\n" in out
     assert f"chosen:    {plan.why}\n" in out
     assert f"expected:  an error of about {plan.expected_error:.2g} (an estimate, no bound)\n" in out
+    assert plan.expected_range is None or "for about nine tables of ten" in out
     assert "           a delta would not make it smaller\n" in out
     said = json.loads(called(capfd, *given, "--json")[1])
     assert said["compared"] == {"delta": None, "error": plan.expected_error}
@@ -78,6 +79,15 @@ def test_a_plan_says_what_it_would_be_with_a_delta_and_without(capfd, examples):
     assert f"\n           about {errors[1]} with a delta of 1e-09\n" in pure
     assert f"\n           about {errors[0]} without a delta\n" in mixed
     assert json.loads(called(capfd, *given, "--json")[1])["compared"]["delta"] == "0.000000001"
+
+
+def test_a_plan_says_that_most_pairs_will_come_out_as_independent(capfd, examples):
+    given = ("plan", "--schema", examples / "survey.toml", "--n", 5000, "--epsilon")
+    few, many = (called(capfd, *given, epsilon, "--strategy", "adaptive")[1] for epsilon in ("0.1", "3"))
+    said = "at this size, most come out as independent"
+    assert said in few and said not in many
+    low, high = re.search(r"from (\S+) to (\S+) for about nine tables of ten", few).groups()
+    assert float(high) > float(low) > 0
 
 
 def test_a_plan_of_rejection_says_that_its_time_depends_on_the_data(capfd):

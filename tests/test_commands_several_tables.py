@@ -3,7 +3,10 @@
 import json
 import os
 import re
+import shutil
+import subprocess
 from itertools import islice
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -143,6 +146,7 @@ def test_what_cannot_be_drawn_is_refused_before_anything_is_paid(place, capfd, m
     [
         (["--tables", "2"], "--tables needs -o DIR"),
         (["--tables", "1", "-o", "out"], "from 2 to 1000"),
+        (["--table-rows", "9", "-o", "out.csv"], "--table-rows needs --tables"),
         (["--tables", "2", "-o", "data.csv"], "is a file: name a folder"),
         (["--tables", "2", "-o", "full"], "is not empty: name one"),
         (["--tables", "2", "-o", "none/out"], "no such folder"),
@@ -161,9 +165,15 @@ def test_what_is_paid_is_released_where_chains_do_not_agree(place, capfd, monkey
         raise NotMixed("the chains differ")
 
     monkeypatch.setattr(several_tables, "streamed", differ)
-    code, _, told = called(capfd, *GENERATE, "--tables", 2, "-o", "out", "--seed", 1)
-    assert code == 2
-    assert "the release stands in out, without several tables: the chains differ" in told
+    more = ["--tables", 2, "-o", "out", "--ledger", "ledger", "--budget", 10, "--json"]
+    code, out, told = called(capfd, *GENERATE, *more)
+    assert code == 4 and told.count("\n") == 1
+    assert (
+        "the release is paid, and stands in out without several tables; another run would pay again" in told
+    )
+    assert told.endswith("the chains differ\n")
+    assert json.loads(out) == json.loads((place / "out" / "record.json").read_text())
+    assert len(Ledger("ledger").read().records) == 1
     assert sorted(os.listdir("out")) == ["measurements.json", "record.json", "synthetic.csv"]
 
 
@@ -249,6 +259,60 @@ def test_a_sample_of_the_rows_of_each_draw(place):
         release.tables(2, rows=201)
     with pytest.raises(ValueError, match="rows must be a whole number"):
         release.tables(2, rows=0)
+
+
+def test_tables_of_fewer_rows(place, capfd):
+    for name, rows, length in (("out", 30, 30), ("all", 5000, 200)):
+        more = ["--tables", 2, "--table-rows", rows, "-o", name, "--seed", 1]
+        assert called(capfd, *GENERATE, *more)[0] == 0
+        assert len(pd.read_csv(f"{name}/table-02.csv")) == length
+        assert json.loads((place / name / "mixing.json").read_text())["rows"] == length
+
+
+def r_has(package):
+    program = shutil.which("Rscript")
+    return (
+        program and not subprocess.run([program, "-e", f"library({package})"], capture_output=True).returncode
+    )
+
+
+@pytest.mark.slow
+def test_r_pools_the_same_numbers(place, capfd):
+    """The lines of the page, in R, from the files alone: estimates and intervals are those of `combine`."""
+    if not r_has("mitools"):
+        pytest.skip("R with mitools is not installed")
+    coins = np.random.default_rng(1)
+    old = coins.random(500) < 0.4
+    ill = coins.random(500) < 0.1 + 0.3 * old
+    pd.DataFrame({"old": old, "ill": ill}).astype(int).to_csv("data.csv", index=False)
+    assert called(capfd, *GENERATE, "--tables", 20, "-o", "release", "--seed", 1)[0] == 0
+    pages = Path(__file__).parent.parent / "docs" / "several-tables.md"
+    block, *others = re.findall(r"```r\n(.*?)```", pages.read_text(), re.DOTALL)
+    blocks = block + (others[0] if r_has("mice") else "")
+    done = subprocess.run(["Rscript", "-e", f"options(digits=12)\n{blocks}"], capture_output=True, text=True)
+    assert not done.returncode, done.stderr
+    tables = [pd.read_csv(f"release/table-{k:02d}.csv") for k in range(1, 21)]
+
+    def line(table):
+        x, y = table.old - table.old.mean(), table.ill - table.ill.mean()
+        slope = (x @ y) / (x @ x)
+        return slope, ((y - slope * x) ** 2).sum() / (len(x) - 2) / (x @ x)
+
+    def row(name, number):
+        """The numbers of one of the rows of what R printed that begin with this."""
+        found = [each.split() for each in done.stdout.splitlines() if each.strip().startswith(name)]
+        return [float(each) for each in found[number][1:] if re.fullmatch(r"-?[0-9.]+(e-?[0-9]+)?", each)]
+
+    slopes = combine(*zip(*map(line, tables), strict=True))
+    told = [slopes.estimate, slopes.variance**0.5, *slopes.interval()]
+    assert row("old ", 0)[:4] == pytest.approx(told, rel=1e-5)
+    shares = combine([table.ill[table.old == 1].mean() for table in tables])
+    assert row("ill ", 0)[:4] == pytest.approx(
+        [shares.estimate, shares.variance**0.5, *shares.interval()], rel=1e-5
+    )
+    if r_has("mice"):
+        assert row("2 ", 0)[:2] == pytest.approx(told[:2], rel=1e-5)
+        assert row("2 ", 1)[-2:] == pytest.approx(told[2:], rel=1e-5)
 
 
 def test_samples_are_random_among_the_rows(place):

@@ -1,5 +1,6 @@
 """The model of rounds: groups, trees, fits and rows against what all cells say."""
 
+from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations, product
 from math import log
@@ -14,6 +15,7 @@ from smalldb.exact.integers import uniform_permutation
 from smalldb.kernels.refining import refine
 from smalldb.kernels.swapping import swap
 from smalldb.marginals.estimate.belief_propagation import beliefs, build, summed
+from smalldb.marginals.estimate.column_estimates import least_variance, reconciled
 from smalldb.marginals.estimate.grouping import halved
 from smalldb.marginals.estimate.junction import cells, junction_tree
 from smalldb.marginals.estimate.proportional_fitting import Factor, fit
@@ -339,3 +341,42 @@ def test_a_table_beside_the_model_is_believed_by_its_noise():
     for table in (sharp, dull):
         assert np.abs(table.sum(axis=0) - expected.sum(axis=0)).max() < 1
         assert np.abs(table.sum(axis=1) - expected.sum(axis=1)).max() < 1
+
+
+def test_columns_are_what_least_squares_say_of_all_that_was_measured():
+    """Twin: the normal equations of all measurements, with the total as a condition."""
+    rng = np.random.default_rng(5)
+    grouping = halved(rng.gamma(1.0, size=23) + 0.1, False)
+    size, variances = len(grouping.order), rng.uniform(1, 9, 23)
+    values = rng.uniform(300, 400, size)
+    sums = []
+    for level in (1, 3, 3, grouping.finest):
+        starts = grouping.starts[level]
+        sums.append((level, np.add.reduceat(values, starts) + rng.normal(0, 5, len(starts)), 7.0 + level))
+    total = values.sum() + 11
+    rows, said, precisions = [np.eye(size)], [values], [1 / variances]
+    for level, of_groups, variance in sums:
+        groups = grouping.parents(level, grouping.finest)
+        rows.append((np.arange(len(of_groups))[:, None] == groups).astype(float))
+        said.append(of_groups)
+        precisions.append(np.full(len(of_groups), 1 / variance))
+    matrix, weights = np.concatenate(rows), np.concatenate(precisions)
+    normal = matrix.T @ (weights[:, None] * matrix)
+    bordered = np.block([[normal, np.ones((size, 1))], [np.ones((1, size)), np.zeros((1, 1))]])
+    wanted = np.linalg.solve(bordered, np.append(matrix.T @ (weights * np.concatenate(said)), total))[:-1]
+    assert least_variance(values, variances, grouping, sums, total) == pytest.approx(wanted)
+
+
+def test_tables_tell_of_columns_and_rare_places_stay_rare():
+    grouping = halved(np.array([500.0, 300.0, 200.0, 0.0]), False)
+    own = Measured(((0, 0),), np.array([520, 290, 190, -8]), Fraction(1), Geometric(Fraction(1, 10)), 200.0)
+    read = (np.array([520.0, 290.0, 190.0, 0.0]),)
+
+    def found(*tables):
+        return reconciled(read, (own,), (grouping,), tables, 1000)[0]
+
+    assert found() == pytest.approx(read[0], abs=0.01)
+    sure = Measured(((0, 1), (1, 1)), np.array([[250, 240], [250, 260]]), Fraction(1), own.noise, 0.01)
+    assert found(sure)[0] == pytest.approx(490, abs=0.1)
+    assert found(sure)[1:] == pytest.approx([305, 205, 0], abs=1)
+    assert found(replace(sure, variance=1e6))[0] == pytest.approx(520, abs=0.1)

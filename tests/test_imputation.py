@@ -14,6 +14,7 @@ from queries import Column, Domain
 from queries.relations import Relation
 from queries.rules import Rule
 from smalldb.exact.bits import bit_source
+from smalldb.inference import imputation
 from smalldb.inference.column_model import ColumnModel
 from smalldb.inference.combining import combine, interval
 from smalldb.inference.imputation import NotMixed, impute, released_total
@@ -69,7 +70,7 @@ def drawn(domain, measurements, total, near, draws, seed=3):
 @pytest.mark.slow
 @pytest.mark.parametrize("noise", COINS.values(), ids=COINS)
 def test_counts_of_one_column_have_their_exact_posterior(noise):
-    domain, total, value, draws = Domain([Column("c", ["x", "y", "z"])]), 6, [4, 3, -1], 4000
+    domain, total, value, draws = Domain([Column("c", ["x", "y", "z"])]), 6, [4, 3, -1], 2000
     near = np.array([[0], [0], [1], [2]])
     shares = (np.array([2, 1, 1]) + 1 / 3) / 5
     logs = {}
@@ -114,7 +115,7 @@ KINDS = {
 )
 def test_two_columns_have_the_exact_posterior_of_their_tables(kind):
     """All tables of three rows: the model is integrated out by hand, the noise taken as it is published."""
-    measurements, total, draws = KINDS[kind](), 3, 4000
+    measurements, total, draws = KINDS[kind](), 3, 2000
     near = np.array([[0, 0], [0, 1], [1, 1]])
     columns = [np.bincount(near[:, c], minlength=2) + 0.5 for c in (0, 1)]
     shares = [own / own.sum() for own in columns]
@@ -312,7 +313,7 @@ def test_groups_are_told_apart_only_where_they_were_measured():
     assert [own.tolist() for own in model.groups] == [[0, 0, 1, 1], [0, 1]]
 
 
-def test_what_cannot_be_drawn_is_refused():
+def test_what_cannot_be_drawn_is_refused(monkeypatch):
     domain = Domain(["a", "b"])
     cone = ConeDifference((2, 2), Fraction(1), ((0, 1),))
     parts = tuple(Marginal(c, ((0, 1),) * len(c)) for c in ((0,), (1,), (0, 1)))
@@ -324,6 +325,7 @@ def test_what_cannot_be_drawn_is_refused():
     all_pairs = Measurement(pairs, np.zeros(66, np.int64), Geometric(Fraction(1)), Fraction(1))
     with pytest.raises(ValueError, match="depend on 11 others"):
         impute(many, [all_pairs], 5, np.zeros((1, 12), np.int64), 1)
+    monkeypatch.setattr(imputation, "AGREEING", 1 + 1e-6)
     with pytest.raises(NotMixed, match="differ"):
         loud = table_of((0, 1), (2, 2), [500, 0, 0, 500], Geometric(Fraction(1, 100)))
         impute(domain, [loud], 1000, near, 1, most_sweeps=1)
@@ -485,3 +487,23 @@ def test_a_number_of_tables_is_a_whole_number(release, wrong):
         release.tables(2, pseudo_rows=0)
     with pytest.raises(ValueError, match="pseudo_rows"):  # for which no gamma number is found
         release.tables(2, pseudo_rows=float("inf"))
+
+
+def squares_of(rate, runs=24, tables=8):
+    """The mean of the squared errors of four cells, in variances of tables that were drawn with a rate."""
+    cells, found = np.array([150, 60, 40, 50]), []
+    rows = np.repeat(np.array([[0, 0], [0, 1], [1, 0], [1, 1]]), cells, axis=0)
+    for seed in range(runs):
+        values = cells + Geometric(Fraction(1, 12)).draw(4, bit_source(seed))
+        measured = [table_of((0, 1), (2, 2), values, Geometric(rate))]
+        made = drawn(Domain(["a", "b"]), measured, 300, rows, tables, seed)
+        counts = np.array([np.bincount(table @ np.array([2, 1]), minlength=4) for table in made])
+        off = (counts.mean(axis=0) - cells) ** 2
+        found.append(off / ((1 + 1 / tables) * counts.var(axis=0, ddof=1)))
+    return float(np.mean(found)) * (tables - 3) / (tables - 1)  # the variance of t
+
+
+@pytest.mark.slow
+def test_tables_differ_as_much_as_noise_leaves_open():
+    """With half the variance of the noise, tables would be twice as sure as they may be."""
+    assert 0.6 < squares_of(Fraction(1, 12)) < 1.5 < squares_of(Fraction(17, 144))

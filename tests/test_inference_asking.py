@@ -4,6 +4,7 @@ import json
 import pickle
 from fractions import Fraction
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -147,6 +148,7 @@ REFUSED = {
     "age": "'age' is no yes/no column: ask a category of it, or mean",
     "death | age<30 & age>=80": "no row can meet 'age<30 & age>=80': ask another condition",
     "death | death & kids=3": "no row can meet 'death & kids=3'",
+    "median(sex)": "shares, means and differences of them are answered; for all else compute from several",
     "mean(sex)": "'sex' holds categories, not numbers: ask the share of one, sex=",
     "mean(weight)": "no column 'weight'",
     "mean(age)": "the outer bins of 'age' have no end, so there is no mean",
@@ -577,7 +579,15 @@ def test_the_command_shows_the_value_of_the_synthetic_table(folder, capsys):
     assert main([*asked, "--synthetic", "out.csv", "--schema", "schema.toml"]) == 0
     assert f"{answer['assumed']:.4g} in the synthetic table: an assumption" in capsys.readouterr().out
     pd.DataFrame({"a": [0, 1], "b": [1, 1]}).to_csv("bits.csv", index=False)
-    assert main([*asked, "--synthetic", "bits.csv"]) == 2
+    assert main([*asked, "--synthetic", "out.csv"]) == 2
+    assert "--synthetic: name the schema of the release with --schema" in capsys.readouterr().err
+    rows.assign(ill=7).to_csv("other.csv", index=False)
+    assert main([*asked, "--synthetic", "other.csv", "--schema", "schema.toml"]) == 2
+    told = capsys.readouterr().err
+    assert "other.csv: it does not fit schema.toml" in told and "curator" not in told
+    bits = 'columns.a = { kind = "bool" }\ncolumns.b = { kind = "bool" }\n'
+    Path("bits.toml").write_text(bits)
+    assert main([*asked, "--synthetic", "bits.csv", "--schema", "bits.toml"]) == 2
     assert "bits.csv: other columns or categories than those of record.json" in capsys.readouterr().err
     assert main([*asked, "--schema", "schema.toml"]) == 2
     assert "--schema needs --synthetic" in capsys.readouterr().err

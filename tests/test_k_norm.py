@@ -306,3 +306,26 @@ def test_noise_of_columns_at_once_is_as_small_as_it_says(public):
             for size, start in zip(own, starts, strict=True)
         )
     assert at_once < 0.75 * apart
+
+
+@pytest.mark.parametrize(
+    "public", [{"n": 500}, {"n_max": 500, "neighbours": "add-remove"}], ids=["replace", "add"]
+)
+def test_a_plan_of_columns_expects_the_noise_of_columns_at_once(public):
+    """It had counted a noise for each column alone."""
+    plan = smalldb.plan(
+        DOMAIN, "marginals:1", epsilon=1, rows=500, mechanism="marginals", strategy="adaptive", **public
+    )
+    strategy, found = plan.chosen.strategy, []
+    for seed in range(40):
+        source, distances = SeededBits(seed), []
+        for group in strategy.together:
+            own = [DOMAIN.sizes[c] for c in group]
+            cost = sum(strategy.columns[c] for c in group)
+            noise = KNorm(tuple(own), cost, "n" in public) if len(own) > 1 else strategy.law.noise(cost)
+            drawn = np.split(noise.draw(sum(own), source), np.cumsum(own)[:-1])
+            distances += [np.abs(one).sum() / (2 * 500) for one in drawn]
+        found.append(np.mean(distances))
+    assert plan.expected_error == pytest.approx(np.mean(found), rel=0.1)
+    low, high = plan.expected_range
+    assert low < plan.expected_error < high

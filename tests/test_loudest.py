@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from scipy.integrate import quad
 
 import smalldb
 from queries import Conjunctions, Domain, Rows
@@ -18,7 +19,7 @@ from smalldb.auditing import by_score
 from smalldb.exact.bits import bit_source
 from smalldb.exact.loudest import _loudness, draw_loudest
 
-A, AB = Domain(["a"]), Domain(["a", "b"])
+AB = Domain(["a", "b"])
 
 
 class Scripted:
@@ -51,23 +52,29 @@ def test_bits_are_revealed_until_they_decide():
     source = Scripted(half, half, 7, 4)
     assert draw_loudest({0: 1, 1: 1}, Fraction(0), source) == 0
     assert source.asked == 4
+    most = (1 << 64) - 1  # of one: from 44 to infinity, so a noise of about 69 has not won yet
+    assert draw_loudest({0: 1, 1: 10**30}, Fraction(0), Scripted(most, half, most, 0)) == 0
     assert draw_loudest({3: 10**40}, Fraction(1), Scripted()) == 3
 
 
 def test_draws_follow_the_exact_law():
-    """The levels of small databases of four rows, by the definition; a rate off by a third is seen."""
-    made, x = by_score(A, "conjunctions:1", rows=4, epsilon=3, law="permute-and-flip"), (5, 1)
-    scores, law = dict(zip(made.candidates, made.scores(x), strict=True)), made(x)
-    levels = Counter(scores.values())
-    chances = Counter[int]()
-    for y, (low, _) in law.items():
-        chances[scores[y]] += float(low)
+    """By the integral of the definition; a rate off by a third is seen."""
+    levels, rate = {0: 1, 2: 5, 5: 300}, 1.0
+
+    def chance(level):
+        def uniform_head(z):
+            others = math.prod((1 - math.exp(-rate * s) * z) ** n for s, n in levels.items())
+            return others / (1 - math.exp(-rate * level) * z)
+
+        return levels[level] * math.exp(-rate * level) * quad(uniform_head, 0, 1)[0]
+
     source, number = bit_source(7), 400
-    found = Counter(draw_loudest(levels, Fraction(3, 8), source) for _ in range(number))
-    wrong = Counter(draw_loudest(levels, Fraction(1, 4), source) for _ in range(number))
-    expected = np.array([number * chances[level] for level in sorted(levels)])
+    expected = np.array([number * chance(level) for level in levels])
+    assert expected.sum() == pytest.approx(number)
+    found = Counter(draw_loudest(levels, Fraction(1), source) for _ in range(number))
+    wrong = Counter(draw_loudest(levels, Fraction(2, 3), source) for _ in range(number))
     for drawn, low, high in ((found, 1e-3, 1), (wrong, 0, 1e-4)):
-        seen = np.array([drawn[level] for level in sorted(levels)])
+        seen = np.array([drawn[level] for level in levels])
         statistic = ((seen - expected) ** 2 / expected).sum()
         assert low <= stats.chi2.sf(statistic, len(expected) - 1) <= high
 

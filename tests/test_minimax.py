@@ -9,7 +9,7 @@ import pytest
 
 import smalldb
 from queries import Conjunctions, Domain, Linear, Marginals, Parities
-from smalldb.auditing import minimax
+from smalldb.auditing import minimax, outputs_of_answers
 from smalldb.auditing.minimax_program import made_private, solve
 from smalldb.auditing.outputs_of_answers import answers_with_costs, without_dominated
 from smalldb.mechanisms import Neighbours
@@ -172,6 +172,12 @@ def test_laws_that_are_not_private_are_mixed_until_they_are():
 def test_what_is_refused(change, said):
     with pytest.raises(ValueError, match=said):
         minimax(AB, **{"queries": "conjunctions:2", "n": 3, "epsilon": 1} | change)
+
+
+def test_too_many_outcomes_are_not_compared(monkeypatch):
+    monkeypatch.setattr(outputs_of_answers, "MOST_COMPARED", 100)
+    with pytest.raises(ValueError, match="too many outcomes"):
+        minimax(AB, "conjunctions:2", n=3, epsilon=1)
 
 
 def test_progress_goes_to_stderr(capfd):

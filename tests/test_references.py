@@ -102,6 +102,9 @@ def test_the_generic_analysis_doubles_the_noise_of_laplace():
     law = smalldb.selection_law([-abs(r - 2) for r in grid][30:91], epsilon=2, sensitivity=1)
     ratio = law[(30 + 3,)][0] / law[(30 + 2,)][0]
     assert float(ratio) == pytest.approx(math.exp(-1))  # not exp(-2)
+    source, trials = SeededBits(5), 2_000
+    zeros = sum(not laplace(0, epsilon=2, analysis="exponential", rng=source) for _ in range(trials))
+    assert stats.binomtest(zeros, trials, math.tanh(1 / 2)).pvalue > 1e-4
 
 
 def test_randomised_response_by_its_decision_tree(monkeypatch):

@@ -1,4 +1,4 @@
-"""Kinds of columns: what has which place, what a value of a place can be, and that draws are uniform."""
+"""Kinds of columns: what has which place, what a value of a place can be, and how values are drawn."""
 
 from collections import Counter
 from itertools import pairwise
@@ -11,6 +11,7 @@ from queries import DataError
 from smalldb.exact.bits import SeededBits
 from smalldb.exact.integers import uniform_permutation
 from smalldb.schema import Categories, Column, Cuts, Dates, Flag, Integers, Times, parse_schema
+from smalldb.schema.bin_shapes import BinShape
 from smalldb.schema.kinds.edges import equal_steps
 from smalldb.schema.kinds.number_format import NumberFormat
 from smalldb.schema.schema_columns import drawn
@@ -61,10 +62,11 @@ def test_values_of_a_place_are_found_in_it_again(name, missing):
         (Times(["00:02"], "00:00", "00:03"), [["00:00", "00:01"], ["00:02", "00:03"]]),
     ],
 )
-def test_draws_are_uniform_over_the_values_of_a_bin(kind, values):
+def test_draws_are_uniform_over_the_values_of_a_bin_where_all_bins_are_as_dense(kind, values):
+    shape = BinShape.of(kind, np.repeat(np.arange(len(values)), [10 * len(some) for some in values]))
     for place, expected in enumerate(values):
         count = 3000
-        found = Counter(drawn(kind, place, count, SeededBits(7)))
+        found = Counter(drawn(kind, place, count, shape, SeededBits(7)))
         assert sorted(found) == sorted(expected)
         share = count / len(expected)
         chi = sum((times - share) ** 2 / share for times in found.values())
@@ -129,9 +131,10 @@ def test_typed_numbers_are_themselves_whatever_the_format_of_texts():
 def test_numbers_that_are_texts_have_all_their_digits():
     kind = Cuts([1000], 0, 1001, decimals=2, numbers=COMMA)
     assert kind.values() == ["500,00", "1000,50"]
-    (digits,) = {len(text.partition(",")[2]) for text in drawn(kind, 1, 400, SeededBits(3))}
+    shape = BinShape.of(kind, np.repeat([0, 1], [1000, 1]))
+    (digits,) = {len(text.partition(",")[2]) for text in drawn(kind, 1, 400, shape, SeededBits(3))}
     assert digits == 2
-    assert {"1000,00", "1000,10"} <= {*drawn(kind, 1, 4000, SeededBits(4))}
+    assert {"1000,00", "1000,10"} <= {*drawn(kind, 1, 4000, shape, SeededBits(4))}
     assert Cuts(["0.01"], 0, "0.02", decimals=2, numbers=COMMA).values() == ["0,005", "0,015"]
 
 

@@ -624,7 +624,7 @@ def test_no_neighbour_costs_more_than_epsilon(scores, data, method, monotone):
         ({"sensitivity": None, "range": 1, "monotone": True}, "monotone"),
         ({"epsilon": 0}, "epsilon"),
         ({"method": "gumbel"}, "method"),
-        ({"k": 2}, "top-k"),
+        ({"k": 4, "method": "noisy-max"}, "at most the number of candidates"),
         ({"k": 4, "method": "top-k"}, "at most the number of candidates"),
         ({"k": 3, "method": "top-k", "base_measure": [1, 0, 1]}, "at most the number of candidates"),
         ({"base_measure": [1, 2]}, "one weight for each"),

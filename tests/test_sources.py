@@ -1,6 +1,7 @@
 """The page on the sources: every call gives what the page says, and every test that it names is there."""
 
 import ast
+import importlib.util
 import re
 from pathlib import Path
 
@@ -15,6 +16,9 @@ ROWS = [
     if re.match(r"\| (?!statement)", line)
 ]
 DOCUMENTS = 5
+_spec = importlib.util.spec_from_file_location("listing", ROOT / "tests" / "mutants" / "listing.py")
+listing = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(listing)
 
 pytestmark = pytest.mark.slow
 
@@ -54,6 +58,13 @@ def test_the_test_that_holds_a_statement_is_there(held):
     file, name = held.split("::")
     text = (ROOT / "tests" / f"{file}.py").read_text(encoding="utf-8")
     assert f"\ndef test_{name}(" in text
+
+
+def test_a_mutant_makes_the_test_of_each_statement_fail():
+    """That they do is seen by `tests/mutants/run.py`; here, that there is one."""
+    killers = {test.partition("[")[0] for mutant in listing.mutants() for test in mutant.tests}
+    held = [row[3].split("::") for row in ROWS if row[3] != "-"]
+    assert not {f"tests/{file}.py::test_{name}" for file, name in held} - killers
 
 
 def test_a_wrong_figure_is_seen(names):

@@ -6,6 +6,7 @@ import numpy as np
 
 from queries.arrays import Floats
 from smalldb.accounting.checked_arguments import checked_number
+from smalldb.accounting.sweeps import sweeping
 from smalldb.exact.numbers import Number, float_above, positive, whole
 
 MOST = 64  # releases
@@ -14,9 +15,12 @@ SMALLEST, LARGEST = Fraction(1, 10**6), Fraction(100)  # epsilon of a release
 ROUNDING = 1e-13  # relative, a release: far more than some thirty roundings of 2^-53
 
 
+@sweeping("total", "epsilon", "releases")
 def adaptive_delta(*, total: Number, epsilon: Number, releases: int, steps: int = 200) -> tuple[float, float]:
     """
     Enclose the optimal delta of adaptively chosen epsilon-bounded-range releases.
+
+    `total`, `epsilon` and `releases` may be arrays, which are broadcast: two arrays are returned.
 
     Equation (22) of `docs/theory.md`.
 

@@ -19,6 +19,7 @@ from smalldb.accounting.checked_arguments import (
     kinds_of,
 )
 from smalldb.accounting.methods import LARGEST, Items, Method, added, concentrated, methods_of
+from smalldb.accounting.sweeps import sweeping
 from smalldb.bounds.integer_search import last_where
 from smalldb.exact.numbers import Number, as_fraction, positive, whole
 from smalldb.noise.privacy_loss import Loss
@@ -151,6 +152,7 @@ def compose_losses(losses: Iterable[Loss], *, delta: Number, adaptive: bool = Tr
     return best_of(concentrated(items, allowed), allowed, added(items))
 
 
+@sweeping("epsilon", "releases", "delta")
 def per_release(
     *,
     epsilon: Number,
@@ -161,6 +163,8 @@ def per_release(
 ) -> float:
     """
     Return the largest epsilon of each release for a total, rounded down: the inverse of `compose`.
+
+    `epsilon`, `releases` and `delta` may be arrays, which are broadcast: an array is returned.
 
     All of the releases have it, whatever earlier ones show, and there are no more than `releases`.
 
@@ -173,6 +177,8 @@ def per_release(
     --------
     >>> per_release(epsilon=1, releases=10, delta=0)
     0.1
+    >>> per_release(epsilon=[[1], [2]], releases=[10, 20], delta=0).tolist()
+    [[0.1, 0.05], [0.2, 0.1]]
     """
     total, releases = positive(epsilon, "epsilon"), checked_number(whole(releases, "releases"))
     allowed = checked_delta(delta)
@@ -200,6 +206,7 @@ def per_release(
     return low
 
 
+@sweeping("epsilon", "total", "delta")
 def most_releases(
     *,
     epsilon: Number,
@@ -210,6 +217,8 @@ def most_releases(
 ) -> int:
     """
     Return how many releases of one epsilon keep within a total, never too many; 0: not even one.
+
+    `epsilon`, `total` and `delta` may be arrays, which are broadcast: an array is returned.
 
     Nobody may make more of them because of what they showed; fewer is no harm.
 

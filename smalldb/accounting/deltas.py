@@ -6,9 +6,11 @@ from fractions import Fraction
 from smalldb.accounting import binomials, curves, mixtures
 from smalldb.accounting.checked_arguments import checked_flag, kinds_of
 from smalldb.accounting.methods import FLOATS, LARGEST, MARGIN, MOST_FIXED, MOST_PURE, kinds_above
+from smalldb.accounting.sweeps import sweeping
 from smalldb.exact.numbers import Number, positive
 
 
+@sweeping("total", "releases")
 def delta(
     *,
     total: Number,
@@ -19,6 +21,8 @@ def delta(
 ) -> float:
     """
     Bound the delta at which releases from one table are (total, delta)-differentially private together.
+
+    `total` and `releases` may be arrays, which are broadcast: an array is returned.
 
     Equations (18), (20) and (21) of `docs/theory.md`.
 
@@ -54,11 +58,14 @@ def delta(
     return min(1.0, *(float(found) * (1 + MARGIN) for found in _bounds(kinds, goal, bounded_range, fixed)))
 
 
+@sweeping("releases", "total")
 def gaussian_limit(
     *, epsilon: Number, releases: int | None = None, bounded_range: bool = False, total: Number | None = None
 ) -> float:
     """
     Return mu of the Gaussian limit of many small releases, or its delta at a total: a limit, no bound.
+
+    `releases` and `total` may be arrays, which are broadcast: an array is returned.
 
     Equation (23) of `docs/theory.md`.
 

@@ -20,6 +20,7 @@ from smalldb.counting.databases import check_budget, databases
 from smalldb.mechanisms import Neighbours
 
 MOST_COSTS = 1 << 24  # tables x vectors of answers
+MOST_COMPARED = 1 << 34  # tables x outcomes^2: about ten seconds
 
 
 def answers_with_costs(
@@ -59,6 +60,8 @@ def answers_with_costs(
 def without_dominated(costs: Integers) -> list[int]:
     """Return the places of outcomes, one of those that cost the same, that no other is as cheap as."""
     distinct, first = np.unique(costs, axis=1, return_index=True)
+    if distinct.size * distinct.shape[1] > MOST_COMPARED:
+        raise ValueError("too many outcomes to compare: use fewer queries, fewer rows or a smaller n")
     return sorted(
         int(first[place])
         for place in range(distinct.shape[1])

@@ -1,6 +1,12 @@
 """The commands: most files add one to the parser and run it; the others have what several share."""
 
 REFUSED, FAILED = 2, 3  # exit codes: what was asked for, or this machine (memory, a library)
+INCOMPLETE = 4  # an exit code: the release is paid and stands, without all that was asked of it
+
+
+class Incomplete(Exception):
+    """What was paid for stands, without all that was asked of it: once more would be paid once more."""
+
 
 # the commands, with what the list of them says of each: known before the command's own file is imported
 HELP = {

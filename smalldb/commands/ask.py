@@ -2,7 +2,7 @@
 
 import argparse
 
-from queries import Rows
+from queries import DataError, Rows
 from smalldb.commands import HELP
 from smalldb.commands.options import add_formats
 from smalldb.commands.parsers import Commands
@@ -88,7 +88,18 @@ def _synthetic(arguments: argparse.Namespace, measurements: Measurements) -> Row
             raise ValueError("--schema needs --synthetic: a record knows its own columns")
         return None
     schema = None if arguments.schema is None else read_schema(arguments.schema)
-    rows = file_source(arguments.synthetic, schema).read()
+    binary = all(size == 2 for size in measurements.domain.sizes)
+    if schema is None and not binary:
+        raise ValueError(
+            "--synthetic: name the schema of the release with --schema, for not all columns are yes/no"
+        )
+    try:
+        rows = file_source(arguments.synthetic, schema).read()
+    except DataError as error:  # of a public table
+        raise ValueError(
+            f"{arguments.synthetic}: it does not fit {arguments.schema or 'yes/no columns'}: name the table "
+            "of that release, and with --schema what its columns hold"
+        ) from error
     own, others = (
         [(column.name, column.labels) for column in domain.columns]
         for domain in (measurements.domain, rows.domain)

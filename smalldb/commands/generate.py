@@ -5,7 +5,7 @@ import os
 import sys
 from functools import partial
 
-from smalldb.commands import HELP
+from smalldb.commands import HELP, Incomplete
 from smalldb.commands.input_files import add_schema, source_of
 from smalldb.commands.options import (
     STATED,
@@ -68,6 +68,13 @@ def add(commands: Commands) -> None:
         help="with -o DIR: a new folder with N tables for intervals (multiple imputations of the data, from "
         "the one payment), written as DATA is; with the best single one, the record, the measurements, and "
         "how well the chains had mixed",
+    )
+    command.add_argument(
+        "--table-rows",
+        type=whole_number,
+        metavar="M",
+        help="with --tables: at most M rows of each, a random sample of each draw (default: as many as DATA "
+        "has)",
     )
     command.add_argument(
         "--spelling",
@@ -157,16 +164,16 @@ def run_generate(arguments: argparse.Namespace) -> None:
         and partial(Ledger.within, arguments.ledger, arguments.budget, arguments.budget_delta),
         destination=files,
     )
-    if files.several is not None and files.several.refused is not None:
-        raise ValueError(files.several.refused)
     if arguments.json:
         print(as_json(made.record))
     if not arguments.quiet:
         print(tell(made.record, made.plan, verbose=arguments.verbose), file=sys.stderr)
-        if files.several is not None:
+        if files.several is not None and files.several.told:
             print(visible(files.several.told), file=sys.stderr)
     if not made.record["private"]:
         print("NOT PRIVATE: the randomness came from a seed; for experiments only", file=sys.stderr)
+    if files.several is not None and files.several.refused is not None:
+        raise Incomplete(files.several.refused)
 
 
 def _check(arguments: argparse.Namespace) -> None:
@@ -182,6 +189,8 @@ def _check(arguments: argparse.Namespace) -> None:
             raise ValueError(f"--tables must be from 2 to {MOST_TABLES}: 25 are usual")
         if arguments.middle:
             raise ValueError("--middle is for one table: leave it out, or leave out --tables")
+    elif arguments.table_rows is not None:
+        raise ValueError("--table-rows needs --tables: --rows says how many rows one table has")
     for option in ("confidential", *STATED):
         if getattr(arguments, option) and arguments.report is None:
             of_database = ", of which it names the data; --query names a table of a database"

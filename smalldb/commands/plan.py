@@ -90,6 +90,7 @@ def plan_json(made: Plan, other: Plan | None = None) -> dict[str, Any]:
     return {name: value for name, value in record.items() if name != "private"} | {
         "candidate_count": None if made.candidate_count is None else str(made.candidate_count),
         "expected_error": made.expected_error,
+        "expected_range": made.expected_range,
         "compared": None
         if other is None
         else {"delta": None if other.delta is None else as_text(other.delta), "error": other.expected_error},

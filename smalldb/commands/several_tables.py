@@ -12,7 +12,7 @@ from tqdm import tqdm
 
 from smalldb.exact.bits import bit_source
 from smalldb.files.output_folder import OutputFolder
-from smalldb.inference.imputation import PSEUDO_ROWS
+from smalldb.inference.imputation import PSEUDO_ROWS, released_total
 from smalldb.planning import Plan
 from smalldb.releasing.imputed_tables import Spelling, check_drawable, streamed
 from smalldb.releasing.record import with_measurements, written_record
@@ -57,17 +57,23 @@ class SeveralTables:
         self._folder.write("record.json", written_record(made.record) + "\n")
         self._folder.write("measurements.json", written_record(whole) + "\n")
         shown = sys.stderr.isatty() and not arguments.quiet
+        total = released_total(made.measurements) if made.plan.n is None else made.plan.n
+        rows = arguments.table_rows
         try:
             stream = streamed(
                 made.measurements,
                 made.plan.n,
                 made.places,
                 count=arguments.tables,
+                rows=None if rows is None or rows >= total else rows,
                 rng=bit_source(arguments.seed),
                 progress=shown,
             )
         except ValueError as error:  # of released numbers; what is paid for is released all the same
-            self.refused = f"the release stands in {arguments.output}, without several tables: {error}"
+            self.refused = (
+                f"the release is paid, and stands in {arguments.output} without several tables; another run "
+                f"would pay again: {error}"
+            )
             for name in self._names:
                 self._folder.remove(name)
             return
@@ -81,7 +87,8 @@ class SeveralTables:
             f"tables:    {arguments.tables} in {arguments.output}, from chains that agree "
             f"(R-hat {mixing.r_hat:.3f} after {mixing.sweeps} sweeps)"
         )
-        told = {"tables": arguments.tables, "pseudo_rows": PSEUDO_ROWS, **asdict(mixing)}
+        rows = total if rows is None else min(rows, total)
+        told = {"tables": arguments.tables, "rows": rows, "pseudo_rows": PSEUDO_ROWS, **asdict(mixing)}
         self._folder.write("mixing.json", json.dumps(told, indent=2) + "\n")
 
     def place(self) -> None:

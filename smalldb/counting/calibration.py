@@ -6,18 +6,18 @@ replace-one, where n is public, the exact loss over all tables of n rows and the
 up: it depends on nobody's data. Floats find the internal epsilon, fractions certify it.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import NamedTuple, final
 
 import numpy as np
 
 from queries import Workload
 from queries.arrays import Floats, Integers
-from smalldb.counting.scores import Candidates, base_measure
+from smalldb.counting.scores import MAX_SCORE, base_measure
 from smalldb.counting.tabulating import (
     DIGITS,
     NEAR,
@@ -34,6 +34,7 @@ from smalldb.mechanisms import Neighbours
 
 MOST_SCORES = 1 << 21  # databases x candidates: 16 MiB, looked at some fifteen times
 MOST_RATIOS = 1 << 27  # (pairs + databases x queries) x candidates: a second or two
+MOST_MOVES = 1 << 21  # pairs x (cells + 16): about a second
 MOST_MULTIPLE = 1 << 40  # of m over n: beyond, its closed form is that of no bound on m
 FIGURES = Context(prec=9, rounding=ROUND_FLOOR)  # of an internal epsilon
 STEP = Fraction(1, 10**8)  # relative: about what the last figure is worth
@@ -82,21 +83,30 @@ def calibration(
     ValueError
         No query that varies, or an instance whose loss is too much to look up and has no closed form.
     """
+    way = calibrating(workload, rows, candidates, n, relation)
+    return way(epsilon)
+
+
+def calibrating(
+    workload: Workload, rows: int, candidates: str | None, n: int | None, relation: Neighbours
+) -> Callable[[Fraction], Calibration]:
+    """Return what calibrates for any epsilon; ValueError: nothing does (see `calibration`)."""
     if not workload.size:
         raise ValueError("queries: none of them varies, so there is nothing to calibrate")
     if n == 0:
         raise ValueError("calibrated: a table without rows has no neighbours of its size")
     base = base_measure("multisets" if candidates is None else candidates)
     if n is None:
-        return _for_all_sizes(epsilon, rows * workload.denominator)
+        return partial(_for_all_sizes, steps=rows * workload.denominator)
+    limits = MOST_SCORES, MOST_RATIOS, MOST_MOVES
     try:
-        instance = instance_of(workload, epsilon, rows, base, n, relation, True, MOST_SCORES, MOST_RATIOS)
+        instance = instance_of(workload, Fraction(1), rows, base, n, relation, True, *limits)
     except ValueError as refused:
-        found = _of_one_column(workload, epsilon, rows, base, n, relation)
-        if found is None:
-            raise ValueError(f"calibrated: {refused}") from refused
-        return found
-    return _looked_up(instance)
+        column = workload.domain.size == 2 and workload.denominator == 1 and base == "multisets"
+        if column and relation is Neighbours.REPLACE_ONE and not rows % n and rows // n <= MOST_MULTIPLE:
+            return partial(_of_one_column, multiple=rows // n)
+        raise ValueError(f"calibrated: {refused}") from refused
+    return lambda epsilon: _looked_up(replace(instance, epsilon=epsilon))
 
 
 # Proof: docs/proofs/census.md, lemma 9.
@@ -107,21 +117,16 @@ def _for_all_sizes(epsilon: Fraction, steps: int) -> Calibration:
 
 
 # Proof: docs/proofs/census.md, lemma 10.
-def _of_one_column(
-    workload: Workload, epsilon: Fraction, rows: int, base: Candidates, n: int, relation: Neighbours
-) -> Calibration | None:
+def _of_one_column(epsilon: Fraction, multiple: int) -> Calibration:
     """
-    Return the calibration by the closed form of one yes/no column, m a multiple of n; else None.
+    Return the calibration by the closed form of one yes/no column, m = k n, k the `multiple`.
 
-    The loss is less than e/2 + ln(1 + h - h q) for all n, where q = exp(-e/2) and h = exp(-e n / (2 m)), and
+    The loss is less than e/2 + ln(1 + h - h q) for all n, where q = exp(-e/2) and h = exp(-e / (2 k)), and
     tends to it. It rises with e.
     """
-    known = workload.domain.size == 2 and workload.denominator == 1 and base == "multisets"
-    if not known or rows % n or rows // n > MOST_MULTIPLE or relation is Neighbours.ADD_REMOVE:
-        return None
 
     def loss(internal: Fraction) -> Real:
-        moved, step = (Real.of(-internal / (2 * k), DIGITS).exp() for k in (1, rows // n))
+        moved, step = (Real.of(-internal / (2 * k), DIGITS).exp() for k in (1, multiple))
         return (1 + step - step * moved).ln() + internal / 2
 
     low, high = epsilon, 2 * epsilon  # e/2 is lost at least
@@ -146,10 +151,14 @@ def _found(instance: Instance, tables: Tables) -> Calibration:
 
     epsilon, ends = instance.epsilon, _Ends.of(instance, tables)
     goal, above = float(epsilon), 2.0
+
+    def over(times: float) -> float:
+        return float(ends.losses(instance, times)[0].max()) - goal
+
     # the tables of one row have different best candidates, so the loss has no bound
-    while ends.losses(instance, above)[0].max() <= goal:
+    while over(above) <= 0:
         above *= 2
-    times = brentq(lambda times: ends.losses(instance, times)[0].max() - goal, 1.0, above, xtol=1e-13)
+    times = brentq(over, 1.0, above, xtol=1e-13) if over(1.0) < 0 else 1.0
     internal = max(epsilon, _rounded(epsilon * Fraction(times)))
     loss = ends.enclosed(instance, tables, internal)
     while loss[1] > epsilon and internal > epsilon:
@@ -197,7 +206,10 @@ class _Ends(NamedTuple):
     @classmethod
     def of(cls, instance: Instance, tables: Tables) -> "_Ends":
         kinds = np.unique(np.array(tables.orders, dtype=object), return_inverse=True)[1]
-        keys = np.sort(tables.scores * (int(kinds.max()) + 1) + kinds, axis=1)
+        width = int(kinds.max()) + 1
+        if (int(tables.scores.max()) + 1) * width >= MAX_SCORE:
+            raise ValueError("queries: their common denominator is too large for a calibration")
+        keys = np.sort(tables.scores * width + kinds, axis=1)
         _, places, law = np.unique(keys, axis=0, return_index=True, return_inverse=True)
         pairs, widest = list[Integers](), 0
         for here, there, highest, lowest in _extremes(tables, instance):

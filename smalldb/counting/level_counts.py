@@ -16,7 +16,7 @@ from queries.arrays import Integers
 from queries.late import pd
 from smalldb import bounds
 from smalldb.counting import multisets
-from smalldb.counting.calibration import calibration
+from smalldb.counting.calibration import calibrating, calibration
 from smalldb.counting.census_law import Law
 from smalldb.counting.cost import work
 from smalldb.counting.dynamic_engine import count_scores
@@ -313,7 +313,7 @@ def census(
     if engine not in ("enumeration", "dynamic"):
         raise ValueError(f"engine must be 'auto', 'enumeration' or 'dynamic', not {engine!r}")
     if calibrated:
-        calibration(workload, Fraction(1), rows, base, table.n, Neighbours.REPLACE_ONE)  # or it is refused
+        calibrating(workload, rows, base, table.n, Neighbours.REPLACE_ONE)  # or it is refused
     found = count_candidates(
         workload,
         table,

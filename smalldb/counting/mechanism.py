@@ -143,7 +143,7 @@ class ByCensus:
         seconds = "less than 0.1" if self.work.seconds < 0.1 else f"about {self.work.seconds:.2g}"
         memory = max(1, self.work.memory >> 20)
         made = self.small.calibrated
-        internal = "" if made is None else f" calibrated to an internal epsilon of {brief(made.internal)}"
+        internal = "" if made is None else f", calibrated to an internal epsilon of {brief(made.internal)}"
         return Facts(
             f"SmallDB by a census{internal}",
             self.small.known,

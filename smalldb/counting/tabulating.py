@@ -57,6 +57,7 @@ def instance_of(
     compared: bool = True,
     most_scores: int = MOST_SCORES,
     most_ratios: int = MOST_RATIOS,
+    most_moves: int = MOST_MOVES,
 ) -> Instance:
     """Return the instance, if its tables are within the budget, and its pairs, where they are `compared`."""
     base, cells = base_measure("multisets" if candidates is None else candidates), workload.domain.size
@@ -70,7 +71,7 @@ def instance_of(
             databases * size <= most_scores
             and (pairs + databases * workload.size) * size <= most_ratios
             and (databases + size) * (cells + 16) <= MOST_COUNTS
-            and pairs * (cells + 16) <= MOST_MOVES
+            and pairs * (cells + 16) <= most_moves
             and (base == "multisets" or size * rows * cells.bit_length() <= MOST_BITS)
         )
 

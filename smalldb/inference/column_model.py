@@ -11,6 +11,7 @@ import numpy as np
 from queries.arrays import Floats, Integers, Words
 from smalldb.inference.tied_columns import INSTEAD
 from smalldb.kernels.imputing import Cliques, gammas
+from smalldb.kernels.matching import patterns
 
 MOST_CONTEXTS = 64  # of a column, for each group of the largest that it depends on: more have too few rows
 WITHIN = 0.5  # rows that each category has beforehand among those of its group
@@ -34,11 +35,14 @@ class ColumnModel:
         A column, and those that it depends on.
     before
         Rows that each cell of each clique has beforehand: the prior.
+    codes
+        Of each clique, what the categories of all columns add to the cell.
     """
 
     groups: tuple[Integers, ...]
     cliques: tuple[tuple[int, ...], ...]
     before: tuple[Floats, ...] = field(repr=False)
+    codes: tuple[Integers, ...] = field(repr=False)
 
     @classmethod
     def of(
@@ -73,7 +77,7 @@ class ColumnModel:
             groups.append(np.unique(together, axis=0, return_inverse=True)[1].ravel())
         counts = [int(own.max()) + 1 for own in groups]
         cliques = _eliminated(counts, [tuple(table) for table in measured])
-        before = []
+        before, codes = [], []
         for column, *given in cliques:
             contexts = prod(counts[c] for c in given)
             largest = max((counts[c] for c in given), default=1)
@@ -84,19 +88,21 @@ class ColumnModel:
                 )
             own = np.bincount(groups[column], shares[column]) * pseudo_rows * largest / contexts
             before.append(np.tile(own, contexts))
-        return cls(tuple(groups), cliques, tuple(before))
+            strides, stride = dict[int, int](), 1
+            for c in (column, *reversed(given)):
+                strides[c], stride = stride, stride * counts[c]
+            codes.append(np.concatenate([strides.get(c, 0) * each for c, each in enumerate(groups)]))
+        return cls(tuple(groups), cliques, tuple(before), tuple(codes))
 
     # Proof: docs/proofs/imputation.md, lemma 1.
     def draw(self, rows: Rows, state: Words, layout: Cliques) -> None:
         """Draw the distribution anew, given the rows: into `layout`."""
-        for clique, before, (start, end) in zip(
-            self.cliques, self.before, pairwise([*layout.origins, len(layout.probabilities)]), strict=True
+        ends = pairwise([*layout.origins, len(layout.probabilities)])
+        for clique, codes, before, (start, end) in zip(
+            self.cliques, self.codes, self.before, ends, strict=True
         ):
-            code = np.zeros(len(rows), dtype=np.int64)
-            for column in (*clique[1:], clique[0]):
-                own = self.groups[column]
-                code = code * (int(own.max()) + 1) + own[rows[:, column]]
-            mass = gammas(before + np.bincount(code, minlength=end - start), state)
+            cell = patterns(rows, layout.starts, codes)
+            mass = gammas(before + np.bincount(cell, minlength=end - start), state)
             cells = mass.reshape(-1, int(self.groups[clique[0]].max()) + 1)
             layout.probabilities[start:end] = (cells / cells.sum(axis=1, keepdims=True)).ravel()
         for column, own in enumerate(self.groups):

@@ -21,10 +21,12 @@ from queries.arrays import Integers
 from queries.domain import Bits
 from queries.mixing import splitmix64
 from smalldb.inference.column_model import ColumnModel, Rows
+from smalldb.inference.cuts import cuts
 from smalldb.inference.mixing import split_r_hat
 from smalldb.inference.observed import Observed
 from smalldb.inference.tied_columns import INSTEAD, Blocks
 from smalldb.kernels.imputing import sweep
+from smalldb.kernels.matching import Cut, deal, matching, move, patterns
 from smalldb.mechanisms import Marginal, Measurement, Parity
 
 CHAINS = 4
@@ -32,6 +34,10 @@ FIRST = 100  # sweeps of a chain before it is judged, and as many that are
 MOST = 3200
 AGREEING = 1.05  # a potential scale reduction below which chains are taken to be mixed
 STUCK = 1e-3  # of the entries, moved in a sweep: chains that stand still tell nothing
+MOVES = 16  # of many rows, for each pair of patterns
+MOST_MOVES = 1 << 15
+ROWS = 1 << 13  # whose entries a sweep offers moves, at most: it goes on with others
+HOPE = 2  # times as many sweeps as are allowed: chains that seem to need more are given up
 PSEUDO_ROWS = 5.0
 
 Tick: TypeAlias = Callable[[int], object]
@@ -111,8 +117,9 @@ def impute(
     shares = [np.bincount(own, minlength=size) + 1 / size for own, size in zip(start.T, sizes, strict=True)]
     shares = [own / own.sum() for own in shares]
     model = ColumnModel.of(sizes, observed.together, shares, pseudo_rows)
+    found = cuts(model, observed)
     chains = [
-        _Chain(model, observed, start, total, int(word), apart=k % 2 == 1)
+        _Chain(model, observed, found, start, total, int(word), apart=k % 2 == 1)
         for k, word in enumerate(splitmix64(CHAINS, seed))
     ]
     with ThreadPoolExecutor() as threads:
@@ -137,10 +144,18 @@ class _Chain:
     """Rows on their walk, with their deviations from what was released."""
 
     def __init__(
-        self, model: ColumnModel, observed: Observed, near: Rows, total: int, seed: int, apart: bool
+        self,
+        model: ColumnModel,
+        observed: Observed,
+        found: Sequence[Cut],
+        near: Rows,
+        total: int,
+        seed: int,
+        apart: bool,
     ) -> None:
-        self._model, self._layout = model, model.layout()
+        self._model, self._layout, self._cuts = model, model.layout(), found
         self._state = np.array([seed], dtype=np.uint64)
+        self._next = 0
         words = splitmix64(total * (near.shape[1] if apart else 1), seed ^ 1).reshape(-1, total)
         # rows of the synthetic table; or each column from another one of them
         self.rows: Rows = np.empty((total, near.shape[1]), dtype=np.int16)
@@ -148,24 +163,39 @@ class _Chain:
             self.rows[:, b] = own[words[b if apart else 0] % np.uint64(len(near))]
         self._observed = observed.beside(self.rows)
 
-    def walk(self, sweeps: int, tick: Tick | None = None) -> tuple[Integers, int]:
-        """Move every entry so many times; return the deviations after each sweep, and how many moved."""
-        observed, traces, moved = self._observed, [], 0
+    def walk(self, sweeps: int, tick: Tick | None = None) -> tuple[Integers, float]:
+        """Make so many sweeps; return the deviations after each one, and the share of entries that moved."""
+        observed, traces, moved, offered = self._observed, [], 0, 0
         for _ in range(sweeps):
+            for cut in self._cuts:
+                self._match(cut)
             self._model.draw(self.rows, self._state, self._layout)
-            moved += sweep(self.rows, self._state, self._layout, observed.counted, observed.signed)
+            some = self.rows[self._next : self._next + ROWS]
+            self._next = self._next + ROWS if self._next + ROWS < len(self.rows) else 0
+            moved += sweep(some, self._state, self._layout, observed.counted, observed.signed)
+            offered += some.size
             traces.append(observed.deviations.astype(np.int32))
             if tick is not None:
                 tick(1)
-        return np.array(traces, dtype=np.int32), moved
+        return np.array(traces, dtype=np.int32), moved / offered
+
+    def _match(self, cut: Cut) -> None:
+        """Move rows between patterns of both parts of the columns, many at once."""
+        counted, signed, starts = self._observed.counted, self._observed.signed, self._layout.starts
+        first, second = (patterns(self.rows, starts, codes) for codes in (cut.first, cut.second))
+        matched = matching(first, second, (cut.prior_first.shape[1], cut.prior_second.shape[1]))
+        pairs = np.count_nonzero(matched.any(axis=1)) * np.count_nonzero(matched.any(axis=0))
+        steps = min(MOVES * (8 + int(pairs)), MOST_MOVES)
+        move(matched, self._state, steps, cut, counted, signed)
+        deal(self.rows, self._state, matched, first, second, cut)
 
 
 def _walked(
     chains: Sequence[_Chain], threads: Executor, sweeps: int, tick: Tick | None = None
-) -> tuple[Integers, int]:
-    """Let all chains walk: return their deviations, shape (chains, sweeps, numbers), and how many moved."""
+) -> tuple[Integers, float]:
+    """Let all chains walk: return their deviations, shape (chains, sweeps, numbers), and what share moved."""
     found = list(threads.map(_Chain.walk, chains, repeat(sweeps), [tick, *[None] * (len(chains) - 1)]))
-    return np.array([traces for traces, _ in found]), sum(moved for _, moved in found)
+    return np.array([traces for traces, _ in found]), float(np.mean([moved for _, moved in found]))
 
 
 def _mixed(chains: Sequence[_Chain], threads: Executor, most: int, progress: bool) -> tuple[Mixing, int]:
@@ -176,12 +206,13 @@ def _mixed(chains: Sequence[_Chain], threads: Executor, most: int, progress: boo
     with tqdm(total=2 * window, unit=" sweeps", disable=not progress) as bar:
         _walked(chains, threads, window, bar.update)
         while True:
-            traces, moved = _walked(chains, threads, window, bar.update)
+            traces, share = _walked(chains, threads, window, bar.update)
             r_hat = float(split_r_hat(traces).max(initial=1.0))
-            share = moved / (len(chains) * window * chains[0].rows.size)
             if r_hat < AGREEING and share > STUCK:
                 return Mixing(r_hat, 2 * window, share), window
-            if 2 * window > most:
+            # the means of a chain that has mixed come nearer as the root of their number
+            needed = 2 * window * (r_hat**2 - 1) / (AGREEING**2 - 1)
+            if 2 * window > most or (window > FIRST and needed > HOPE * most):
                 why = f"the chains differ (R-hat {r_hat:.2f})"
                 if r_hat < AGREEING:
                     why = "the chains stand still, for there is hardly any noise"

@@ -21,6 +21,7 @@ GRAMMAR = (
 )
 
 _NAME = r"(?:[^\W\d]\w*(?:\.\w+)*|`[^`]+`)"
+_CALLED = re.compile(r"[A-Za-z_]\w*\s*\(")
 _MEAN = re.compile(rf"mean\s*\(\s*({_NAME})\s*\)", re.I)
 _AMONG = re.compile(rf"({_NAME})\s+in\s*[({{\[]([^)}}\]]*)[)}}\]]")
 _QUOTED = re.compile(rf"({_NAME})\s*(>=|<=|=|<|>)\s*(?:\"([^\"]*)\"|'([^']*)')")
@@ -112,6 +113,11 @@ def _term(text: str, domain: Domain, ranges: Ranges) -> Term:
         )
     asked, condition = said[0].strip(), said[1].strip() if len(said) == 2 else None
     mean = _MEAN.fullmatch(asked)
+    if mean is None and _CALLED.match(asked):
+        raise ValueError(
+            f"question {shorten(text)!r}: shares, means and differences of them are answered; for all else "
+            "compute from several tables (release.tables, generate --tables)"
+        )
     truths: dict[str, Truth] = {}
     event = _predicate(asked, domain, ranges, truths) if mean is None else None
     given = None if condition is None else _predicate(condition, domain, ranges, truths)

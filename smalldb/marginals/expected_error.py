@@ -1,5 +1,6 @@
 """What error a plan leads one to expect, as total variation distance, from public numbers alone."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from math import pi, sqrt
@@ -8,7 +9,9 @@ import numpy as np
 
 from smalldb.marginals.measuring import PrivacyMeasure
 from smalldb.marginals.universe import Universe
+from smalldb.noise.distributions import KNorm
 
+WITHIN = 2.0  # times: tables of about nine of ten data sets were off by so much more than expected, or less
 _DEPENDENT = 0.15  # about how far tables are from independent columns: shrinking errs by no more
 _WIDTHS = {1: 0.3, 2: 1.0, 3: 1.9}  # the same, as multiples of what tables of two columns are off
 _MANY = 0.8  # under rho, many tables lose less than the columns alone tell
@@ -20,10 +23,31 @@ _UNSEEN = 0.12  # about what tables are off of which rounds say nothing
 
 
 def columns_alone(universe: Universe, law: PrivacyMeasure, costs: Sequence[Fraction], rows: int) -> float:
-    """Return the mean distance of the columns' tables as they are released at such costs; 0: not released."""
+    """Return the mean distance of columns' tables if each that costs something has a noise of its own."""
     paid = [(size, cost) for size, cost in zip(universe.sizes, costs, strict=True) if cost]
     noise = sum((size * law.noise(cost).mean_size for size, cost in paid), 0.0)
     return noise / (2 * rows * len(paid))
+
+
+def columns_at_once(
+    universe: Universe,
+    law: PrivacyMeasure,
+    groups: Sequence[Sequence[int]],
+    costs: Sequence[Fraction],
+    rows: int,
+) -> float:
+    """Return the mean distance of the columns' tables if groups of them are measured by one noise each."""
+    sizes, noise = universe.sizes, 0.0
+    for group in groups:
+        own = [sizes[c] for c in group]
+        if len(group) == 1:
+            noise += own[0] * law.noise(costs[group[0]]).mean_size
+            continue
+        at_once = KNorm(tuple(own), sum((costs[c] for c in group), Fraction(0)), law.replaced)
+        for size, many in Counter(own).items():
+            one = np.eye(1, sum(own), sum(own[: own.index(size)]))[0]
+            noise += many * size * sqrt(at_once.variance(one) * 2 / pi)
+    return noise / (2 * rows * len(sizes))
 
 
 def in_rounds(

@@ -11,6 +11,7 @@ from smalldb.exact.bits import BitSource
 from smalldb.exact.numbers import as_text, float_above
 from smalldb.marginals.certificate import beyond, certified
 from smalldb.marginals.estimate.modelling import cells_of_rules
+from smalldb.marginals.expected_error import WITHIN
 from smalldb.marginals.private_rows import MOST
 from smalldb.marginals.strategies.adaptive import Adaptive
 from smalldb.marginals.strategies.all_cells import AllCells
@@ -201,6 +202,13 @@ class ByMarginals:
             rows = self.rows or self.request.rows_hint or 1
             return min(1.0, strategy.parities.expected_error + 0.5 / rows)
         return min(1.0, strategy.expected)
+
+    @property
+    def expected_range(self) -> tuple[float, float] | None:
+        """Where the error of about nine data sets of ten lies; None: that was not looked at."""
+        if isinstance(self.strategy, Contrasts):
+            return None
+        return self.expected_error / WITHIN, min(1.0, self.expected_error * WITHIN)
 
     @property
     def proved(self) -> bool:

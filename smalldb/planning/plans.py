@@ -174,6 +174,11 @@ class Plan:
         return self.chosen.promise.expected_error
 
     @property
+    def expected_range(self) -> tuple[float, float] | None:
+        """From where to where an estimated error lies for about nine tables of ten; None: not known."""
+        return self.chosen.expected_range if isinstance(self.chosen, ByMarginals) else None
+
+    @property
     def column_noise(self) -> float | None:
         """About how far noise moves the share of a place, if all of the budget went to the columns alone.
 

@@ -124,8 +124,8 @@ def release(
     schema
         In place of `domain`: a `smalldb.schema.Schema`, the path of its file, or its text. The synthetic
         table has the columns of the data again. Its rows are in random order, and a value is drawn from its
-        bin, uniformly: both are post-processing. Columns with ``values = "learn"`` or ``cuts = "learn"``
-        spend their share of epsilon first, to learn their places from the data.
+        bin, by the shape of all bins: both are post-processing. Columns with ``values = "learn"`` or
+        ``cuts = "learn"`` spend their share of epsilon first, to learn their places from the data.
     middle
         With a schema: whether each bin is its middle instead, and the rows stay in the mechanism's order.
     alpha, rows, neighbours, n_max, mechanism, strategy, candidates, certificate, target, beta,

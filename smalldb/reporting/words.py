@@ -121,11 +121,16 @@ def foretold(plan: Plan, other: Plan | None = None) -> str:
         most, every = reached
         lines.insert(0, ("relations", f"at most {most} of {every} pairs of columns are measured together"))
         if most < every:
-            lines.insert(1, ("", "(others come out as independent, given columns in between: an assumption)"))
+            others = "others" if 2 * most >= every else "at this size, most"
+            assumed = f"({others} come out as independent, given columns in between: an assumption)"
+            lines.insert(1, ("", assumed))
     if expected is None:
         return laid_out(lines)
     if not plan.chosen.promise.proved:
         told = [("expected", f"an error of about {expected:.2g} (an estimate, no bound)")]
+        if plan.expected_range is not None:
+            low, high = plan.expected_range
+            told.append(("", f"from {low:.2g} to {high:.2g} for about nine tables of ten"))
         if other is not None and other.expected_error is not None:
             if other.delta is not None:
                 told.append(("", f"about {other.expected_error:.2g} with a delta of {float(other.delta):g}"))

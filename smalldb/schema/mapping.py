@@ -271,8 +271,9 @@ class Schema:
         places
             Released places.
         middle
-            Whether a bin is its middle. Otherwise it is a value of the bin, drawn uniformly: numbers of some
-            digits, days, or times; see the kinds of columns. Both are post-processing.
+            Whether a bin is its middle. Otherwise it is a value of the bin, drawn by the shape of all bins of
+            the column (`bin_shapes`), of columns in an order uniformly: numbers of some digits, days, or
+            times; see the kinds of columns. Both are post-processing.
         rng
             Where draws come from, as in `smalldb.release`.
 

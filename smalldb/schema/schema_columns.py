@@ -16,11 +16,11 @@ from queries.arrays import Places
 from queries.expressions import suggestion
 from queries.late import pd
 from smalldb.exact.bits import BitSource
+from smalldb.schema.bin_shapes import BinShape, drawn_steps
 from smalldb.schema.codings import Coding, binary, one_hot, thermometer
 from smalldb.schema.dtypes import as_series, dtype_of
 from smalldb.schema.fields import as_field, is_text, spelled
 from smalldb.schema.kinds import Binned, Categories, Cuts, Dates, Flag, Integers, Kind, Ranged, Value
-from smalldb.schema.kinds.edges import uniform_between
 from smalldb.schema.kinds.number_format import PLAIN, NumberFormat, without_zeros
 from smalldb.schema.pieces import Fields
 
@@ -182,8 +182,8 @@ class Column:
     def decode(self, places: Places, source: BitSource | None = None) -> pd.Series[Any]:
         """Write each place, shape (r,), as a value of the column.
 
-        Without a source, a bin is its middle. With one, it is drawn from the bin, uniformly; a drawn value
-        that the column's dtype would round into another bin is the middle, too.
+        Without a source, a bin is its middle. With one, it is drawn from the bin, by the shape of the column
+        (`bin_shapes`); a drawn value that the column's dtype would round into another bin is the middle, too.
 
         ValueError: a place that the column does not have.
         """
@@ -193,10 +193,11 @@ class Column:
         if source is None or not isinstance(self.kind, Binned):
             return middles
         values: list[Value | None] = [None] * len(places)
+        shape = BinShape.of(self.kind, places)
         for place in np.unique(places).tolist():
             if place < self.kind.size:
                 at = np.flatnonzero(places == place).tolist()
-                for i, value in zip(at, drawn(self.kind, place, len(at), source), strict=True):
+                for i, value in zip(at, drawn(self.kind, place, len(at), shape, source), strict=True):
                     values[i] = value
         return self._held(values, places)
 
@@ -357,8 +358,8 @@ class Column:
         return usual if self.dtype is None else self.dtype
 
 
-def drawn(kind: Binned, place: int, count: int, source: BitSource) -> list[Value]:
-    """Draw independent values of a bin, uniform over its grid: exactly, and from public choices alone."""
-    steps = uniform_between(*kind.steps(place), count, source)
+def drawn(kind: Binned, place: int, count: int, shape: BinShape, source: BitSource) -> list[Value]:
+    """Draw independent values of a bin, from its grid; from public choices and released rows alone."""
+    steps = drawn_steps(kind, place, count, shape, source)
     values = {step: kind.at(step) for step in {*steps}}
     return [values[step] for step in steps]

@@ -117,7 +117,7 @@ def _uniform_head(
             if index < 0:
                 return SURE
             score = scored.score(index)
-            if index in tried or (below is not None and score >= below):
+            if index in tried or not scored.holds(index) or (below is not None and score >= below):
                 continue
             tried.add(index)
             if (not signed or source.bits(1)) and bernoulli_exp(

@@ -1,16 +1,17 @@
 """The exact law of a selection from a small list: what the draws are tested and audited against."""
 
 from collections import Counter
-from collections.abc import Sequence
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import accumulate, pairwise
 from math import perm
 from operator import mul
+from typing import Any
 
 from smalldb.exact.enclosures import Real
-from smalldb.exact.numbers import Number
+from smalldb.exact.numbers import Number, positive
+from smalldb.selection.labelled import by_label, labelled
 from smalldb.selection.scored import as_fractions, read_scores, read_weights
 from smalldb.selection.selecting import Terms, terms
 
@@ -22,7 +23,7 @@ FAR = 5 * FURTHEST  # exp(-FAR) is below 10^(-2 FURTHEST)
 MOST = 20_000  # outcomes
 MOST_CANDIDATES = 64
 
-Probabilities = dict[tuple[int, ...], tuple[Fraction, Fraction]]
+Probabilities = dict[tuple[Any, ...], tuple[Fraction, Fraction]]
 
 
 def selection_law(
@@ -32,21 +33,23 @@ def selection_law(
     sensitivity: Number | None = None,
     range: Number | None = None,
     monotone: bool = False,
-    base_measure: Sequence[object] | None = None,
+    base_measure: object = None,
     method: str = "exponential",
     k: int = 1,
+    counts: bool = False,
 ) -> Probabilities:
     """
     Return the probability of every outcome of `select`, enclosed by fractions.
 
     Takes the arguments of `select`; for lists of up to 64 candidates, and up to 20,000 ranked outcomes; a
-    few seconds at most.
+    few seconds at most. With `counts` it is the law of the places that are drawn with half of epsilon; each
+    count has two-sided geometric noise of its own besides, of rate epsilon / (2 k sensitivity).
 
     Returns
     -------
     dict
-        Ranked places of the selected to (low, high): the probability lies between, and they agree to about
-        60 digits. Below 10^-10000, low is 0 and high is that.
+        Ranked places of the selected, or their labels, to (low, high): the probability lies between, and they
+        agree to about 60 digits. Below 10^-10000, low is 0 and high is that.
 
     Examples
     --------
@@ -54,12 +57,14 @@ def selection_law(
     >>> [float(low) for low, high in law.values()]
     [0.25, 0.25, 0.25, 0.25]
     """
-    chosen = terms(
-        epsilon=epsilon, sensitivity=sensitivity, range=range, monotone=monotone, method=method, k=k
-    )
-    chunks, _ = read_scores(scores, MOST_CANDIDATES)
+    if counts and sensitivity is None:
+        raise ValueError("counts need a sensitivity, not a range")
+    spent = positive(epsilon, "epsilon") / 2 if counts else epsilon
+    values, namer = labelled(scores)
+    chosen = terms(epsilon=spent, sensitivity=sensitivity, range=range, monotone=monotone, method=method, k=k)
+    chunks, _ = read_scores(values, MOST_CANDIDATES)
     exact = [score for chunk in as_fractions(chunks) for score in chunk]
-    weights = read_weights(base_measure, len(exact))
+    weights = read_weights(by_label(base_measure, namer, len(exact)), len(exact))
     if weights is not None and method not in ("exponential", "top-k"):
         raise ValueError(f"base_measure is for 'exponential' and 'top-k', not for {method!r}")
     size = len(exact) if weights is None else sum(map(bool, weights))
@@ -69,9 +74,39 @@ def selection_law(
         raise ValueError(f"an exact law is for up to {MOST} outcomes")
     depths = [chosen.rate * (max(exact) - score) for score in exact]
     if method in ("exponential", "top-k"):
-        return _peeled(depths, weights or [1] * len(exact), chosen)
-    found = _noisy(depths) if method == "noisy-max" else _heads(depths, Fraction(1))
-    return {(i,): _shown(found[r]) for i, r in enumerate(depths)}
+        found = _peeled(depths, weights or [1] * len(exact), chosen)
+    else:
+        found = _in_rounds(depths, chosen)
+    if namer is None:
+        return found
+    named = {tuple(map(namer, places)): enclosed for places, enclosed in found.items()}
+    if len(named) < len(found):
+        raise ValueError("scores must have different labels")
+    return named
+
+
+def _in_rounds(depths: list[Fraction], chosen: Terms) -> Probabilities:
+    """K draws without replacement, each by the law of the method over those that are left."""
+
+    @cache
+    def drawn(left: tuple[int, ...]) -> dict[Fraction, Real]:
+        best = min(depths[i] for i in left)
+        own = [depths[i] - best for i in left]
+        return _noisy(own) if chosen.method == "noisy-max" else _heads(own, Fraction(1))
+
+    found: Probabilities = {}
+
+    def peel(ranked: tuple[int, ...], left: tuple[int, ...], probability: Real) -> None:
+        if len(ranked) == chosen.k:
+            found[ranked] = _shown(probability)
+            return
+        best = min(depths[i] for i in left)
+        for i in left:
+            others = tuple(j for j in left if j != i)
+            peel((*ranked, i), others, probability * drawn(left)[depths[i] - best])
+
+    peel((), tuple(range(len(depths))), Real.of(1, DIGITS))
+    return found
 
 
 def _peeled(depths: list[Fraction], weights: list[int], chosen: Terms) -> Probabilities:

@@ -66,6 +66,10 @@ class Scored:
         self._gone.update(indices)
         self._look()
 
+    def holds(self, index: int) -> bool:
+        """Tell whether a candidate is left."""
+        return index not in self._gone
+
     def placed(self) -> tuple[Integers, npt.NDArray[np.int16]]:
         """Return the places of the candidates that are left, and the octave of each."""
         blocks = [(index, self._octaves_of(block)) for index, block in self._blocks()]

@@ -1,9 +1,9 @@
 """`select`: one of finitely many candidates, or a ranked list of them, under pure differential privacy."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
+from typing import Any
 
 from smalldb.exact.bits import BitSource, bit_source
 from smalldb.exact.coins import bernoulli_exp
@@ -11,6 +11,7 @@ from smalldb.exact.integers import uniform_below
 from smalldb.exact.numbers import Number, positive, whole
 from smalldb.noise.privacy_loss import Loss
 from smalldb.selection.drawing import exponential, noisy_max, permute_and_flip
+from smalldb.selection.labelled import by_label, labelled
 from smalldb.selection.ranked import ranked
 from smalldb.selection.scored import Scored, read_scores, read_weights
 
@@ -38,6 +39,8 @@ class Selection:
     ----------
     indices
         The places of the selected candidates among the scores, from 0, in the order of selection.
+    labels
+        Their labels, if the scores had some: those of a dict or a Series; else None.
     counts
         Their scores with noise, if asked for; else None.
     method
@@ -54,6 +57,7 @@ class Selection:
     """
 
     indices: tuple[int, ...]
+    labels: tuple[Any, ...] | None
     counts: tuple[int, ...] | None
     method: str
     epsilon: Fraction
@@ -65,6 +69,11 @@ class Selection:
     def index(self) -> int:
         """The place of the first one selected."""
         return self.indices[0]
+
+    @property
+    def label(self) -> Any:
+        """The label of the first one selected; None: there are no labels."""
+        return None if self.labels is None else self.labels[0]
 
     @property
     def bounded_range(self) -> Fraction | None:
@@ -115,8 +124,6 @@ def terms(
     if not isinstance(monotone, bool):
         raise TypeError(f"monotone must be True or False, not {type(monotone).__name__}")
     k = whole(k, "k")
-    if method != "top-k" and k != 1:
-        raise ValueError("k is for method 'top-k': the others select one")
     exact = positive(epsilon, "epsilon")
     if (sensitivity is None) == (range is None):
         raise ValueError("give sensitivity or range, one of the two")
@@ -132,11 +139,12 @@ def terms(
     share = "epsilon" if k == 1 else f"(epsilon / {k})"
     forms = {
         "exponential": f"probability proportional to exp({share} u / {word})",
-        "top-k": f"in each of {k} rounds, probability proportional to exp({share} u / {word})",
+        "top-k": f"probability proportional to exp({share} u / {word})",
         "permute-and-flip": f"heads with probability exp({share} (u - max u) / {word})",
         "noisy-max": f"Laplace noise of scale {word} / {share}",
     }
-    return Terms(method, k, exact, each / width, forms[method])
+    rounds = f"in each of {k} rounds, " if k > 1 or method == "top-k" else ""
+    return Terms(method, k, exact, each / width, rounds + forms[method])
 
 
 # Proof: docs/proofs/learned.md, lemma 2; docs/proofs/select.md, lemma 7; docs/proofs/losses.md, lemma 11.
@@ -147,7 +155,7 @@ def select(
     sensitivity: Number | None = None,
     range: Number | None = None,
     monotone: bool = False,
-    base_measure: Sequence[object] | None = None,
+    base_measure: object = None,
     method: str = "exponential",
     k: int = 1,
     counts: bool = False,
@@ -160,7 +168,8 @@ def select(
     Parameters
     ----------
     scores
-        One number a candidate, or chunks of them (any iterable of lists and arrays, looked at once).
+        One number a candidate, or chunks of them (any iterable of lists and arrays, looked at once); or a
+        dict or pandas Series of them by label, whose labels and their order are public.
         Integers, Fractions, Decimals, and floats, each of which is read as the fraction that it is. Prefer
         integers and Fractions: the sensitivity must hold for the numbers given, and rounding is part of
         floats (0.1 * 3 - 0.1 * 2 exceeds 1/10; `smalldb.selection.score_sensitivity` tells what listed
@@ -174,14 +183,15 @@ def select(
         The caller's promise that all scores move the same way between neighbours, as counts do under
         add-remove: half of the noise will do. If it is not so, up to 2 epsilon is lost.
     base_measure
-        Public weights of the candidates, at least 0; for "exponential" and "top-k".
+        Public weights of the candidates, at least 0; for "exponential" and "top-k". By label, if both are.
     method
         "exponential"; "permute-and-flip" (McKenna and Sheldon 2020: never worse in mean score);
         "noisy-max" (the largest score with Laplace noise); "top-k": a ranked list by k exponential draws
         without replacement, each with epsilon / k, which is also the law of one-shot top-k: the k largest
         scores with Gumbel noise of scale k (2 sensitivity) / epsilon.
     k
-        How many, for "top-k".
+        How many: a ranked list, by k draws of the method without replacement, each with epsilon / k.
+        "exponential" is then "top-k".
     counts
         Also the scores of the selected with two-sided geometric noise, for which half of epsilon is spent.
         The scores must be integers.
@@ -219,9 +229,10 @@ def select(
     )
     if counts and sensitivity is None:
         raise ValueError("counts need a sensitivity, not a range")
-    chunks, integers = read_scores(scores)
+    values, namer = labelled(scores)
+    chunks, integers = read_scores(values)
     size = sum(map(len, chunks))
-    weights = read_weights(base_measure, size)
+    weights = read_weights(by_label(base_measure, namer, size), size)
     if weights is not None and DRAWS[method] is not exponential:
         raise ValueError(f"base_measure is for 'exponential' and 'top-k', not for {method!r}")
     possible = size if weights is None else sum(map(bool, weights))
@@ -231,7 +242,13 @@ def select(
         raise TypeError("counts need scores that are integers")
 
     scored = Scored(chunks, chosen.rate, weights)
-    indices = ranked(scored, chosen.k, source) if chosen.k > 1 else [DRAWS[method](scored, source)]
+    if chosen.k > 1 and DRAWS[method] is exponential:
+        indices = ranked(scored, chosen.k, source)
+    else:
+        indices = [DRAWS[method](scored, source)]
+        while len(indices) < chosen.k:
+            scored.drop(indices[-1:])
+            indices.append(DRAWS[method](scored, source))
     noisy, drawn = None, LOSSES[method](chosen.epsilon / chosen.k)
     losses = [drawn] * chosen.k
     if counts:
@@ -241,6 +258,7 @@ def select(
         losses += [Loss.geometric(rate, int(moved)) if moved >= 1 else Loss.none()] * chosen.k
     return Selection(
         indices=tuple(indices),
+        labels=None if namer is None else tuple(map(namer, indices)),
         counts=noisy,
         method=method,
         epsilon=total,

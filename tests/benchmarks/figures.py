@@ -1,25 +1,35 @@
 """
-Measures of releases over tables of any kind, beside simple ways: before a change, and after it.
+Measures of releases over tables of any kind, beside simple ways and peers: one command for all of them.
 
-    python tests/benchmarks/figures.py TABLE ... --epsilon 1 --delta --releases 3 --save before.json
+    python tests/benchmarks/figures.py TABLE ... --epsilon 1 --delta --simple --releases 3 --save figures.json
     python tests/benchmarks/figures.py TABLE ... --epsilon 1 --delta --releases 3 --beside before.json
 
 TABLE is NAME.npz (an array `places`, rows x columns) with NAME.json beside it (`sizes`, and the numbers of
 the columns that are `ordered`); or a CSV (.gz) of 0 and 1, with ":16" behind it for its first 16 columns; or
 "made:16", a made table of 16 yes/no columns and 5,000 rows.
 
-Printed: each measure of `tests/measures.py`, mean and standard error over the releases, and the CPU seconds
-of a release. With ``--beside FILE`` also by how many standard errors of the difference each is above FILE's.
-Simple ways are pure: see `accuracy_pins.simply`. Where a strategy cannot make the release, it says why.
+Printed: the error that the plan expected, each measure of `tests/measures.py`, mean and standard error over
+the releases, and the CPU seconds and the peak memory of a release, which is a process of its own. With
+``--beside FILE`` also by how many standard errors of the difference each is above FILE's. At the end, losses:
+where a release is worse than a simple way or a peer, the largest first.
+What FILE of ``--save`` has is not made again: whoever is stopped starts the same command once more.
+Simple ways are pure: see `accuracy_pins.simply`. Peers are AIM and MST of dpmm, with the settings of
+`beside.py`, where ``--peers`` names an interpreter that has it. Where a strategy cannot make the release, it
+says why.
 """
 
 import argparse
 import json
+import multiprocessing
+import resource
+import subprocess
 import sys
 import time
 from fractions import Fraction
+from functools import partial
 from math import sqrt
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pandas as pd
@@ -34,6 +44,17 @@ from queries import Column, Domain, Rows
 from smalldb.exact.bits import SeededBits
 
 MADE = 5_000  # rows
+WORSE = 1.05  # times another's error: a loss
+PEERS = {"AIM": "aim", "MST": "mst"}
+PEER = """
+import sys
+import numpy as np
+sys.path.insert(0, sys.argv[1])
+from beside import peer
+given, made, way, epsilon, seed = sys.argv[2:]
+given = np.load(given)
+np.save(made, peer(way, given["places"], given["sizes"].tolist(), epsilon, int(seed)))
+"""
 
 
 def table(text):
@@ -58,7 +79,7 @@ def table(text):
 
 
 def ways(domain, places, epsilon, given):
-    """Yield the name of a way, and a function from a seed to its tables of one and two columns."""
+    """Yield a way's name, the error that it expects (None: it says none), and its tables by a seed."""
     rows, n = Rows.from_places(domain, places), len(places)
     for wished in given.strategies:
         for delta in (None, DELTA)[: 1 + given.delta]:
@@ -71,14 +92,92 @@ def ways(domain, places, epsilon, given):
             except ValueError as error:
                 print(f"{name}: {error}", file=sys.stderr)
                 continue
-            draw = plan.chosen.draw
-            yield (
-                name,
-                lambda seed, draw=draw: Burt.of(draw(rows, SeededBits(seed), False).places, domain.sizes),
-            )
+            yield name, plan.expected_error, partial(ours, plan, rows, domain)
     if given.simple:
         for name, made in simply(domain, places, epsilon, given.replace_one):
-            yield name, made
+            yield name, None, made
+    if given.peers is not None:
+        for name, peer in PEERS.items():
+            yield name, None, partial(theirs, given.peers, peer, domain, places, epsilon)
+
+
+def ours(plan, rows, domain, seed):
+    """Return the tables of a release."""
+    return Burt.of(plan.chosen.draw(rows, SeededBits(seed), False).places, domain.sizes)
+
+
+def theirs(python, peer, domain, places, epsilon, seed):
+    """Return the tables of a peer's release, by an interpreter that has it."""
+    with TemporaryDirectory() as folder:
+        given, made = Path(folder, "given.npz"), Path(folder, "made.npy")
+        np.savez(given, places=places, sizes=domain.sizes)
+        command = [
+            python,
+            "-c",
+            PEER,
+            Path(__file__).parent,
+            given,
+            made,
+            peer,
+            str(float(epsilon)),
+            str(seed),
+        ]
+        subprocess.run(command, check=True)
+        return Burt.of(np.load(made), domain.sizes)
+
+
+def apart(real, made, n, seed):
+    """Return the measures of one release, its CPU seconds and its gigabytes: of a process of its own."""
+    fork = multiprocessing.get_context("fork")
+    receiving, sending = fork.Pipe(duplex=False)
+
+    def run():
+        start = time.process_time()
+        tables = made(seed)
+        used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+        seconds = time.process_time() - start + used[1].ru_utime + used[1].ru_stime
+        memory = max(one.ru_maxrss for one in used) / 1e6
+        sending.send(figures(real, tables, n) | {"CPU s": seconds, "GB": memory})
+
+    child = fork.Process(target=run)
+    child.start()
+    sending.close()
+    try:
+        return receiving.recv()
+    except EOFError:
+        raise SystemExit("a release did not end: see above") from None
+    finally:
+        child.join()
+
+
+def losses(known, ours):
+    """
+    Return where a release errs more than another way, the largest ratio first.
+
+    Parameters
+    ----------
+    known
+        As `--save` keeps them: by "table, epsilon, way".
+    ours
+        The names of ways that are releases.
+
+    Returns
+    -------
+    list of tuple
+        The ratio, table and epsilon, the release, the other way, the measure.
+    """
+    settings, found = {}, []
+    for key, said in known.items():
+        *setting, way = key.split(", ", 2)
+        settings.setdefault(", ".join(setting), {})[way] = said
+    for setting, by_way in settings.items():
+        for way in set(by_way) & set(ours):
+            for other in set(by_way) - set(ours):
+                for measure in ("1-way", "2-way"):
+                    mine, its = by_way[way][measure][0], by_way[other][measure][0]
+                    if mine > WORSE * its:
+                        found.append((mine / its if its else float("inf"), setting, way, other, measure))
+    return sorted(found, reverse=True)
 
 
 def main():
@@ -92,37 +191,51 @@ def main():
     parser.add_argument("--target", metavar="COLUMN")
     parser.add_argument("--replace-one", action="store_true")
     parser.add_argument("--simple", action="store_true", help="simple ways, too")
+    parser.add_argument("--peers", metavar="PYTHON", help="AIM and MST, by an interpreter that has dpmm")
     parser.add_argument("--releases", type=int, default=3)
-    parser.add_argument("--save", type=Path, help="a JSON file that the figures are added to")
+    parser.add_argument("--save", type=Path, help="a JSON file that figures are kept in, and taken from")
     parser.add_argument("--beside", type=Path, help="such a file, of the code before")
     given = parser.parse_args()
     before = {} if given.beside is None else json.loads(given.beside.read_text(encoding="utf-8"))
-    print("| table | epsilon | way | 1-way | 2-way | conditional | association | missed | CPU s |")
-    print("|---|---|---|---|---|---|---|---|---|")
+    known, own = {}, set()
+    if given.save is not None and given.save.exists():
+        known = json.loads(given.save.read_text(encoding="utf-8"))
+    heads = ["table", "epsilon", "way", "expected", "1-way", "2-way", "conditional", "association", "missed"]
+    print("|", " | ".join([*heads, "CPU s", "GB"]), "|")
+    print("|" + "---|" * (len(heads) + 2))
     for text in given.tables:
         name, domain, places = table(text)
         real = Burt.of(places, domain.sizes)
         for epsilon in given.epsilon:
-            for way, made in ways(domain, places, epsilon, given):
-                start = time.process_time()
-                found = [figures(real, made(seed), len(places)) for seed in range(given.releases)]
-                seconds = (time.process_time() - start) / given.releases
-                key, said = f"{name}, {float(epsilon):g}, {way}", {}
-                for measure in found[0]:
-                    values = [one[measure] for one in found]
-                    spread = float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
-                    said[measure] = (float(np.mean(values)), spread / sqrt(len(values)))
-                cells = " | ".join(shown(*value, before.get(key, {}).get(m)) for m, value in said.items())
-                print(f"| {name} | {float(epsilon):g} | {way} | {cells} | {seconds:.1f} |", flush=True)
-                if given.save is not None:
-                    known = json.loads(given.save.read_text(encoding="utf-8")) if given.save.exists() else {}
-                    given.save.write_text(json.dumps(known | {key: said}, indent=1) + "\n", encoding="utf-8")
+            for way, expected, made in ways(domain, places, epsilon, given):
+                key = f"{name}, {float(epsilon):g}, {way}"
+                if expected is not None:
+                    own.add(way)
+                if key not in known:
+                    found = [apart(real, made, len(places), seed) for seed in range(given.releases)]
+                    known[key] = {"expected": [expected, 0.0]} | {
+                        measure: summary([one[measure] for one in found]) for measure in found[0]
+                    }
+                    if given.save is not None:
+                        given.save.write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
+                cells = [shown(*value, before.get(key, {}).get(m)) for m, value in known[key].items()]
+                print("|", " | ".join([name, f"{float(epsilon):g}", way, *cells]), "|", flush=True)
+    for ratio, setting, way, other, measure in losses(known, own):
+        print(f"{setting}: {way} errs {ratio:.2f} times as much as {other}, {measure}")
+
+
+def summary(values):
+    """Return the mean of values and its standard error."""
+    spread = float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
+    return [float(np.mean(values)), spread / sqrt(len(values))]
 
 
 def shown(mean, error, before):
     """Return a figure as it is printed, with how far it is above the one before."""
-    text = f"{mean:.4f} ± {error:.4f}"
-    if before is None:
+    if mean is None:
+        return ""
+    text = f"{mean:.4f} ± {error:.4f}" if error else f"{mean:.4f}"
+    if before is None or before[0] is None:
         return text
     return f"{text} ({(mean - before[0]) / max(sqrt(error**2 + before[1] ** 2), 1e-12):+.1f} se)"
 

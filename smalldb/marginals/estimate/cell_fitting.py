@@ -120,7 +120,11 @@ def minimised(
                 break
             length /= 2
         if not value < before:
-            break
+            if not past:
+                break
+            value = before  # what was remembered of the curvature misleads: from here on it is learned anew
+            past.clear()
+            continue
         bent = new * scale - slopes
         if (product := -length * float(step @ bent)) > 0:
             past.append((-length * step, bent, 1 / product))

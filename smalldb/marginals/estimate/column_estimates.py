@@ -22,6 +22,9 @@ _FAR = 3.0  # deviations beyond which a place stands on its own
 _PASSES = 4
 _LEAST = 1e-200  # a variance
 _PRICE = 8.0  # variances that such a place costs, for having been picked
+_NO_NOISE = 1e-9  # a variance that stands for none
+_RARE = 1e-3  # of the variance of noise, what a place that was read as 0 is taken to have
+_FLOOR = 1e-6  # of an equal share, what a place is expected to hold at least
 
 
 def pooled(values: ArrayLike, variances: ArrayLike) -> tuple[Floats, Floats]:
@@ -145,10 +148,11 @@ def reconciled(
     among: Iterable[int] | None = None,
 ) -> dict[int, Floats]:
     """
-    Return expected counts of each column's places, with what wider tables say of its coarse groups.
+    Return expected counts of each column's places: of least variance, given what wider tables say of groups.
 
-    Level by level, the groups of a column are means of what its own table and the sums of every wider table
-    say, weighted by their precisions; the places inside a group keep their shares.
+    A place that was read as r, with noise of variance v, is taken to have the variance v r^2 / (r^2 + v): a
+    count of at least 0 that is small in what was read is hardly off by more than noise, nor by more than
+    itself.
 
     Parameters
     ----------
@@ -160,31 +164,63 @@ def reconciled(
         for c, _ in table.scope:
             having.setdefault(c, []).append(table)
     for c in range(len(read)) if among is None else among:
-        own, grouping, values = columns[c], groupings[c], read[c][groupings[c].order]
-        width = grouping.groups(grouping.finest)
-        for level in range(1, grouping.finest + 1):
-            here = np.add.reduceat(values, grouping.starts[level])
-            said = [here]
-            variances = [np.diff(np.append(grouping.starts[level], width)) * max(own.variance, 1e-9) / 2]
-            for table in having.get(c, []):
-                axis = [column for column, _ in table.scope].index(c)
-                fine = table.scope[axis][1]
-                if fine < level:
-                    continue
-                sums = table.counts.sum(axis=tuple(a for a in range(table.counts.ndim) if a != axis))
-                starts = grouping.inside(level, fine)
-                each = np.diff(np.append(starts, len(sums))) * (table.counts.size / len(sums))
-                said.append(np.add.reduceat(sums, starts))
-                variances.append(each * max(table.variance, 1e-9))
-            target = np.maximum(pooled(said, variances)[0], 1e-3 * total / len(here))
-            target *= total / target.sum()
-            ratio = np.divide(target, here, out=np.zeros_like(target), where=here > 0)
-            values = values * ratio[grouping.parents(level, grouping.finest)]
-        values = np.maximum(values, 1e-9 * total)
+        grouping, values = groupings[c], read[c][groupings[c].order]
+        noise = max(columns[c].variance, _NO_NOISE)
+        squares = np.maximum(values**2, _RARE * noise)
+        sums = [_sums(table, c) for table in having.get(c, [])]
+        values = least_variance(values, noise * squares / (squares + noise), grouping, sums, total)
+        values = np.maximum(values, _FLOOR * total / len(values))
         places = np.empty_like(values)
         places[grouping.order] = values * (total / values.sum())
         found[c] = places
     return found
+
+
+def _sums(table: Measured, column: int) -> tuple[int, Floats, float]:
+    """Return the level of a column's groups in a table, what it says of each, and the variance of that."""
+    axis = [c for c, _ in table.scope].index(column)
+    sums = table.counts.sum(axis=tuple(a for a in range(table.counts.ndim) if a != axis), dtype=np.float64)
+    return table.scope[axis][1], sums, max(table.variance, _NO_NOISE) * (table.counts.size / len(sums))
+
+
+def least_variance(
+    values: Floats,
+    variances: Floats,
+    grouping: Grouping,
+    sums: Sequence[tuple[int, Floats, float]],
+    total: float,
+) -> Floats:
+    """
+    Return the values at least 0, `total` in all, that are nearest to all measurements by their precisions.
+
+    Groups are nested. So on the way up, from places to coarser and coarser groups, what a level says is
+    averaged with the sums of what stands below. On the way down, what a group holds beyond the sum of its
+    parts is shared by these in proportion to their variances (as in Hay, Rastogi, Miklau and Suciu 2010).
+
+    Parameters
+    ----------
+    values, variances
+        Of the places, in the order of the grouping; variances above 0.
+    sums
+        Measured of all groups of some level: the level, the values, and their variance.
+    """
+    means, spreads = [values], [variances]  # from the finest level to coarser ones
+    for level in range(grouping.finest, 0, -1):
+        if level < grouping.finest:
+            starts = grouping.inside(level, level + 1)
+            means.append(np.add.reduceat(means[-1], starts))
+            spreads.append(np.add.reduceat(spreads[-1], starts))
+        here = [(said, np.full(len(said), variance)) for at, said, variance in sums if at == level]
+        if here:
+            said, variance = zip((means[-1], spreads[-1]), *here, strict=True)
+            means[-1], spreads[-1] = pooled(said, variance)
+    held = np.array([total], dtype=np.float64)
+    for level in range(1, grouping.finest + 1):
+        mean, spread = means.pop(), spreads.pop()
+        starts = grouping.inside(level - 1, level)
+        beyond = (held - np.add.reduceat(mean, starts)) / np.add.reduceat(spread, starts)
+        held = np.maximum(mean + spread * beyond[grouping.parents(level - 1, level)], 0.0)
+    return held
 
 
 def without_margins(table: Floats) -> Floats:

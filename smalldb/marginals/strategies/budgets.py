@@ -8,7 +8,7 @@ from math import isqrt
 from typing import ClassVar, Self
 
 from smalldb.accounting.concentrated import rho_of
-from smalldb.marginals.expected_error import columns_alone, in_rounds, of_groups
+from smalldb.marginals.expected_error import columns_alone, columns_at_once, in_rounds, of_groups
 from smalldb.marginals.measuring import PrivacyMeasure
 from smalldb.marginals.strategies.column_groups import column_groups, shares_of_columns
 from smalldb.marginals.strategies.first_tables import FirstTable, covers, first_tables, proportions
@@ -253,7 +253,7 @@ class RoundsBudget(TableBudget):
             measuring=each * (1 - SELECTING),
         )
         if not pairs:
-            return plan
+            return replace(plan, expected=columns_at_once(universe, law, groups, plan.columns, rows))
         told = min(usual, rounds)
         noise = [1.0]
         if rounds:

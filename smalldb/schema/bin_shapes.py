@@ -1,0 +1,94 @@
+"""Where values lie inside bins: as the shares of all bins suggest, which were released."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from queries.arrays import Floats, Places
+from smalldb.exact.bits import BitSource
+from smalldb.exact.integers import uniform_integers
+from smalldb.schema.kinds import Binned
+from smalldb.schema.kinds.edges import uniform_between
+
+_KNOTS = 65  # of a bin, between which a distribution function is linear
+_DIGITS = 53  # of a uniform number; a bin of more steps is too wide for floats
+_NEAR = 1e-6  # of 1: an edge that is hardly denser than its bin
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BinShape:
+    """
+    A smooth distribution over all bins of a column, with the shares that they have.
+
+    The distribution function goes through its values at the edges as a monotone cubic (Fritsch and Carlson
+    1980). An outer bin that is emptier than its inner edge has an exponential tail instead: its density at
+    this edge is the mean of both bins' densities, each weighted by the other's width.
+
+    Parameters
+    ----------
+    widths
+        Of the bins, ascending; in steps of their grid.
+    counts
+        Rows of each bin, from a released table.
+
+    Examples
+    --------
+    >>> BinShape(np.array([4.0, 4.0]), np.array([5.0, 5.0])).positions(0, np.array([0.25, 0.5])).tolist()
+    [0.25, 0.5]
+    """
+
+    widths: Floats
+    counts: Floats
+    _edges: Floats = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_edges", np.append(0.0, np.cumsum(self.widths)))
+
+    @classmethod
+    def of(cls, kind: Binned, places: Places) -> "BinShape":
+        """Return the shape of rows of places; gaps tell nothing."""
+        widths = [last + 1 - first for first, last in map(kind.steps, range(kind.size))]
+        counts = np.bincount(places, minlength=kind.size)[: kind.size]
+        return cls(np.array(widths, dtype=np.float64), counts.astype(np.float64))
+
+    def positions(self, place: int, uniform: Floats) -> Floats:
+        """Return quantiles of the distribution within a bin, as shares of its width, at uniform numbers."""
+        decay = self._decay(place)
+        if decay > 0:
+            # density exp(-decay t) on 0..1 from the inner edge: decay 2 has its median at .283
+            nearer = uniform if place else 1 - uniform
+            distance: Floats = -np.log1p(nearer * np.expm1(-decay)) / decay
+            return distance if place else 1 - distance
+        from scipy.interpolate import PchipInterpolator
+
+        below = np.append(0.0, np.cumsum(self.counts))
+        grid = np.linspace(0.0, 1.0, _KNOTS)
+        at = PchipInterpolator(self._edges, below)(self._edges[place] + grid * self.widths[place])
+        rising = np.maximum.accumulate(at - below[place])
+        return np.asarray(np.interp(uniform * self.counts[place], rising, grid), dtype=np.float64)
+
+    def _decay(self, place: int) -> float:
+        """Return the rate at which an outer bin's density falls, for a width of 1; 0: it is no tail."""
+        from scipy.special import lambertw
+
+        if 0 < place < len(self.widths) - 1:
+            return 0.0
+        width, beside = self.widths[place], self.widths[1 if place == 0 else place - 1]
+        dense, denser = self.counts[place] / width, self.counts[1 if place == 0 else place - 1] / beside
+        edge = (dense * beside + denser * width) / (width + beside)
+        if not dense or edge <= dense * (1 + _NEAR):
+            return 0.0
+        # of mean density 1, exp(-decay t) times r has decay / (1 - exp(-decay)) = r
+        ratio = edge / dense
+        return float(ratio + lambertw(-ratio * np.exp(-ratio)).real)
+
+
+def drawn_steps(kind: Binned, place: int, count: int, shape: BinShape, source: BitSource) -> Sequence[int]:
+    """Draw independent steps of a bin: by the shape of its column; uniformly in a bin too wide for floats."""
+    first, last = kind.steps(place)
+    if last - first >= 1 << _DIGITS:
+        return uniform_between(first, last, count, source)
+    uniform = (uniform_integers(1 << _DIGITS, count, source).astype(np.float64) + 0.5) * 2.0**-_DIGITS
+    inside = np.floor(shape.positions(place, uniform) * (last + 1 - first)).astype(np.int64)
+    return [first + step for step in np.clip(inside, 0, last - first).tolist()]

@@ -1,0 +1,258 @@
+"""How often intervals from several tables cover, and how wide they are, over simulated people.
+
+    python tests/benchmarks/coverage.py tree --epsilon 1 --runs 40
+
+Settings: `cells`, three yes/no columns of which all cells are measured; `tree`, five columns of 2 to 5
+categories of which four pairs are measured; `adaptive`, eight columns, of which the release chooses what it
+measures. Each run draws fresh people, releases them by replace-one, draws 20 tables, and pools. Intervals are
+at 95 %: of the table itself, and of the population (Rubin's rule); beside them those of one table that is
+taken as if it were real, and of the data themselves.
+"""
+
+import argparse
+import warnings
+from collections.abc import Callable, Iterator
+from math import sqrt
+from time import process_time
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import smalldb
+from queries import Column, Domain, Rows
+from smalldb.inference import combine
+from smalldb.inference.imputation import NotMixed
+
+TABLES, POPULATION, NORMAL = 20, 2_000_000, 1.959964
+Statistic = Callable[[np.ndarray], tuple[float, float]]
+
+
+class Setting(NamedTuple):
+    """What is simulated, released and asked."""
+
+    domain: Domain
+    people: Callable[[int, np.random.Generator], np.ndarray]
+    release: dict[str, Any]
+    asked: dict[str, tuple[tuple[str, ...], Statistic]]
+
+
+def share(hits: np.ndarray, among: np.ndarray) -> tuple[float, float]:
+    """Return a share among some rows, and its squared standard error."""
+    count = max(int(among.sum()), 1)
+    found = float((hits & among).sum() / count)
+    return found, max(found * (1 - found), 1e-9) / count
+
+
+def difference(one: tuple[float, float], other: tuple[float, float]) -> tuple[float, float]:
+    """Return the difference of independent estimates."""
+    return one[0] - other[0], one[1] + other[1]
+
+
+def mean(values: np.ndarray, among: np.ndarray) -> tuple[float, float]:
+    """Return a mean among some rows, and its squared standard error."""
+    own = values[among].astype(float)
+    return float(own.mean()), float(own.var() / len(own))
+
+
+def slope(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
+    """Return the slope of y on x by least squares, and its squared standard error."""
+    x, y = x - x.mean(), y - y.mean()
+    found = float(x @ y / (x @ x))
+    residual = y - found * x
+    return found, float(residual @ residual / (len(x) - 2) / (x @ x))
+
+
+def logistic(table: np.ndarray, place: int) -> tuple[float, float]:
+    """Return a coefficient of the logistic regression of the last column on the others."""
+    design, y = np.column_stack([np.ones(len(table)), table[:, :-1]]), table[:, -1]
+    weights = np.zeros(design.shape[1])
+    for _ in range(25):
+        p = 1 / (1 + np.exp(-design @ weights))
+        information = (design * (p * (1 - p))[:, None]).T @ design
+        weights = weights + np.linalg.solve(information, design.T @ (y - p))
+    return float(weights[place]), float(np.linalg.inv(information)[place, place])
+
+
+def cells() -> Setting:
+    """Three yes/no columns, the third by a logistic law of the others."""
+
+    def people(n: int, coins: np.random.Generator) -> np.ndarray:
+        a = coins.random(n) < 0.4
+        b = coins.random(n) < np.where(a, 0.6, 0.3)
+        c = coins.random(n) < 1 / (1 + np.exp(1 - a - 0.7 * b))
+        return np.column_stack([a, b, c]).astype(np.int64)
+
+    asked = {
+        "P(c)": (("c",), lambda t: share(t[:, 2] == 1, t[:, 2] >= 0)),
+        "P(c | a) - P(c | not a)": (
+            ("a", "c"),
+            lambda t: difference(share(t[:, 2] == 1, t[:, 0] == 1), share(t[:, 2] == 1, t[:, 0] == 0)),
+        ),
+        "logistic coefficient of a": (("a", "b", "c"), lambda t: logistic(t, 1)),
+        "logistic coefficient of b": (("a", "b", "c"), lambda t: logistic(t, 2)),
+    }
+    release = {"queries": "marginals:3", "strategy": "cells"}
+    return Setting(Domain(["a", "b", "c"]), people, release, asked)
+
+
+def tree() -> Setting:
+    """Five columns on a tree, whose edges are measured."""
+    sizes, edges = (2, 4, 3, 5, 2), ((0, 1), (1, 2), (1, 3), (0, 4))
+    draws, laws = np.random.default_rng(11), {}
+    for parent, child in ((None, 0), *edges):
+        laws[child] = draws.dirichlet(np.full(sizes[child], 2.0), 1 if parent is None else sizes[parent])
+
+    def people(n: int, coins: np.random.Generator) -> np.ndarray:
+        found = np.zeros((n, 5), dtype=np.int64)
+        for parent, child in ((None, 0), *edges):
+            given = np.zeros(n, dtype=np.int64) if parent is None else found[:, parent]
+            law = laws[child][given].cumsum(axis=1)
+            found[:, child] = (law < coins.random((n, 1))).sum(axis=1).clip(0, sizes[child] - 1)
+        return found
+
+    asked = {
+        "P(e)": (("e",), lambda t: share(t[:, 4] == 1, t[:, 4] >= 0)),
+        "P(e | a) - P(e | not a)": (
+            ("a", "e"),
+            lambda t: difference(share(t[:, 4] == 1, t[:, 0] == 1), share(t[:, 4] == 1, t[:, 0] == 0)),
+        ),
+        "P(c = 1 | a), across b": (("a", "b", "c"), lambda t: share(t[:, 2] == 1, t[:, 0] == 1)),
+        "mean of d given b": (("b", "d"), lambda t: mean(t[:, 3], t[:, 1] == 2)),
+        "slope of c on d, across b": (("b", "c", "d"), lambda t: slope(t[:, 3].astype(float), t[:, 2])),
+    }
+    names = "abcde"
+    domain = Domain([Column(name, size) for name, size in zip(names, sizes, strict=True)])
+    first = [f"{names[one]} x {names[other]}" for one, other in edges]
+    release = {"queries": "marginals:1", "strategy": "adaptive", "measure_first": first}
+    return Setting(domain, people, release, asked)
+
+
+def adaptive() -> Setting:
+    """Eight columns that hang on one another in a row, and two that hang on nothing."""
+    sizes, names = (3, 2, 4, 2, 3, 2, 2, 3), "abcdefgh"
+
+    def people(n: int, coins: np.random.Generator) -> np.ndarray:
+        hidden, found = coins.random(n), np.zeros((n, 8), dtype=np.int64)
+        for c, size in enumerate(sizes):
+            fresh = coins.random(n)
+            hidden = np.where(coins.random(n) < (0.75 if c < 6 else 0.0), hidden, fresh)
+            found[:, c] = (hidden * size).astype(np.int64)
+        return found
+
+    def both(one: int, other: int) -> Statistic:
+        return lambda t: difference(
+            share(t[:, other] == 1, t[:, one] == 1), share(t[:, other] == 1, t[:, one] != 1)
+        )
+
+    asked = {
+        f"P({name} = 1)": ((name,), lambda t, c=c: share(t[:, c] == 1, t[:, c] >= 0))
+        for c, name in ((1, "b"), (6, "g"))
+    }
+    for one, other in ((0, 1), (1, 2), (2, 3), (3, 5), (5, 6), (0, 7)):
+        a, b = names[one], names[other]
+        asked[f"P({b} = 1 | {a} = 1) - P({b} = 1 | {a} not 1)"] = ((a, b), both(one, other))
+    domain = Domain([Column(name, size) for name, size in zip(names, sizes, strict=True)])
+    return Setting(domain, people, {"queries": "marginals:2", "strategy": "adaptive"}, asked)
+
+
+SETTINGS = {"cells": cells, "tree": tree, "adaptive": adaptive}
+
+
+def known(release: smalldb.Release, columns: tuple[str, ...]) -> bool:
+    """Whether a pair of columns was learned at all its categories; single columns always are."""
+    if len(columns) != 2 or release.plan.chosen.strategy.name != "adaptive":
+        return True
+    pairs = {pair.columns: pair for pair in release.measurements.pairs()}
+    if pairs[columns].known != "learned":
+        return False
+    at = [release.measurements.domain.names.index(name) for name in columns]
+    sizes = [release.measurements.domain.sizes[c] for c in at]
+    tables = (part for each in release.measurements for part in each.of)
+    return any(part.columns == tuple(at) and list(part.shape) == sizes for part in tables)
+
+
+def run(
+    setting: Setting, epsilon: str, n: int, seed: int, real: dict[str, float]
+) -> Iterator[tuple[str, str, bool, float]]:
+    """Yield for each quantity and kind of interval whether it covers, and how wide it is."""
+    coins = np.random.default_rng(seed)
+    table = setting.people(n, coins)
+    release = smalldb.release(
+        Rows.from_places(setting.domain, table),
+        epsilon=epsilon,
+        mechanism="marginals",
+        seed=seed,
+        **setting.release,
+    )
+    drawn = release.tables(TABLES, rng=seed)
+    tables = [drawn.places(k) for k in range(TABLES)]
+    for name, (columns, statistic) in setting.asked.items():
+        if not known(release, columns):
+            yield name, "refused", True, 0.0
+            continue
+        estimates, variances = zip(*map(statistic, tables), strict=True)
+        own, error = statistic(table)
+        first, wrong = statistic(tables[0])
+        ends = {
+            "table": (*combine(estimates).interval(), own),
+            "population": (*combine(estimates, variances).interval(), real[name]),
+            "as if real": (first - NORMAL * sqrt(wrong), first + NORMAL * sqrt(wrong), real[name]),
+            "data": (own - NORMAL * sqrt(error), own + NORMAL * sqrt(error), real[name]),
+        }
+        for kind, (low, high, truth) in ends.items():
+            yield name, kind, low - 1e-12 <= truth <= high + 1e-12, high - low
+
+
+def main() -> None:
+    """Simulate, and print a table."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("setting", choices=SETTINGS)
+    parser.add_argument("--epsilon", default="1")
+    parser.add_argument("--n", type=int, default=2000)
+    parser.add_argument("--runs", type=int, default=400)
+    parser.add_argument(
+        "--seconds", type=float, default=float("inf"), help="of CPU, after which no run begins"
+    )
+    given = parser.parse_args()
+    warnings.simplefilter("ignore")
+    setting = SETTINGS[given.setting]()
+    everybody = setting.people(POPULATION, np.random.default_rng(1))
+    real = {name: statistic(everybody)[0] for name, (_, statistic) in setting.asked.items()}
+    found: dict[tuple[str, str], list[tuple[bool, float]]] = {}
+    unmixed, done = 0, 0
+    for seed in range(1, given.runs + 1):
+        if process_time() > given.seconds:
+            break
+        done += 1
+        try:
+            for name, kind, covers, width in run(setting, given.epsilon, given.n, seed, real):
+                found.setdefault((name, kind), []).append((covers, width))
+        except NotMixed:
+            unmixed += 1
+    seconds = process_time() / max(done, 1)
+    print(f"{given.setting}, epsilon {given.epsilon}, n {given.n}: {done} runs, {seconds:.1f} CPU s each")
+    print(f"refused, for chains did not agree: {unmixed}")
+    print(
+        "| quantity | not told | table | population | widths | one table as if real | width of the data's |"
+    )
+    print("|---|---|---|---|---|---|---|")
+    kinds = ("table", "population", "as if real", "data")
+    for name in setting.asked:
+        refused = len(found.get((name, "refused"), []))
+        if (name, "table") not in found:
+            print(f"| {name} | {refused} | | | | | |")
+            continue
+        covered, wide = (
+            {kind: float(np.mean([pair[i] for pair in found[name, kind]])) for kind in kinds} for i in (0, 1)
+        )
+        print(
+            f"| {name} | {refused} | {covered['table']:.3f} | {covered['population']:.3f} "
+            f"| {wide['table']:.3f}, {wide['population']:.3f} | {covered['as if real']:.3f} "
+            f"| {wide['data']:.3f} |"
+        )
+
+
+if __name__ == "__main__":
+    main()
