@@ -197,6 +197,7 @@ def below(count: int, state: Words) -> int:
     return min(int(uniform(state) * count), count - 1)
 
 
+# Proof: docs/proofs/imputation.md, lemma 4.
 @kernel
 def deal(rows: Rows, state: Words, matched: Integers, first: Integers, second: Integers, cut: Cut) -> None:
     """
