@@ -12,7 +12,7 @@ from smalldb.inference.column_model import ColumnModel
 from smalldb.inference.cuts import cuts
 from smalldb.inference.observed import Observed
 from smalldb.inference.tied_columns import Blocks
-from smalldb.kernels.matching import deal, matching, move, patterns, shuffled
+from smalldb.kernels.matching import below, deal, matching, move, patterns
 from smalldb.mechanisms import Marginal, Measurement, Parity
 from smalldb.noise.distributions import Cube, DiscreteGaussian, Geometric
 
@@ -177,8 +177,7 @@ def test_parts_are_dealt_uniformly():
     assert len(seen) == 6 and squares < len(seen) + 5 * (2 * len(seen)) ** 0.5
 
 
-def test_shuffles_are_uniform():
-    state, seen = np.array([3], dtype=np.uint64), np.zeros((4, 4))
-    for _ in range(4000):
-        seen[np.arange(4), shuffled(4, state)] += 1
-    assert abs(seen - 1000).max() < 5 * 750**0.5
+def test_numbers_below_another_are_uniform():
+    state = np.array([3], dtype=np.uint64)
+    seen = np.bincount([below(5, state) for _ in range(5000)], minlength=5)
+    assert len(seen) == 5 and abs(seen - 1000).max() < 5 * 800**0.5

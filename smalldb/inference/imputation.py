@@ -184,8 +184,10 @@ class _Chain:
         counted, signed, starts = self._observed.counted, self._observed.signed, self._layout.starts
         first, second = (patterns(self.rows, starts, codes) for codes in (cut.first, cut.second))
         matched = matching(first, second, (cut.prior_first.shape[1], cut.prior_second.shape[1]))
-        pairs = np.count_nonzero(matched.any(axis=1)) * np.count_nonzero(matched.any(axis=0))
-        steps = min(MOVES * (8 + int(pairs)), MOST_MOVES)
+        # how many steps there are must not depend on what they move
+        own = len(matched) if cut.alone else np.count_nonzero(matched.any(axis=1))
+        pairs = int(own) * int(np.count_nonzero(matched.any(axis=0)))
+        steps = min(MOVES * (8 + pairs), MOST_MOVES)
         move(matched, self._state, steps, cut, counted, signed)
         deal(self.rows, self._state, matched, first, second, cut)
 

@@ -192,15 +192,12 @@ def move(
 
 
 @kernel
-def shuffled(count: int, state: Words) -> Integers:
-    """Return so many numbers in uniformly random order."""
-    order = np.arange(count)
-    for i in range(count - 1, 0, -1):
-        j = int(uniform(state) * (i + 1))
-        order[i], order[j] = order[j], order[i]
-    return order
+def below(count: int, state: Words) -> int:
+    """Return a uniform number below another."""
+    return min(int(uniform(state) * count), count - 1)
 
 
+# Proof: docs/proofs/imputation.md, lemma 4.
 @kernel
 def deal(rows: Rows, state: Words, matched: Integers, first: Integers, second: Integers, cut: Cut) -> None:
     """
@@ -211,30 +208,39 @@ def deal(rows: Rows, state: Words, matched: Integers, first: Integers, second: I
     first, second
         The patterns that the rows had.
     """
-    left, given = matched.copy(), np.zeros(matched.shape[1], np.int64)
+    left, rest = matched.copy(), matched.sum(axis=0)
     to = np.empty(len(rows), np.int64)  # the pattern of the first part that each row gets
-    for i in shuffled(len(rows), state):
+    for i in range(len(rows)):
         b = second[i]
-        while left[given[b], b] == 0:
-            given[b] += 1
-        left[given[b], b] -= 1
-        to[i] = given[b]
+        place, a = below(rest[b], state), 0
+        while place >= left[a, b]:
+            place -= left[a, b]
+            a += 1
+        left[a, b] -= 1
+        rest[b] -= 1
+        to[i] = a
     if cut.alone:
         for i in range(len(rows)):
             rows[i, cut.columns[0]] = to[i]
         return
-    ends = np.zeros(matched.shape[0] + 1, np.int64)
+    starts = np.zeros(matched.shape[0] + 1, np.int64)
     for i in range(len(rows)):
-        ends[first[i] + 1] += 1
-    ends = np.cumsum(ends)
+        starts[first[i] + 1] += 1
+    starts = np.cumsum(starts)
+    having = np.empty(len(rows), np.int64)  # the rows that had each pattern, those not taken yet in front
+    there = np.zeros(matched.shape[0], np.int64)
     parts = np.empty((len(rows), len(cut.columns)), np.int16)
-    places = ends[:-1].copy()
-    for i in shuffled(len(rows), state):
-        for m in range(len(cut.columns)):
-            parts[places[first[i]], m] = rows[i, cut.columns[m]]
-        places[first[i]] += 1
-    places = ends[:-1].copy()
     for i in range(len(rows)):
+        a = first[i]
+        having[starts[a] + there[a]] = i
+        there[a] += 1
         for m in range(len(cut.columns)):
-            rows[i, cut.columns[m]] = parts[places[to[i]], m]
-        places[to[i]] += 1
+            parts[i, m] = rows[i, cut.columns[m]]
+    for i in range(len(rows)):
+        a = to[i]
+        place = starts[a] + below(there[a], state)
+        there[a] -= 1
+        taken = having[place]
+        having[place] = having[starts[a] + there[a]]
+        for m in range(len(cut.columns)):
+            rows[i, cut.columns[m]] = parts[taken, m]

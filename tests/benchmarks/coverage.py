@@ -22,6 +22,7 @@ import smalldb
 from queries import Column, Domain, Rows
 from smalldb.inference import combine
 from smalldb.inference.imputation import NotMixed
+from smalldb.mechanisms import Marginal
 
 TABLES, POPULATION, NORMAL = 20, 2_000_000, 1.959964
 Statistic = Callable[[np.ndarray], tuple[float, float]]
@@ -159,16 +160,17 @@ SETTINGS = {"cells": cells, "tree": tree, "adaptive": adaptive}
 
 
 def known(release: smalldb.Release, columns: tuple[str, ...]) -> bool:
-    """Whether a pair of columns was learned at all its categories; single columns always are."""
-    if len(columns) != 2 or release.plan.chosen.strategy.name != "adaptive":
+    """Whether two columns were measured together at all their categories; of others the design decides."""
+    if len(columns) != 2:
         return True
-    pairs = {pair.columns: pair for pair in release.measurements.pairs()}
-    if pairs[columns].known != "learned":
-        return False
-    at = [release.measurements.domain.names.index(name) for name in columns]
-    sizes = [release.measurements.domain.sizes[c] for c in at]
-    tables = (part for each in release.measurements for part in each.of)
-    return any(part.columns == tuple(at) and list(part.shape) == sizes for part in tables)
+    domain = release.measurements.domain
+    at = {domain.names.index(name) for name in columns}
+    parts = [part for each in release.measurements for part in each.of]
+    return any(
+        at <= {*part.columns} and all(part.shape[part.columns.index(c)] == domain.sizes[c] for c in at)
+        for part in parts
+        if isinstance(part, Marginal)
+    )
 
 
 def run(
