@@ -11,7 +11,7 @@ from scipy.integrate import quad
 
 import smalldb
 from queries import Conjunctions, Domain, Linear, Marginals
-from smalldb.auditing import accuracy, by_score, minimax
+from smalldb.auditing import accuracy, by_score, minimax, profile
 
 A, AB = Domain(["a"]), Domain(["a", "b"])
 CASES = [
@@ -139,6 +139,38 @@ def test_the_error_of_the_best_mechanism_is_what_it_says():
     for rows in (2, None):
         best = minimax(AB, "conjunctions:2", n=3, epsilon=1, rows=rows)
         assert accuracy(AB, "conjunctions:2", n=3, mechanism=best.mechanism).mean == (best.upper, best.upper)
+
+
+@pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
+def test_the_profile_of_a_value_is_that_of_smalldb(neighbours):
+    made = by_score(AB, "conjunctions:2", rows=2, epsilon=1)
+    found = profile(AB, n=4, mechanism=made, neighbours=neighbours)
+    known = profile(AB, "conjunctions:2", n=4, rows=2, epsilon=1, neighbours=neighbours)
+    assert found.pairs == known.pairs
+    for epsilon in (0, "0.3", "0.7", 1):
+        assert found.delta(epsilon) == pytest.approx(known.delta(epsilon), rel=1e-12, abs=1e-30)
+    assert found.total_variation() == pytest.approx(known.total_variation(), rel=1e-12)
+    assert found.epsilon_for("0.01") == pytest.approx(known.epsilon_for("0.01"), rel=1e-7)
+
+
+def test_a_profile_of_laws_by_definition():
+    """All outcomes, both ways round; an outcome of one table alone costs its probability at any epsilon."""
+    laws = {(2, 0): {0: 0.5, 1: 0.5}, (1, 1): {0: 0.25, 1: 0.7, 2: 0.05}, (0, 2): {1: 0.5, 3: 0.5}}
+    found = profile(A, n=2, mechanism=laws.__getitem__)
+    for epsilon in (0, 0.1, 1, 5):
+        truth = max(
+            sum(max(laws[x].get(o, 0) - math.exp(epsilon) * laws[y].get(o, 0), 0) for o in range(4))
+            for a, b in (((2, 0), (1, 1)), ((1, 1), (0, 2)))
+            for x, y in ((a, b), (b, a))
+        )
+        assert found.delta(str(epsilon)) == pytest.approx(truth, rel=1e-12)
+    assert found.delta(600) >= 0.5 > found.delta(600) - 1e-9
+    with pytest.raises(ValueError, match="no epsilon"):
+        found.epsilon_for("0.1")
+    with pytest.raises(ValueError, match="leave them out"):
+        profile(A, "conjunctions:1", n=2, mechanism=laws.__getitem__)
+    with pytest.raises(ValueError, match="from 0 to 600"):
+        found.delta(700)
 
 
 def test_values_can_be_pickled_and_compared():

@@ -354,12 +354,37 @@ def test_with_two_candidates_laplace_noise_never_wins(epsilon):
     assert found == pytest.approx(apart, rel=1e-6, abs=1e-15)
 
 
+def test_the_table_on_calibration_is_computed():
+    """SmallDB before and after, and beside the best where that takes no minutes."""
+    every = re.findall(r"^\| ([\w:]+), (\d) attributes? \| (.*) \|$", page("theory.md"), re.M)
+    lines = [line for line in every if line[2].count("|") == 6]
+    assert len(lines) == 10
+
+    def told(figure):
+        return f"{figure:.4f}".removeprefix("0")
+
+    for queries, attributes, row in lines:
+        n, rows, epsilon, plain, calibrated, of_rows, free = row.split(" | ")
+        domain, given = Domain(list("ab")[: int(attributes)]), {"n": int(n), "rows": int(rows)}
+        internal = smalldb.auditing.calibrated(domain, queries, **given, epsilon=epsilon).internal
+        means = [
+            smalldb.auditing.accuracy(domain, queries, **given, epsilon=each).worst_mean
+            for each in (epsilon, internal)
+        ]
+        assert (plain, calibrated) == (told(means[0]), f"{told(means[1])} ({float(internal):.3f})")
+        if attributes == "1":
+            for rows_, figure in ((int(rows), of_rows), (None, free)):
+                best = smalldb.auditing.minimax(domain, queries, n=int(n), rows=rows_, epsilon=epsilon)
+                assert figure == told(float(best.lower))
+
+
 def test_the_page_on_the_theory_is_computed():
     text = page("theory.md")
     names = followed(text)
     assert (names["of_cuts"], float(names["truth"].quantile("0.95"))) == (1706, 0.3)
     assert (rounded_up(names["ten_draws"], 4), names["truth"].n) == ("7.69", 40)
-    best = re.findall(r"^\| ([\w:]+), (\d) attributes? \| (.*) \|$", text, re.M)
+    every = re.findall(r"^\| ([\w:]+), (\d) attributes? \| (.*) \|$", text, re.M)
+    best = [line for line in every if line[2].count("|") == 5]
     assert len(best) == 7
     for queries, attributes, row in best:
         n, rows, epsilon, *figures = row.split(" | ")

@@ -6,6 +6,7 @@ from smalldb.auditing.calibrated import calibrated
 from smalldb.auditing.loss import Audit
 from smalldb.auditing.minimax import Minimax, minimax
 from smalldb.auditing.profile import Profile, profile
+from smalldb.auditing.profile_of_laws import LawProfile
 from smalldb.auditing.worst_case import audit
 from smalldb.counting.calibration import Calibration
 
@@ -14,6 +15,7 @@ __all__ = [
     "Audit",
     "ByScore",
     "Calibration",
+    "LawProfile",
     "Minimax",
     "Profile",
     "accuracy",

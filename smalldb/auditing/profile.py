@@ -5,12 +5,15 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from math import inf, nextafter
+from typing import overload
 
 import numpy as np
 
 from queries import Domain, QueryClass, Workload
 from queries.arrays import Floats, Integers
 from smalldb.auditing.convolving import BITS, Masses, power
+from smalldb.auditing.laws import CustomMechanism
+from smalldb.auditing.profile_of_laws import LawProfile, profile_of_laws
 from smalldb.auditing.worst_case import EPSILONS
 from smalldb.counting import multisets
 from smalldb.counting.databases import count_pairs, neighbours_of
@@ -207,6 +210,7 @@ class Profile:
         return 1 - slope * level - gain / (1 << BITS)
 
 
+@overload
 def profile(
     domain: Domain,
     queries: QueryClass | Workload | str | None = None,
@@ -216,7 +220,26 @@ def profile(
     rows: int,
     neighbours: str = "replace-one",
     candidates: str | None = None,
-) -> Profile:
+) -> Profile: ...
+
+
+@overload
+def profile(
+    domain: Domain, *, n: int, mechanism: CustomMechanism, neighbours: str = "replace-one"
+) -> LawProfile: ...
+
+
+def profile(
+    domain: Domain,
+    queries: QueryClass | Workload | str | None = None,
+    *,
+    n: int,
+    epsilon: Number | None = None,
+    rows: int | None = None,
+    neighbours: str = "replace-one",
+    candidates: str | None = None,
+    mechanism: CustomMechanism | None = None,
+) -> Profile | LawProfile:
     """
     Return the exact privacy profile of SmallDB over all databases of a small instance and their neighbours.
 
@@ -224,6 +247,9 @@ def profile(
     ----------
     domain, queries, n, epsilon, rows, neighbours, candidates
         As for `smalldb.audit`.
+    mechanism
+        Instead of SmallDB, one draw of another mechanism, as `smalldb.audit` takes it; it brings its own
+        queries, epsilon and rows.
 
     Raises
     ------
@@ -236,6 +262,12 @@ def profile(
     >>> round(found.total_variation(), 4), found.delta(1), round(found.tradeoff("0.05"), 4)
     (0.2448, 0.0, 0.8907)
     """
+    if mechanism is not None:
+        if (queries, epsilon, rows, candidates) != (None,) * 4:
+            raise ValueError("queries, epsilon, rows and candidates are for SmallDB: leave them out")
+        return profile_of_laws(mechanism, domain.size, whole(n, "n"), relation_of(neighbours))
+    if epsilon is None or rows is None:
+        raise ValueError("epsilon and rows must be given for SmallDB")
     workload, exact = workload_of(queries, domain), positive(epsilon, "epsilon")
     if not EPSILONS[0] <= exact <= EPSILONS[1]:
         raise ValueError("epsilon must be from 1e-20 to 1e9 for an audit")
