@@ -26,7 +26,7 @@ def take() -> None:
 def stop(number: int, *_: object) -> None:
     """Leave at a signal with nothing behind, at once: an exception can drown in compiled code."""
     if unfinished.placing:
-        unfinished.late = number
+        unfinished.pending_signal = number
         return
     unfinished.abandon()
     ending = ENDINGS[signal.Signals(number).name]

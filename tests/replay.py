@@ -146,7 +146,7 @@ REDRAWN = "adaptive.selected"
 def _possible(a: Any) -> list[int]:
     """Return the candidates that can come out of `REDRAWN`."""
     payable = np.flatnonzero(a.payable).tolist()
-    return [k for k in payable if len(a.names[k]) == 2 or a.room.lacking(a.names[k]) is None]
+    return [k for k in payable if len(a.names[k]) == 2 or a.capacity.lacking(a.names[k]) is None]
 
 
 @dataclass

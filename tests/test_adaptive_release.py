@@ -9,8 +9,8 @@ import pytest
 from smalldb.exact.bits import SeededBits
 from smalldb.marginals import Universe, checked, plan_tables, release_tables
 from smalldb.marginals.adaptive.candidate_tables import candidates
-from smalldb.marginals.adaptive.model_capacity import Room, as_fine
-from smalldb.marginals.estimate.estimation import Reader
+from smalldb.marginals.adaptive.model_capacity import ModelCapacity, as_fine
+from smalldb.marginals.estimate.estimation import Estimator
 from smalldb.marginals.estimate.grouping import halved
 from smalldb.marginals.measuring import PrivacyMeasure, choose, measure
 from smalldb.marginals.private_rows import PrivateRows
@@ -278,13 +278,13 @@ def test_room_does_not_depend_on_what_was_looked_at():
         measure(rows.table((c,), (k,)), ((c, 0),), plan.law, Fraction(1, 10), SeededBits(c))
         for c, k in enumerate(sizes)
     )
-    reader = Reader.of(plan, columns)
-    names = reader.candidates.scopes()
-    alone = [Room(reader, []).lacking(name) is None for name in names]
+    estimator = Estimator.of(plan, columns)
+    names = estimator.candidates.scopes()
+    alone = [ModelCapacity(estimator, []).lacking(name) is None for name in names]
     assert 0 < sum(alone) < len(names)
     for seed in range(3):
-        room, order = Room(reader, []), np.random.default_rng(seed).permutation(len(names))
-        assert all((room.lacking(names[i]) is None) == alone[i] for i in order)
+        capacity, order = ModelCapacity(estimator, []), np.random.default_rng(seed).permutation(len(names))
+        assert all((capacity.lacking(names[i]) is None) == alone[i] for i in order)
     # and nothing that is finer than what has no room has room
     for name, fits in zip(names, alone, strict=True):
         finer = [here for other, here in zip(names, alone, strict=True) if as_fine(other, name)]

@@ -13,7 +13,7 @@ from smalldb.marginals.adaptive.candidate_tables import MOST_WEIGHT, candidates
 from smalldb.marginals.estimate.grouping import halved
 from smalldb.marginals.measuring import Measured
 from smalldb.marginals.private_rows import PrivateRows
-from smalldb.marginals.strategies.budgets import LOUD, SMALL, put_off
+from smalldb.marginals.strategies.budgets import MOST_NOISE, SMALL, put_off
 from smalldb.noise.distributions import Geometric
 
 
@@ -49,7 +49,7 @@ def test_columns_get_all_where_noise_leaves_nothing_to_be_found():
         plan = plan_tables(wide(100), Fraction(1), None, False, rows)
         assert bool(plan.rounds) == rounds
         if rounds:
-            assert put_off(plan, [SMALL], Fraction(1))[0] < LOUD
+            assert put_off(plan, [SMALL], Fraction(1))[0] < MOST_NOISE
         else:
             assert plan.selecting == plan.measuring == 0
         assert 0 <= plan.budget - plan.cost <= Fraction(1, 10**6)

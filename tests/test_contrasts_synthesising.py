@@ -17,7 +17,7 @@ from queries import Conjunctions, Domain, Marginals, Parities, Predicates, Rows
 from smalldb.exact.bits import SeededBits
 from smalldb.marginals.contrasts import measure, synthesise
 from smalldb.marginals.contrasts import spectrum as parities_module
-from smalldb.marginals.contrasts.maximum_entropy import fit, read, sizes_of
+from smalldb.marginals.contrasts.maximum_entropy import fit, read_all_cells, sizes_of
 from smalldb.marginals.contrasts.parity_means import estimates, masks
 from smalldb.marginals.contrasts.parity_plan import alternatives
 from smalldb.marginals.contrasts.priors import prior
@@ -325,7 +325,7 @@ def test_the_plan_is_near_the_best_of_its_alternatives(table, epsilon, queries, 
         for seed in range(2):
             measured = measure(plan, rows, SeededBits(seed))
             cells = plan.parts[-1].law == "cells"
-            q = read(plan, measured) if cells else fit(plan, estimates(plan, measured)).q
+            q = read_all_cells(plan, measured) if cells else fit(plan, estimates(plan, measured)).q
             found.append(max_error(plan, rows, rounded(domain, q, 5000)))
         errors[plan.expected_error] = np.mean(found)
     chosen = min(errors)

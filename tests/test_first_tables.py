@@ -146,8 +146,8 @@ def test_groups_of_a_table_are_those_of_least_expected_error(cost, concentrated)
             if (2 in columns and groups[-1] != 30) or prod(groups) > WIDEST:
                 continue
             coarse = [many for c, many in zip(columns, groups, strict=True) if many < sizes[c]]
-            blur = law.noise(cost).mean_size * prod(groups) / (2 * N)
-            errors[levels] = of_groups(blur, coarse)
+            columns_error = law.noise(cost).mean_size * prod(groups) / (2 * N)
+            errors[levels] = of_groups(columns_error, coarse)
         assert errors[tuple(level for _, level in found)] == min(errors.values())
 
 

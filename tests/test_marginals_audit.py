@@ -10,9 +10,9 @@ from queries import Column, Domain, Marginals, Predicates, Rows
 from smalldb.exact.bits import SeededBits
 from smalldb.marginals import Universe, plan_tables, release_tables
 from smalldb.marginals import certificate as certificate_module
-from smalldb.marginals.adaptive.model_capacity import Room
+from smalldb.marginals.adaptive.model_capacity import ModelCapacity
 from smalldb.marginals.certificate import certify
-from smalldb.marginals.estimate.estimation import Reader
+from smalldb.marginals.estimate.estimation import Estimator
 from smalldb.marginals.measuring import PrivacyMeasure
 from smalldb.marginals.private_rows import PrivateRows
 from smalldb.marginals.strategies import adaptive as rounds_module
@@ -82,35 +82,38 @@ def test_each_round_loses_its_share_and_no_more(replaced, monkeypatch):
     pairs = neighbours(tables, replaced)
     made = release_tables(plan, rows_of(tables[-1] * 50), SeededBits(1), count=10)
     assert made.history.tables and not made.history.beside
-    reader = Reader.of(plan, made.history.columns)
+    estimator = Estimator.of(plan, made.history.columns)
     monkeypatch.setattr(rounds_module, "selected", lambda _, room, names, *given: (room, names, *given))
-    counted = [reader.candidates.count(rows_of(counts)) for counts in tables]
-    model, left = reader.fit([], ()), plan.rounds * (plan.selecting + plan.measuring)
+    counted = [estimator.candidates.count(rows_of(counts)) for counts in tables]
+    model, left = estimator.fit([], ()), plan.rounds * (plan.selecting + plan.measuring)
     for number, released in enumerate(made.history.tables):
         before = list(made.history.tables[:number])
-        room, expected = Room(reader, before), reader.moved(reader.predicted(model, number), [])
+        capacity, expected = (
+            ModelCapacity(estimator, before),
+            estimator.moved(estimator.predicted(model, number), []),
+        )
         found = [
-            rounds_module._selected(plan, reader, room, expected, [], left, lambda c=c: c, None)
+            rounds_module._selected(plan, estimator, capacity, expected, [], left, lambda c=c: c, None)
             for c in counted
         ]
         _, names, weight, _, payable, _ = found[0]
         possible = [
-            k for k in np.flatnonzero(payable) if len(names[k]) == 2 or room.lacking(names[k]) is None
+            k for k in np.flatnonzero(payable) if len(names[k]) == 2 or capacity.lacking(names[k]) is None
         ]
         scores = np.array([one[3][possible] for one in found], dtype=float)
         law = log_law(scores, float(plan.law.selecting(plan.selecting)) / (2 * plan.law.moved * weight))
         ratios = law[pairs[0]] - law[pairs[1]]
         assert float(plan.selecting) / 4 < ratios.max() <= float(plan.selecting) + 1e-12
         for place, k in enumerate(possible):
-            where = reader.candidates.tables.index(tuple(c for c, _ in names[k]))
-            coarse = np.array([reader.candidates.coarse(c[where], names[k]).ravel() for c in counted])
+            where = estimator.candidates.tables.index(tuple(c for c, _ in names[k]))
+            coarse = np.array([estimator.candidates.coarse(c[where], names[k]).ravel() for c in counted])
             moved = np.abs(coarse[pairs[0]] - coarse[pairs[1]]).sum(axis=1)
             cost = plan.cost_of(coarse.shape[1])
             together = ratios[:, place] + float(plan.law.rate(cost)) * moved
             assert together.max() <= float(plan.selecting + cost) + 1e-12
             assert moved.max() == plan.law.moved
         left -= plan.selecting + released.cost
-        model = reader.fit([*before, released], model.coefficients)
+        model = estimator.fit([*before, released], model.coefficients)
     assert left >= 0
     assert made.spent <= plan.cost - plan.certifying
 

@@ -26,7 +26,7 @@ from smalldb.marginals.strategies.all_pairs import AllPairs
 from smalldb.marginals.strategies.column_groups import column_groups
 from smalldb.marginals.strategies.contrasts import Contrasts
 from smalldb.marginals.strategies.dependence import DependenceTested
-from smalldb.mechanisms.journal import Counted, Journal
+from smalldb.mechanisms.journal import CountedBits, Journal
 from smalldb.releasing.budget_ledger import Ledger
 from smalldb.releasing.ledger_account import OutOfBudget
 
@@ -228,9 +228,9 @@ def test_the_command_goes_on_after_a_kill(tmp_path):
 
 
 def test_bits_are_counted_and_steps_are_not_drawn_again(tmp_path):
-    source = Counted(SeededBits(1))
+    source = CountedBits(SeededBits(1))
     assert source.bits(5) == SeededBits(1).bits(5)
-    assert source.drawn == 5 and not source.private and Counted(SystemBits()).private
+    assert source.drawn == 5 and not source.private and CountedBits(SystemBits()).private
     for _ in range(2):
         with (checkpoint := Checkpoint(tmp_path, "x")).opened():
             journal = Journal(SeededBits(1), checkpoint)

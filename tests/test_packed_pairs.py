@@ -14,11 +14,11 @@ from smalldb.marginals.adaptive.association_weights import association_weights
 from smalldb.marginals.adaptive.candidate_tables import Candidates, candidates
 from smalldb.marginals.adaptive.packed_pairs import PackedPairs, laid_out
 from smalldb.marginals.estimate.belief_propagation import beliefs, build
-from smalldb.marginals.estimate.estimation import Reader
+from smalldb.marginals.estimate.estimation import Estimator
 from smalldb.marginals.estimate.grouping import halved
 from smalldb.marginals.estimate.joint import joint
 from smalldb.marginals.estimate.junction import cells, homes, junction_tree, union
-from smalldb.marginals.estimate.refitting import Parted, at_first
+from smalldb.marginals.estimate.refitting import ModelInParts, at_first
 from smalldb.marginals.measuring import Measured, PrivacyMeasure, measure
 from smalldb.marginals.private_rows import PrivateRows
 from smalldb.noise.distributions import Geometric
@@ -208,7 +208,7 @@ def test_a_tree_is_the_greedy_one(seed):
 @pytest.mark.parametrize("seldom", [64, 2])
 def test_parts_expect_what_the_whole_model_does(seldom, monkeypatch):
     """Tables one after another: some join parts, some are of columns of one part; rules join, too."""
-    monkeypatch.setattr("smalldb.marginals.estimate.refitting.SELDOM", seldom)
+    monkeypatch.setattr("smalldb.marginals.estimate.refitting.TABLES_PER_REFIT", seldom)
     rng, columns = np.random.default_rng(5), 30
     allowed = np.ones((3, 3), dtype=bool)
     allowed[0, 2] = False
@@ -225,29 +225,31 @@ def test_parts_expect_what_the_whole_model_does(seldom, monkeypatch):
         measure(rows.table((c,), (3,)), ((c, 0),), plan.law, cost, bits)
         for c, cost in enumerate(plan.columns)
     ]
-    reader = Reader.of(plan, tuple(alone))
-    learned = at_first(reader)
-    assert isinstance(learned, Parted)
+    estimator = Estimator.of(plan, tuple(alone))
+    learned = at_first(estimator)
+    assert isinstance(learned, ModelInParts)
     for number, pair in enumerate([(0, 1), (2, 3), (1, 2), (0, 3), (5, 9), (7, 8), (7, 10)], start=1):
-        scope = tuple(zip(pair, reader.candidates.levels(pair), strict=True))
-        counts = reader.layout.chosen(reader.layout.count(rows), scope)
+        scope = tuple(zip(pair, estimator.candidates.levels(pair), strict=True))
+        counts = estimator.layout.chosen(estimator.layout.count(rows), scope)
         table = measure(counts, scope, PrivacyMeasure(False, False), Fraction(1), bits)
-        before = reader.layout.table(learned.predicted(), pair)
+        before = estimator.layout.table(learned.predicted(), pair)
         learned = learned.after(table)
         if learned.fitted < number:  # it waits, and its own prediction is nearer to it already
-            nearer = reader.layout.table(learned.predicted(), pair)
+            nearer = estimator.layout.table(learned.predicted(), pair)
             assert np.abs(nearer - counts).sum() < 0.5 * np.abs(before - counts).sum()
     assert learned.fitted == number
     assert {part.columns for part in learned.parts.values() if len(part.columns) > 1} == {
         (0, 1, 2, 3), (4, 5, 9), (7, 8, 10)
     }  # fmt: skip
-    fast, model = learned.predicted(), reader.fit(learned.tables, (), last=True)
-    order, matrix = joint(model.tree, model.tables, reader.candidates.finest[2])
-    starts = np.cumsum([0, *(reader.groupings[c].groups(reader.candidates.finest[2][c]) for c in order)])
+    fast, model = learned.predicted(), estimator.fit(learned.tables, (), last=True)
+    order, matrix = joint(model.tree, model.tables, estimator.candidates.finest[2])
+    starts = np.cumsum(
+        [0, *(estimator.groupings[c].groups(estimator.candidates.finest[2][c]) for c in order)]
+    )
     blocks = dict(zip(order, map(slice, starts, starts[1:]), strict=False))
-    for a, b in reader.candidates.tables:
-        expected = reader.total * matrix[blocks[a], blocks[b]]
-        assert np.abs(reader.layout.table(fast, (a, b)) - expected).max() < 1.0
-    assert reader.layout.table(fast, (4, 9)).min() == 0.0
-    for one, same in zip(learned.last(reader).tables, model.tables, strict=True):
+    for a, b in estimator.candidates.tables:
+        expected = estimator.total * matrix[blocks[a], blocks[b]]
+        assert np.abs(estimator.layout.table(fast, (a, b)) - expected).max() < 1.0
+    assert estimator.layout.table(fast, (4, 9)).min() == 0.0
+    for one, same in zip(learned.last(estimator).tables, model.tables, strict=True):
         assert np.abs(one - same).max() < 1e-5

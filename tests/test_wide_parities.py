@@ -15,7 +15,7 @@ from smalldb.marginals.contrasts import Measured
 from smalldb.marginals.mechanism import ByMarginals
 from smalldb.marginals.strategies import contrasts as parities
 from smalldb.marginals.strategies.contrasts import Contrasts, plan_contrasts
-from smalldb.marginals.wide_parities import scattered
+from smalldb.marginals.wide_parities import rows_with_means
 from smalldb.mechanisms import Journal
 from smalldb.releasing.evaluation import evaluate
 
@@ -97,11 +97,11 @@ def test_a_sweep_is_the_definition(seed):
 
 def test_columns_start_as_frequent_as_they_are_to_be_and_independent():
     means = np.array([0.9, -0.3, 0.0, 1.0])
-    signs = scattered(means, 5_000, 7)
+    signs = rows_with_means(means, 5_000, 7)
     assert np.abs(signs.sum(axis=0) - means * 5_000).max() <= 2
     products = signs.T.astype(float) @ signs / 5_000 - np.outer(means, means)
     assert np.abs(products[np.triu_indices(4, 1)]).max() < 0.06
-    assert (signs != scattered(means, 5_000, 8)).any()
+    assert (signs != rows_with_means(means, 5_000, 8)).any()
 
 
 @pytest.mark.slow

@@ -107,9 +107,9 @@ class Outputs:
                     file.replace(os.path.realpath(path))
         finally:
             open_files.placing = False
-            late, open_files.late = open_files.late, 0
-            if late:
-                os.kill(os.getpid(), late)
+            waiting, open_files.pending_signal = open_files.pending_signal, 0
+            if waiting:
+                os.kill(os.getpid(), waiting)
         for folder in dict.fromkeys(file.parent for file in begun.values()):
             with suppress(PermissionError):  # of one that may be entered, and not listed
                 sync_folder(folder)

@@ -9,7 +9,7 @@ unfinished: "set[Path]" = set()
 paid = False  # whether a ledger holds what this process has not released yet
 folder = ""  # from which a release that was paid goes on
 placing = False  # whether files are being moved to their places: all are, before a signal ends the process
-late = 0  # the signal that waits for it
+pending_signal = 0  # the signal that waits for it
 
 
 def abandon() -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from queries import Rows
 from queries.arrays import Floats
 from smalldb.exact.numbers import Number, as_fraction
-from smalldb.inference.cells_asked import Asked, told_of
+from smalldb.inference.cells_asked import AskedCells, told_of
 from smalldb.inference.coarser import coarser, tables_named
 from smalldb.inference.intervals import Interval, margin, of_difference, of_ratio
 from smalldb.inference.least_variance import Sums, least_variance
@@ -132,7 +132,9 @@ class _Asking:
             for one in (term.numerator, term.rows, term.numerator**2 * term.rows, low, high):
                 arrays.append(self._over(term, np.asarray(one, dtype=np.float64)))
         shape = [domain.sizes[c] for c in self.columns]
-        self.asked, cells = Asked.of(domain, self.columns, [np.broadcast_to(one, shape) for one in arrays])
+        self.asked, cells = AskedCells.of(
+            domain, self.columns, [np.broadcast_to(one, shape) for one in arrays]
+        )
         if len(terms) == 2:
             (x, g, *_), (y, h, *_) = (cells[:, start : start + 5].T for start in self.starts)
             cells = np.column_stack([cells, x * y, x * h, g * y, g * h])

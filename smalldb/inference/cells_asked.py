@@ -20,7 +20,7 @@ MOST_TOTALS = 8  # tables of other columns that tell how many rows there are, wh
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Asked:
+class AskedCells:
     """
     The columns of a question, and the classes of their categories that it tells apart.
 
@@ -39,7 +39,9 @@ class Asked:
     possible: Booleans
 
     @classmethod
-    def of(cls, domain: Domain, columns: tuple[int, ...], arrays: Sequence[Floats]) -> "tuple[Asked, Floats]":
+    def of(
+        cls, domain: Domain, columns: tuple[int, ...], arrays: Sequence[Floats]
+    ) -> "tuple[AskedCells, Floats]":
         """
         Return the classes that arrays over the cells of columns tell apart, and the arrays over their cells.
 
@@ -50,7 +52,7 @@ class Asked:
 
         Returns
         -------
-        Asked, and the arrays of its possible cells, shape (cells, arrays).
+        AskedCells, and the arrays of its possible cells, shape (cells, arrays).
 
         Raises
         ------
@@ -122,7 +124,7 @@ class Told:
         return least
 
 
-def told_of(measurements: Measurements, asked: Asked) -> list[Told]:
+def told_of(measurements: Measurements, asked: AskedCells) -> list[Told]:
     """Return what all measurements say of the cells; each is in it at most once."""
     found, totals = list[Told](), list[Told]()
     for number, each in enumerate(measurements):
@@ -134,7 +136,7 @@ def told_of(measurements: Measurements, asked: Asked) -> list[Told]:
     return sorted(found + totals[:MOST_TOTALS], key=lambda one: one.number)
 
 
-def _told(measurements: Measurements, number: int, each: Measurement, asked: Asked) -> Told | None:
+def _told(measurements: Measurements, number: int, each: Measurement, asked: AskedCells) -> Told | None:
     """Return what a measurement says of the cells; None: nothing."""
     pieces = list(_pieces(measurements, each, asked))
     if isinstance(each.noise, REPEATING):
@@ -165,7 +167,7 @@ class _Piece:
     cells: Floats
 
 
-def _pieces(measurements: Measurements, each: Measurement, asked: Asked) -> Iterator[_Piece]:
+def _pieces(measurements: Measurements, each: Measurement, asked: AskedCells) -> Iterator[_Piece]:
     start = 0
     for number, (part, values) in enumerate(each.tables()):
         made = None
@@ -179,7 +181,7 @@ def _pieces(measurements: Measurements, each: Measurement, asked: Asked) -> Iter
         start += part.size
 
 
-def _of_table(domain: Domain, part: Marginal, asked: Asked) -> tuple[Integers, Floats] | None:
+def _of_table(domain: Domain, part: Marginal, asked: AskedCells) -> tuple[Integers, Floats] | None:
     """Return the sum that each cell of a table belongs to, and of which cells that is the sum."""
     blocks, of_values = list[Integers](), list[Integers]()
     for c, groups in zip(part.columns, part.groups, strict=True):
@@ -246,7 +248,7 @@ def _grouped(allowed: Booleans, axis: int, groups: Integers) -> Booleans:
     return np.stack([one.any(axis=axis) for one in some], axis=axis)
 
 
-def _of_parity(part: Parity, asked: Asked) -> tuple[Integers, Floats] | None:
+def _of_parity(part: Parity, asked: AskedCells) -> tuple[Integers, Floats] | None:
     """Return the same of one contrast; None: it looks at columns that the question does not look at."""
     if not {*part.columns} <= {*asked.columns}:
         return None

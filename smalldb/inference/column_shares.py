@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 
 from queries.arrays import Floats
-from smalldb.inference.cells_asked import Asked, told_of
+from smalldb.inference.cells_asked import AskedCells, told_of
 from smalldb.inference.intervals import Interval, margin, of_ratio
 from smalldb.inference.least_variance import least_variance
 from smalldb.mechanisms.measurement_list import Measurements
@@ -36,7 +36,7 @@ def share_intervals(measurements: Measurements, column: int, level: Fraction) ->
     if not len(measurements) or size > MOST:
         return (None,) * size
     arrays: list[Floats] = [*np.eye(size), np.ones(size)]
-    asked, cells = Asked.of(domain, (column,), arrays)
+    asked, cells = AskedCells.of(domain, (column,), arrays)
     sums = least_variance(told_of(measurements, asked), cells, measurements.n)
     if not sums.known.any():
         return (None,) * size

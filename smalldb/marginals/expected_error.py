@@ -51,14 +51,14 @@ def columns_at_once(
 
 
 def in_rounds(
-    universe: Universe, blur: float, concentrated: bool, told: float, each: Sequence[float]
+    universe: Universe, columns_error: float, concentrated: bool, told: float, each: Sequence[float]
 ) -> float:
     """
     Return the mean distance of the workload's tables after rounds.
 
     Parameters
     ----------
-    blur
+    columns_error
         The mean distance that columns would have if everything were spent on them.
     concentrated
         Whether costs are parts of a rho.
@@ -67,7 +67,7 @@ def in_rounds(
     each
         By how much noise alone puts each of these tables off, if all are measured.
     """
-    pairs = _LEVEL * (blur / _BLUR) ** _POWER * (_MANY if concentrated else 1)
+    pairs = _LEVEL * (columns_error / _BLUR) ** _POWER * (_MANY if concentrated else 1)
     pairs += _UNSEEN * max(0.0, 1 - _TOLD * told * min(1.0, _NEAR / len(universe.sizes)))
     pairs = min(pairs, _EACH[concentrated] * sum(each) / len(each))
     widths = zip(map(len, universe.tables), universe.weights, strict=True)
@@ -87,12 +87,12 @@ def all_pairs(
         The variance of a count of each column, and of a cell of each table of two.
     """
     blurs = [sqrt(v * 2 / pi) * size / (2 * rows) for v, size in zip(columns, universe.sizes, strict=True)]
-    blur, total = sum(blurs) / len(blurs), 0.0
+    columns_error, total = sum(blurs) / len(blurs), 0.0
     for table, weight in zip(universe.tables, universe.weights, strict=True):
         own = 0.0
         if len(table) == 2:
             own = _shrunk(sqrt(pairs[table[0], table[1]] * 2 / pi) * universe.size(table) / (2 * rows))
-        total += weight * max(own, blur)
+        total += weight * max(own, columns_error)
     return min(1.0, total / sum(universe.weights))
 
 
@@ -102,18 +102,18 @@ def all_cells(universe: Universe, law: PrivacyMeasure, cost: Fraction, rows: int
     total, weights = 0.0, sum(universe.weights)
     for table, weight in zip(universe.tables, universe.weights, strict=True):
         # a cell of a table is a sum of cells / size of them, each with its own noise
-        blur = deviation * sqrt(universe.size(table)) / (2 * rows)
-        total += weight * _shrunk(blur)
+        columns_error = deviation * sqrt(universe.size(table)) / (2 * rows)
+        total += weight * _shrunk(columns_error)
     return total / weights
 
 
-def of_groups(blur: float, groups: Sequence[int]) -> float:
+def of_groups(columns_error: float, groups: Sequence[int]) -> float:
     """
     Return about how far a table is off that is measured once, by groups.
 
     Parameters
     ----------
-    blur
+    columns_error
         By how much noise alone puts its cells off.
     groups
         How many there are, of each column whose categories are grouped.
@@ -121,9 +121,9 @@ def of_groups(blur: float, groups: Sequence[int]) -> float:
     # groups hide a part of the dependence, and shrinking against noise errs by no more than the rest
     hidden = min(1.0, sum(1 / many for many in groups)) * _DEPENDENT
     seen = _DEPENDENT - hidden
-    return hidden + (blur * seen / (blur + seen) if seen else 0.0)
+    return hidden + (columns_error * seen / (columns_error + seen) if seen else 0.0)
 
 
-def _shrunk(blur: float) -> float:
+def _shrunk(columns_error: float) -> float:
     """Return what is left of noise where the model shrinks a table towards independent columns."""
-    return blur * _DEPENDENT / (blur + _DEPENDENT)
+    return columns_error * _DEPENDENT / (columns_error + _DEPENDENT)

@@ -249,7 +249,7 @@ class ByMarginals:
 
     def draw(self, table: Rows, source: BitSource, progress: bool) -> Drawn:
         """Measure, make rows, and bound or certify how far they are off."""
-        return self.draw_lasting(table, Journal(source), Running(progress))
+        return self.draw_resumably(table, Journal(source), Running(progress))
 
     @property
     def public(self) -> Sequence[object]:
@@ -257,7 +257,7 @@ class ByMarginals:
         request = self.request
         return (request.n, request.n_max, request.rows, request.certificate, *self.strategy.public)
 
-    def draw_lasting(self, table: Rows, journal: Journal, running: Running) -> Drawn:
+    def draw_resumably(self, table: Rows, journal: Journal, running: Running) -> Drawn:
         """Draw a release, or go on with one: what was drawn before is read."""
         request, workload = self.request, self.request.workload
         made = self.strategy.release(table, journal, request.rows, running)

@@ -130,7 +130,7 @@ class Walks:
         walks = families.walks(self.most, cap)
         fitted = self.children.fit(walks, journal, None, executor, known)
         rows = fitted.rows(count, journal.step(lambda coins: coins.bits(64))).astype(np.int64)
-        order = uniform_permutation(count, journal.finishing())
+        order = uniform_permutation(count, journal.postprocessing_bits())
         of = np.repeat(np.arange(len(times)), times)
         return Related(parents, rows[width:, order].T, of[order], cap, fitted.measurements)
 

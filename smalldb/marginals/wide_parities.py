@@ -17,7 +17,7 @@ THRESHOLDS = (0.5, 0.25, 0.12, 0.06, 0.03, 0.0, 0.0, 0.0)  # of a sweep: see `ke
 _CERTAIN = 1e-9  # a deviation below which noise does not count
 
 
-def scattered(means: Floats, rows: int, seed: int) -> Signs:
+def rows_with_means(means: Floats, rows: int, seed: int) -> Signs:
     """Return signs, shape (rows, d), of these means to within one row, and as good as independent columns."""
     signs = np.empty((rows, len(means)), dtype=np.int8)
     for column, mean in enumerate(means):
@@ -26,7 +26,7 @@ def scattered(means: Floats, rows: int, seed: int) -> Signs:
     return signs
 
 
-def turned(plan: ParityPlan, found: Estimates, near: Floats, start: Signs) -> Signs:
+def flipped_towards(plan: ParityPlan, found: Estimates, near: Floats, start: Signs) -> Signs:
     """
     Return rows in which signs are turned until parities of order 1 and 2 are what they are believed to be.
 

@@ -4,7 +4,7 @@ from smalldb.mechanisms.journal import LOST, Journal
 from smalldb.mechanisms.known_pairs import KnownPair
 from smalldb.mechanisms.measurement import Dependence, Marginal, Measurement, Parity
 from smalldb.mechanisms.measurement_list import Measurements
-from smalldb.mechanisms.protocol import Drawn, Facts, Guarantee, Lasting, Mechanism, Promise, Running
+from smalldb.mechanisms.protocol import Drawn, Facts, Guarantee, Mechanism, Promise, Resumable, Running
 from smalldb.mechanisms.relations import MAX_N, Neighbours, relation_of
 from smalldb.mechanisms.request import UNPLANNED, Request, column_named, columns_named, workload_of
 
@@ -18,7 +18,6 @@ __all__ = [
     "Guarantee",
     "Journal",
     "KnownPair",
-    "Lasting",
     "Marginal",
     "Measurement",
     "Measurements",
@@ -27,6 +26,7 @@ __all__ = [
     "Parity",
     "Promise",
     "Request",
+    "Resumable",
     "Running",
     "column_named",
     "columns_named",

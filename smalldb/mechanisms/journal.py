@@ -12,7 +12,7 @@ LOST = "it cannot be done again, for it was drawn: name a new folder, and pay fo
 
 
 @final
-class Counted:
+class CountedBits:
     """A source that counts the bits it hands out."""
 
     def __init__(self, source: BitSource) -> None:
@@ -51,7 +51,7 @@ class Journal:
         self._known = 0 if checkpoint is None else len(saved := checkpoint.saved())
         if self._known and saved[-1] != self._known - 1:
             raise ValueError(f"checkpoint: a part is missing: {LOST}")
-        self.source = Counted(source)
+        self.source = CountedBits(source)
 
     @property
     def begun(self) -> bool:
@@ -89,7 +89,7 @@ class Journal:
         self._checkpoint.save(place, [taken, pack(found)])
         return found
 
-    def finishing(self) -> BitSource:
+    def postprocessing_bits(self) -> BitSource:
         """Return bits for post-processing: the same ones when the release goes on."""
         if self._checkpoint is None or not self.source.private:
             return self.source

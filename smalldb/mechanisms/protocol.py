@@ -132,7 +132,7 @@ class Running:
 
 
 @runtime_checkable
-class Lasting(Protocol):
+class Resumable(Protocol):
     """A mechanism that draws in steps, and whose data can be counted in pieces.
 
     A killed release goes on after its last step; of any other mechanism the whole draw is one.
@@ -142,7 +142,7 @@ class Lasting(Protocol):
     def public(self) -> Sequence[object]:
         """What decides its steps, for `files.checkpoints.identity`: public texts, numbers and arrays."""
 
-    def draw_lasting(self, table: Rows, journal: Journal, running: Running) -> Drawn:
+    def draw_resumably(self, table: Rows, journal: Journal, running: Running) -> Drawn:
         """Draw a release as `Mechanism.draw` does, or go on with one."""
 
 

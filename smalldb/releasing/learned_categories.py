@@ -30,7 +30,7 @@ from smalldb.exact.numbers import positive
 from smalldb.marginals.contrasts import read_delta
 from smalldb.mechanisms import Journal, Neighbours
 from smalldb.noise.distributions import Geometric
-from smalldb.schema.asked import Asked
+from smalldb.schema.asked import ColumnToLearn
 from smalldb.schema.fields import spelled
 from smalldb.schema.kinds import MAX_PLACES, Cuts
 from smalldb.schema.kinds.number_format import without_zeros
@@ -254,7 +254,7 @@ def gather(schema: OpenSchema, texts: Texts, pieces: Iterator[Piece]) -> Iterato
         yield fields, times
 
 
-def _can_stand(text: str, asked: Asked) -> bool:
+def _can_stand(text: str, asked: ColumnToLearn) -> bool:
     """Tell whether a text can be a category: of cuts any; others need a name in backticks."""
     if asked.what == "cuts":
         return True

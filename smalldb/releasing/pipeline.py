@@ -87,7 +87,7 @@ def carry_out(
     queries.DataError
         The table is not of the declared universe: before anything is paid.
     """
-    goal, settings = destination or Destination(), settings or {}
+    destination, settings = destination or Destination(), settings or {}
     stated = None if source.schema is None else source.schema.rows_per_person
     if ready is None:
         settings = {**settings, "rows_per_person": agreed_rows(settings.get("rows_per_person"), stated)}
@@ -114,15 +114,15 @@ def carry_out(
     relation = ready.neighbours if ready else relation_of(settings.get("neighbours", Neighbours.REPLACE_ONE))
     public = relation is Neighbours.REPLACE_ONE
     # the transaction ends last: from what it keeps the release can go on until all of it is in its place
-    with ExitStack() as kept, goal:
+    with ExitStack() as kept, destination:
         # Whatever can be refused without the data is refused before they are read: it shows nothing of them,
         # and costs nothing. Where n is public, and not known before a file is read, 1 stands for it.
         check_running(executor, checkpoint)
         if public and source.n == 0:
             raise ValueError(EMPTY)
-        standing = ready.n if ready else source.n or 1
-        foreseen = planned(source.domain, standing if public else None, queries)
-        goal.rehearse(source)
+        n_or_placeholder = ready.n if ready else source.n or 1
+        foreseen = planned(source.domain, n_or_placeholder if public else None, queries)
+        destination.rehearse(source)
         if ledger is not None:
             if not bits.private:
                 raise ValueError(
@@ -139,7 +139,7 @@ def carry_out(
         check_size(rows, relation)
         if public and foreseen.n != rows.n:
             foreseen = planned(source.domain, rows.n, foreseen.workload)
-        goal.reserve(foreseen)
+        destination.reserve(foreseen)
         running = running_of(foreseen, progress, executor)
 
         # The release is bound to its data before it is paid, and paid before the first draw: a run that was
@@ -154,7 +154,7 @@ def carry_out(
         journal = kept.enter_context(transaction.opened(bits))
         transaction.bind(journal, rows)
         if (paid := transaction.pay(journal)) is not None:
-            goal.paid(*paid)
+            destination.paid(*paid)
         if learns is not None:
             schema, foreseen = learn(
                 learns,
@@ -171,7 +171,7 @@ def carry_out(
 
         # From here on nothing is refused for the data: what was paid is released.
         made = carried_out(foreseen, source, rows, middle, journal, running)
-        goal.write(made, rows)
+        destination.write(made, rows)
     return made
 
 
@@ -180,7 +180,12 @@ def carried_out(
 ) -> Release:
     """Release by a plan that is paid and fits the rows; the synthetic table is like that of the source."""
     drawn = drawn_by(plan, rows, journal, running)
-    schema, domain, places, finishing = source.schema, source.domain, drawn.places, journal.finishing()
+    schema, domain, places, finishing = (
+        source.schema,
+        source.domain,
+        drawn.places,
+        journal.postprocessing_bits(),
+    )
     if schema is not None:
         if not middle:
             places = places[uniform_permutation(len(places), finishing)]

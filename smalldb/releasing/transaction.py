@@ -19,7 +19,7 @@ from smalldb.exact.bits import BitSource, SystemBits
 from smalldb.files import unfinished
 from smalldb.files.checkpoints import GONE, Busy, Checkpoint, Folder, check_running, identity
 from smalldb.files.outputs import all_beside, beside, sync_folder
-from smalldb.mechanisms import LOST, Drawn, Journal, Lasting, Running
+from smalldb.mechanisms import LOST, Drawn, Journal, Resumable, Running
 from smalldb.planning import Plan
 from smalldb.releasing.budget_ledger import Ledger
 from smalldb.releasing.ledger_account import Account
@@ -178,8 +178,8 @@ class Transaction:
 def drawn_by(plan: Plan, table: Rows, journal: Journal, running: Running) -> Drawn:
     """Draw a release, or read what was drawn before; what is confidential is then gone."""
     chosen = plan.chosen
-    if isinstance(chosen, Lasting):
-        return chosen.draw_lasting(table, journal, running)
+    if isinstance(chosen, Resumable):
+        return chosen.draw_resumably(table, journal, running)
     return journal.step(lambda coins: chosen.draw(table, coins, running.progress), _packed, _unpacked)
 
 
@@ -193,7 +193,7 @@ def running_of(plan: Plan, progress: bool, executor: Executor | None) -> Running
         No executor; a mechanism that takes none.
     """
     check_running(executor, None)
-    if executor is not None and not isinstance(plan.chosen, Lasting):
+    if executor is not None and not isinstance(plan.chosen, Resumable):
         raise ValueError(f"executor is for marginals: {plan.mechanism} takes none; leave it out")
     return Running(progress, executor)
 
@@ -227,7 +227,7 @@ def _run_of(plan: Plan, record: Record, learning: str) -> str:
     request, domain = plan.request, plan.workload.domain
     asked = (request.n, request.n_max, request.rows, request.certificate, request.beta, learning)
     shape = tuple((size, column.ordered) for size, column in zip(domain.sizes, domain.columns, strict=True))
-    own = plan.chosen.public if isinstance(plan.chosen, Lasting) else ()
+    own = plan.chosen.public if isinstance(plan.chosen, Resumable) else ()
     return identity(json.dumps(record, sort_keys=True), asked, shape, _queries_of(plan.workload), *own)
 
 

@@ -12,7 +12,7 @@ from smalldb.schema.schema_columns import Column
 
 @final
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ColumnToLearn:
     """A column that is to learn its places.
 
     Attributes

@@ -7,7 +7,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import final
 
-from smalldb.schema.asked import Asked, filled
+from smalldb.schema.asked import ColumnToLearn, filled
 from smalldb.schema.determined import Book, with_book
 from smalldb.schema.drafting import schema_text
 from smalldb.schema.kinds import Categories, Cuts
@@ -67,7 +67,7 @@ class OpenSchema:
 
     text: str
     folder: str = ""
-    asked: tuple[Asked, ...] = field(init=False)
+    asked: tuple[ColumnToLearn, ...] = field(init=False)
     outline: Schema = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -109,7 +109,7 @@ class OpenSchema:
         return schema_text(given)
 
 
-def bins_of(asked: Asked, outline: Schema) -> Cuts:
+def bins_of(asked: ColumnToLearn, outline: Schema) -> Cuts:
     """Return the kind of a column that learns cuts: its range and the digits of its numbers."""
     kind = outline.columns[outline.names.index(asked.column)].kind
     if not isinstance(kind, Cuts):

@@ -7,7 +7,7 @@ from typing import Any
 
 from queries.expressions import joined, parse, shorten, suggestion
 from smalldb.exact.numbers import as_fraction
-from smalldb.schema.asked import Asked, closest, filled
+from smalldb.schema.asked import ColumnToLearn, closest, filled
 from smalldb.schema.derived import read_derived
 from smalldb.schema.determined import Book, read_book, with_book
 from smalldb.schema.file_format import FileFormat
@@ -93,7 +93,7 @@ def parsed(
     learned: Mapping[str, Sequence[str]] | None = None,
     folder: str = "",
     books: Mapping[str, Book] | None = None,
-) -> tuple[Schema, tuple[Asked, ...]]:
+) -> tuple[Schema, tuple[ColumnToLearn, ...]]:
     """Read a schema, with what was learned or a stand-in for it, and which columns are to learn.
 
     Code books that were read before, by column, are not read again.
@@ -122,7 +122,7 @@ def table_of(
     learned: Mapping[str, Sequence[str]] | None = None,
     folder: str = "",
     books: Mapping[str, Book] | None = None,
-) -> tuple[Schema, tuple[Asked, ...]]:
+) -> tuple[Schema, tuple[ColumnToLearn, ...]]:
     """Read the schema of a table from its TOML, as `parsed`; `lines` tells where its keys stand."""
     rest = ""
     wrong: list[tuple[str, tuple[str, ...]]] = []  # with the path of the key
@@ -245,7 +245,7 @@ def _what_learns(given: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _asked(name: str, given: Mapping[str, Any], what: str) -> Asked:
+def _asked(name: str, given: Mapping[str, Any], what: str) -> ColumnToLearn:
     if given[what] != LEARN:
         raise _Wrong(Fault(f'{what} must be a list, in square brackets, or "{LEARN}"', what))
     if "share" not in given:
@@ -268,7 +268,7 @@ def _asked(name: str, given: Mapping[str, Any], what: str) -> Asked:
         raise _Wrong(Fault(str(error), "share")) from error
     if not 0 < spent < 1:
         raise _Wrong(Fault("share must be above 0 and below 1", "share"))
-    return Asked(name, what, spent, bins)
+    return ColumnToLearn(name, what, spent, bins)
 
 
 def _column(name: str, given: object, folder: str = "") -> Column:

@@ -8,13 +8,13 @@ import numpy.typing as npt
 
 from queries.domain import Integers
 from smalldb.exact.bits import BitSource
-from smalldb.marginals.estimate.estimation import Reader
+from smalldb.marginals.estimate.estimation import Estimator
 from smalldb.marginals.estimate.junction import Scope
 from smalldb.marginals.measuring import Measured, choose
 from smalldb.marginals.strategies.budgets import RoundsBudget
 
 
-class Room:
+class ModelCapacity:
     """
     For which candidates the model has room, in one round.
 
@@ -22,8 +22,8 @@ class Room:
     within its memory. That follows from released numbers alone, whichever candidates are looked at.
     """
 
-    def __init__(self, reader: Reader, tables: list[Measured]) -> None:
-        self._reader, self.tables = reader, tables
+    def __init__(self, estimator: Estimator, tables: list[Measured]) -> None:
+        self._estimator, self.tables = estimator, tables
         self._known: dict[Scope, bool] = {}
 
     # Proof: docs/proofs/rounds.md, lemma 5.
@@ -32,7 +32,7 @@ class Room:
         for levels in product(*[range(1, level + 1) for _, level in name]):
             coarser = tuple((c, level) for (c, _), level in zip(name, levels, strict=True))
             if coarser not in self._known:
-                self._known[coarser] = self._reader.fits(self.tables, coarser)
+                self._known[coarser] = self._estimator.fits(self.tables, coarser)
             if not self._known[coarser]:
                 return coarser
         return None
@@ -41,7 +41,7 @@ class Room:
 # Proof: docs/proofs/rounds.md, lemma 5.
 def selected(
     plan: RoundsBudget,
-    room: Room,
+    capacity: ModelCapacity,
     names: Sequence[Scope],
     weight: int,
     scores: Integers,
@@ -70,7 +70,7 @@ def selected(
     while left.any():
         places = np.nonzero(left)[0]
         chosen = names[int(places[choose(scores[places], plan.law, plan.selecting, weight, source)])]
-        refused = None if len(chosen) == 2 else room.lacking(chosen)
+        refused = None if len(chosen) == 2 else capacity.lacking(chosen)
         if refused is None:
             return chosen
         left &= np.array([not as_fine(name, refused) for name in names])

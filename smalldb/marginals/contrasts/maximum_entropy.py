@@ -122,7 +122,7 @@ def fit(plan: ParityPlan, found: Estimates, sizes: Floats | None = None) -> Fitt
     return Fitted(theta, q, contrasts.sums(probabilities))
 
 
-def read(plan: ParityPlan, measured: Measured) -> Floats:
+def read_all_cells(plan: ParityPlan, measured: Measured) -> Floats:
     """
     Return a distribution over all 2^d cells, from a plan that measured cells, alone or beside low orders.
 

@@ -29,7 +29,7 @@ LARGE = 1 << 16  # cells of a table that rows are not searched for
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Reader:
+class Estimator:
     """
     What follows from the released columns: the total, the groupings and the candidates.
 
@@ -63,7 +63,7 @@ class Reader:
 
     # Proof: docs/proofs/rounds.md, lemma 7.
     @staticmethod
-    def of(plan: TableBudget, columns: tuple[Measured, ...], known: Known | None = None) -> "Reader":
+    def of(plan: TableBudget, columns: tuple[Measured, ...], known: Known | None = None) -> "Estimator":
         """Read the released columns."""
         if known is not None:
             total = known.total
@@ -82,7 +82,7 @@ class Reader:
         sizes = tuple(cells(name, groupings) for name in names)
         least = cells_of([], groupings, fixed)
         layout = laid_out(chosen)
-        return Reader(
+        return Estimator(
             plan,
             columns,
             total,
@@ -102,7 +102,7 @@ class Reader:
         """How many columns are known: the model is of the others given these."""
         return 0 if self.known is None else self.known.columns
 
-    def again(self, more: Sequence[Measured]) -> "Reader":
+    def again(self, more: Sequence[Measured]) -> "Estimator":
         """Return what follows from every column measured once more, too; groups and total stay."""
         both = [
             pooled([one.counts, other.counts], [[one.variance], [other.variance]])

@@ -9,18 +9,18 @@ import numpy as np
 from queries.arrays import Floats
 from queries.domain import Integers
 from smalldb.marginals.adaptive.packed_pairs import PackedPairs
-from smalldb.marginals.estimate.estimation import Reader
+from smalldb.marginals.estimate.estimation import Estimator
 from smalldb.marginals.estimate.joint import joint
 from smalldb.marginals.estimate.junction import Scope
 from smalldb.marginals.estimate.modelling import Model
 from smalldb.marginals.measuring import Measured
 
-SELDOM = 64  # tables for each one that waits before a model is fitted to it
-NEAR = 0.05  # of the noise of a table: when models between rounds are near enough
-NEARER = 0.003  # the same of the last model
+TABLES_PER_REFIT = 64  # tables for each one that waits before a model is fitted to it
+CLOSE_BETWEEN_ROUNDS = 0.05  # of the noise of a table: when models between rounds are near enough
+CLOSE_AT_LAST = 0.003  # the same of the last model
 
 
-class Learned(Protocol):
+class CurrentModel(Protocol):
     """What the tables that were measured so far have taught."""
 
     @property
@@ -28,47 +28,47 @@ class Learned(Protocol):
         """The tables that the model has, in the order of measuring."""
 
     def predicted(self) -> list[Floats]:
-        """Return what the model expects of every candidate table, as the reader lays them out."""
+        """Return what the model expects of every candidate table, as the estimator lays them out."""
 
-    def after(self, table: Measured) -> "Learned":
+    def after(self, table: Measured) -> "CurrentModel":
         """Return the same after one more table."""
 
-    def last(self, reader: Reader) -> Model:
+    def last(self, estimator: Estimator) -> Model:
         """Fit the model to the end."""
 
 
-def at_first(reader: Reader) -> Learned:
+def at_first(estimator: Estimator) -> CurrentModel:
     """Return what columns alone teach."""
-    if isinstance(reader.layout, PackedPairs):
-        return Parted.of(reader, reader.layout)
-    return Whole(reader, [], reader.fit([], ()))
+    if isinstance(estimator.layout, PackedPairs):
+        return ModelInParts.of(estimator, estimator.layout)
+    return WholeModel(estimator, [], estimator.fit([], ()))
 
 
-class Whole:
+class WholeModel:
     """One model of all columns: each table refits all of it, and predictions are read from its rows."""
 
-    def __init__(self, reader: Reader, tables: list[Measured], model: Model) -> None:
-        self._reader, self.tables, self._model = reader, tables, model
+    def __init__(self, estimator: Estimator, tables: list[Measured], model: Model) -> None:
+        self._estimator, self.tables, self._model = estimator, tables, model
         self._predicted: list[Floats] | None = None
 
     def predicted(self) -> list[Floats]:
         """Return what the model expects of every candidate table."""
         if self._predicted is None:
-            self._predicted = self._reader.predicted(self._model, len(self.tables))
+            self._predicted = self._estimator.predicted(self._model, len(self.tables))
         return self._predicted
 
-    def after(self, table: Measured) -> "Whole":
+    def after(self, table: Measured) -> "WholeModel":
         """Return the same after one more table."""
         tables = [*self.tables, table]
-        return Whole(self._reader, tables, self._reader.fit(tables, self._model.coefficients))
+        return WholeModel(self._estimator, tables, self._estimator.fit(tables, self._model.coefficients))
 
-    def last(self, reader: Reader) -> Model:
+    def last(self, estimator: Estimator) -> Model:
         """Fit the model to the end."""
-        return reader.fit(self.tables, self._model.coefficients, last=True)
+        return estimator.fit(self.tables, self._model.coefficients, last=True)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Part:
+class ModelPart:
     """
     Columns that tables and rules connect, which depend on no others in the model.
 
@@ -81,7 +81,7 @@ class Part:
     model
         Of these columns.
     groups
-        Of all columns of the reader side by side, those that `matrix` is about, in its order.
+        Of all columns of the estimator side by side, those that `matrix` is about, in its order.
     matrix
         The probabilities of all pairs of them: see `joint.joint`.
     """
@@ -94,7 +94,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Parted:
+class ModelInParts:
     """
     A model for each set of columns that tables connect: tables refit their own, and predictions are exact.
 
@@ -111,18 +111,18 @@ class Parted:
         Of each column.
     """
 
-    reader: Reader
+    estimator: Estimator
     packed: PackedPairs
     tables: list[Measured]
     fitted: int
-    parts: Mapping[int, Part]
+    parts: Mapping[int, ModelPart]
 
     @staticmethod
-    def of(reader: Reader, packed: PackedPairs) -> "Parted":
+    def of(estimator: Estimator, packed: PackedPairs) -> "ModelInParts":
         """Return what columns alone teach."""
-        found = Parted(reader, packed, [], 0, {})
-        alone = {c: (c,) for c in range(len(reader.groupings))}
-        sets = set(_connected(alone, [scope for scope, _ in reader.fixed]).values())
+        found = ModelInParts(estimator, packed, [], 0, {})
+        alone = {c: (c,) for c in range(len(estimator.groupings))}
+        sets = set(_connected(alone, [scope for scope, _ in estimator.fixed]).values())
         parts = [found._part(columns, ()) for columns in sets]
         return replace(found, parts={c: part for part in parts for c in part.columns})
 
@@ -136,14 +136,14 @@ class Parted:
         matrix = np.outer(alone, alone)
         for part in parts:
             matrix[np.ix_(part.groups, part.groups)] = part.matrix
-        found = [self.reader.total * flat for flat in self.packed.laid(matrix)]
-        return self.reader.moved(found, self.tables[self.fitted :])
+        found = [self.estimator.total * flat for flat in self.packed.laid(matrix)]
+        return self.estimator.moved(found, self.tables[self.fitted :])
 
-    def after(self, table: Measured) -> "Parted":
+    def after(self, table: Measured) -> "ModelInParts":
         """Return the same after one more table: once some wait, the parts that they connect become one."""
         grown = replace(self, tables=[*self.tables, table])
         waiting = grown.tables[self.fitted :]
-        if len(waiting) * SELDOM <= len(grown.tables):
+        if len(waiting) * TABLES_PER_REFIT <= len(grown.tables):
             return grown
         parts = dict(self.parts)
         sets = _connected({c: part.columns for c, part in parts.items()}, [some.scope for some in waiting])
@@ -155,19 +155,21 @@ class Parted:
             parts.update(dict.fromkeys(columns, grown._part(columns, (*sorted(known), *more))))
         return replace(grown, fitted=len(grown.tables), parts=parts)
 
-    def last(self, reader: Reader) -> Model:
+    def last(self, estimator: Estimator) -> Model:
         """Fit the model to the end."""
         start = self._coefficients(range(len(self.parts)), range(self.fitted))
-        return reader.fit(self.tables, start, last=True, near=NEARER)
+        return estimator.fit(self.tables, start, last=True, near=CLOSE_AT_LAST)
 
-    def _part(self, columns: tuple[int, ...], tables: tuple[int, ...]) -> Part:
+    def _part(self, columns: tuple[int, ...], tables: tuple[int, ...]) -> ModelPart:
         """Fit some of the columns to some of the tables: all that are of these columns."""
         start = self._coefficients(columns, [number for number in tables if number < self.fitted])
-        model = self.reader.fit([self.tables[i] for i in tables], start, among=columns, near=NEAR)
+        model = self.estimator.fit(
+            [self.tables[i] for i in tables], start, among=columns, near=CLOSE_BETWEEN_ROUNDS
+        )
         order, matrix = joint(model.tree, model.tables, self.packed.candidates.finest[2])
         starts = self.packed.starts
         groups = np.concatenate([np.arange(starts[c], starts[c + 1]) for c in order])
-        return Part(columns, tables, model, groups, matrix)
+        return ModelPart(columns, tables, model, groups, matrix)
 
     def _coefficients(self, columns: Sequence[int], tables: Sequence[int]) -> tuple[Floats, ...]:
         """Return the coefficients of some columns, then of some tables; none at first."""
@@ -180,7 +182,7 @@ class Parted:
             of_tables.update(zip(part.tables, part.model.coefficients[width:], strict=True))
         return (*(of_columns[c] for c in columns), *(of_tables[i] for i in tables))
 
-    def _distinct(self, columns: Iterable[int]) -> list[Part]:
+    def _distinct(self, columns: Iterable[int]) -> list[ModelPart]:
         """Return the parts of some columns, each once."""
         return list({self.parts[c].columns: self.parts[c] for c in columns}.values())
 

@@ -5,7 +5,7 @@ import numpy as np
 from queries.domain import Bits
 from queries.rows import pack
 from smalldb.exact.numbers import whole
-from smalldb.marginals.contrasts.maximum_entropy import guarded_fit, read
+from smalldb.marginals.contrasts.maximum_entropy import guarded_fit, read_all_cells
 from smalldb.marginals.contrasts.parity_means import Measured, masks
 from smalldb.marginals.contrasts.parity_plan import ParityPlan
 from smalldb.marginals.rows.query_search import search
@@ -27,7 +27,7 @@ def synthesise(plan: ParityPlan, measured: Measured, rows: int, *, progress: boo
 
     rows = whole(rows, "rows")
     series = plan.spectrum
-    distribution = guarded_fit(plan, measured).q if plan.cells is None else read(plan, measured)
+    distribution = guarded_fit(plan, measured).q if plan.cells is None else read_all_cells(plan, measured)
     start = rounded(plan.workload.domain, distribution, rows)
     walsh(distribution)
     wanted = series.answers(distribution[masks(plan)])

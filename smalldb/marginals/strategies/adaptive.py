@@ -17,11 +17,11 @@ from queries.domain import Integers
 from smalldb.exact.bits import BitSource
 from smalldb.marginals.adaptive.association_weights import association_weights
 from smalldb.marginals.adaptive.candidate_tables import Candidates
-from smalldb.marginals.adaptive.model_capacity import Room, selected
+from smalldb.marginals.adaptive.model_capacity import ModelCapacity, selected
 from smalldb.marginals.adaptive.packed_pairs import PackedPairs
 from smalldb.marginals.adaptive.stopping_rule import LEAST, StoppingRule, beyond_noise
 from smalldb.marginals.estimate.column_estimates import pairs_within, read_margins, whole
-from smalldb.marginals.estimate.estimation import Reader
+from smalldb.marginals.estimate.estimation import Estimator
 from smalldb.marginals.estimate.junction import Scope
 from smalldb.marginals.estimate.known_columns import Known
 from smalldb.marginals.estimate.refitting import at_first
@@ -192,51 +192,51 @@ class Adaptive(RoundsBudget, TableStrategy):
         earlier = () if known is None else known.tables
         before = [_whole(self, rows, journal, table) for table in self.first if table.whole]
         columns, told = _columns(self, rows, journal, self.together, self.columns, [*earlier, *before])
-        reader = Reader.of(self, columns, known)
-        first = [reader.ranked(table) for table in before]
-        given = [] if known is None else [reader.ranked(table) for table in known.pairs]
-        reader = replace(reader, read_from=frozenset([*first, *given]))
-        layout = reader.layout
+        estimator = Estimator.of(self, columns, known)
+        first = [estimator.ranked(table) for table in before]
+        given = [] if known is None else [estimator.ranked(table) for table in known.pairs]
+        estimator = replace(estimator, read_from=frozenset([*first, *given]))
+        layout = estimator.layout
         count = cache(lambda: counted(rows, layout.count, executor))  # not where all was released before
-        learned, beside = at_first(reader), list[Measured]()
+        learned, beside = at_first(estimator), list[Measured]()
         measurements = [*(published(self.law, table, None) for table in before), *told]
         for pair in given:
-            if reader.fits(learned.tables, pair.scope):
+            if estimator.fits(learned.tables, pair.scope):
                 learned = learned.after(pair)
         for table in self.first:
             if not table.whole:
-                first.append(_grouped(self, rows, journal, table, reader))
-                measurements.append(published(self.law, first[-1], reader.groupings))
+                first.append(_grouped(self, rows, journal, table, estimator))
+                measurements.append(published(self.law, first[-1], estimator.groupings))
         for released in first:
-            if reader.fits(learned.tables, released.scope):
+            if estimator.fits(learned.tables, released.scope):
                 learned = learned.after(released)
             else:
                 beside += pairs_within(released)
         budget = left = self.for_rounds
         stopping, again = StoppingRule(), tuple[Measured, ...]()
         while self.rounds and not stopping.met:
-            room = Room(reader, learned.tables)
-            expected = reader.moved(learned.predicted(), beside)
+            capacity = ModelCapacity(estimator, learned.tables)
+            expected = estimator.moved(learned.predicted(), beside)
             # under rho rounds are many and cheap: none may take more than an equal share of what is left
             ahead = max(1, self.rounds - stopping.rounds) if self.law.concentrated else 1
             most = left / (ahead * (self.selecting + self.measuring))
             step = self.raised(min(stopping.cost_factor, max(Fraction(1), most)))
-            select = partial(_selected, step, reader, room, expected, beside, left, count)
+            select = partial(_selected, step, estimator, capacity, expected, beside, left, count)
             chosen = journal.step(select, list_of, scope_of)
             if chosen is None:
                 break
-            cost = step.cost_of(prod(reader.candidates.shape(chosen)))
+            cost = step.cost_of(prod(estimator.candidates.shape(chosen)))
             left -= step.selecting
-            shape = reader.candidates.shape(chosen)
+            shape = estimator.candidates.shape(chosen)
             released = released_table(
                 self.law, journal, chosen, shape, cost, partial(_counts, layout, chosen, count)
             )
             left -= cost
-            measurements.append(published(self.law, released, reader.groupings, step.selecting))
+            measurements.append(published(self.law, released, estimator.groupings, step.selecting))
             stopping = stopping.after(
                 beyond_noise(released, layout.chosen(expected, chosen), self.law.concentrated)
             )
-            if room.lacking(chosen) is None:
+            if capacity.lacking(chosen) is None:
                 learned = learned.after(released)
             else:
                 beside.append(released)
@@ -245,16 +245,16 @@ class Adaptive(RoundsBudget, TableStrategy):
         spent = self.for_first + sum(self.columns, budget - left)
         if stopping.met and left >= LEAST * (self.for_first + sum(self.columns)):
             sizes, concentrated = self.universe.sizes, self.law.concentrated
-            groups = column_groups(sizes, range(reader.last, len(sizes)), concentrated)
+            groups = column_groups(sizes, range(estimator.last, len(sizes)), concentrated)
             costs = [left * share for share in shares_of_columns(sizes, groups, concentrated)]
             again, told = _columns(self, rows, journal, groups, costs, earlier)
-            reader = reader.again(again)
+            estimator = estimator.again(again)
             measurements += told
             spent += left
-        model = learned.last(reader)
+        model = learned.last(estimator)
         history = History(columns, tuple(learned.tables), tuple(beside), again)
-        made = partial(reader.rows, model, beside)
-        return Fitted(self, history, reader.total, model, made, spent, tuple(measurements))
+        made = partial(estimator.rows, model, beside)
+        return Fitted(self, history, estimator.total, model, made, spent, tuple(measurements))
 
 
 def _columns(
@@ -296,12 +296,12 @@ def _whole(plan: RoundsBudget, rows: PrivateRows, journal: Journal, table: First
 
 
 def _grouped(
-    plan: RoundsBudget, rows: PrivateRows, journal: Journal, table: FirstTable, reader: Reader
+    plan: RoundsBudget, rows: PrivateRows, journal: Journal, table: FirstTable, estimator: Estimator
 ) -> Measured:
     """Measure a first table at the groups that are worth their noise."""
-    scope = groups_of_first(table, plan.universe, reader.groupings, plan.law, plan.rows)
-    groups = [reader.groupings[c].of_places(level) for c, level in scope]
-    shape = tuple(reader.groupings[c].groups(level) for c, level in scope)
+    scope = groups_of_first(table, plan.universe, estimator.groupings, plan.law, plan.rows)
+    groups = [estimator.groupings[c].of_places(level) for c, level in scope]
+    shape = tuple(estimator.groupings[c].groups(level) for c, level in scope)
     return released_table(
         plan.law, journal, scope, shape, table.cost, partial(rows.table_of_groups, table.columns, groups)
     )
@@ -309,8 +309,8 @@ def _grouped(
 
 def _selected(
     plan: RoundsBudget,
-    reader: Reader,
-    room: Room,
+    estimator: Estimator,
+    capacity: ModelCapacity,
     expected: list[Floats],
     beside: list[Measured],
     left: Fraction,
@@ -318,8 +318,8 @@ def _selected(
     coins: BitSource,
 ) -> Scope | None:
     """Select the next table; None: what is left of the budget pays for none."""
-    candidates = reader.candidates
-    sizes, which = np.unique(reader.sizes, return_inverse=True)
+    candidates = estimator.candidates
+    sizes, which = np.unique(estimator.sizes, return_inverse=True)
     costs = [plan.cost_of(size) for size in sizes.tolist()]
     noise = {
         size: PENALTY * plan.law.noise(cost).mean_size
@@ -329,10 +329,10 @@ def _selected(
     payable = np.array([cost + plan.selecting <= left for cost in costs], dtype=bool)[which]
     weights = candidates.weights
     if len(plan.universe.sizes) > MANY_COLUMNS:
-        weights = association_weights(reader.layout, expected, [*room.tables, *beside])
-    foretold = [whole(table, reader.total) for table in expected]
-    scores = reader.layout.scores(count(), foretold, weights, noise.__getitem__)
-    return selected(plan, room, reader.names, max(weights, default=1), scores, payable, coins)
+        weights = association_weights(estimator.layout, expected, [*capacity.tables, *beside])
+    foretold = [whole(table, estimator.total) for table in expected]
+    scores = estimator.layout.scores(count(), foretold, weights, noise.__getitem__)
+    return selected(plan, capacity, estimator.names, max(weights, default=1), scores, payable, coins)
 
 
 def _counts(layout: Candidates | PackedPairs, scope: Scope, count: Callable[[], list[Integers]]) -> Integers:

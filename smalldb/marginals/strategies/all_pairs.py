@@ -15,7 +15,7 @@ from queries.arrays import Floats
 from queries.domain import Integers
 from smalldb.exact.bits import BitSource
 from smalldb.marginals.estimate.column_estimates import without_margins
-from smalldb.marginals.estimate.estimation import Reader
+from smalldb.marginals.estimate.estimation import Estimator
 from smalldb.marginals.estimate.grouping import Grouping
 from smalldb.marginals.expected_error import all_pairs
 from smalldb.marginals.measuring import LIMIT, Measured, PrivacyMeasure
@@ -148,22 +148,26 @@ class AllPairs(TableBudget, TableStrategy):
 
         values = journal.step(draw, lambda released: released.tolist(), partial(np.array, dtype=np.int64))
         at_once = tables_at_once(universe, values)
-        reader = Reader.of(self, read_columns(universe, at_once, replaced, cost))
-        read = read_pairs(universe, at_once, replaced, cost, reader.read, reader.groupings, reader.total)
+        estimator = Estimator.of(self, read_columns(universe, at_once, replaced, cost))
+        read = read_pairs(
+            universe, at_once, replaced, cost, estimator.read, estimator.groupings, estimator.total
+        )
         tables, beside, refused = list[Measured](), list[Measured](), 0
         for table in sorted(read, key=dependence, reverse=True):
-            fits = refused < REFUSALS and reader.fits(tables, table.scope)
+            fits = refused < REFUSALS and estimator.fits(tables, table.scope)
             refused = 0 if fits else refused + 1
             (tables if fits else beside).append(table)
-        reader = replace(reader, read_from=frozenset(tables))
-        model = reader.fit(tables, (), last=True)
+        estimator = replace(estimator, read_from=frozenset(tables))
+        model = estimator.fit(tables, (), last=True)
         if progress is not None:
             progress(PROGRESS, PROGRESS)
-        history = History(reader.columns, tuple(tables), tuple(beside), at_once=at_once)
+        history = History(estimator.columns, tuple(tables), tuple(beside), at_once=at_once)
         sizes = universe.sizes
         of = tuple(Marginal(c, tuple(tuple(range(sizes[one])) for one in c)) for c in at_once)
         told = (Measurement(of, values, self.noise, cost),)
-        return Fitted(self, history, reader.total, model, partial(reader.rows, model, beside), cost, told)
+        return Fitted(
+            self, history, estimator.total, model, partial(estimator.rows, model, beside), cost, told
+        )
 
 
 def measurable(universe: Universe) -> bool:

@@ -25,7 +25,9 @@ MANY_COLUMNS = 28  # more need more rounds, so that each is in a table, and tabl
 CHEAPER = 2.5  # times the rounds, under rho
 MOST_CHEAPER = 160  # of these, so that a release takes less than a minute
 SMALL = 16  # cells of a table
-LOUD = 0.12  # of such a table, off by noise alone: rounds are dropped from there on, and all at twice as much
+MOST_NOISE = (
+    0.12  # of such a table, off by noise alone: rounds are dropped from there on, and all at twice as much
+)
 WORTH = 0.6  # of the error that they have if all is measured alike, at which tables of targets pay for others
 LEAST_ROUNDS = 2  # of those that first tables leave
 BESIDE = Fraction(1, 3)  # of what first tables leave, for columns that they cover: under rho
@@ -201,24 +203,25 @@ class RoundsBudget(TableBudget):
         proportional to k^(1/2) pure, k^(2/3) under rho. What they get in all grows with the error that they
         would have if they got everything; rounds get fewer as that grows. First tables come before both, and
         columns that are read from them cost nothing. Under rho, and of more than 28 columns, rounds are
-        dropped one by one as noise gets louder than `LOUD`, and the columns get what they would have cost.
+        dropped one by one as noise gets louder than `MOST_NOISE`, and the columns get what they would have
+        cost.
         """
         budget = epsilon if delta is None else rho_of(epsilon, delta)
         left = budget * (1 - certificate)
         parts = [0] * known + proportions(universe.sizes[known:], law.concentrated)
-        blur = columns_alone(universe, law, [left * part / sum(parts) for part in parts], rows)
+        columns_error = columns_alone(universe, law, [left * part / sum(parts) for part in parts], rows)
         among = pairs_of(universe)
         pairs = len(among)
         first = first_tables(universe, law, left, rows)
         rest = left - sum((table.cost for table in first), Fraction(0))
         read = {c for table in first if table.whole for c in table.columns}
         own = [0 if c in read else part for c, part in enumerate(parts)]
-        alone = share = _column_share(blur, law.concentrated) if pairs else Fraction(1)
+        alone = share = _column_share(columns_error, law.concentrated) if pairs else Fraction(1)
         if law.concentrated and not read and covers(universe, [table.columns for table in first]):
             share = BESIDE
         for_columns = rest * share * sum(own) / sum(parts)
         for_rounds = rest - for_columns
-        usual = rounds = _rounds(blur, pairs, len(universe.sizes), law.concentrated)
+        usual = rounds = _rounds(columns_error, pairs, len(universe.sizes), law.concentrated)
         if law.concentrated:
             rounds = max(usual, min(round(CHEAPER * usual), MOST_CHEAPER, pairs + pairs // 2))
         elif first and rounds:
@@ -226,7 +229,7 @@ class RoundsBudget(TableBudget):
             rounds = max(LEAST_ROUNDS, round(rounds * kept))
         if rounds and (law.concentrated or len(universe.sizes) > MANY_COLUMNS):
             least = usual if len(universe.sizes) <= MANY_COLUMNS else 0
-            heard = max(least, round(rounds * _heard(law, for_rounds / rounds, rows)))
+            heard = max(least, round(rounds * _share_above_noise(law, for_rounds / rounds, rows)))
             if any(own):
                 for_rounds *= Fraction(heard, rounds)
                 for_columns = rest - for_rounds
@@ -244,7 +247,7 @@ class RoundsBudget(TableBudget):
             rows=rows,
             certifying=budget * certificate,
             memory=memory,
-            expected=blur,
+            expected=columns_error,
             first=first,
             columns=tuple(for_columns * part for part in shares),
             together=groups,
@@ -258,7 +261,9 @@ class RoundsBudget(TableBudget):
         noise = [1.0]
         if rounds:
             noise = _pair_by_pair(plan, [min(universe.sizes[a] * universe.sizes[b], LARGE) for a, b in among])
-        return replace(plan, expected=in_rounds(universe, blur, law.concentrated, told / pairs, noise))
+        return replace(
+            plan, expected=in_rounds(universe, columns_error, law.concentrated, told / pairs, noise)
+        )
 
 
 def _pair_by_pair(plan: RoundsBudget, sizes: Sequence[int]) -> list[float]:
@@ -276,15 +281,15 @@ def put_off(plan: RoundsBudget, sizes: Sequence[int], times: Fraction) -> list[f
     return [off[size] for size in sizes]
 
 
-def _heard(law: PrivacyMeasure, cost: Fraction, rows: int) -> float:
+def _share_above_noise(law: PrivacyMeasure, cost: Fraction, rows: int) -> float:
     """Return the share of rounds of that cost that noise leaves: from 1 down to 0 as it gets louder."""
     noise = law.noise(cost * (1 - SELECTING) * times_of(SMALL)).mean_size
-    return min(1.0, max(0.0, 2 - noise * SMALL / (2 * rows) / LOUD))
+    return min(1.0, max(0.0, 2 - noise * SMALL / (2 * rows) / MOST_NOISE))
 
 
-def _column_share(blur: float, concentrated: bool) -> Fraction:
+def _column_share(columns_error: float, concentrated: bool) -> Fraction:
     """Return the share of columns; fitted to tables of 8 to 14 columns."""
-    share = (0.3 if concentrated else 0.4) * (max(blur, 1e-12) / 0.0043) ** 0.3
+    share = (0.3 if concentrated else 0.4) * (max(columns_error, 1e-12) / 0.0043) ** 0.3
     return Fraction(round(_FINE * min(0.3 if concentrated else 0.75, max(0.1, share))), _FINE)
 
 
@@ -293,11 +298,11 @@ def times_of(cells: int) -> Fraction:
     return min(Fraction(4), max(Fraction(1, 4), Fraction(isqrt(cells << 8), 128)))
 
 
-def _rounds(blur: float, pairs: int, columns: int, concentrated: bool) -> int:
+def _rounds(columns_error: float, pairs: int, columns: int, concentrated: bool) -> int:
     """Return how many rounds are worth their noise."""
     if not pairs:
         return 0
     times = min(1.0, pairs / MANY_PAIRS) * max(1.0, columns / MANY_COLUMNS)
-    wanted: float = (38 if concentrated else 27) * (max(blur, 1e-12) / 0.0043) ** -0.6 * times
+    wanted: float = (38 if concentrated else 27) * (max(columns_error, 1e-12) / 0.0043) ** -0.6 * times
     most = min(EVER_ROUNDS, round(MOST_ROUNDS * max(1.0, columns / MANY_COLUMNS)))
     return min(most, pairs + pairs // 2, max(3, round(wanted)))

@@ -12,8 +12,12 @@ from smalldb.marginals.strategies.dependence import ASKING, DependenceTested
 from smalldb.marginals.strategies.first_tables import wanted_first
 from smalldb.marginals.universe import Universe
 
-SURE = 0.8  # of the error of rounds, below which all pairs at once are taken: rounds may find few that depend
-NEAR = 0.01  # an error above which it is asked first: columns that hardly depend may be near to independent
+PAIRS_BELOW = (
+    0.8  # of the error of rounds, below which all pairs at once are taken: rounds may find few that depend
+)
+ASK_ABOVE = (
+    0.01  # an error above which it is asked first: columns that hardly depend may be near to independent
+)
 DROWNED = "noise of more than 2^40 would be added to every count: epsilon is too small"
 FIRST = (
     "the strategy {} measures everything alike, and would take no notice of a target or of named tables: "
@@ -90,7 +94,7 @@ def plan_tables(
     plan = cells if cells is not None and by_cells else adaptive
     if at_once is None:
         return plan
-    if at_once.expected < SURE * plan.expected and (by_cells or at_once.expected < NEAR):
+    if at_once.expected < PAIRS_BELOW * plan.expected and (by_cells or at_once.expected < ASK_ABOVE):
         return at_once
     if by_cells or at_once.expected >= plan.expected:
         return plan
@@ -121,7 +125,9 @@ def _adaptive(
         for allowed, law in laws.items()
     ]
     plan = min(plans, key=lambda plan: plan.expected)
-    mute = plan.rounds and not plan.law.selecting(plan.selecting)  # its epsilon is rounded down, to 0
-    if mute or plan.law.drowns(min(plan.costs_of_tables)):
+    selects_nothing = plan.rounds and not plan.law.selecting(
+        plan.selecting
+    )  # its epsilon is rounded down, to 0
+    if selects_nothing or plan.law.drowns(min(plan.costs_of_tables)):
         raise ValueError(DROWNED)
     return plan

@@ -24,7 +24,7 @@ from smalldb.marginals.noise_bound import bound
 from smalldb.marginals.rows.nearest_rows import synthesise
 from smalldb.marginals.rows.query_search import search
 from smalldb.marginals.strategies.budgets import MAX_ENTRIES
-from smalldb.marginals.wide_parities import scattered, turned
+from smalldb.marginals.wide_parities import flipped_towards, rows_with_means
 from smalldb.mechanisms import Journal, Marginal, Measurement, Parity, Running
 from smalldb.noise.distributions import Noise
 from smalldb.noise.privacy_loss import Loss
@@ -150,7 +150,7 @@ class Contrasts:
             made = synthesise(plan, measured, wanted, progress=running.progress)
         else:
             made = self._near(measured, wanted, journal.step(lambda coins: coins.bits(64)))
-        order = uniform_permutation(wanted, journal.finishing())
+        order = uniform_permutation(wanted, journal.postprocessing_bits())
         return Parities(self, measured, total, made[order].astype(np.int64))
 
     def _near(self, measured: Measured, count: int, seed: int) -> Bits:
@@ -159,7 +159,7 @@ class Contrasts:
         found = estimates(plan, measured)
         means = 1 - 2 * frequencies(plan, found)
         near = shrunk(plan, found, means)
-        signs = turned(plan, found, near, scattered(means, count, seed))
+        signs = flipped_towards(plan, found, near, rows_with_means(means, count, seed))
         made: Bits = (signs < 0).astype(np.uint8)
         if plan.spectrum.orders[-1] > 2:
             made = search(plan.workload, made, plan.spectrum.answers(near))

@@ -14,7 +14,10 @@ from smalldb.marginals.universe import Universe, pairs_of
 
 WHOLE = 1 << 10  # cells of a table that is measured at all categories before anything is known
 WIDEST = 1 << 14  # cells of a table that is measured by groups
-LOUD = {False: 0.3, True: 0.06}  # of a table, off by noise alone: columns are not read from louder ones
+MOST_COLUMN_NOISE = {
+    False: 0.3,
+    True: 0.06,
+}  # of a table, off by noise alone: columns are not read from louder ones
 LOUDEST = 0.15  # of a table, off by noise alone in the mean: more than that tells next to nothing
 FOLD = {False: 32, True: 3}  # of the noise of a cell, in squares, up to which columns are read: pure, rho
 CONCENTRATED = Fraction(3, 5)  # of the budget under rho, for tables that columns are read from
@@ -110,7 +113,7 @@ def _shared(
 
     share = _share(off(Fraction(1), sizes), law.concentrated)
     readable = max(folds(universe, wanted)) <= FOLD[law.concentrated]
-    whole = readable and max(sizes) <= WHOLE and off(share, sizes) <= LOUD[law.concentrated]
+    whole = readable and max(sizes) <= WHOLE and off(share, sizes) <= MOST_COLUMN_NOISE[law.concentrated]
     if not whole:
         share = AFTER
     if not covers(universe, wanted):
@@ -147,18 +150,18 @@ def covers(universe: Universe, tables: Sequence[tuple[int, ...]]) -> bool:
     return {c for columns in tables for c in columns} == set(range(len(universe.sizes)))
 
 
-def _share(blur: float, concentrated: bool) -> Fraction:
+def _share(columns_error: float, concentrated: bool) -> Fraction:
     """
     Return the share of the budget of tables that cover all columns; fitted to stars of 10 to 36 tables.
 
     Parameters
     ----------
-    blur
+    columns_error
         By how much noise would put them off in the mean, if they got everything.
     """
     if concentrated:
         return CONCENTRATED
-    share = min(0.95, max(0.4, 0.7 * (max(blur, 1e-12) / 0.024) ** 0.15))
+    share = min(0.95, max(0.4, 0.7 * (max(columns_error, 1e-12) / 0.024) ** 0.15))
     return Fraction(round(_FINE * share), _FINE)
 
 

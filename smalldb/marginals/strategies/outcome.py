@@ -202,7 +202,7 @@ def release_tables(
     fitted = strategy.fit(rows, journal, progress, executor)
     wanted = min(fitted.total, strategy.most_rows) if count is None else count
     made = fitted.rows(wanted, journal.step(lambda coins: coins.bits(64)))
-    order = uniform_permutation(wanted, journal.finishing())
+    order = uniform_permutation(wanted, journal.postprocessing_bits())
     places = made.astype(rows.places.dtype)[:, order].T
     return Outcome(
         strategy=fitted.strategy,
