@@ -18,12 +18,14 @@ from smalldb.accounting import (
     adaptive_delta,
     binomials,
     compose,
+    compose_losses,
     compose_records,
     curves,
     gaussian_limit,
     most_releases,
     per_release,
 )
+from smalldb.noise.privacy_loss import BoundedRange, Loss
 
 OPTIMAL = "optimal, bounded range, non-adaptive (DDR 2020)"
 COLUMNS = [  # as in the theory's table
@@ -929,3 +931,20 @@ def test_an_unknown_domain_asks_for_a_delta_and_enough_counts():
     loose, tight = (accounting.unknown_domain_top_k(**given | {"delta": d}) for d in ("1e-3", "1e-9"))
     assert loose.margin < tight.margin
     assert loose.epsilon < tight.epsilon or tight.epsilon == pytest.approx(2)
+
+
+@pytest.mark.parametrize("none", [None, "0", 0])
+def test_a_record_whose_delta_is_0_counts_as_pure(none):
+    pure = {"epsilon": "5", "bounded_range": None}
+    found = compose_records([record(privacy=pure, delta=none), record(privacy=pure)], delta=0)
+    assert (found.epsilon, found.delta) == (10, 0)
+
+
+def test_rounds_of_one_release_are_never_taken_as_fixed_in_advance():
+    """What is peeled next depends on what was drawn before, whoever chose the releases."""
+    step = BoundedRange(Fraction(1, 2))
+    rounds, apart = (
+        {*compose_losses(losses, delta=1e-6, adaptive=False).table["method"]}
+        for losses in ([Loss.of({step: 10})], [Loss.of({step: 1})] * 10)
+    )
+    assert apart - rounds == {OPTIMAL}

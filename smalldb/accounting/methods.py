@@ -148,7 +148,9 @@ def _approximate(items: Items, laws: Counter[LossLaw], delta: float, adaptive: b
     name = "Renyi, mixed" if mixed else "Renyi, bounded range" if bounded else "Renyi, pure"
     note = "each by its own curve" if mixed else ""
     adaptive = adaptive and number > 1  # one release has none before it
-    equal = bounded and len(ranges) == 1 and number <= MOST_FIXED
+    # rounds of one release are chosen by what earlier ones showed
+    single = all(sum(times for _, times in loss.laws or ()) == 1 for loss in items)
+    equal = bounded and single and len(ranges) == 1 and number <= MOST_FIXED
     if bounded and not adaptive and not equal:
         note = f"the optimal bound is for up to {MOST_FIXED} equal releases"
     least = min([*ranges.tolist(), *rest[0].tolist()])

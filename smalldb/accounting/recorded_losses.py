@@ -47,10 +47,11 @@ def loss_of_record(record: Mapping[str, Any]) -> RecordedLoss:
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError("records must be those of releases: a key is missing") from error
     stated = None if rho is None else positive(rho, "privacy.rho")
-    if own is not None:
+    allowed = Fraction(0) if own is None else checked_delta(own)
+    if allowed:
         if parameter is not None:
             raise ValueError("records: a release with a delta has no bounded range")
-        return RecordedLoss(epsilon, checked_delta(own), Loss(None, stated))
+        return RecordedLoss(epsilon, allowed, Loss(None, stated))
     loss = Loss.pure(epsilon) if stated is None else Loss(epsilon, stated)
     if laws is not None:
         loss = Loss.of(read_laws(laws))
@@ -59,7 +60,7 @@ def loss_of_record(record: Mapping[str, Any]) -> RecordedLoss:
     elif parameter is not None:
         ranged = Loss.ranged(positive(parameter, "privacy.bounded_range"))
         loss = Loss(epsilon, ranged.rho, ranged.laws)
-    return RecordedLoss(epsilon, Fraction(0), loss)
+    return RecordedLoss(epsilon, allowed, loss)
 
 
 # Proof: docs/proofs/delta.md, lemma 6; docs/proofs/losses.md, lemma 10.
