@@ -1,0 +1,71 @@
+"""
+A release of many rows from CSV to CSV, beside pandas that reads and writes them: CPU seconds and memory.
+
+    python tests/benchmarks/million.py 1000000
+
+The table is made: 14 columns of the sizes of the census table, which depend on a hidden class of eight.
+"""
+
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+SIZES = (85, 9, 100, 16, 7, 15, 6, 5, 2, 100, 100, 99, 42, 2)
+PANDAS = "import pandas as pd, sys; pd.read_csv(sys.argv[1]).to_csv(sys.argv[2], index=False)"
+
+
+def made(rows):
+    """Return a table as CSV, and its schema."""
+    chance = np.random.default_rng(1)
+    hidden, columns = chance.integers(0, 8, rows), []
+    for size in SIZES:
+        edges = np.cumsum(chance.dirichlet(np.full(size, 0.5), 8), axis=1)
+        columns.append((chance.random(rows)[:, None] > edges[hidden, :-1]).sum(axis=1))
+    names = [f"c{c}" for c in range(len(SIZES))]
+    schema = "".join(
+        f'[columns.{name}]\nkind = "integers"\nrange = [0, {size - 1}]\n'
+        for name, size in zip(names, SIZES, strict=True)
+    )
+    return names, np.stack(columns, axis=1), schema
+
+
+def measured(*arguments):
+    """Run Python in a process of its own; return its CPU seconds and its peak in MB."""
+    child = os.spawnv(os.P_NOWAIT, sys.executable, [sys.executable, *arguments])
+    _, status, used = os.wait4(child, 0)
+    if status:
+        raise SystemExit(f"failed: {arguments}")
+    return used.ru_utime + used.ru_stime, used.ru_maxrss * 1024 / 1e6
+
+
+def main(rows):
+    """Print both, and their ratio."""
+    names, places, schema = made(rows)
+    with tempfile.TemporaryDirectory() as folder:
+        data, stated, out = (str(Path(folder) / name) for name in ("t.csv", "t.toml", "out.csv"))
+        np.savetxt(data, places, "%d", ",", header=",".join(names), comments="")
+        Path(stated).write_text(schema, encoding="utf-8")
+        given = [
+            "--schema",
+            stated,
+            "--queries",
+            "marginals:2",
+            "--epsilon",
+            "1",
+            "--neighbours",
+            "add-remove",
+        ]
+        given += ["--n-max", str(rows), "--rows-per-person", "1", "--seed", "1", "--quiet", "-o", out]
+        small = ["-m", "smalldb", "generate", data, *given]
+        measured(*small)  # compiled code is kept
+        release, plain = measured(*small), measured("-c", PANDAS, data, out)
+    for name, (seconds, peak) in {"release": release, "pandas": plain}.items():
+        print(f"{name:8} {seconds:6.1f} CPU s  {peak:6.0f} MB")
+    print(f"{release[0] / plain[0]:.1f} times as long, {release[1] / plain[1]:.1f} times the memory")
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000)
