@@ -119,7 +119,7 @@ def test_the_record_has_what_was_measured_in_units(release):
     record = json.loads(written_related(release.record))
     assert record == json.loads(json.dumps(release.record))
     assert (record["privacy"]["unit"], record["n"], record["privacy"]["epsilon"], record["private"]) == (
-        "homes",
+        "homes/hid, persons/hid",
         300,
         "2",
         False,
@@ -248,11 +248,29 @@ def test_a_ledger_is_paid_before_the_draw_and_not_for_what_is_refused(tables, tm
     with pytest.raises(ValueError, match="all must protect the same"):
         compose_records([made.record, rows], delta=0)
     assert compose_records([made.record, made.record], delta=0).added == Fraction(6, 5)
-    assert Path(ledger.path).read_text().count('"unit": "homes"') == 1
+    assert Path(ledger.path).read_text().count('"unit": "homes/hid, persons/hid"') == 1
     with pytest.raises(OutOfBudget):
         smalldb.release(tables, schema=SCHEMA, epsilon="0.6", ledger=ledger)
     with pytest.raises(ValueError, match="what a seed makes is not private"):
         smalldb.release(tables, schema=SCHEMA, epsilon="0.1", ledger=ledger, seed=1)
+
+
+def test_a_ledger_takes_only_what_protects_the_same(tables, tmp_path):
+    ledger = smalldb.Ledger(tmp_path / "ledger", budget=9)
+    both = {**tables, "persons": tables["persons"].assign(**{"a{,/": tables["persons"].hid})}
+    linked = SCHEMA.replace("most = 4", 'link = "a{,/"')
+    ledger.spend(smalldb.release(both, schema=linked + "ignore = ['hid']", epsilon=1).record)
+    ledger.spend(smalldb.release(both, schema=linked + "ignore = ['hid']", epsilon=1).record)
+    assert ledger.read().spent == 2 and not ledger.read().torn
+    for schema, given in (
+        (SCHEMA, tables),
+        (linked.replace("hid", "home"), {**both, "homes": tables["homes"].rename(columns={"hid": "home"})}),
+        (linked.replace("tables.persons", "tables.cars"), {"homes": both["homes"], "cars": both["persons"]}),
+    ):
+        ignoring = schema + ("" if schema is SCHEMA else "ignore = ['hid']")
+        with pytest.raises(ValueError, match="all must protect the same"):
+            smalldb.release(given, schema=ignoring, epsilon=1, ledger=ledger)
+    assert ledger.read().spent == 2
 
 
 @pytest.mark.parametrize(
@@ -418,7 +436,7 @@ def test_a_long_table_is_released_as_one_in_which_persons_have_rows(seasons, tmp
     assert sorted(table.player.unique()) == list(range(1, 201))  # each has a row
     assert (table.groupby("player").sex.nunique() == 1).all()
     assert not ((table.team == "A") & (table.hits >= 100)).any()
-    assert made.record["n"] == 200 and made.record["privacy"]["unit"] == "player"
+    assert made.record["n"] == 200 and made.record["privacy"]["unit"] == "player/player, rows/player"
     found = made.evaluate(seasons)
     assert 0 < found.tvd["joined"] < 0.3 and found.rows["player"] == (200, 200)
     page = related_page(made.record, made.schema)

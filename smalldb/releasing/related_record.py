@@ -68,7 +68,7 @@ def related_record(
         "epsilon": as_text(epsilon),
         "delta": None,
         "neighbours": neighbours.value,
-        "privacy": {"epsilon": as_text(plan.epsilon), "bounded_range": None, "unit": schema.unit},
+        "privacy": {"epsilon": as_text(plan.epsilon), "bounded_range": None, "unit": schema.protected},
         "private": private,
         "versions": {"smalldb": __version__},
     }
