@@ -188,6 +188,8 @@ def test_the_page_is_made_of_the_record_alone(release):
     assert "2-differential privacy of each row of homes together with all its rows of persons" in page
     private = {**release.record, "private": True, "neighbours": "add-remove"}
     other = related_page(private, release.schema, "A <b>title")
+    moved = "moves to another row of homes changes both: {} the epsilon"
+    assert moved.format("twice") in page and moved.format("four times") in other
     assert "NOT PRIVATE" not in other and "twice the epsilon" in other and "A &lt;b&gt;title" in other
 
 
