@@ -443,6 +443,8 @@ def test_a_long_table_is_released_as_one_in_which_persons_have_rows(seasons, tmp
     assert 0 < found.tvd["joined"] < 0.3 and found.rows["player"] == (200, 200)
     page = related_page(made.record, made.schema)
     assert "3-differential privacy of each player together with all its rows" in page
+    kept = "each player keeps at least one row, and none is new"
+    assert kept in page and kept not in related_page({**made.record, "neighbours": "add-remove"}, made.schema)
     again = read_linked(table, made.schema)
     assert len(again.parents) == 200 and len(again.children) == len(table)
     seasons.to_csv(tmp_path / "s.csv", index=False)
