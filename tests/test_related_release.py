@@ -480,6 +480,7 @@ def test_a_long_table_is_refused_for_all_that_is_wrong_at_once(seasons):
         ('fixed = ["sex"]', 'fixed = ["sek"]', "fixed: no column 'sek'; did you mean 'sex'"),
         ('fixed = ["sex"]', 'fixed = ["sex", "team", "hits"]', "fixed names all columns"),
         ('person = "player"', 'person = "a/b"', "person must be the name"),
+        ('person = "player"', 'person = "rows"', "give the column another name"),
         ("most = 6", "most = 0", "most must be"),
         ("most = 6", "rows_per_person = 6", "rows_per_person does not go with person"),
         ("~(`team=A` & `hits>=100`)", "~(`team=A` & `sex=f`)", "ties a fixed column and another one"),
