@@ -484,6 +484,7 @@ def test_a_long_table_is_refused_for_all_that_is_wrong_at_once(seasons):
         ("most = 6", "most = 0", "most must be"),
         ("most = 6", "rows_per_person = 6", "rows_per_person does not go with person"),
         ("~(`team=A` & `hits>=100`)", "~(`team=A` & `sex=f`)", "ties a fixed column and another one"),
+        ("~(`team=A` & `hits>=100`)", "~`team=A` & ~`sex=f`", "ties a fixed column and another one"),
         ('values = ["f", "m"]', 'values = "learn", share = "1/9", unknown = "other"', "learn no places"),
         ("most = 6", "columns.player = { kind = 'bool' }", "column 'player' is written anew"),
     ],
