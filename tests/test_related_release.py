@@ -108,6 +108,37 @@ def test_gaps_beside_whole_numbers_do_not_change_a_link(tables):
     assert (found.of == same.of).all() and (found.children == same.children).all()
 
 
+@pytest.mark.parametrize(
+    "keys, refused",
+    [
+        (np.array([2.0**53, 1]), True),
+        (np.array([2.0**53 - 1, 1]), False),
+        (np.array([-(2.0**53), np.nan]), True),
+        (np.array([2**24, 1], dtype=np.float32), True),
+        (np.array([2**24 - 1, 1], dtype=np.float32), False),
+        (np.array([1e16, "x"], dtype=object), True),
+        (np.array([np.float32(2**24), "x"], dtype=object), True),
+        (np.array([10**16, 7.0], dtype=object), False),
+        (np.array([1e16, 1], dtype=np.longdouble), True),
+        (pd.array([1e16, None], dtype="Float64"), True),
+        (pd.Categorical([1e16, 1]), True),
+        (pd.Categorical(["1e16", "1"]), False),
+        (np.array([10**16, 10**16 + 1]), False),
+    ],
+)
+def test_keys_that_are_floats_too_large_to_tell_apart_are_refused(keys, refused):
+    schema = parse_related(SCHEMA)
+    homes = pd.DataFrame({"hid": keys, "rent": 0, "town": "A"})
+    persons = pd.DataFrame({"hid": keys, "pid": [1, 2], "age": 20, "role": "head"})
+    if refused:
+        with pytest.raises(DataError, match="column 'hid' holds floats that may stand for several"):
+            read_linked({"homes": homes, "persons": persons}, schema)
+        return
+    texts = [str(key).removesuffix(".0") for key in homes.hid]
+    linked = read_linked({"homes": homes, "persons": persons.assign(hid=texts)}, schema)
+    assert linked.of.tolist() == [0, 1]
+
+
 def test_a_gap_is_no_key(tables):
     homes, persons = (tables[name].astype({"hid": object}) for name in tables)
     homes.loc[0, "hid"] = persons.loc[0, "hid"] = None

@@ -22,7 +22,7 @@ from smalldb.files.outputs import unchanged
 from smalldb.schema.fields import spelled
 from smalldb.schema.kinds.number_format import without_zeros
 from smalldb.schema.mapping import Schema
-from smalldb.schema.pieces import CHUNK, Piece
+from smalldb.schema.pieces import CHUNK, Fields, Piece
 from smalldb.schema.readers.registry import has_lines, reader_of
 from smalldb.schema.related_schema import RelatedSchema
 from smalldb.schema.tables import table_pieces
@@ -245,8 +245,8 @@ def placed_rows(table: Any, schema: Schema, keys: Sequence[str]) -> Placed:
                     refused = True
                     outside.update(domain.broken(block[~kept]))
             places.append(block)
-            for own, given in zip(texts, fields[width:], strict=True):
-                own.append(_texts(given, keys))
+            for own, given, key in zip(texts, fields[width:], keys, strict=True):
+                own.append(_texts(given, key))
     said = [*wrong.values()]
     if refused or outside:
         said.append(told(domain.valid, outside))
@@ -258,14 +258,36 @@ def placed_rows(table: Any, schema: Schema, keys: Sequence[str]) -> Placed:
     )
 
 
-def _texts(fields: Any, keys: Sequence[str]) -> Texts:
+def _texts(fields: Fields, key: str) -> Texts:
     """Return the text of each key; a whole number is one, however it is written."""
+    if _are_rounded(fields):
+        raise DataError(
+            f"column {key!r} holds floats that may stand for several whole numbers: give keys as integers or "
+            "texts"
+        )
     found = spelled(fields)
     if found is None:
-        raise DataError(f"columns {', '.join(map(repr, keys))} hold what is no single value")
+        raise DataError(f"column {key!r} holds what is no single value")
     codes, distinct = found
     texts = np.array([without_zeros(text) for text in distinct], dtype=object)
     return texts[codes] if len(texts) else np.zeros(len(codes), dtype=object)
+
+
+def _are_rounded(fields: Fields) -> bool:
+    """Tell whether some key is a float beyond those that tell whole numbers apart, such as 2^53."""
+    column: Any = fields.array if isinstance(fields, pd.Series) else fields
+    if isinstance(column, pd.Categorical):
+        column = column.categories.array
+    if column.dtype.kind == "f":
+        dtype = getattr(column.dtype, "subtype", column.dtype)  # of a sparse column, that of its values
+        bound = 1 << min(53, np.finfo(f"f{dtype.itemsize}").nmant + 1)
+        return bool((pd.Series(column).abs() >= bound).any())
+    if column.dtype.kind != "O":
+        return False
+    floats: list[Any] = [value for value in column if isinstance(value, float | np.floating)]
+    kinds = [kind for kind in {*map(type, floats)} if issubclass(kind, np.floating)]
+    bounds: dict[type, int] = {kind: 1 << min(53, np.finfo(kind).nmant + 1) for kind in kinds}
+    return any(bool(abs(value) >= bounds.get(type(value), 1 << 53)) for value in floats)
 
 
 def _pieces(table: Any, schema: Schema, keys: Sequence[str]) -> Iterator[Piece]:

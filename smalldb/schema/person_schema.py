@@ -29,9 +29,7 @@ def person_schema(given: Mapping[str, Any], text: str, folder: str = "") -> Rela
     if not isinstance(person, str) or not NAME.fullmatch(person):
         wrong.append("person must be the name of the column of ids: letters, digits, _, - and spaces")
     elif person == ROWS:
-        wrong.append(
-            f"person: {ROWS!r} is the name of the table of rows: give the column another name"
-        )
+        wrong.append(f"person: {ROWS!r} is the name of the table of rows: give the column another name")
     if not fixed:
         wrong.append('fixed is missing: name the columns that are the same in all rows of a person, ["sex"]')
     if wrong or not isinstance(person, str) or not fixed:
