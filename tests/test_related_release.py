@@ -237,7 +237,8 @@ def test_without_children_their_table_is_empty(tables):
     [
         (lambda t: {"homes": t["homes"]}, "no table for 'persons'"),
         (lambda t: {**t, "person": t["persons"]}, "no table 'person'; did you mean 'persons'"),
-        (lambda t: {**t, "homes": t["homes"].drop(columns="hid")}, "table 'homes': no column 'hid'"),
+        (lambda t: {**t, "homes": t["homes"].drop(columns="hid")}, "table 'homes' has no column 'hid'"),
+        (lambda t: {**t, "homes": t["homes"].assign(**{" hid": 0})}, "table 'homes' has two columns 'hid'"),
         (lambda t: {**t, "persons": t["persons"].drop(columns="age")}, "no column 'age'"),
     ],
 )
@@ -500,6 +501,8 @@ def test_a_long_table_is_refused_for_all_that_is_wrong_at_once(seasons):
         smalldb.release(bad.assign(player=bad.player.where(bad.player.isna(), 7)), schema=PERSONS, epsilon=1)
     told = str(error.value)
     assert "has gaps" in told and "'sex' is fixed, and differs" in told and "rule 1" in told
+    with pytest.raises(ValueError, match="the table has two columns 'player'"):
+        smalldb.release(seasons.assign(**{"player ": 1}), schema=PERSONS, epsilon=1)
     with pytest.raises(ValueError, match="no column 'player'"):
         smalldb.release(seasons.drop(columns="player"), schema=PERSONS, epsilon=1)
 

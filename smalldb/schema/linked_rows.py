@@ -103,8 +103,8 @@ def check_tables(tables: Any, schema: RelatedSchema) -> None:
         given = columns_of(tables, schema.whole)
         if given is not None:
             schema.whole.chosen(given)
-            if schema.key not in given:
-                raise ValueError(f"the table has no column {schema.key!r}{suggestion(schema.key, given)}")
+            if wrong := _missing_keys(given, (schema.key,)):
+                raise ValueError(f"the table has {wrong[0]}")
         return
     check_names([*tables], schema)
     check_columns(tables, schema)
@@ -130,15 +130,20 @@ def check_columns(tables: Mapping[str, Any], schema: RelatedSchema) -> None:
             if given is None:
                 continue
             own.chosen(given)
-            wrong += [
-                f"table {name!r}: no column {key!r}{suggestion(key, given)}"
-                for key in schema.keys[name]
-                if key not in given
-            ]
+            wrong += [f"table {name!r} has {said}" for said in _missing_keys(given, schema.keys[name])]
         except ValueError as error:
             wrong.append(f"table {name!r}: {error}")
     if wrong:
         raise ValueError(joined(wrong))
+
+
+def _missing_keys(given: Sequence[str], keys: Sequence[str]) -> list[str]:
+    """Tell which columns of keys a table lacks, or has twice."""
+    return [
+        f"two columns {key!r}" if key in given else f"no column {key!r}{suggestion(key, given)}"
+        for key in keys
+        if given.count(key) != 1
+    ]
 
 
 def read_linked(tables: Any, schema: RelatedSchema) -> Linked:
