@@ -167,6 +167,19 @@ def test_the_record_has_what_was_measured_in_units(release):
         assert spent <= Fraction(told["epsilon"])
 
 
+def test_a_record_is_written_whatever_its_labels_are(tables):
+    label = '\\n      "measurements": ['
+    schema = parse_related(SCHEMA.replace('"A", "B", "C"', f"'<homes>', '<persons>', '{label}'"))
+    homes = tables["homes"].assign(
+        town=tables["homes"].town.map({"A": "<homes>", "B": "<persons>", "C": label})
+    )
+    record = release_related({**tables, "homes": homes}, schema, epsilon=1, seed=1).record
+    text = written_related(record)
+    assert json.loads(text) == json.loads(json.dumps(record))
+    many = sum(len(told["measurements"]) for told in record["tables"].values())
+    assert sum(line.startswith('        {"tables"') for line in text.split("\n")) == many
+
+
 def test_under_add_remove_neither_n_nor_the_number_of_children_is_told(tables):
     schema = parse_related(SCHEMA)
     fewer = {**tables, "persons": tables["persons"].iloc[:-40]}

@@ -103,11 +103,13 @@ def related_record(
 def written_related(record: dict[str, Any]) -> str:
     """Write the record as JSON; each measurement stands in a line of its own."""
     tables = record["tables"]
-    bare = {name: {**told, "measurements": f"<{name}>"} for name, told in tables.items()}
-    text = json.dumps({**record, "tables": bare}, indent=2, ensure_ascii=False)
-    for name, told in tables.items():
+    bare = {name: {**told, "measurements": []} for name, told in tables.items()}
+    key = '\n      "measurements": ['  # no label has a line break as it is written
+    parts = json.dumps({**record, "tables": bare}, indent=2, ensure_ascii=False).split(key)
+    text = parts[0]
+    for told, rest in zip(tables.values(), parts[1:], strict=True):
         lines = ",\n        ".join(json.dumps(one, ensure_ascii=False) for one in told["measurements"])
-        text = text.replace(json.dumps(f"<{name}>", ensure_ascii=False), f"[\n        {lines}\n      ]")
+        text += f"{key}\n        {lines}\n      {rest}"
     return text
 
 
