@@ -377,6 +377,8 @@ def test_epsilon_is_needed_and_others_are_unknown(tables):
         (SCHEMA.replace('["A", "B", "C"]', '"learn"'), "table 'homes': column 'town'"),
         (SCHEMA + '\n[tables.firms]\nparent = "homes"\ncolumns.a = { kind = "bool" }', "two for now"),
         (SCHEMA + "\n[tables.firms]\nkey = 'a'\ncolumns.a = { kind = 'bool' }", "'firms' has no parent"),
+        (SCHEMA.replace("columns.rent", "columns.'number of persons'"), "'number of persons' has the name"),
+        (SCHEMA.replace("columns.rent", "columns.'number of persons>'"), "of persons>' has the name"),
         ('unit = "a"\n[tables.a]\nkey = "x"', "columns is missing"),
         ('unit = "a"\ntables = 3', "tables must be a table"),
     ],
@@ -465,6 +467,9 @@ columns.hits = { kind = "cuts", cuts = [50, 100], range = [0, 200] }
 """
 
 
+BOOL = 'columns."number of rows" = { kind = "bool" }'
+
+
 @pytest.fixture(scope="module")
 def seasons():
     rng = np.random.default_rng(5)
@@ -527,6 +532,7 @@ def test_a_long_table_is_refused_for_all_that_is_wrong_at_once(seasons):
         ('fixed = ["sex"]', 'fixed = ["sek"]', "fixed: no column 'sek'; did you mean 'sex'"),
         ('fixed = ["sex"]', 'fixed = ["sex", "team", "hits"]', "fixed names all columns"),
         ('person = "player"', 'person = "a/b"', "person must be the name"),
+        ('fixed = ["sex"]', "fixed = ['sex', 'number of rows']\n" + BOOL, "has the name of the number"),
         ('person = "player"', 'person = "rows"', "give the column another name"),
         ("most = 6", "most = 0", "most must be"),
         ("most = 6", "rows_per_person = 6", "rows_per_person does not go with person"),

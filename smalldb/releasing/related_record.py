@@ -18,7 +18,7 @@ from smalldb.version import __version__
 def number_column(schema: RelatedSchema) -> Column:
     """Return the column of parents that holds the number of their children: 0, 1, and so on, or more."""
     labels = [*map(str, range(schema.most)), f"{schema.most} or more"]
-    name = f"number of {schema.child}"
+    name = schema.number
     attributes = [f"{name}>={i}" for i in range(1, schema.most + 1)]
     table = [[int(place >= i) for i in range(1, schema.most + 1)] for place in range(schema.most + 1)]
     return Column.coded(name, labels, attributes, table, ordered=True)

@@ -64,6 +64,16 @@ class RelatedSchema:
     drop: bool = False
     whole: Schema | None = None
 
+    def __post_init__(self) -> None:
+        number = re.compile(rf"{re.escape(self.number)}(>.*)?", re.DOTALL)
+        if taken := [name for name in self.parents.names if number.fullmatch(name)]:
+            raise ValueError(f"column {taken[0]!r} has the name of the number of children: give it another")
+
+    @property
+    def number(self) -> str:
+        """The name of the column of parents that holds the number of their children."""
+        return f"number of {self.child}"
+
     @property
     def protected(self) -> str:
         """What is protected, as records state it: parents by their key, with children by their link.
