@@ -195,8 +195,8 @@ def _read_long(table: Any, schema: RelatedSchema, whole: Schema) -> Linked:
     parents = found.places[first][:, fixed]
     unlike = (found.places[:, fixed] != parents[of]).any(axis=0)
     wrong += [
-        f"column {whole.names[c]!r} is fixed, and differs between rows of one {schema.key!r}: take it out "
-        "of fixed"
+        f"column {whole.names[c]!r} is fixed, and differs between rows of one {schema.key!r}: mend the rows, "
+        "or take it out of fixed from public knowledge"
         for c, differs in zip(fixed, unlike.tolist(), strict=True)
         if differs
     ]
