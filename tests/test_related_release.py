@@ -108,6 +108,37 @@ def test_gaps_beside_whole_numbers_do_not_change_a_link(tables):
     assert (found.of == same.of).all() and (found.children == same.children).all()
 
 
+@pytest.mark.parametrize(
+    "keys, refused",
+    [
+        (np.array([2.0**53, 1]), True),
+        (np.array([2.0**53 - 1, 1]), False),
+        (np.array([-(2.0**53), np.nan]), True),
+        (np.array([2**24, 1], dtype=np.float32), True),
+        (np.array([2**24 - 1, 1], dtype=np.float32), False),
+        (np.array([1e16, "x"], dtype=object), True),
+        (np.array([np.float32(2**24), "x"], dtype=object), True),
+        (np.array([10**16, 7.0], dtype=object), False),
+        (np.array([1e16, 1], dtype=np.longdouble), True),
+        (pd.array([1e16, None], dtype="Float64"), True),
+        (pd.Categorical([1e16, 1]), True),
+        (pd.Categorical(["1e16", "1"]), False),
+        (np.array([10**16, 10**16 + 1]), False),
+    ],
+)
+def test_keys_that_are_floats_too_large_to_tell_apart_are_refused(keys, refused):
+    schema = parse_related(SCHEMA)
+    homes = pd.DataFrame({"hid": keys, "rent": 0, "town": "A"})
+    persons = pd.DataFrame({"hid": keys, "pid": [1, 2], "age": 20, "role": "head"})
+    if refused:
+        with pytest.raises(DataError, match="column 'hid' holds floats that may stand for several"):
+            read_linked({"homes": homes, "persons": persons}, schema)
+        return
+    texts = [str(key).removesuffix(".0") for key in homes.hid]
+    linked = read_linked({"homes": homes, "persons": persons.assign(hid=texts)}, schema)
+    assert linked.of.tolist() == [0, 1]
+
+
 def test_a_gap_is_no_key(tables):
     homes, persons = (tables[name].astype({"hid": object}) for name in tables)
     homes.loc[0, "hid"] = persons.loc[0, "hid"] = None
@@ -119,7 +150,7 @@ def test_the_record_has_what_was_measured_in_units(release):
     record = json.loads(written_related(release.record))
     assert record == json.loads(json.dumps(release.record))
     assert (record["privacy"]["unit"], record["n"], record["privacy"]["epsilon"], record["private"]) == (
-        "homes",
+        "homes/hid, persons/hid",
         300,
         "2",
         False,
@@ -134,6 +165,19 @@ def test_the_record_has_what_was_measured_in_units(release):
         assert items.domain.names == measured[name].names and len(items)
         spent = sum((one.cost + (one.selecting or 0) for one in items), Fraction(0))
         assert spent <= Fraction(told["epsilon"])
+
+
+def test_a_record_is_written_whatever_its_labels_are(tables):
+    label = '\\n      "measurements": ['
+    schema = parse_related(SCHEMA.replace('"A", "B", "C"', f"'<homes>', '<persons>', '{label}'"))
+    homes = tables["homes"].assign(
+        town=tables["homes"].town.map({"A": "<homes>", "B": "<persons>", "C": label})
+    )
+    record = release_related({**tables, "homes": homes}, schema, epsilon=1, seed=1).record
+    text = written_related(record)
+    assert json.loads(text) == json.loads(json.dumps(record))
+    many = sum(len(told["measurements"]) for told in record["tables"].values())
+    assert sum(line.startswith('        {"tables"') for line in text.split("\n")) == many
 
 
 def test_under_add_remove_neither_n_nor_the_number_of_children_is_told(tables):
@@ -188,6 +232,8 @@ def test_the_page_is_made_of_the_record_alone(release):
     assert "2-differential privacy of each row of homes together with all its rows of persons" in page
     private = {**release.record, "private": True, "neighbours": "add-remove"}
     other = related_page(private, release.schema, "A <b>title")
+    moved = "moves to another row of homes changes both: {} the epsilon"
+    assert moved.format("twice") in page and moved.format("four times") in other
     assert "NOT PRIVATE" not in other and "twice the epsilon" in other and "A &lt;b&gt;title" in other
 
 
@@ -204,7 +250,8 @@ def test_without_children_their_table_is_empty(tables):
     [
         (lambda t: {"homes": t["homes"]}, "no table for 'persons'"),
         (lambda t: {**t, "person": t["persons"]}, "no table 'person'; did you mean 'persons'"),
-        (lambda t: {**t, "homes": t["homes"].drop(columns="hid")}, "table 'homes': no column 'hid'"),
+        (lambda t: {**t, "homes": t["homes"].drop(columns="hid")}, "table 'homes' has no column 'hid'"),
+        (lambda t: {**t, "homes": t["homes"].assign(**{" hid": 0})}, "table 'homes' has two columns 'hid'"),
         (lambda t: {**t, "persons": t["persons"].drop(columns="age")}, "no column 'age'"),
     ],
 )
@@ -248,11 +295,29 @@ def test_a_ledger_is_paid_before_the_draw_and_not_for_what_is_refused(tables, tm
     with pytest.raises(ValueError, match="all must protect the same"):
         compose_records([made.record, rows], delta=0)
     assert compose_records([made.record, made.record], delta=0).added == Fraction(6, 5)
-    assert Path(ledger.path).read_text().count('"unit": "homes"') == 1
+    assert Path(ledger.path).read_text().count('"unit": "homes/hid, persons/hid"') == 1
     with pytest.raises(OutOfBudget):
         smalldb.release(tables, schema=SCHEMA, epsilon="0.6", ledger=ledger)
     with pytest.raises(ValueError, match="what a seed makes is not private"):
         smalldb.release(tables, schema=SCHEMA, epsilon="0.1", ledger=ledger, seed=1)
+
+
+def test_a_ledger_takes_only_what_protects_the_same(tables, tmp_path):
+    ledger = smalldb.Ledger(tmp_path / "ledger", budget=9)
+    both = {**tables, "persons": tables["persons"].assign(**{"a{,/": tables["persons"].hid})}
+    linked = SCHEMA.replace("most = 4", 'link = "a{,/"')
+    ledger.spend(smalldb.release(both, schema=linked + "ignore = ['hid']", epsilon=1).record)
+    ledger.spend(smalldb.release(both, schema=linked + "ignore = ['hid']", epsilon=1).record)
+    assert ledger.read().spent == 2 and not ledger.read().torn
+    for schema, given in (
+        (SCHEMA, tables),
+        (linked.replace("hid", "home"), {**both, "homes": tables["homes"].rename(columns={"hid": "home"})}),
+        (linked.replace("tables.persons", "tables.cars"), {"homes": both["homes"], "cars": both["persons"]}),
+    ):
+        ignoring = schema + ("" if schema is SCHEMA else "ignore = ['hid']")
+        with pytest.raises(ValueError, match="all must protect the same"):
+            smalldb.release(given, schema=ignoring, epsilon=1, ledger=ledger)
+    assert ledger.read().spent == 2
 
 
 @pytest.mark.parametrize(
@@ -312,6 +377,8 @@ def test_epsilon_is_needed_and_others_are_unknown(tables):
         (SCHEMA.replace('["A", "B", "C"]', '"learn"'), "table 'homes': column 'town'"),
         (SCHEMA + '\n[tables.firms]\nparent = "homes"\ncolumns.a = { kind = "bool" }', "two for now"),
         (SCHEMA + "\n[tables.firms]\nkey = 'a'\ncolumns.a = { kind = 'bool' }", "'firms' has no parent"),
+        (SCHEMA.replace("columns.rent", "columns.'number of persons'"), "'number of persons' has the name"),
+        (SCHEMA.replace("columns.rent", "columns.'number of persons>'"), "of persons>' has the name"),
         ('unit = "a"\n[tables.a]\nkey = "x"', "columns is missing"),
         ('unit = "a"\ntables = 3', "tables must be a table"),
     ],
@@ -400,6 +467,9 @@ columns.hits = { kind = "cuts", cuts = [50, 100], range = [0, 200] }
 """
 
 
+BOOL = 'columns."number of rows" = { kind = "bool" }'
+
+
 @pytest.fixture(scope="module")
 def seasons():
     rng = np.random.default_rng(5)
@@ -418,11 +488,13 @@ def test_a_long_table_is_released_as_one_in_which_persons_have_rows(seasons, tmp
     assert sorted(table.player.unique()) == list(range(1, 201))  # each has a row
     assert (table.groupby("player").sex.nunique() == 1).all()
     assert not ((table.team == "A") & (table.hits >= 100)).any()
-    assert made.record["n"] == 200 and made.record["privacy"]["unit"] == "player"
+    assert made.record["n"] == 200 and made.record["privacy"]["unit"] == "player/player, rows/player"
     found = made.evaluate(seasons)
     assert 0 < found.tvd["joined"] < 0.3 and found.rows["player"] == (200, 200)
     page = related_page(made.record, made.schema)
     assert "3-differential privacy of each player together with all its rows" in page
+    kept = "each player keeps at least one row, and none is new"
+    assert kept in page and kept not in related_page({**made.record, "neighbours": "add-remove"}, made.schema)
     again = read_linked(table, made.schema)
     assert len(again.parents) == 200 and len(again.children) == len(table)
     seasons.to_csv(tmp_path / "s.csv", index=False)
@@ -446,7 +518,10 @@ def test_a_long_table_is_refused_for_all_that_is_wrong_at_once(seasons):
     with pytest.raises(DataError) as error:
         smalldb.release(bad.assign(player=bad.player.where(bad.player.isna(), 7)), schema=PERSONS, epsilon=1)
     told = str(error.value)
-    assert "has gaps" in told and "'sex' is fixed, and differs" in told and "rule 1" in told
+    assert "has gaps" in told and "rule 1" in told
+    assert "'sex' is fixed, and differs" in told and "out of fixed from public knowledge" in told
+    with pytest.raises(ValueError, match="the table has two columns 'player'"):
+        smalldb.release(seasons.assign(**{"player ": 1}), schema=PERSONS, epsilon=1)
     with pytest.raises(ValueError, match="no column 'player'"):
         smalldb.release(seasons.drop(columns="player"), schema=PERSONS, epsilon=1)
 
@@ -458,9 +533,12 @@ def test_a_long_table_is_refused_for_all_that_is_wrong_at_once(seasons):
         ('fixed = ["sex"]', 'fixed = ["sek"]', "fixed: no column 'sek'; did you mean 'sex'"),
         ('fixed = ["sex"]', 'fixed = ["sex", "team", "hits"]', "fixed names all columns"),
         ('person = "player"', 'person = "a/b"', "person must be the name"),
+        ('fixed = ["sex"]', "fixed = ['sex', 'number of rows']\n" + BOOL, "has the name of the number"),
+        ('person = "player"', 'person = "rows"', "give the column another name"),
         ("most = 6", "most = 0", "most must be"),
         ("most = 6", "rows_per_person = 6", "rows_per_person does not go with person"),
         ("~(`team=A` & `hits>=100`)", "~(`team=A` & `sex=f`)", "ties a fixed column and another one"),
+        ("~(`team=A` & `hits>=100`)", "~`team=A` & ~`sex=f`", "ties a fixed column and another one"),
         ('values = ["f", "m"]', 'values = "learn", share = "1/9", unknown = "other"', "learn no places"),
         ("most = 6", "columns.player = { kind = 'bool' }", "column 'player' is written anew"),
     ],

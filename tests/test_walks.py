@@ -14,6 +14,7 @@ from smalldb.marginals.estimate.grouping import halved
 from smalldb.marginals.estimate.junction import junction_tree
 from smalldb.marginals.estimate.known_columns import known_columns
 from smalldb.marginals.estimate.modelling import fitted
+from smalldb.marginals.expected_error import columns_at_once
 from smalldb.marginals.measuring import Measured, PrivacyMeasure
 from smalldb.marginals.universe import Universe
 from smalldb.marginals.walks import UNIT, Families, cap_of, plan_walks, weights_of
@@ -89,6 +90,17 @@ def test_noise_is_for_a_unit(replaced):
     assert law.loss_of_table(Fraction(1, 3)) == Loss.pure(Fraction(1, 3))
     rho = PrivacyMeasure(True, replaced, UNIT).noise(Fraction(1, 2))
     assert rho == DiscreteGaussian(Fraction(times * UNIT**2))
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_columns_of_walks_are_expected_to_be_off_by_the_noise_for_a_unit(replaced):
+    """A replaced parent is removed, and another one added: each at half the cost."""
+    universe, groups = Universe((3, 3, 4), (False,) * 3, ((0,),), (1,), ()), ((0, 1, 2),)
+    costs = (Fraction(1, 300),) * 3
+    law, row = PrivacyMeasure(False, replaced, UNIT), PrivacyMeasure(False, False)
+    of_row = [cost / 2 if replaced else cost for cost in costs]
+    expected = columns_at_once(universe, row, groups, of_row, 1000)
+    assert columns_at_once(universe, law, groups, costs, 1000 * UNIT) == pytest.approx(expected, rel=0.01)
 
 
 @pytest.fixture

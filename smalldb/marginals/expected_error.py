@@ -9,7 +9,6 @@ import numpy as np
 
 from smalldb.marginals.measuring import PrivacyMeasure
 from smalldb.marginals.universe import Universe
-from smalldb.noise.distributions import KNorm
 
 WITHIN = 2.0  # times: tables of about nine of ten data sets were off by so much more than expected, or less
 _DEPENDENT = 0.15  # about how far tables are from independent columns: shrinking errs by no more
@@ -43,7 +42,7 @@ def columns_at_once(
         if len(group) == 1:
             noise += own[0] * law.noise(costs[group[0]]).mean_size
             continue
-        at_once = KNorm(tuple(own), sum((costs[c] for c in group), Fraction(0)), law.replaced)
+        at_once = law.noise_of_columns(tuple(own), sum((costs[c] for c in group), Fraction(0)))
         for size, many in Counter(own).items():
             one = np.eye(1, sum(own), sum(own[: own.index(size)]))[0]
             noise += many * size * sqrt(at_once.variance(one) * 2 / pi)

@@ -14,7 +14,8 @@ from smalldb.exact.numbers import Number, as_fraction, as_text, between_0_and_1,
 from smalldb.exact.rounded_text import rounded_down, rounded_up
 from smalldb.mechanisms import relation_of
 
-UNIT = r"\w[\w -]*"  # the name of a table of parents: no brace, by which whole lines are known
+_NAME = r"[\w %;-]+"  # no brace, by which whole lines are known
+UNIT = f"{_NAME}/{_NAME}, {_NAME}/{_NAME}"  # `RelatedSchema.protected`
 LEAST_DELTA = Fraction(1, 10**300)
 LEAST, MOST = Fraction(1, 1 << 40), Fraction(1 << 20)  # epsilon of a budget with a delta
 
@@ -166,7 +167,7 @@ def entry_of(record: Mapping[str, Any], ticket: str, filtered: bool) -> dict[str
     if "unit" in record["privacy"]:
         said["unit"] = unit = str(record["privacy"]["unit"])
         if not re.fullmatch(UNIT, unit):
-            raise ValueError("privacy.unit must be the name of a table")
+            raise ValueError("privacy.unit must name two tables, a key and a link")
     if filtered:
         read = loss_of_record(record)
         if read.loss.least_rho is None:

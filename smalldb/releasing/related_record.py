@@ -18,7 +18,7 @@ from smalldb.version import __version__
 def number_column(schema: RelatedSchema) -> Column:
     """Return the column of parents that holds the number of their children: 0, 1, and so on, or more."""
     labels = [*map(str, range(schema.most)), f"{schema.most} or more"]
-    name = f"number of {schema.child}"
+    name = schema.number
     attributes = [f"{name}>={i}" for i in range(1, schema.most + 1)]
     table = [[int(place >= i) for i in range(1, schema.most + 1)] for place in range(schema.most + 1)]
     return Column.coded(name, labels, attributes, table, ordered=True)
@@ -68,7 +68,7 @@ def related_record(
         "epsilon": as_text(epsilon),
         "delta": None,
         "neighbours": neighbours.value,
-        "privacy": {"epsilon": as_text(plan.epsilon), "bounded_range": None, "unit": schema.unit},
+        "privacy": {"epsilon": as_text(plan.epsilon), "bounded_range": None, "unit": schema.protected},
         "private": private,
         "versions": {"smalldb": __version__},
     }
@@ -103,11 +103,13 @@ def related_record(
 def written_related(record: dict[str, Any]) -> str:
     """Write the record as JSON; each measurement stands in a line of its own."""
     tables = record["tables"]
-    bare = {name: {**told, "measurements": f"<{name}>"} for name, told in tables.items()}
-    text = json.dumps({**record, "tables": bare}, indent=2, ensure_ascii=False)
-    for name, told in tables.items():
+    bare = {name: {**told, "measurements": []} for name, told in tables.items()}
+    key = '\n      "measurements": ['  # no label has a line break as it is written
+    parts = json.dumps({**record, "tables": bare}, indent=2, ensure_ascii=False).split(key)
+    text = parts[0]
+    for told, rest in zip(tables.values(), parts[1:], strict=True):
         lines = ",\n        ".join(json.dumps(one, ensure_ascii=False) for one in told["measurements"])
-        text = text.replace(json.dumps(f"<{name}>", ensure_ascii=False), f"[\n        {lines}\n      ]")
+        text += f"{key}\n        {lines}\n      {rest}"
     return text
 
 

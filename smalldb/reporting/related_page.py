@@ -21,9 +21,12 @@ def related_page(record: Mapping[str, Any], schema: RelatedSchema, title: str | 
     parent, children, epsilon = schema.parent_said, schema.children_said, record["privacy"]["epsilon"]
     both = f"{schema.unit} and {schema.child}" if schema.whole is None else f"rows of each {schema.unit}"
     said = title or f"Synthetic tables: {both}"
-    covered = "is one such change: the same epsilon covers it"
+    kept = ""
+    covered, moved = "is one such change: the same epsilon covers it", "twice"
     if record["neighbours"] == "add-remove":
-        covered = "may be two such changes: twice the epsilon covers it"
+        covered, moved = "may be two such changes: twice the epsilon covers it", "four times"
+    elif schema.whole is not None:
+        kept = f" All this is of changes after which each {parent} keeps at least one row, and none is new."
     parts = [
         section(
             "What this is",
@@ -42,7 +45,10 @@ def related_page(record: Mapping[str, Any], schema: RelatedSchema, title: str | 
                 f"{epsilon}-differential privacy of each {parent} together with all its {children}. "
                 f"Neighbours: {NEIGHBOURS[record['neighbours']]}."
             ),
-            paragraph(f"Adding, removing or changing one of its {children} {covered}."),
+            paragraph(
+                f"Adding, removing or changing one of its {children} {covered}. "
+                f"One that moves to another {parent} changes both: {moved} the epsilon covers it.{kept}"
+            ),
             paragraph(f"Somebody who stands behind more than one {parent} is protected in each alone."),
         ),
         section(

@@ -22,7 +22,7 @@ from smalldb.files.outputs import unchanged
 from smalldb.schema.fields import spelled
 from smalldb.schema.kinds.number_format import without_zeros
 from smalldb.schema.mapping import Schema
-from smalldb.schema.pieces import CHUNK, Piece
+from smalldb.schema.pieces import CHUNK, Fields, Piece
 from smalldb.schema.readers.registry import has_lines, reader_of
 from smalldb.schema.related_schema import RelatedSchema
 from smalldb.schema.tables import table_pieces
@@ -103,8 +103,8 @@ def check_tables(tables: Any, schema: RelatedSchema) -> None:
         given = columns_of(tables, schema.whole)
         if given is not None:
             schema.whole.chosen(given)
-            if schema.key not in given:
-                raise ValueError(f"the table has no column {schema.key!r}{suggestion(schema.key, given)}")
+            if wrong := _missing_keys(given, (schema.key,)):
+                raise ValueError(f"the table has {wrong[0]}")
         return
     check_names([*tables], schema)
     check_columns(tables, schema)
@@ -130,15 +130,20 @@ def check_columns(tables: Mapping[str, Any], schema: RelatedSchema) -> None:
             if given is None:
                 continue
             own.chosen(given)
-            wrong += [
-                f"table {name!r}: no column {key!r}{suggestion(key, given)}"
-                for key in schema.keys[name]
-                if key not in given
-            ]
+            wrong += [f"table {name!r} has {said}" for said in _missing_keys(given, schema.keys[name])]
         except ValueError as error:
             wrong.append(f"table {name!r}: {error}")
     if wrong:
         raise ValueError(joined(wrong))
+
+
+def _missing_keys(given: Sequence[str], keys: Sequence[str]) -> list[str]:
+    """Tell which columns of keys a table lacks, or has twice."""
+    return [
+        f"two columns {key!r}" if key in given else f"no column {key!r}{suggestion(key, given)}"
+        for key in keys
+        if given.count(key) != 1
+    ]
 
 
 def read_linked(tables: Any, schema: RelatedSchema) -> Linked:
@@ -190,8 +195,8 @@ def _read_long(table: Any, schema: RelatedSchema, whole: Schema) -> Linked:
     parents = found.places[first][:, fixed]
     unlike = (found.places[:, fixed] != parents[of]).any(axis=0)
     wrong += [
-        f"column {whole.names[c]!r} is fixed, and differs between rows of one {schema.key!r}: take it out "
-        "of fixed"
+        f"column {whole.names[c]!r} is fixed, and differs between rows of one {schema.key!r}: mend the rows, "
+        "or take it out of fixed from public knowledge"
         for c, differs in zip(fixed, unlike.tolist(), strict=True)
         if differs
     ]
@@ -245,8 +250,8 @@ def placed_rows(table: Any, schema: Schema, keys: Sequence[str]) -> Placed:
                     refused = True
                     outside.update(domain.broken(block[~kept]))
             places.append(block)
-            for own, given in zip(texts, fields[width:], strict=True):
-                own.append(_texts(given, keys))
+            for own, given, key in zip(texts, fields[width:], keys, strict=True):
+                own.append(_texts(given, key))
     said = [*wrong.values()]
     if refused or outside:
         said.append(told(domain.valid, outside))
@@ -258,14 +263,36 @@ def placed_rows(table: Any, schema: Schema, keys: Sequence[str]) -> Placed:
     )
 
 
-def _texts(fields: Any, keys: Sequence[str]) -> Texts:
+def _texts(fields: Fields, key: str) -> Texts:
     """Return the text of each key; a whole number is one, however it is written."""
+    if _are_rounded(fields):
+        raise DataError(
+            f"column {key!r} holds floats that may stand for several whole numbers: give keys as integers or "
+            "texts"
+        )
     found = spelled(fields)
     if found is None:
-        raise DataError(f"columns {', '.join(map(repr, keys))} hold what is no single value")
+        raise DataError(f"column {key!r} holds what is no single value")
     codes, distinct = found
     texts = np.array([without_zeros(text) for text in distinct], dtype=object)
     return texts[codes] if len(texts) else np.zeros(len(codes), dtype=object)
+
+
+def _are_rounded(fields: Fields) -> bool:
+    """Tell whether some key is a float beyond those that tell whole numbers apart, such as 2^53."""
+    column: Any = fields.array if isinstance(fields, pd.Series) else fields
+    if isinstance(column, pd.Categorical):
+        column = column.categories.array
+    if column.dtype.kind == "f":
+        dtype = getattr(column.dtype, "subtype", column.dtype)  # of a sparse column, that of its values
+        bound = 1 << min(53, np.finfo(f"f{dtype.itemsize}").nmant + 1)
+        return bool((pd.Series(column).abs() >= bound).any())
+    if column.dtype.kind != "O":
+        return False
+    floats: list[Any] = [value for value in column if isinstance(value, float | np.floating)]
+    kinds = [kind for kind in {*map(type, floats)} if issubclass(kind, np.floating)]
+    bounds: dict[type, int] = {kind: 1 << min(53, np.finfo(kind).nmant + 1) for kind in kinds}
+    return any(bool(abs(value) >= bounds.get(type(value), 1 << 53)) for value in floats)
 
 
 def _pieces(table: Any, schema: Schema, keys: Sequence[str]) -> Iterator[Piece]:

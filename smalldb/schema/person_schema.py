@@ -28,6 +28,8 @@ def person_schema(given: Mapping[str, Any], text: str, folder: str = "") -> Rela
     person, fixed = given.get("person"), texts_of(given, "fixed")
     if not isinstance(person, str) or not NAME.fullmatch(person):
         wrong.append("person must be the name of the column of ids: letters, digits, _, - and spaces")
+    elif person == ROWS:
+        wrong.append(f"person: {ROWS!r} is the name of the table of rows: give the column another name")
     if not fixed:
         wrong.append('fixed is missing: name the columns that are the same in all rows of a person, ["sex"]')
     if wrong or not isinstance(person, str) or not fixed:
@@ -68,13 +70,15 @@ def _parts(whole: Schema, fixed: tuple[str, ...], person: str) -> tuple[Schema, 
     others = tuple(column for column in whole.columns if column.name not in fixed)
     ids = tuple(column for column in whole.ids if column.name == person)
     sides = [{whole.names[c] in fixed for c in rule.columns} for rule in whole.domain.rules]
-    if any(len(side) > 1 for side in sides):
-        raise Faults(["a rule ties a fixed column and another one, which is not there yet: leave it out"])
     stated = (whole.valid,) if isinstance(whole.valid, str) else whole.valid or ()
-    parts = []
-    for columns in (own, others):
-        kept = [rule for rule in stated if _is_of(columns, rule)]
-        parts.append(Schema(columns, tuple(kept), None, ("*",), whole.file, ids=ids))
+    kept = [tuple(rule for rule in stated if _is_of(columns, rule)) for columns in (own, others)]
+    # the domain may split a rule into several, each of one side: the text is of neither
+    if any(len(side) > 1 for side in sides) or not {*stated} <= {*kept[0], *kept[1]}:
+        raise Faults(["a rule ties a fixed column and another one, which is not there yet: leave it out"])
+    parts = [
+        Schema(columns, rules, None, ("*",), whole.file, ids=ids)
+        for columns, rules in zip((own, others), kept, strict=True)
+    ]
     return parts[0], parts[1]
 
 

@@ -13,6 +13,7 @@ from smalldb.schema.parsing import table_of
 
 MOST = 8  # children that are told apart where the schema does not say how many
 NAME = re.compile(r"\w[\w -]*")  # of a table, and of its file in a release
+_SIGN = re.compile(r"[^\w -]")
 MOST_MOST, MOST_CAP = 1 << 10, 1 << 10
 RELATED: dict[str, Type] = {"unit": str, "tables": dict, "file": dict}
 LINKS: dict[str, Type] = {
@@ -62,6 +63,26 @@ class RelatedSchema:
     cap: int | None = None
     drop: bool = False
     whole: Schema | None = None
+
+    def __post_init__(self) -> None:
+        number = re.compile(rf"{re.escape(self.number)}(>.*)?", re.DOTALL)
+        if taken := [name for name in self.parents.names if number.fullmatch(name)]:
+            raise ValueError(f"column {taken[0]!r} has the name of the number of children: give it another")
+
+    @property
+    def number(self) -> str:
+        """The name of the column of parents that holds the number of their children."""
+        return f"number of {self.child}"
+
+    @property
+    def protected(self) -> str:
+        """What is protected, as records state it: parents by their key, with children by their link.
+
+        Signs that no name of a table has are written as their numbers, so other tables or keys have another
+        text.
+        """
+        names = (self.unit, self.key, self.child, self.link)
+        return "{}/{}, {}/{}".format(*(_SIGN.sub(lambda sign: f"%{ord(sign[0])};", name) for name in names))
 
     @property
     def least(self) -> int:
