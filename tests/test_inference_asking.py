@@ -490,7 +490,7 @@ def test_small_records_hold_measurements_and_large_ones_do_not(monkeypatch):
     with pytest.raises(ValueError, match="holds no measurements"):
         Measurements.from_record(record)
     for change, said in (
-        ({"schema": 2}, "of another version"),
+        ({"schema": 3}, "of another version"),
         ({"universe": 3}, "cannot be read"),
         ({"measurements": [{}]}, "cannot be read"),
     ):
