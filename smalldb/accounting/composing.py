@@ -119,6 +119,8 @@ def compose_losses(losses: Iterable[Loss], *, delta: Number, adaptive: bool = Tr
     """
     Bound what releases from one table lose together, from what is known of each: its epsilon, rho and laws.
 
+    Equations (18) to (21) and (23) to (25) of `docs/theory.md`, and their losses (`docs/proofs/losses.md`).
+
     Their number and their losses must not depend on anything released, as for `compose`; which mechanism of a
     loss is taken, and for which queries, may.
 

@@ -70,7 +70,7 @@ class RandomisedResponse(LossLaw):
         """Return epsilon tanh(epsilon / 2)."""
         x = self.parameter
         if not _SMALL <= x <= _LARGE:
-            return min(x * x / 2, x)
+            return min(rounded_up(x * x / 2), x)
         return rounded_up(x * (1 - _real(2) / (_real(x).exp() + 1)))
 
     def of_group(self, rows: int) -> "RandomisedResponse":
@@ -97,9 +97,9 @@ class BoundedRange(LossLaw):
         """Return r - 1 - ln r for r = epsilon / (e^epsilon - 1); epsilon^2 / 8 is hardly more where small."""
         x = self.parameter
         if x < Fraction(1, 100) or x > _LARGE:
-            return min(x * x / 8, x)
+            return min(rounded_up(x * x / 8), x)
         ratio = _real(x) / (_real(x).exp() - 1)
-        return min(rounded_up(ratio - 1 - ratio.ln()), x * x / 8)
+        return min(rounded_up(ratio - 1 - ratio.ln()), rounded_up(x * x / 8))
 
     def of_group(self, rows: int) -> "BoundedRange":
         """Return that of so many times the parameter: ranges add up."""
@@ -125,7 +125,7 @@ class LaplaceNoise(LossLaw):
         """Return epsilon + e^-epsilon - 1."""
         x = self.parameter
         if not _SMALL <= x <= _LARGE:
-            return min(x * x / 2, x)
+            return min(rounded_up(x * x / 2), x)
         return rounded_up(x - 1 + _real(-x).exp())
 
     def of_group(self, rows: int) -> "LaplaceNoise":
@@ -162,7 +162,7 @@ class GeometricNoise(LossLaw):
         """Return rate (moved - (1 - e^-epsilon) / sinh(rate))."""
         x = self.epsilon
         if not _SMALL <= self.rate <= x <= _LARGE:
-            return min(x * x / 2, x)
+            return min(rounded_up(x * x / 2), x)
         up, down = _real(self.rate).exp(), _real(-self.rate).exp()
         return rounded_up(self.rate * (self.moved - 2 * (1 - _real(-x).exp()) / (up - down)))
 
