@@ -13,6 +13,7 @@ from smalldb.exact.numbers import as_text, positive, whole
 
 _DIGITS = 50
 _SHOWN = Context(prec=12, rounding=ROUND_CEILING, Emin=MIN_EMIN, Emax=MAX_EMAX)
+_LEAST = Fraction(1, 10**1000)  # a rho; of less, Python writes no text
 _SMALL, _LARGE = Fraction(1, 10**9), Fraction(500)  # between them the exact forms are enclosed
 
 
@@ -70,7 +71,7 @@ class RandomisedResponse(LossLaw):
         """Return epsilon tanh(epsilon / 2)."""
         x = self.parameter
         if not _SMALL <= x <= _LARGE:
-            return min(rounded_up(x * x / 2), x)
+            return min(_written_up(x * x / 2), x)
         return rounded_up(x * (1 - _real(2) / (_real(x).exp() + 1)))
 
     def of_group(self, rows: int) -> "RandomisedResponse":
@@ -97,7 +98,7 @@ class BoundedRange(LossLaw):
         """Return r - 1 - ln r for r = epsilon / (e^epsilon - 1); epsilon^2 / 8 is hardly more where small."""
         x = self.parameter
         if x < Fraction(1, 100) or x > _LARGE:
-            return min(rounded_up(x * x / 8), x)
+            return min(_written_up(x * x / 8), x)
         ratio = _real(x) / (_real(x).exp() - 1)
         return min(rounded_up(ratio - 1 - ratio.ln()), rounded_up(x * x / 8))
 
@@ -125,7 +126,7 @@ class LaplaceNoise(LossLaw):
         """Return epsilon + e^-epsilon - 1."""
         x = self.parameter
         if not _SMALL <= x <= _LARGE:
-            return min(rounded_up(x * x / 2), x)
+            return min(_written_up(x * x / 2), x)
         return rounded_up(x - 1 + _real(-x).exp())
 
     def of_group(self, rows: int) -> "LaplaceNoise":
@@ -162,7 +163,7 @@ class GeometricNoise(LossLaw):
         """Return rate (moved - (1 - e^-epsilon) / sinh(rate))."""
         x = self.epsilon
         if not _SMALL <= self.rate <= x <= _LARGE:
-            return min(rounded_up(x * x / 2), x)
+            return min(_written_up(x * x / 2), x)
         up, down = _real(self.rate).exp(), _real(-self.rate).exp()
         return rounded_up(self.rate * (self.moved - 2 * (1 - _real(-x).exp()) / (up - down)))
 
@@ -319,6 +320,11 @@ def _written(law: LossLaw) -> dict[str, Any]:
 
 def _real(x: Fraction | int) -> Real:
     return Real.of(x, _DIGITS)
+
+
+def _written_up(rho: Fraction) -> Fraction:
+    """Return a number of 12 digits that is not below, and that a text can hold."""
+    return max(rounded_up(rho), _LEAST)
 
 
 def rounded_up(x: Real | Fraction) -> Fraction:
