@@ -13,7 +13,7 @@ from smalldb.kernels import posterior as kernel
 from smalldb.kernels.posterior import posterior
 from smalldb.marginals.contrasts import maximum_entropy as parities
 from smalldb.marginals.contrasts import measure
-from smalldb.marginals.contrasts.maximum_entropy import fit, read
+from smalldb.marginals.contrasts.maximum_entropy import fit, read_all_cells
 from smalldb.marginals.contrasts.parity_means import Measured, estimates, pieces, released_total
 from smalldb.marginals.contrasts.parity_plan import alternatives
 from smalldb.marginals.estimate.cell_estimates import ITERATIONS, CellCounts
@@ -268,7 +268,7 @@ def three_way_errors(method, valid=None):
     for seed in range(3):
         measured = measure(plan, rows, SeededBits(seed))
         both = [fit(plan, estimates(plan, measured, plan.unguarded)).q]
-        both += [read(plan, measured)] if plan.parts[-1].law == "cells" else []
+        both += [read_all_cells(plan, measured)] if plan.parts[-1].law == "cells" else []
         matrix = workload.matrix() / workload.denominator
         found.append([np.abs(matrix @ (q[domain.cells()] - truth)).max() for q in both])
     return np.mean(found, axis=0), both[-1]
@@ -301,7 +301,7 @@ def test_a_reading_without_noise_is_the_histogram():
     rows = Rows.from_frame(domain, frame)
     plans = alternatives(Conjunctions(2).workload(domain), n=900, epsilon=2**12, neighbours="add-remove")
     plan = next(p for p in plans if p.method == "cells")
-    q = read(plan, measure(plan, rows, SeededBits(1)))
+    q = read_all_cells(plan, measure(plan, rows, SeededBits(1)))
     np.testing.assert_allclose(q, rows.histogram() / 900, atol=1e-6)
 
 
@@ -339,7 +339,7 @@ def test_hostile_integers_are_read_in_bounded_work(monkeypatch, kind):
             "alternating": (1 << 60) * (-1) ** np.arange(size),
         }[kind]
         seen.clear()
-        table = read(plan, Measured(values.astype(np.int64)))
+        table = read_all_cells(plan, Measured(values.astype(np.int64)))
         assert np.isfinite(table).all()
         assert 0 < len(seen) <= ITERATIONS + 60
 

@@ -89,7 +89,7 @@ CELLS, PAIRS, ADAPTIVE, CONTRASTS = (
 ASKED = {
     "marginals.strategies.all_cells.MOST_CELLS": 0,
     "marginals.strategies.choosing_tables.ASKING": Fraction(1, 2),
-    "marginals.strategies.choosing_tables.SURE": 0.0,
+    "marginals.strategies.choosing_tables.PAIRS_BELOW": 0.0,
     "marginals.strategies.dependence.DependenceTested.answerable": True,
 }
 CERTIFIED = {"marginals.mechanism._saved": lambda request, strategy: strategy}
@@ -232,7 +232,7 @@ CASES = {
     "rounds that end": Case(
         COLUMNS,
         "marginals:2",
-        ADAPTIVE | {"epsilon": 10},
+        ADAPTIVE | {"epsilon": 5},
         in_rounds,
         "k(sm)+kc",
         {

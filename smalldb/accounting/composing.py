@@ -136,7 +136,7 @@ def compose_losses(losses: Iterable[Loss], *, delta: Number, adaptive: bool = Tr
     >>> noise = Loss.laplace(Fraction(1, 10))
     >>> total = compose_losses([noise] * 100, delta=1e-6)
     >>> round(total.epsilon, 3), round(compose(epsilon=0.1, releases=100, delta=1e-6).epsilon, 3)
-    (4.689, 4.775)
+    (4.701, 4.775)
     """
     listed = list(islice(losses, MOST_LISTED + 1))
     checked_number(len(listed), MOST_LISTED)

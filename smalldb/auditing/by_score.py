@@ -143,7 +143,7 @@ def by_score(
     >>> domain = Domain(["a"])
     >>> flip = by_score(domain, "conjunctions:1", rows=6, epsilon=1, law="permute-and-flip")
     >>> round(smalldb.audit(domain, n=6, mechanism=flip).worst_loss, 6)
-    0.778949
+    0.926881
     """
     workload, m = workload_of(queries, domain), whole(rows, "rows")
     cells = workload.domain.size

@@ -24,7 +24,7 @@ def draft_related(tables: Mapping[str, Mapping[str, object]]) -> str:
     Examples
     --------
     >>> text = draft_related({"homes": {"hid": None, "rent": None}, "persons": {"hid": None, "age": None}})
-    >>> print(text[text.index("unit") :])
+    >>> print(text[text.index("unit =") :])
     unit = "homes"
     <BLANKLINE>
     [tables.homes]
