@@ -9,7 +9,7 @@ import numpy as np
 from queries.arrays import Floats
 from smalldb.exact.enclosures import Real
 from smalldb.exact.numbers import float_above
-from smalldb.noise.privacy_loss import LossLaw, RandomisedResponse, rounded_up
+from smalldb.noise.privacy_loss import LawOfOne, RandomisedResponse, rounded_up
 
 _DIGITS = 50
 _CELLS = 256  # of the orders, when the best of them are cut anew
@@ -21,7 +21,7 @@ _WIDTH = 1e-9  # relative, of the orders where the search ends
 
 
 @dataclass(frozen=True, slots=True)
-class KaryResponse(LossLaw):
+class KaryResponse(LawOfOne):
     """
     The truth e^epsilon times as likely as each other of k categories.
 
@@ -35,13 +35,7 @@ class KaryResponse(LossLaw):
 
     law: ClassVar[str] = "k-ary randomised response"
 
-    parameter: Fraction
     categories: int
-
-    @property
-    def epsilon(self) -> Fraction:
-        """The parameter."""
-        return self.parameter
 
     # Proof: docs/proofs/losses.md, lemma 5.
     @property

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, Context
 from fractions import Fraction
 from typing import Any, ClassVar, NamedTuple
@@ -49,14 +49,8 @@ class LossLaw(ABC):
 
 
 @dataclass(frozen=True, slots=True)
-class RandomisedResponse(LossLaw):
-    """
-    What loses most of all that is epsilon-DP: losses of epsilon and -epsilon (Kairouz, Oh, Viswanath 2015).
-
-    Geometric noise of that rate on a count that moves by 1 loses exactly this.
-    """
-
-    law: ClassVar[str] = "randomised response"
+class LawOfOne(LossLaw):
+    """A law that one number tells: the largest loss, which is so many times as large for so many rows."""
 
     parameter: Fraction
 
@@ -64,6 +58,21 @@ class RandomisedResponse(LossLaw):
     def epsilon(self) -> Fraction:
         """The parameter."""
         return self.parameter
+
+    def of_group(self, rows: int) -> LossLaw:
+        """Return that of so many times the parameter."""
+        return replace(self, parameter=self.parameter * rows)
+
+
+@dataclass(frozen=True, slots=True)
+class RandomisedResponse(LawOfOne):
+    """
+    What loses most of all that is epsilon-DP: losses of epsilon and -epsilon (Kairouz, Oh, Viswanath 2015).
+
+    Geometric noise of that rate on a count that moves by 1 loses exactly this.
+    """
+
+    law: ClassVar[str] = "randomised response"
 
     # Proof: docs/proofs/losses.md, lemma 2.
     @property
@@ -74,23 +83,12 @@ class RandomisedResponse(LossLaw):
             return min(_written_up(x * x / 2), x)
         return rounded_up(x * (1 - _real(2) / (_real(x).exp() + 1)))
 
-    def of_group(self, rows: int) -> "RandomisedResponse":
-        """Return that of so many times the parameter."""
-        return RandomisedResponse(self.parameter * rows)
-
 
 @dataclass(frozen=True, slots=True)
-class BoundedRange(LossLaw):
+class BoundedRange(LawOfOne):
     """A draw of the exponential mechanism: log ratios span at most epsilon (Dong, Durfee and Rogers 2020)."""
 
     law: ClassVar[str] = "bounded range"
-
-    parameter: Fraction
-
-    @property
-    def epsilon(self) -> Fraction:
-        """The parameter."""
-        return self.parameter
 
     # Proof: docs/proofs/losses.md, lemma 6.
     @property
@@ -102,23 +100,12 @@ class BoundedRange(LossLaw):
         ratio = _real(x) / (_real(x).exp() - 1)
         return min(rounded_up(ratio - 1 - ratio.ln()), rounded_up(x * x / 8))
 
-    def of_group(self, rows: int) -> "BoundedRange":
-        """Return that of so many times the parameter: ranges add up."""
-        return BoundedRange(self.parameter * rows)
-
 
 @dataclass(frozen=True, slots=True)
-class LaplaceNoise(LossLaw):
+class LaplaceNoise(LawOfOne):
     """Laplace noise of scale 1 / epsilon on a number that moves by 1; permute-and-flip loses no more."""
 
     law: ClassVar[str] = "Laplace noise"
-
-    parameter: Fraction
-
-    @property
-    def epsilon(self) -> Fraction:
-        """The parameter."""
-        return self.parameter
 
     # Proof: docs/proofs/losses.md, lemma 4.
     @property
@@ -128,10 +115,6 @@ class LaplaceNoise(LossLaw):
         if not _SMALL <= x <= _LARGE:
             return min(_written_up(x * x / 2), x)
         return rounded_up(x - 1 + _real(-x).exp())
-
-    def of_group(self, rows: int) -> "LaplaceNoise":
-        """Return that of so many times the parameter."""
-        return LaplaceNoise(self.parameter * rows)
 
 
 @dataclass(frozen=True, slots=True)
