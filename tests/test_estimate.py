@@ -14,7 +14,7 @@ from smalldb.exact.bits import SeededBits
 from smalldb.exact.integers import uniform_permutation
 from smalldb.kernels.refining import refine
 from smalldb.kernels.swapping import swap
-from smalldb.marginals.estimate.belief_propagation import beliefs, build, summed
+from smalldb.marginals.estimate.belief_propagation import beliefs, build, steps, summed
 from smalldb.marginals.estimate.column_estimates import least_variance, reconciled
 from smalldb.marginals.estimate.grouping import halved
 from smalldb.marginals.estimate.junction import cells, junction_tree
@@ -91,7 +91,8 @@ def test_messages_give_the_sums_of_all_cells():
     tables, log_sum = beliefs(tree, FACTORS)
     p, expected = every_cell(FACTORS)
     assert log_sum == pytest.approx(expected, abs=1e-12)
-    for scope, home, path in zip(SCOPES, tree.homes, tree.sums, strict=True):
+    for scope, home in zip(SCOPES, tree.homes, strict=True):
+        path = steps(tree.buckets[home].scope, scope, GROUPINGS)
         assert np.abs(summed(tables[home], path) - gathered(scope, p)).max() < 1e-13
     for bucket, table in zip(tree.buckets, tables, strict=True):
         assert np.abs(table - gathered(bucket.scope, p)).max() < 1e-13

@@ -28,17 +28,15 @@ class Tree:
         Of each factor, the bucket that it is part of.
     lifts
         Of each factor, how it is spread over the cells of its bucket.
-    sums
-        Of each factor, how the cells of its bucket are summed to its own.
-    rises, falls
-        The same for what each bucket passes on: over the cells of its parent, over its own, and sums.
+    rises, falls, gathered
+        Of what each bucket passes on: how it is spread over the cells of its parent, and over its own, and
+        how these are summed to it.
     """
 
     groupings: tuple[Grouping, ...]
     buckets: tuple[Bucket, ...]
     homes: tuple[int, ...]
     lifts: tuple["Lift", ...]
-    sums: tuple[tuple[Step, ...], ...]
     rises: tuple["Lift | None", ...]
     falls: tuple["Lift", ...]
     gathered: tuple[tuple[Step, ...], ...]
@@ -104,7 +102,6 @@ def build(scopes: Sequence[Scope], groupings: Sequence[Grouping], last: int = 0)
         buckets,
         places,
         tuple(lift(s, buckets[h].scope, groupings) for s, h in zip(scopes, places, strict=True)),
-        tuple(steps(buckets[h].scope, s, groupings) for s, h in zip(scopes, places, strict=True)),
         tuple(lift(b.passed, buckets[b.parent].scope, groupings) if b.parent >= 0 else None for b in buckets),
         tuple(lift(b.passed, b.scope, groupings) for b in buckets),
         tuple(steps(b.scope, b.passed, groupings) for b in buckets),

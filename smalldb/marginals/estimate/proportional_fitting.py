@@ -72,23 +72,19 @@ def fit(
     from smalldb.kernels.adding_up import added_up, multiply
 
     weights, theta = [factor.base for factor in factors], list[Floats]()
-    at: list[list[tuple[int, int, Floats, Floats]]] = [[] for _ in tree.buckets]
-    for i, factor in enumerate(factors):
+    at: list[list[tuple[int, Integers, Floats, Floats]]] = [[] for _ in tree.buckets]
+    for i, (factor, home) in enumerate(zip(factors, tree.homes, strict=True)):
         if factor.held is not None:
             # A ridge keeps coefficients finite where noise made a count 0 or less. Of two cells and 10 rows,
             # one is held at 8 with ridge 1: theta = 0.897, and 7.103 rows are expected. Held at -1: -2.095,
             # and 1.095 rows.
             counts, ridge = factor.held
             known = start[len(theta)]
-            at[tree.homes[i]].append((len(theta), i, counts, ridge))
+            inside = _inside(tree.lifts[i], factor.base.shape, tree.shape(home))
+            at[home].append((len(theta), inside, counts, ridge))
             theta.append(np.zeros(counts.shape) if known is None else known.copy())
             weights[i] = weights[i] + theta[-1]
     tables = [table.ravel() for table in beliefs(tree, weights)[0]]
-    inside = {
-        i: _inside(tree.lifts[i], factor.base.shape, tree.shape(home))
-        for i, (factor, home) in enumerate(zip(factors, tree.homes, strict=True))
-        if factor.held is not None
-    }
     separators, walks = _separators(tree, tables), _walks(tree)
     for _ in range(sweeps):
         moved = 0.0
@@ -96,8 +92,8 @@ def fit(
             if before >= 0:
                 up = tree.buckets[before].parent == place
                 separators[before if up else place].carry(up, tables[before], tables[place])
-            for number, i, counts, ridge in at[place]:
-                here = added_up(tables[place], inside[i], counts.size).reshape(counts.shape) * total
+            for number, inside, counts, ridge in at[place]:
+                here = added_up(tables[place], inside, counts.size).reshape(counts.shape) * total
                 # x + ridge ln x = wanted + ridge ln here has one solution above 0, by the function omega of
                 # Wright. One cell of 1 row, held at 3 with ridge 1: x + ln x = 3, x = 2.208 = 3 - ln x.
                 wanted = counts - ridge * theta[number]
@@ -105,7 +101,7 @@ def fit(
                     there = ridge * wrightomega(np.log(here / ridge) + wanted / ridge)
                 ratio = np.divide(there, here, out=np.ones_like(here), where=(here > 0) & (there > 0))
                 theta[number] += np.log(ratio)
-                multiply(tables[place], inside[i], ratio.ravel() * (total / (here * ratio).sum()))
+                multiply(tables[place], inside, ratio.ravel() * (total / (here * ratio).sum()))
                 moved = max(moved, float(np.abs(there - here).max()))
         if moved <= close * total:
             break
