@@ -6,6 +6,8 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
+from smalldb.bounds.calculators import each_setting
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -23,12 +25,8 @@ def sweeping(*names: str) -> Callable[[Function], Function]:
             swept = {name: given[name] for name in names if name in given and np.ndim(given[name])}
             if not swept:
                 return function(**given)
-            spread = np.broadcast_arrays(
-                *(np.array(_listed(value), dtype=object) for value in swept.values())
-            )
-            settings = zip(*(array.ravel().tolist() for array in spread), strict=True)
-            found = [function(**given | dict(zip(swept, setting, strict=True))) for setting in settings]
-            shape = spread[0].shape
+            settings, shape = each_setting(swept)
+            found = [function(**given | setting) for setting in settings]
             if found and isinstance(found[0], tuple):
                 return tuple(np.array(part).reshape(shape) for part in zip(*found, strict=True))
             return np.array(found).reshape(shape)
@@ -36,8 +34,3 @@ def sweeping(*names: str) -> Callable[[Function], Function]:
         return cast(Function, wide)
 
     return wide_one
-
-
-def _listed(value: Any) -> Any:
-    """Return lists of Python numbers: those of an array, too, so that floats are read by their texts."""
-    return value.tolist() if hasattr(value, "tolist") else value

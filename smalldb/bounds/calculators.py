@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from inspect import Parameter, cleandoc, signature
 from typing import Any, TypeVar, cast
@@ -117,14 +117,25 @@ def _needed(function: Callable[..., Any]) -> set[str]:
 
 
 def _broadcast(function: Callable[..., Any], given: dict[str, Any]) -> npt.NDArray[Any]:
-    spread = np.broadcast_arrays(*map(_array, given.values()))
+    settings, shape = each_setting(given)
     found = []
-    for values in zip(*(array.ravel().tolist() for array in spread), strict=True):
+    for setting in settings:
         try:
-            found.append(function(**dict(zip(given, values, strict=True))))
+            found.append(function(**setting))
         except Infeasible:
             found.append(np.nan)
-    return _plain(np.array(found, dtype=object)).reshape(spread[0].shape)
+    return _plain(np.array(found, dtype=object)).reshape(shape)
+
+
+def each_setting(given: Mapping[str, Any]) -> tuple[list[dict[str, Any]], tuple[int, ...]]:
+    """
+    Broadcast arguments that are arrays or numbers: return each setting, and the shape that they have.
+
+    Exact numbers, texts and large integers stay what they are, and floats of arrays become Python's.
+    """
+    spread = np.broadcast_arrays(*map(_array, given.values()))
+    settings = zip(*(array.ravel().tolist() for array in spread), strict=True)
+    return [dict(zip(given, setting, strict=True)) for setting in settings], spread[0].shape
 
 
 def _array(value: Any) -> npt.NDArray[Any]:
