@@ -14,8 +14,8 @@ from queries import Domain, QueryClass, Workload
 from queries.arrays import Floats, Integers
 from queries.late import pd
 from smalldb import bounds
-from smalldb.auditing.accuracy_of_laws import Enclosure, Errors, errors_of_laws
-from smalldb.auditing.laws import CustomMechanism
+from smalldb.auditing.accuracy_of_laws import Errors, errors_of_laws
+from smalldb.auditing.laws import CustomMechanism, Enclosure
 from smalldb.auditing.worst_case import EPSILONS
 from smalldb.counting.census_law import Law
 from smalldb.counting.databases import Counts

@@ -5,13 +5,10 @@ from fractions import Fraction
 from typing import Any
 
 from queries import Workload
-from smalldb.auditing.laws import CustomMechanism, enclosed
+from smalldb.auditing.laws import MOST_LAWS, CustomMechanism, Enclosure, enclosed
 from smalldb.counting.databases import Counts, check_budget, databases
 from smalldb.planning import Neighbours
 
-MOST_LAWS = 20_000  # databases of which a mechanism is asked for its law
-
-Enclosure = tuple[Fraction, Fraction]
 Errors = Mapping[Fraction, Enclosure]
 """The probability of each error, enclosed."""
 

@@ -7,19 +7,16 @@ from fractions import Fraction
 import numpy as np
 
 from queries.arrays import Floats, Integers
-from smalldb.auditing.laws import CustomMechanism, enclosed
+from smalldb.auditing.laws import MOST_LAWS, CustomMechanism, Enclosure, enclosed
 from smalldb.counting.databases import check_budget, databases, neighbours_of
 from smalldb.exact.levels import exp_enclosure
 from smalldb.exact.numbers import Number, as_fraction, between_0_and_1, float_above
 from smalldb.planning import Neighbours
 
-MOST_LAWS = 20_000  # databases of which a mechanism is asked for its law
 MOST_RATIOS = 1 << 24  # pairs of neighbours, both ways, x outcomes
 MOST_EPSILON = 600  # its exponential is a float
 BITS = 256  # of exp(-epsilon)
 NEAR = 1e-9  # far more than floats are off
-
-Enclosure = tuple[Fraction, Fraction]
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
