@@ -22,7 +22,7 @@ from smalldb.files.outputs import unchanged
 from smalldb.schema.fields import spelled
 from smalldb.schema.kinds.number_format import without_zeros
 from smalldb.schema.mapping import Schema
-from smalldb.schema.pieces import CHUNK, Fields, Piece
+from smalldb.schema.pieces import Fields, Piece
 from smalldb.schema.readers.registry import has_lines, reader_of
 from smalldb.schema.related_schema import RelatedSchema
 from smalldb.schema.tables import table_pieces
@@ -237,13 +237,7 @@ def placed_rows(table: Any, schema: Schema, keys: Sequence[str]) -> Placed:
     domain, width = schema.domain, len(schema.columns)
     with held:
         for fields, _ in _pieces(table if path is None else path, schema, keys):
-            found = [column.found(fields[c]) for c, column in enumerate(schema.columns)]
-            for column, each in zip(schema.columns, found, strict=True):
-                problem = column.problem(each)
-                if problem is not None:
-                    wrong.setdefault(column.name, problem)
-            outside.update(schema.disordered(fields[:width], found))
-            block = np.column_stack(found)
+            block = np.column_stack(schema.placed(fields[:width], wrong, outside))
             if not wrong:
                 kept = domain.contains(block)
                 if not kept.all():
@@ -297,13 +291,7 @@ def _are_rounded(fields: Fields) -> bool:
 
 def _pieces(table: Any, schema: Schema, keys: Sequence[str]) -> Iterator[Piece]:
     """Return the columns of a schema, and those of keys behind them, as pieces of a table."""
-    if not isinstance(table, str):
-        frame = as_frame(table)
-        stripped = [str(name).strip() for name in frame.columns]
-        at = [*schema.chosen(stripped), *(stripped.index(key) for key in keys)]
-        for start in range(0, len(frame), CHUNK):
-            chunk = frame.iloc[start : start + CHUNK]
-            yield [chunk.iloc[:, j] for j in at], None
-        return
-
-    yield from table_pieces(table, schema, keys=keys)
+    if isinstance(table, str):
+        return table_pieces(table, schema, keys=keys)
+    frame = as_frame(table)
+    return schema.pieces(frame.set_axis([str(name).strip() for name in frame.columns], axis=1), keys=keys)

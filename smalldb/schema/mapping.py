@@ -228,12 +228,15 @@ class Schema:
         """
         return self.count(self.pieces(as_frame(frame), counts), counts)
 
-    def pieces(self, frame: pd.DataFrame, counts: str | None = None) -> Iterator[Piece]:
-        """Return the columns of the schema, and one of counts behind them, as pieces of a table.
+    def pieces(
+        self, frame: pd.DataFrame, counts: str | None = None, keys: Sequence[str] = ()
+    ) -> Iterator[Piece]:
+        """Return the columns of the schema, and one of counts and `keys` behind them, as pieces of a table.
 
         Errors as `chosen`, at once.
         """
-        places = self.chosen(list(frame.columns), counts)
+        names = list(frame.columns)
+        places = [*self.chosen(names, counts), *map(names.index, keys)]
         chunks = (frame.iloc[i : i + CHUNK] for i in range(0, len(frame), CHUNK))
         return (([chunk.iloc[:, j] for j in places], None) for chunk in chunks)
 
@@ -254,6 +257,20 @@ class Schema:
         """
         step, outside = ": smalldb schema check says how many rows, and which", set[int]()
         return tally(self.domain, self._counted_pieces(pieces, counts, outside), step, outside)
+
+    def placed(self, fields: Sequence[Fields], wrong: dict[str, str], outside: set[int]) -> list[Integers]:
+        """
+        Return the place of each field of a piece, column by column, and add what is wrong to the two.
+
+        `wrong` gets the first problem of each column, `outside` the numbers of the orders that rows break.
+        """
+        found = [column.found(fields[c]) for c, column in enumerate(self.columns)]
+        for column, each in zip(self.columns, found, strict=True):
+            problem = column.problem(each)
+            if problem is not None:
+                wrong.setdefault(column.name, problem)
+        outside.update(self.disordered(fields, found))
+        return found
 
     def disordered(self, fields: Sequence[Fields], found: Sequence[Integers]) -> dict[int, Booleans]:
         """Tell which rows of data break each order by value, by its number among all rules, from 1."""
@@ -310,12 +327,7 @@ class Schema:
         """
         wrong: dict[str, str] = {}
         for fields, times in pieces:
-            found = [column.found(fields[c]) for c, column in enumerate(self.columns)]
-            for column, each in zip(self.columns, found, strict=True):
-                problem = column.problem(each)
-                if problem is not None:
-                    wrong.setdefault(column.name, problem)
-            outside.update(self.disordered(fields, found))
+            found = self.placed(fields, wrong, outside)
             if not wrong:
                 yield self._counted(found, fields, times, counts)
         if wrong:
