@@ -1,7 +1,8 @@
 """The public record of a release: what was done, what is guaranteed, what is provable."""
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
 from importlib.resources import files
@@ -246,11 +247,19 @@ def with_measurements(
 def written_record(record: Record) -> str:
     """Write a record as JSON; each measurement stands in a line of its own."""
     measured = record.get("measurements")
-    text = json.dumps({**record, "measurements": []} if measured else record, indent=2, ensure_ascii=False)
-    if measured:
-        lines = ",\n    ".join(json.dumps(one, ensure_ascii=False) for one in measured)
-        text = text.replace('\n  "measurements": []', f'\n  "measurements": [\n    {lines}\n  ]')
-    return text
+    return in_lines({**record, "measurements": []}, [measured]) if measured else in_lines(record, [])
+
+
+def in_lines(record: Mapping[str, Any], measured: Iterable[Sequence[object]]) -> str:
+    """Write a record whose measurements are left out as JSON, and these, in their order, each in a line."""
+    left = iter(measured)
+
+    def filled(empty: re.Match[str]) -> str:
+        lines = f",{empty[1]}  ".join(json.dumps(one, ensure_ascii=False) for one in next(left, ()))
+        return f'{empty[1]}"measurements": [{empty[1]}  {lines}{empty[1]}]' if lines else empty[0]
+
+    # no label has a line break as it is written
+    return re.sub(r'(\n *)"measurements": \[\]', filled, json.dumps(record, indent=2, ensure_ascii=False))
 
 
 @lru_cache(maxsize=1)

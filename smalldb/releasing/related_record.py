@@ -1,6 +1,5 @@
 """The public record of a release of related tables: what was done, what is guaranteed, what was measured."""
 
-import json
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
@@ -10,7 +9,7 @@ from smalldb.exact.numbers import as_text
 from smalldb.marginals.walks import UNIT, Related, Walks
 from smalldb.mechanisms import Measurement, Measurements, Neighbours
 from smalldb.mechanisms.recorded_universe import recorded_columns, schema_ranges
-from smalldb.releasing.record import LARGE, WARNING
+from smalldb.releasing.record import LARGE, WARNING, in_lines
 from smalldb.schema.related_schema import RelatedSchema
 from smalldb.version import __version__
 
@@ -104,13 +103,7 @@ def written_related(record: dict[str, Any]) -> str:
     """Write the record as JSON; each measurement stands in a line of its own."""
     tables = record["tables"]
     bare = {name: {**told, "measurements": []} for name, told in tables.items()}
-    key = '\n      "measurements": ['  # no label has a line break as it is written
-    parts = json.dumps({**record, "tables": bare}, indent=2, ensure_ascii=False).split(key)
-    text = parts[0]
-    for told, rest in zip(tables.values(), parts[1:], strict=True):
-        lines = ",\n        ".join(json.dumps(one, ensure_ascii=False) for one in told["measurements"])
-        text += f"{key}\n        {lines}\n      {rest}"
-    return text
+    return in_lines({**record, "tables": bare}, [told["measurements"] for told in tables.values()])
 
 
 def _measured(
