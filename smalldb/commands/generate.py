@@ -3,10 +3,9 @@
 import argparse
 import os
 import sys
-from functools import partial
 
 from smalldb.commands import HELP, Incomplete
-from smalldb.commands.input_files import add_schema, source_of
+from smalldb.commands.input_files import add_schema, ledger_of, source_of
 from smalldb.commands.options import (
     STATED,
     add_beta,
@@ -23,11 +22,10 @@ from smalldb.commands.parsers import Commands
 from smalldb.commands.related_tables import generate_related, related_of
 from smalldb.exact.bits import bit_source
 from smalldb.planning import Settings
-from smalldb.releasing.budget_ledger import Ledger
 from smalldb.releasing.classifying import check_classifying
 from smalldb.releasing.pipeline import carry_out
 from smalldb.reporting.escaping import visible
-from smalldb.reporting.words import as_json, tell
+from smalldb.reporting.words import SEEDED, as_json, tell
 from smalldb.schema.table_writers import NAMED
 
 MOST_TABLES = 1000
@@ -160,8 +158,7 @@ def run_generate(arguments: argparse.Namespace) -> None:
         bits=bit_source(arguments.seed),
         progress=sys.stderr.isatty() and not arguments.quiet,
         checkpoint=arguments.checkpoint,
-        ledger=arguments.ledger
-        and partial(Ledger.within, arguments.ledger, arguments.budget, arguments.budget_delta),
+        ledger=ledger_of(arguments),
         destination=files,
     )
     if arguments.json:
@@ -171,7 +168,7 @@ def run_generate(arguments: argparse.Namespace) -> None:
         if files.several is not None and files.several.told:
             print(visible(files.several.told), file=sys.stderr)
     if not made.record["private"]:
-        print("NOT PRIVATE: the randomness came from a seed; for experiments only", file=sys.stderr)
+        print(SEEDED, file=sys.stderr)
     if files.several is not None and files.several.refused is not None:
         raise Incomplete(files.several.refused)
 

@@ -1,10 +1,14 @@
 """The options that say which file a command reads and what its columns hold."""
 
 import argparse
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from smalldb.commands.options import add_file_format, file_format, split_names
 from smalldb.commands.parsers import Parser
+from smalldb.releasing.budget_ledger import Ledger
 from smalldb.releasing.table_source import Source, file_source
 from smalldb.schema import Schema, as_schema
 from smalldb.schema.learned import OpenSchema
@@ -61,3 +65,10 @@ def table_of(arguments: argparse.Namespace, schema: Schema) -> str:
     if found is None:
         raise ValueError(NO_DATA)
     return found
+
+
+def ledger_of(arguments: argparse.Namespace) -> Callable[[Mapping[str, Any]], Ledger] | None:
+    """Return what opens the ledger that options name, for a release; None: there is none."""
+    if arguments.ledger is None:
+        return None
+    return partial(Ledger.within, arguments.ledger, arguments.budget, arguments.budget_delta)

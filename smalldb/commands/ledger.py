@@ -64,17 +64,17 @@ def ledger_text(account: Account, unfinished: Unfinished, delta: str | None) -> 
     """Tell what a ledger says, for people, and how its unfinished releases go on."""
     relations = {record["neighbours"] for record in account.records}
     made = len(account.records)
-    lines = [
-        f"budget:    {brief(account.budget)}" + "".join(f", {name} neighbours" for name in relations),
-        f"spent:     {brief(account.spent)}, by {_releases(made)}",
-        f"left:      {brief(account.left)}",
-    ]
+    budget, spent, left = brief(account.budget), brief(account.spent), brief(account.left)
     if account.delta is not None:
-        rho, spent, left = account.in_rho
-        lines[0] = lines[0].replace(brief(account.budget), account.stated, 1)
-        lines[1] = f"spent:     rho {spent} of {rho}, epsilon {brief(account.spent)}, by {_releases(made)}"
-        alone = f", or epsilon {brief(account.left)}" if account.pure and account.left > 0 else ""
-        lines[2] = f"left:      rho {left}{alone}"
+        rho, of_rho, left_rho = account.in_rho
+        alone = f", or epsilon {left}" if account.pure and account.left > 0 else ""
+        budget = account.stated
+        spent, left = f"rho {of_rho} of {rho}, epsilon {spent}", f"rho {left_rho}{alone}"
+    lines = [
+        f"budget:    {budget}" + "".join(f", {name} neighbours" for name in relations),
+        f"spent:     {spent}, by {made} release{'' if made == 1 else 's'}",
+        f"left:      {left}",
+    ]
     if account.torn:
         lines.append("unfinished: the last line, of a run that ended before it spent and released nothing")
     for number, folder in unfinished:
@@ -86,10 +86,6 @@ def ledger_text(account: Account, unfinished: Unfinished, delta: str | None) -> 
     if delta is not None:
         lines += ["", account_text(account.composed(delta))]
     return "\n".join(lines)
-
-
-def _releases(made: int) -> str:
-    return f"{made} release{'' if made == 1 else 's'}"
 
 
 def _by_rho(account: Account) -> dict[str, object]:

@@ -5,20 +5,20 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import closing
-from functools import partial
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from smalldb.commands.input_files import ledger_of
 from smalldb.commands.options import keep_inputs
 from smalldb.files.inputs import rereadable
 from smalldb.files.output_folder import OutputFolder
 from smalldb.planning import Settings
-from smalldb.releasing.budget_ledger import Ledger
 from smalldb.releasing.related_evaluation import evaluate_related
 from smalldb.releasing.related_record import written_related
-from smalldb.releasing.related_release import related_schema, release_related
+from smalldb.releasing.related_release import refuse, related_schema, release_related
 from smalldb.reporting.related_page import related_page
-from smalldb.reporting.words import CONFIDENTIAL, as_json
+from smalldb.reporting.words import CONFIDENTIAL, SEEDED, as_json
 from smalldb.schema.linked_rows import check_columns, check_names, linked_keys, placed_rows
 from smalldb.schema.readers.compressed import parted
 from smalldb.schema.readers.registry import has_lines
@@ -84,10 +84,7 @@ def generate_related(arguments: argparse.Namespace, schema: RelatedSchema) -> No
     _refuse(arguments, (*OWN, *Settings.__annotations__))
     if arguments.output is None:
         raise ValueError("related tables need -o DIR: a new folder for both tables, the record and the page")
-    given = [arguments.data, *arguments.more]
-    tables = named(given) if schema.whole is None else _alone(given)
-    if schema.whole is None:
-        check_names([*tables], schema)
+    tables = _files([arguments.data, *arguments.more], schema)
     if any(name in ("record", "report") for name in tables):
         raise ValueError("a table cannot be called record or report: these are names of other outputs")
     keep_inputs([*tables.values(), arguments.schema, arguments.ledger], [arguments.output])
@@ -102,8 +99,7 @@ def generate_related(arguments: argparse.Namespace, schema: RelatedSchema) -> No
             tables if schema.whole is None else next(iter(tables.values())),
             schema,
             seed=arguments.seed,
-            ledger=arguments.ledger
-            and partial(Ledger.within, arguments.ledger, arguments.budget, arguments.budget_delta),
+            ledger=ledger_of(arguments),
             **settings,
         )
         data = made.data if schema.whole is None else dict.fromkeys(tables, made.data)
@@ -117,11 +113,15 @@ def generate_related(arguments: argparse.Namespace, schema: RelatedSchema) -> No
     if not arguments.quiet:
         print(_told(made.record, schema, arguments.output), file=sys.stderr)
     if not made.record["private"]:
-        print("NOT PRIVATE: the randomness came from a seed; for experiments only", file=sys.stderr)
+        print(SEEDED, file=sys.stderr)
 
 
-def _alone(given: Sequence[str | None]) -> dict[str, str]:
-    """Return the one long table by the name of its file; ValueError: there are others, or none."""
+def _files(given: Sequence[str | None], schema: RelatedSchema) -> dict[str, str]:
+    """Return the tables of a schema by their names, the one long table by that of its file: ValueError."""
+    if schema.whole is None:
+        tables = named(given)
+        check_names([*tables], schema)
+        return tables
     paths = [path for path in given if path is not None]
     if len(paths) != 1:
         raise ValueError("person in a schema is for one table: name one file")
@@ -139,17 +139,16 @@ def _told(record: dict[str, Any], schema: RelatedSchema, folder: str) -> str:
             f"privacy:   {record['privacy']['epsilon']}-DP of each {parent} with all its {children}, "
             f"{record['neighbours']}",
             f"tables:    {many}{other['rows']:,} {children}, in {folder}",
-            f"epsilon:   {float_of(own['epsilon'])} for each {parent} and its number of {children}, "
-            f"{float_of(other['epsilon'])} for {children}",
+            f"epsilon:   {_short(own['epsilon'])} for each {parent} and its number of {children}, "
+            f"{_short(other['epsilon'])} for {children}",
             "bound:     none is stated; the record has all numbers with noise, the page says what they are",
         ]
     )
 
 
-def float_of(text: str) -> str:
+def _short(text: str) -> str:
     """Write an exact number in few digits."""
-    top, _, below = text.partition("/")
-    return f"{float(top) / float(below or 1):.3g}"
+    return f"{float(Fraction(text)):.3g}"
 
 
 def check_related(arguments: argparse.Namespace, schema: RelatedSchema) -> None:
@@ -198,9 +197,7 @@ def evaluate_folder(arguments: argparse.Namespace, schema: RelatedSchema) -> Non
     _refuse(arguments, EVALUATED)
     real: list[str] = [arguments.real, arguments.synthetic, *arguments.more]
     folder = real.pop()
-    tables = named(real) if schema.whole is None else _alone(real)
-    if schema.whole is None:
-        check_names([*tables], schema)
+    tables = _files(real, schema)
     made = {name: os.path.join(folder, f"{name}.{form_like(path)}") for name, path in tables.items()}
     both: list[Any] = [tables, made] if schema.whole is None else [*tables.values(), *made.values()]
     found = evaluate_related(both[0], both[1], schema)
@@ -231,6 +228,4 @@ def draft_of_files(arguments: argparse.Namespace) -> str:
 def _refuse(arguments: argparse.Namespace, known: Sequence[str]) -> None:
     """Refuse options that related tables do not have yet: ValueError."""
     values = {name: value for name, value in vars(arguments).items() if name not in known}
-    given = ", ".join(f"--{name.replace('_', '-')}" for name, value in values.items() if value)
-    if given:
-        raise ValueError(f"related tables do not take {given} yet: leave out what they do not take")
+    refuse([f"--{name.replace('_', '-')}" for name, value in values.items() if value])

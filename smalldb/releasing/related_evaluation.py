@@ -11,6 +11,7 @@ import numpy as np
 from queries import DataError, Domain, Rows
 from queries.arrays import Integers
 from queries.late import pd
+from smalldb.marginals.walks import Families
 from smalldb.releasing.distances import Distances, distances
 from smalldb.releasing.related_record import domains
 from smalldb.schema.linked_rows import Linked, check_tables, read_linked
@@ -113,8 +114,7 @@ def _read(tables: Any, schema: RelatedSchema) -> Linked:
 
 def _numbered(found: Linked, most: int) -> Integers:
     """Return the places of parents, and their number of children as one column more."""
-    counts = np.bincount(found.of, minlength=len(found.parents))
-    return np.column_stack([found.parents, np.minimum(counts, most)])
+    return Families(found.parents, found.children, found.of).with_counts(most)
 
 
 def _parents(found: Linked, domain: Domain, most: int) -> Rows:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from functools import partial
 from inspect import signature
@@ -277,6 +277,14 @@ def _universe(domain: Domain, most: int | None = None, least: int = 0) -> Univer
     return Universe(sizes, ordered, pairs, (1,) * len(pairs), rules)
 
 
+def refuse(given: Sequence[str]) -> None:
+    """Refuse arguments and options that related tables do not have yet: ValueError."""
+    if given:
+        raise ValueError(
+            f"related tables do not take {', '.join(given)} yet: leave out what they do not take"
+        )
+
+
 def _asked(settings: Mapping[str, Any]) -> tuple[Fraction, Neighbours, int | None]:
     """Return epsilon, the relation, and under add-remove the guess of n; refuse what related tables lack."""
     unknown = [name for name in settings if name not in Settings.__annotations__]
@@ -290,10 +298,7 @@ def _asked(settings: Mapping[str, Any]) -> tuple[Fraction, Neighbours, int | Non
         for name, value in settings.items()
         if name not in (*TAKEN, "mechanism") and value not in (None, usual[name].default)
     ]
-    if given:
-        raise ValueError(
-            f"related tables do not take {', '.join(given)} yet: leave out what they do not take"
-        )
+    refuse(given)
     if settings.get("epsilon") is None:
         raise TypeError("epsilon is missing: give the privacy parameter as an argument, such as epsilon=1")
     epsilon = positive(settings["epsilon"], "epsilon")

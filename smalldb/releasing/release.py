@@ -14,7 +14,13 @@ from smalldb.files.checkpoints import Folder
 from smalldb.planning import Plan, Settings
 from smalldb.releasing.budget_ledger import Ledger
 from smalldb.releasing.pipeline import carry_out
-from smalldb.releasing.related_release import RelatedRelease, persons_schema, related_schema, release_related
+from smalldb.releasing.related_release import (
+    RelatedRelease,
+    persons_schema,
+    refuse,
+    related_schema,
+    release_related,
+)
 from smalldb.releasing.released import Release
 from smalldb.releasing.table_source import table_source
 from smalldb.schema.learned import OpenSchema
@@ -174,11 +180,7 @@ def release(
     together = related_schema(schema) if isinstance(data, Mapping) else persons_schema(schema)
     if isinstance(data, Mapping) or together is not None:
         more = {"queries": queries, "domain": domain, "executor": executor, "checkpoint": checkpoint}
-        given = [name for name, value in more.items() if value is not None] + ["middle"] * middle
-        if given:
-            raise ValueError(
-                f"related tables do not take {', '.join(given)} yet: leave out what they do not take"
-            )
+        refuse([name for name, value in more.items() if value is not None] + ["middle"] * middle)
         if together is None:
             raise ValueError(
                 "several tables need a schema with unit and [tables.NAME]: docs/related-tables.md"

@@ -19,6 +19,7 @@ from smalldb.releasing.record import Record
 from smalldb.reporting.escaping import visible
 
 USEFUL = 1 / 2  # a provable error above which a table is of little use
+SEEDED = "NOT PRIVATE: the randomness came from a seed; for experiments only"
 NOT_PEOPLE = "of each row, not of people: nobody said how many rows a person has (rows_per_person)"
 CONFIDENTIAL = "CONFIDENTIAL: computed from the data, not for publication"
 
