@@ -5,7 +5,7 @@ from math import exp, lgamma, log
 
 import numpy as np
 import pytest
-from test_imputation import columns_of, log_density, log_dirichlet, numbers_of, table_of
+from test_imputation import columns_of, log_dirichlet, log_likelihood, numbers_of, table_of
 
 from queries import Column, Domain
 from smalldb.inference.column_model import ColumnModel
@@ -66,20 +66,7 @@ def log_posterior(rows, blocks, measurements, model):
         for group in range(counts[c]):
             some = own[groups == group].tolist()
             found += log_dirichlet(some, [0.5] * len(some))
-    places = blocks.split(rows)
-    for each in measurements:
-        true = []
-        for part, values in each.tables():
-            if isinstance(part, Marginal):
-                cell = np.zeros(len(places), np.int64)
-                for c, own, size in zip(part.columns, part.groups, part.shape, strict=True):
-                    cell = cell * size + np.array(own)[places[:, c]]
-                true += np.bincount(cell, minlength=values.size).tolist()
-            else:
-                odd = int((places[:, part.columns].sum(axis=1) % 2).sum())
-                true.append(len(places) - 2 * odd if part.signed else odd)
-        found += log_density(each.noise, np.subtract(true, each.values).tolist())
-    return found
+    return found + log_likelihood(blocks.split(rows), measurements)
 
 
 def dealt(rows, matched, first, second, cut):

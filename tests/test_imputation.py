@@ -55,6 +55,24 @@ def log_density(noise, deviations):
     return -sum(d * d for d in deviations) / (2 * float(noise.scale))
 
 
+def log_likelihood(places, measurements):
+    """The density of the noise that makes the counts of a table those that were released."""
+    found = 0.0
+    for each in measurements:
+        true = []
+        for part, values in each.tables():
+            if isinstance(part, Marginal):
+                cell = np.zeros(len(places), np.int64)
+                for c, own, size in zip(part.columns, part.groups, part.shape, strict=True):
+                    cell = cell * size + np.array(own)[places[:, c]]
+                true += np.bincount(cell, minlength=values.size).tolist()
+            else:
+                odd = int((places[:, part.columns].sum(axis=1) % 2).sum())
+                true.append(len(places) - 2 * odd if part.signed else odd)
+        found += log_density(each.noise, np.subtract(true, each.values).tolist())
+    return found
+
+
 def log_dirichlet(counts, before):
     """The probability of a sequence of categories, the distribution itself integrated out."""
     total, mass = sum(counts), sum(before)
@@ -181,22 +199,6 @@ def twin(rows, model, probabilities, shares, measurements, blocks, stream):
             found *= table[cell]
         return found
 
-    def log_likelihood(table):
-        places, found = blocks.split(table), 0.0
-        for each in measurements:
-            true = []
-            for part, values in each.tables():
-                if isinstance(part, Marginal):
-                    cell = np.zeros(len(places), np.int64)
-                    for c, own, size in zip(part.columns, part.groups, part.shape, strict=True):
-                        cell = cell * size + np.array(own)[places[:, c]]
-                    true += np.bincount(cell, minlength=values.size).tolist()
-                else:
-                    odd = int((places[:, part.columns].sum(axis=1) % 2).sum())
-                    true.append(len(places) - 2 * odd if part.signed else odd)
-            found += log_density(each.noise, np.subtract(true, each.values).tolist())
-        return found
-
     moved = 0
     for i in range(len(rows)):
         for b, size in enumerate(blocks.sizes):
@@ -208,7 +210,9 @@ def twin(rows, model, probabilities, shares, measurements, blocks, stream):
             if new != rows[i, b]:
                 other = rows.copy()
                 other[i] = tried[new]
-                cost = log_likelihood(rows) - log_likelihood(other)
+                cost = log_likelihood(blocks.split(rows), measurements) - log_likelihood(
+                    blocks.split(other), measurements
+                )
                 if cost <= 1e-9 or next(stream) < exp(-cost):
                     rows[:] = other
                     moved += 1

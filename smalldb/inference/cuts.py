@@ -168,18 +168,13 @@ def _cut(columns: Sequence[int], model: ColumnModel, observed: Observed, alone: 
         signs.append(sign)
         before.append(beforehand)
 
-    for clique, mass in zip(model.cliques, model.before, strict=True):
-        if cut_by(clique):
-            column, *others = clique
-            codes, stride = {column: model.groups[column]}, int(model.groups[column].max()) + 1
-            contexts = dict[int, Integers]()
-            for c in reversed(others):
-                codes[c] = stride * model.groups[c]
-                contexts[c] = codes[c] // (int(model.groups[column].max()) + 1)
-                stride *= int(model.groups[c].max()) + 1
-            add(1.0, codes, mass)
+    ends = np.cumsum([*map(len, model.groups)])[:-1]
+    for (column, *others), mass, codes in zip(model.cliques, model.before, model.codes, strict=True):
+        if cut_by((column, *others)):
+            of_columns, size = np.split(codes, ends), int(model.groups[column].max()) + 1
+            add(1.0, {c: of_columns[c] for c in (column, *others)}, mass)
             if cut_by(others):
-                add(-1.0, contexts, mass.reshape(-1, int(model.groups[column].max()) + 1).sum(axis=1))
+                add(-1.0, {c: of_columns[c] // size for c in others}, mass.reshape(-1, size).sum(axis=1))
     if alone:
         within = model.groups[columns[0]]
         add(1.0, {columns[0]: np.arange(len(within))}, np.full(len(within), WITHIN))
