@@ -48,9 +48,8 @@ def refine(
                 while past <= wanted and found < last:
                     found += 1
                     past += table[c, found]
-                while (
-                    span > 0.0 and table[c, found] == 0.0
-                ):  # the share was rounded up to 1: past all weights
+                # a share that was rounded up to 1 is past all weights
+                while span > 0.0 and table[c, found] == 0.0:
                     found -= 1
                 given[at + i] = found
             for i in range(size - 1, 0, -1):

@@ -180,12 +180,8 @@ def carried_out(
 ) -> Release:
     """Release by a plan that is paid and fits the rows; the synthetic table is like that of the source."""
     drawn = drawn_by(plan, rows, journal, running)
-    schema, domain, places, finishing = (
-        source.schema,
-        source.domain,
-        drawn.places,
-        journal.postprocessing_bits(),
-    )
+    schema, domain, places = source.schema, source.domain, drawn.places
+    finishing = journal.postprocessing_bits()
     if schema is not None:
         if not middle:
             places = places[uniform_permutation(len(places), finishing)]

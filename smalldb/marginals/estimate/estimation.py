@@ -205,9 +205,7 @@ class Estimator:
         some = None if own is None else own[:, np.arange(size) * count // size]
         sample = PrivateRows(model.rows(size, seed ^ 1, some).T, np.ones(size, dtype=np.int64))
         walks = sample
-        if (
-            self.known is not None and outside
-        ):  # tables were measured by the law of walks, rows have their own
+        if self.known is not None and outside:  # tables have the law of walks, and rows their own
             places = model.rows(PREDICTING, seed ^ 2, self.known.walks)
             walks = PrivateRows(places.T, np.ones(PREDICTING, dtype=np.int64))
         targets = {}

@@ -25,9 +25,7 @@ MANY_COLUMNS = 28  # more need more rounds, so that each is in a table, and tabl
 CHEAPER = 2.5  # times the rounds, under rho
 MOST_CHEAPER = 160  # of these, so that a release takes less than a minute
 SMALL = 16  # cells of a table
-MOST_NOISE = (
-    0.12  # of such a table, off by noise alone: rounds are dropped from there on, and all at twice as much
-)
+MOST_NOISE = 0.12  # of such a table, off by noise alone: rounds are dropped beyond it, and all at twice it
 WORTH = 0.6  # of the error that they have if all is measured alike, at which tables of targets pay for others
 LEAST_ROUNDS = 2  # of those that first tables leave
 BESIDE = Fraction(1, 3)  # of what first tables leave, for columns that they cover: under rho

@@ -12,12 +12,10 @@ from smalldb.marginals.strategies.dependence import ASKING, DependenceTested
 from smalldb.marginals.strategies.first_tables import wanted_first
 from smalldb.marginals.universe import Universe
 
-PAIRS_BELOW = (
-    0.8  # of the error of rounds, below which all pairs at once are taken: rounds may find few that depend
-)
-ASK_ABOVE = (
-    0.01  # an error above which it is asked first: columns that hardly depend may be near to independent
-)
+# of the error of rounds, below which all pairs at once are taken: rounds may find few that depend
+PAIRS_BELOW = 0.8
+# an error above which it is asked first: columns that hardly depend may be near to independent
+ASK_ABOVE = 0.01
 DROWNED = "noise of more than 2^40 would be added to every count: epsilon is too small"
 FIRST = (
     "the strategy {} measures everything alike, and would take no notice of a target or of named tables: "
@@ -125,9 +123,8 @@ def _adaptive(
         for allowed, law in laws.items()
     ]
     plan = min(plans, key=lambda plan: plan.expected)
-    selects_nothing = plan.rounds and not plan.law.selecting(
-        plan.selecting
-    )  # its epsilon is rounded down, to 0
+    # the epsilon of a selection is rounded down, to 0 at last
+    selects_nothing = plan.rounds and not plan.law.selecting(plan.selecting)
     if selects_nothing or plan.law.drowns(min(plan.costs_of_tables)):
         raise ValueError(DROWNED)
     return plan
