@@ -3,14 +3,18 @@
 from dataclasses import dataclass
 from itertools import product
 from math import prod
+from typing import TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from queries.arrays import Booleans, Integers, Places
 from queries.columns import Column
 from queries.domain import Domain
 from queries.expressions import quote
 from queries.query import Query
+
+Entry = TypeVar("Entry", bound=np.generic)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +68,11 @@ class Cells:
         """Take the queries' entries of an array over all cells."""
         return counts if self.dropped is None else counts[self.kept]
 
+    def in_order(self, domain: Domain, table: npt.NDArray[Entry]) -> npt.NDArray[Entry]:
+        """Put a table, shaped by the places of its columns, in the order of queries: shape (cells,)."""
+        yes_first = tuple(i for i, c in enumerate(self.columns) if domain.columns[c].yes_no)
+        return np.flip(table, yes_first).reshape(-1)
+
     def label(self, domain: Domain, cell: int) -> str:
         """Name a cell, by its place among all cells."""
         words = []
@@ -79,8 +88,7 @@ class Cells:
     def queries(self, domain: Domain) -> list[Query]:
         """List the queries."""
         sizes = tuple(domain.sizes[c] for c in self.columns)
-        yes_first = tuple(i for i, c in enumerate(self.columns) if domain.columns[c].yes_no)
-        cells = np.flip(np.arange(self.cells).reshape(sizes), yes_first).reshape(-1).tolist()
+        cells = self.in_order(domain, np.arange(self.cells).reshape(sizes)).tolist()
         words = product(*(_words(domain.columns[c]) for c in self.columns))
         shape, found = None if domain.binary else sizes, []
         for cell, said, kept in zip(cells, words, self.kept.tolist(), strict=True):

@@ -66,8 +66,7 @@ def reduced_cells(
         block = Cells.of(domain, columns)
         kept = None
         if not ruled.isdisjoint(columns):
-            axes = tuple(i for i, c in enumerate(columns) if domain.columns[c].yes_no)
-            kept = np.flip(domain.allowed(columns), axes).reshape(-1).copy()
+            kept = block.in_order(domain, domain.allowed(columns)).copy()
         existing = block.cells if kept is None else int(kept.sum())
         if existing <= 2:  # of one cell the query is constant, of two each is the complement of the other
             kept = np.ones(block.cells, dtype=bool) if kept is None else kept

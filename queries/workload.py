@@ -14,6 +14,7 @@ import numpy as np
 
 from queries.arrays import Integers, Places
 from queries.cells import Cells
+from queries.counted_tables import sums_of_cells
 from queries.domain import MAX_CELLS, MAX_TABLE_ATTRIBUTES, Domain
 from queries.expressions import count_told
 from queries.packing import places_dtype
@@ -174,11 +175,10 @@ class Workload:
         denominator = self.denominator
         if rows.n * denominator >= MAX_TOTAL:
             raise ValueError("rows of the data times the common denominator of the queries reach 2^62")
-        places, answers, at = rows.places(), np.zeros(self.size, dtype=np.int64), 0
-        for block in self.cells:
-            counts = bincounted(block.codes(self.domain, places), rows.counts, block.cells)
-            answers[at : at + block.size] = denominator * block.of_counts(counts)
-            at += block.size
+        places, answers = rows.places(), np.zeros(self.size, dtype=np.int64)
+        sums = sums_of_cells(self.domain, self.cells, places, rows.counts)
+        at = len(sums)
+        answers[:at] = denominator * sums
         groups: dict[tuple[tuple[int, ...], bool], list[int]] = defaultdict(list)
         for j, query in enumerate(self.listed):
             groups[query.attributes, query.sizes is not None].append(j)
