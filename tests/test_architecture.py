@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from collections import Counter
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -89,6 +90,12 @@ def test_modules_have_at_most_400_lines():
     paths = [*(ROOT / "smalldb").rglob("*.py"), *(ROOT / "queries").rglob("*.py")]
     long = {path.relative_to(ROOT).as_posix() for path in paths if source(path).count("\n") > 400}
     assert not long
+
+
+def test_no_two_modules_have_one_name():
+    """But the packages themselves, and what makes the strategy or the mechanism of a room."""
+    names = Counter(path.name for folder in ("smalldb", "queries") for path in (ROOT / folder).rglob("*.py"))
+    assert {name for name, times in names.items() if times > 1} <= {"__init__.py", "mechanism.py"}
 
 
 def test_the_table_of_rooms_is_complete():

@@ -17,8 +17,8 @@ from smalldb.exact.bits import bit_source
 from smalldb.inference import imputation
 from smalldb.inference.column_model import ColumnModel
 from smalldb.inference.combining import combine, interval
+from smalldb.inference.convergence import split_r_hat
 from smalldb.inference.imputation import NotMixed, impute, released_total
-from smalldb.inference.mixing import split_r_hat
 from smalldb.inference.observed import Observed
 from smalldb.inference.tied_columns import Blocks
 from smalldb.kernels.imputing import gammas, sweep

@@ -17,7 +17,7 @@ from smalldb.cli import main
 from smalldb.exact.bits import SeededBits
 from smalldb.inference import Measurements, ask
 from smalldb.inference.cells_asked import AskedCells, told_of
-from smalldb.inference.intervals import Interval, margin, of_difference, of_ratio
+from smalldb.inference.confidence_intervals import Interval, margin, of_difference, of_ratio
 from smalldb.inference.least_variance import least_variance
 from smalldb.inference.questions import read_question
 from smalldb.mechanisms import Marginal, Measurement, Parity

@@ -13,7 +13,7 @@ from queries.arrays import Floats
 from smalldb.exact.numbers import Number, as_fraction
 from smalldb.inference.cells_asked import AskedCells, told_of
 from smalldb.inference.coarser import coarser, tables_named
-from smalldb.inference.intervals import Interval, margin, of_difference, of_ratio
+from smalldb.inference.confidence_intervals import Interval, margin, of_difference, of_ratio
 from smalldb.inference.least_variance import Sums, least_variance
 from smalldb.inference.questions import Question, Term, read_question
 from smalldb.mechanisms.measurement_list import Measurements

@@ -6,7 +6,7 @@ import numpy as np
 
 from queries.arrays import Floats
 from smalldb.inference.cells_asked import AskedCells, told_of
-from smalldb.inference.intervals import Interval, margin, of_ratio
+from smalldb.inference.confidence_intervals import Interval, margin, of_ratio
 from smalldb.inference.least_variance import least_variance
 from smalldb.mechanisms.measurement_list import Measurements
 

@@ -21,8 +21,8 @@ from queries.arrays import Integers
 from queries.domain import Bits
 from queries.mixing import splitmix64
 from smalldb.inference.column_model import ColumnModel, Rows
+from smalldb.inference.convergence import split_r_hat
 from smalldb.inference.cuts import cuts
-from smalldb.inference.mixing import split_r_hat
 from smalldb.inference.observed import Observed
 from smalldb.inference.tied_columns import INSTEAD, Blocks
 from smalldb.kernels.imputing import sweep

@@ -7,7 +7,7 @@ from fractions import Fraction
 from queries import Column, Domain, QueryClass, Workload
 from queries.expressions import suggestion
 from queries.spec import default, parse
-from smalldb.mechanisms.relations import MAX_N, Neighbours
+from smalldb.mechanisms.neighbours import MAX_N, Neighbours
 
 UNPLANNED = "under add-remove n is private, so rows cannot be planned from it: give rows or alpha"
 

@@ -17,7 +17,7 @@ from smalldb.exact.numbers import as_text
 from smalldb.releasing.evaluation import joint_shares
 from smalldb.releasing.record import Record
 from smalldb.releasing.released import Release
-from smalldb.reporting.page.learned import Ends, measured_shares, unknown_pairs
+from smalldb.reporting.page.learned_pairs import Ends, measured_shares, unknown_pairs
 from smalldb.reporting.page.markup import element, folded, paragraph, section, table, text
 from smalldb.reporting.page.pictures import MAX_COLUMNS, STEP, bars, heights, pairs
 from smalldb.reporting.page.shares import Marginal, association, marginals, pairs_covered, uncovered

@@ -1,7 +1,7 @@
 """What a column can hold: each kind knows its places, finds that of a field, and writes values for it."""
 
+from smalldb.schema.kinds.bins import Cuts
 from smalldb.schema.kinds.categories import Categories
-from smalldb.schema.kinds.cuts import Cuts
 from smalldb.schema.kinds.dates import Dates
 from smalldb.schema.kinds.flags import Flag
 from smalldb.schema.kinds.kind import MAX_PLACES, Binned, Kind, Measured, Ranged, Value
