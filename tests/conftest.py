@@ -6,15 +6,18 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
-settings.register_profile("all", deadline=None)
-settings.register_profile("quick", deadline=None, max_examples=25)
+COMMON = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}  # a busy machine is no fault
+settings.register_profile("all", derandomize=True, **COMMON)
+settings.register_profile("quick", derandomize=True, max_examples=25, **COMMON)
+settings.register_profile("random", **COMMON)
 
 
 def pytest_configure(config):
-    """Let hypothesis try a quarter of its examples in the quick tier."""
-    settings.load_profile("quick" if "not slow" in config.option.markexpr else "all")
+    """Let hypothesis try the same examples in every run, and a quarter of them in the quick tier."""
+    if not config.getoption("--hypothesis-profile"):
+        settings.load_profile("quick" if "not slow" in config.option.markexpr else "all")
 
 
 @pytest.hookimpl(wrapper=True)
