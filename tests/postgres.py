@@ -31,9 +31,6 @@ def server():
     as_user = {} if own else {"user": "postgres", "group": "postgres", "extra_groups": []}
     if not own:  # the server refuses to run as root
         shutil.chown(folder, "postgres", "postgres")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
 
     def run(command, *arguments):
         subprocess.run(
@@ -49,10 +46,24 @@ def server():
     secret = folder / "secret"
     secret.write_text(PASSWORD + "\n")
     secret.chmod(0o644)
-    ways = f"-p {port} -h 127.0.0.1 -k {folder} -F"
+
+    def start(tries=5):
+        """The port of the server that was started; others may take one that was free a moment ago."""
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        ways = f"-p {port} -h 127.0.0.1 -k {folder} -F"
+        try:
+            run("pg_ctl", "-D", folder / "data", "-w", "-t", "300", "-l", folder / "log", "-o", ways, "start")
+        except subprocess.CalledProcessError:
+            if tries == 1:
+                raise
+            return start(tries - 1)
+        return port
+
     try:
         run("initdb", "-D", folder / "data", "-U", "ann", "-A", "scram-sha-256", f"--pwfile={secret}", "-N")
-        run("pg_ctl", "-D", folder / "data", "-w", "-l", folder / "log", "-o", ways, "start")
+        port = start()
         try:
             yield port
         finally:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from fractions import Fraction
@@ -10,7 +11,7 @@ from math import comb
 import numpy as np
 import pandas as pd
 import pytest
-from kills import killed, same
+from kills import same, state
 
 import smalldb
 from queries import Conjunctions, Domain
@@ -333,16 +334,23 @@ def test_the_commands(tmp_path, monkeypatch, capfd):
 
 @pytest.mark.slow
 def test_killed_again_and_again(tmp_path):
-    """A quick form of tests/kills.py: killed after every ten parts or so, until it comes to its end."""
+    """A quick form of tests/kills.py: killed within every eleventh part, until it comes to its end."""
     code = (
-        "import os, sys, time, test_checkpoints as t\n"
-        "plain = os.fsync\n"
-        "os.fsync = lambda handle: (time.sleep(0.01), plain(handle))\n"
+        "import os, signal, sys, test_checkpoints as t\n"
+        "plain, written = os.fsync, []\n"
+        "def dying(handle):\n"
+        "    written.extend(['a part'] * os.readlink(f'/proc/self/fd/{handle}').endswith('.part'))\n"
+        "    if len(written) == 11:\n"
+        "        os.kill(os.getpid(), signal.SIGKILL)\n"
+        "    plain(handle)\n"
+        "os.fsync = dying\n"
         "t.census(sys.argv[1], shards=40)"
     )
-    folder, halves = tmp_path / "kept", []
-    while (half := killed([code, str(folder)], folder, 10, into_a_write=True)) is not None:
-        halves.append(half)
-    assert len(halves) >= 2
-    assert any(halves)
+    folder, states = tmp_path / "kept", []
+    command = [sys.executable, "-c", code, str(folder)]
+    environment = {**os.environ, "PYTHONPATH": os.path.dirname(__file__)}
+    while ended := subprocess.run(command, env=environment, check=False).returncode:
+        assert ended == -signal.SIGKILL
+        states.append(state(folder))
+    assert states == [(10, True), (20, True), (30, True)]
     assert same(census(folder, shards=40), census())

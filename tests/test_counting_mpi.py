@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from threading import Thread
@@ -11,7 +12,6 @@ from time import sleep
 import numpy as np
 import pandas as pd
 import pytest
-from test_counting_executors import kill_after
 
 import smalldb
 from queries import Conjunctions
@@ -71,6 +71,14 @@ def test_two_processes_count_as_one(tmp_path, expected):
     assert run.returncode == 0, err
     assert json.loads(out) == expected
     assert int((tmp_path / "worker").read_text()) != run.pid
+
+
+def kill_after(folder, parts, process, seen):
+    """Kill a process when so many parts are finished; tell how many were."""
+    while (done := len(list(folder.glob("*.shard")))) < parts:
+        sleep(0.001)
+    os.kill(process, signal.SIGKILL)
+    seen.append(done)
 
 
 def test_a_killed_process_ends_the_run_and_the_next_goes_on(tmp_path, expected):

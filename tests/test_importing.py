@@ -90,10 +90,12 @@ def test_an_interrupt_at_an_import_leaves_one_line(tmp_path, name):
 def test_an_interrupt_in_the_first_second_leaves_one_line(tmp_path, seconds):
     os.mkfifo(tmp_path / "data.csv")  # nobody writes to it: the command waits
     code = (
-        # the clock starts when Python itself is up: until then there is nothing to be done
-        "import contextlib, importlib.util, runpy, signal, typing\n"
+        # the clock starts when signals are taken care of: until then there is nothing to be done
+        "import runpy, signal\n"
+        "from smalldb import signals\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)  # it may be ignored here\n"
-        "print(flush=True)\n"
+        "take = signals.take\n"
+        "signals.take = lambda: (take(), print(flush=True))\n"
         "runpy.run_module('smalldb', run_name='__main__')\n"
     )
     process = subprocess.Popen(

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from fractions import Fraction
 from hashlib import sha256
 from pathlib import Path
@@ -277,9 +278,10 @@ def test_a_failing_disk_leaves_the_ledger_as_it_was(path, monkeypatch, room):
     assert ledger.spend(record()).spent == Fraction(4, 10)
 
 
-def test_a_ledger_that_is_replaced_under_way_is_refused(path):
+def test_a_ledger_that_is_replaced_under_way_is_refused(path, monkeypatch):
     ledger = filled(path)
-    refused = []
+    refused, waiting, sleep = [], threading.Event(), time.sleep
+    monkeypatch.setattr(time, "sleep", lambda seconds: (waiting.set(), sleep(seconds)))
 
     def spend():
         try:
@@ -291,12 +293,11 @@ def test_a_ledger_that_is_replaced_under_way_is_refused(path):
         fcntl.flock(held, fcntl.LOCK_EX)
         other = threading.Thread(target=spend)
         other.start()
-        other.join(0.2)
-        assert other.is_alive()
+        assert waiting.wait(60) and other.is_alive()
         fresh = path.with_name("fresh")
         fresh.write_bytes(path.read_bytes())
         fresh.replace(path)
-    other.join(10)
+    other.join()
     assert len(refused) == 1
     assert "was replaced while it was opened" in refused[0]
     assert len(ledger.read().records) == 3
