@@ -82,7 +82,7 @@ def test_what_was_released_is_not_drawn_again(tmp_path, monkeypatch):
     """Of a private source, too: every number in the folder stays, and a finished release is told again."""
     rows = rows_of(WIDE)
     with monkeypatch.context() as patched:
-        stop_after(patched, 12)
+        stop_after(patched, 9)
         with pytest.raises(Killed):
             smalldb.release(rows, epsilon=2, checkpoint=tmp_path / "x")
     before = {name: (tmp_path / "x" / name).read_bytes() for name in os.listdir(tmp_path / "x")}
