@@ -8,7 +8,7 @@ rows, whatever these hold, in fewer lines.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import final
@@ -42,8 +42,14 @@ class Dialect:
         What a float that is no number is handed on as.
     group
         What rows are grouped by: such that different texts stay apart, whatever the collation.
+    constant
+        Write a number that a number is compared with.
     mark
         The sign about a name.
+    never
+        Signs that no name has, whatever stands about it.
+    folds
+        Names that differ in capitals alone are one.
     """
 
     number: str
@@ -53,13 +59,35 @@ class Dialect:
     rest: str
     strange: str
     group: str
+    constant: str = "{x}"
     mark: str = '"'
+    never: str = ""
+    folds: bool = True
 
     def quoted(self, name: str) -> str:
         """Write the name of a table, or of a column."""
         return f"{self.mark}{name.replace(self.mark, 2 * self.mark)}{self.mark}"
 
+    def check(self, names: Sequence[str], dialect: str) -> None:
+        """ValueError: a name that a column of the database cannot have, or two that are one there."""
+        known: dict[str, str] = {}
+        for name in names:
+            if set(name) & set(self.never):
+                raise ValueError(f"no column can be called {name!r} in {dialect}: rename it")
+            if self.folds and known.setdefault(name.casefold(), name) != name:
+                other = known[name.casefold()]
+                raise ValueError(f"columns {other!r} and {name!r} are one in {dialect}: rename one")
 
+
+def _of_snowflake(of_times: str) -> str:
+    """Write a date or a time as a text, whatever format a session has; NULL: `{x}` holds neither."""
+    times = [
+        f"TO_CHAR(AS_TIMESTAMP_{zone}(TO_VARIANT({{x}})), '{of_times}')" for zone in ("NTZ", "LTZ", "TZ")
+    ]
+    return f"COALESCE(TO_CHAR(AS_DATE(TO_VARIANT({{x}})), 'YYYY-MM-DD'), {', '.join(times)})"
+
+
+_SNOWFLAKE_DAY, _SNOWFLAKE_TIME = map(_of_snowflake, ("YYYY-MM-DD", "YYYY-MM-DD HH24:MI:SS"))
 DIALECTS: Mapping[str, Dialect] = {
     "sqlite": Dialect(
         "typeof({x}) IN ('integer', 'real') AND {x} > -1e15 AND {x} < 1e15",  # abs fails at -2^63
@@ -92,6 +120,7 @@ DIALECTS: Mapping[str, Dialect] = {
         "WHEN pg_typeof({x})::text IN ('numeric', 'real', 'double precision') AND {x}::text = 'NaN' "
         "THEN NULL",
         '{x}::text COLLATE "C"',
+        folds=False,
     ),
     "spark": Dialect(
         "(typeof({x}) IN ('tinyint', 'smallint', 'int', 'bigint', 'float', 'double') "
@@ -103,7 +132,37 @@ DIALECTS: Mapping[str, Dialect] = {
         "CAST({x} AS STRING)",
         "WHEN typeof({x}) IN ('float', 'double') AND isnan(try_cast({x} AS DOUBLE)) THEN NULL",
         "{x}",
-        "`",
+        mark="`",
+    ),
+    # JSON has finite floats, and whole numbers that a float holds, without quotes: so no text is one
+    "bigquery": Dialect(
+        "REGEXP_CONTAINS(TO_JSON_STRING({x}), '^-?[0-9]')",
+        "SAFE_CAST({x} AS FLOAT64)",
+        # a space that JSON writes as T is that of a time, and of no text
+        "SAFE_CAST(SUBSTR(CAST({x} AS STRING), 1, 10) AS DATE) IS NOT NULL "
+        "AND REGEXP_CONTAINS(CAST({x} AS STRING), '^[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}( |$)') "
+        "AND (LENGTH(CAST({x} AS STRING)) = 10 OR SUBSTR(TO_JSON_STRING({x}), 12, 1) = 'T')",
+        "SUBSTR(CAST({x} AS STRING), 1, 10)",
+        "CAST({x} AS STRING)",
+        "WHEN {x} != {x} THEN NULL",
+        "CAST(TO_JSON_STRING({x}) AS BYTES)",
+        mark="`",
+        never="`\\",
+    ),
+    # of a float that is no whole number, only AS_DOUBLE knows all digits
+    "snowflake": Dialect(
+        "(SYSTEM$TYPEOF({x}) LIKE 'FLOAT%' AND TO_VARCHAR({x}) NOT IN ('NaN', 'inf', '-inf') "
+        "OR REGEXP_LIKE(SYSTEM$TYPEOF({x}), 'NUMBER[(](([0-9]|1[0-5]),.*|[0-9]+,0[)].*)') "
+        "AND ABS(TRY_TO_DOUBLE(TO_VARCHAR({x}))) < 1e15)",
+        "COALESCE(AS_DOUBLE(TO_VARIANT({x})), TRY_TO_DOUBLE(TO_VARCHAR({x})))",
+        f"REGEXP_LIKE({_SNOWFLAKE_DAY}, '[0-9]{{{{4}}}}-[0-9]{{{{2}}}}-[0-9]{{{{2}}}}') "
+        f"AND {_SNOWFLAKE_DAY} > '0001'",
+        _SNOWFLAKE_DAY,
+        f"COALESCE({_SNOWFLAKE_TIME}, TO_VARCHAR({{x}}))",
+        "WHEN SYSTEM$TYPEOF({x}) LIKE 'FLOAT%' AND TO_VARCHAR({x}) = 'NaN' THEN NULL",
+        "TO_BINARY(TO_VARCHAR({x}), 'UTF-8')",
+        "CAST({x} AS FLOAT)",
+        folds=False,
     ),
 }
 
@@ -117,7 +176,7 @@ def counting_query(schema: Schema, dialect: str, table: str, counts: str = "n") 
     Parameters
     ----------
     dialect
-        "sqlite", "duckdb", "postgres" or "spark".
+        "sqlite", "duckdb", "postgres", "spark", "bigquery" or "snowflake".
     table
         The name of a table or view, or a query.
     counts
@@ -126,7 +185,7 @@ def counting_query(schema: Schema, dialect: str, table: str, counts: str = "n") 
     Raises
     ------
     ValueError
-        Another dialect, or a column of counts that the schema has.
+        Another dialect, a column of counts that the schema has, or names that the database cannot tell apart.
     """
     if dialect not in DIALECTS:
         known = ", ".join(DIALECTS)
@@ -134,6 +193,9 @@ def counting_query(schema: Schema, dialect: str, table: str, counts: str = "n") 
     if counts in schema.names:
         raise ValueError(f"column {counts!r} cannot hold counts: it is in the schema")
     way = DIALECTS[dialect]
+    way.check((*schema.names, counts), dialect)
+    if not is_query(table) and set(table) & set(way.never):
+        raise ValueError(f"no table can be called {table!r} in {dialect}")
     source = (
         f"({table.strip().removesuffix(';')}\n) AS rows_of_data" if is_query(table) else way.quoted(table)
     )
@@ -149,35 +211,33 @@ def counting_query(schema: Schema, dialect: str, table: str, counts: str = "n") 
 
 def _expression(column: Column, way: Dialect) -> str:
     """Write a column by its bins, where these are sure."""
-    name = way.quoted(column.name)
+    name, odd = way.quoted(column.name), []
     match column.kind:
         case Cuts() if column.numbers.plain:
             cuts = [f"{cut:f}" for cut in column.kind.cuts]
             edges = [f"{edge:f}" for edge in (column.kind.low, *column.kind.cuts)]
             if any(len(cut.replace("-", "").replace(".", "").strip("0")) > _EXACT for cut in cuts):
                 return name
-            sure, value = way.number, way.as_number
             codes = [text for text in map(_number, column.gaps) if text is not None]
+            sure, compared = way.number.format(x=name), way.as_number.format(x=name)
+            odd = [way.strange.format(x=name)] if way.strange else []
+            if any(Decimal(code) == 0 for code in codes):  # also -0.0 is that gap
+                odd.append(f"WHEN {sure} AND {compared} = 0 THEN '0'")
+            cuts, codes = ([way.constant.format(x=text) for text in texts] for texts in (cuts, codes))
         case Dates() if not column.kind.timed and column.kind.form is None:
             starts = [column.kind.at(column.kind.steps(place)[0]) for place in range(column.kind.size)]
             edges, cuts = [str(start) for start in starts], [f"'{start}'" for start in starts[1:]]
-            sure, value = way.date, way.as_date
             codes = [f"'{gap[:10]}'" for gap in column.gaps if _DAY.match(gap)]
+            sure, compared = way.date.format(x=name), way.as_date.format(x=name)
         case _:
             return name
     found = column.found(np.array(edges, dtype=object))
     if found.tolist() != [*range(len(edges))]:  # an edge means a gap
         return name
-    compared = value.format(x=name)
-    guard = sure.format(x=name) + (f" AND {compared} NOT IN ({', '.join(codes)})" if codes else "")
-    branches = [
-        f"WHEN {guard} AND {compared} < {cut} THEN '{text}'" for cut, text in zip(cuts, edges, strict=False)
-    ]
-    last = f"WHEN {guard} AND {compared} >= {cuts[-1]} THEN '{edges[-1]}'"
-    strange = [way.strange.format(x=name)] if way.strange and isinstance(column.kind, Cuts) else []
-    if isinstance(column.kind, Cuts) and any(Decimal(code) == 0 for code in codes):  # also -0.0 is that gap
-        strange.append(f"WHEN {sure.format(x=name)} AND {compared} = 0 THEN '0'")
-    return f"CASE {' '.join([*strange, *branches, last])} ELSE {way.rest.format(x=name)} END"
+    guard = f"{sure} AND {compared} NOT IN ({', '.join(codes)})" if codes else sure
+    bins = [f"WHEN {compared} < {cut} THEN '{edge}'" for cut, edge in zip(cuts, edges, strict=False)]
+    binned = f"WHEN {guard} THEN CASE {' '.join(bins)} ELSE '{edges[-1]}' END"
+    return f"CASE {' '.join([*odd, binned])} ELSE {way.rest.format(x=name)} END"
 
 
 def _number(text: str) -> str | None:
