@@ -175,6 +175,17 @@ def per_release(
     It is at most 1e-9 (relative) below the true one. Its shortest decimal text is below too, which is how a
     float epsilon is read. Cost: some 40 evaluations of the methods that `compose` solves.
 
+    Parameters
+    ----------
+    epsilon
+        The total that all releases together may lose; exact, at most 1e300.
+    releases
+        How many there are at most.
+    delta
+        Of the total: at least 0 and below 1. 0 leaves plain addition.
+    adaptive, bounded_range
+        As for `compose`.
+
     Examples
     --------
     >>> per_release(epsilon=1, releases=10, delta=0)

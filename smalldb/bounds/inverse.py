@@ -72,6 +72,23 @@ def sharp_epsilon(
     Rounded up, its shortest decimal text too, which is how a float epsilon is read. 0 means that any epsilon
     will do. The bound depends on epsilon n alone. Parameters and errors as for `sharp_data`.
 
+    Parameters
+    ----------
+    error
+        The largest error of a query that is allowed, a share of the rows: an exact number in (0, 1).
+    n
+        Rows of the data, at least 1.
+    cells
+        N, the cells of the universe.
+    queries
+        J, how many queries there are; 0 is allowed.
+    beta
+        The probability with which the error may be larger; an exact number in (0, 1).
+    candidates, method
+        As for `sharp`.
+    rows
+        m, those of the release; by default the best (a method of closed form only).
+
     Examples
     --------
     >>> round(sharp_epsilon(error=0.1, n=5000, cells=256, queries=37, beta=0.05), 6)
@@ -103,6 +120,23 @@ def sharp_queries(
     By the rounding OPT, data enough for N - 1 queries serve any number of them, hence `most`. With
     Hoeffding's alone, m rows serve ln J = 2 m (error - c)^2 - ln 2, where c is the rest of the bound.
     Other parameters as for `sharp_data`. Cost: O(log `most`) searches for the best rows.
+
+    Parameters
+    ----------
+    error
+        The largest error of a query that is allowed, a share of the rows: an exact number in (0, 1).
+    n, cells
+        Rows of the data, and N, the cells of the universe.
+    epsilon
+        Of the release; an exact number above 0.
+    beta
+        The probability with which the error may be larger; an exact number in (0, 1).
+    candidates, method
+        As for `sharp`.
+    rows
+        m, those of the release; by default the best (a method of closed form only).
+    most
+        The largest J that is tried.
 
     Examples
     --------

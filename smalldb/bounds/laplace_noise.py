@@ -23,6 +23,15 @@ def laplace_answers(*, n: int, queries: int, epsilon: Number) -> float:
     b = J / (epsilon n), and the largest of J exponentials of scale b has the mean b (1 + 1/2 + ... + 1/J).
     No queries: 0.
 
+    Parameters
+    ----------
+    n
+        Rows of the data, at least 1.
+    queries
+        J, how many queries there are; 0 is allowed.
+    epsilon
+        Of the release; an exact number above 0.
+
     Examples
     --------
     >>> round(laplace_answers(n=1000, queries=2, epsilon=1), 9)  # 2 / 1000 x (1 + 1/2)

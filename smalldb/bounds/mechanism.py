@@ -115,6 +115,19 @@ def mcsherry_talwar(
     Where this is below 1, Gibbs is less: ln(total / near) <= L t, so optimum + within + ln(total / near) / L
     is at most optimum + 2 t.
 
+    Parameters
+    ----------
+    optimum
+        The least error of a candidate, a share of the rows: an exact number from 0 to 1, both included.
+    total, near
+        How many candidates there are, and how many err by at most optimum + within; at least 1.
+    n
+        Rows of the data.
+    epsilon
+        Of the release; an exact number above 0.
+    within
+        A share of the rows, an exact number from 0 to 1.
+
     Examples
     --------
     >>> round(mcsherry_talwar(optimum="1/6", near=10, within="1/6", total=20, n=6, epsilon=2), 4)

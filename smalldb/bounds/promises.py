@@ -74,6 +74,21 @@ def expected(
 
     By Gibbs: the mean of -L err plus the entropy of the draw is ln Z >= -L OPT, L = epsilon n / 2. `gibbs`
     takes what is known of one table. Parameters as for `sharp`.
+
+    Parameters
+    ----------
+    n
+        Rows of the data, at least 1.
+    cells
+        N, the cells of the universe.
+    queries
+        J, how many queries there are; 0 is allowed.
+    rows
+        m, the rows of the small database.
+    epsilon
+        Of the release; an exact number above 0.
+    candidates, method
+        As for `sharp`.
     """
     n, cells, queries, rows = sizes(n=n, cells=cells, queries=queries, rows=rows)
     (epsilon,) = numbers(epsilon=epsilon)
@@ -107,6 +122,23 @@ def best_rows(
     the bound with the rounding OPT from m = floor(K / 2) on, where that is C / m. Before it, that one is
     concave, so least at an end. The method "binomial" has no such form and is refused.
     Cost: O(log m) evaluations, compared at 50 digits.
+
+    Parameters
+    ----------
+    n
+        Rows of the data, at least 1.
+    cells
+        N, the cells of the universe.
+    queries
+        J, how many queries there are; 0 is allowed.
+    epsilon
+        Of the release; an exact number above 0.
+    beta
+        The probability with which the error may be larger; an exact number in (0, 1).
+    candidates, method
+        As for `sharp`.
+    max_rows
+        The most rows that are looked at; by default as many as may be best.
 
     Examples
     --------

@@ -100,6 +100,17 @@ def laplace_answers_tail(*, n: int, queries: int, epsilon: Number, beta: Number)
     -b ln(1 - (1 - beta)^(1/J)), b = J / (epsilon n): the largest of J exponentials. No queries: 0. Where the
     digits end, (1 - beta)^(1/J) is at most 1 - beta / J, so that b ln(J / beta) serves.
 
+    Parameters
+    ----------
+    n
+        Rows of the data, at least 1.
+    queries
+        J, how many queries there are; 0 is allowed.
+    epsilon
+        Of the release; an exact number above 0.
+    beta
+        The probability with which the error may be larger; an exact number in (0, 1).
+
     Examples
     --------
     >>> round(laplace_answers_tail(n=1000, queries=1, epsilon=1, beta="0.05"), 6)  # ln(20) / 1000
@@ -126,6 +137,21 @@ def laplace_histogram_tail(
 
     sqrt(4 b^2 S t) + b t, b = 2 / (epsilon n), t = ln(2 J / beta), S as in `laplace_histogram`: each sum of
     noises is sub-gamma, of which that is the tail exp(-t) (Boucheron, Lugosi and Massart 2013, section 2.4).
+
+    Parameters
+    ----------
+    n
+        Rows of the data, at least 1.
+    cells
+        N, the cells of the universe.
+    queries
+        J, how many queries there are; 0 is allowed.
+    epsilon
+        Of the release; an exact number above 0.
+    beta
+        The probability with which the error may be larger; an exact number in (0, 1).
+    support
+        S, an exact number; by default N / 2, as for `laplace_histogram`.
     """
     n, cells, queries = sizes(n=n, cells=cells, queries=queries)
     epsilon, beta = numbers(epsilon=epsilon, beta=beta)

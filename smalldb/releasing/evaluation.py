@@ -147,7 +147,13 @@ class Evaluation:
         neighbours: str = Neighbours.REPLACE_ONE,
         target: str | None = None,
     ) -> pd.DataFrame:
-        """Return what `by_column` says of all columns together: measures by tables; arguments as there."""
+        """Return what `by_column` says of all columns together: measures by tables; arguments as there.
+
+        Parameters
+        ----------
+        epsilon, neighbours, target
+            As `by_column`.
+        """
         return summary(self.by_column(epsilon=epsilon, neighbours=neighbours, target=target))
 
     @property

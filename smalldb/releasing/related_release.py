@@ -89,6 +89,15 @@ class RelatedRelease:
         As `smalldb.Release.ask`: ``"rent>=900 | town=A"``. Columns have the names of the schema, and the
         number of children is a column "number of persons". Of children nothing can be asked yet.
 
+        Parameters
+        ----------
+        question
+            A share, a mean or a difference, as in `docs/asking.md`.
+        level
+            The probability with which the interval covers: an exact number in (0, 1).
+        population
+            Whether the interval is about a population of which the parents are a random sample.
+
         Raises
         ------
         TypeError, ValueError

@@ -233,6 +233,13 @@ def generate(
 
     Takes the arguments of `release`.
 
+    Parameters
+    ----------
+    data, queries, domain, schema, middle, rng, seed, progress
+        As `release`.
+    **settings
+        What `plan` takes: epsilon, and all that is optional.
+
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"a": [0, 0, 1, 1], "b": [0, 1, 1, 1]})
     >>> generate(frame, epsilon=1, rows=3).columns.tolist()

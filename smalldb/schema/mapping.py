@@ -234,6 +234,15 @@ class Schema:
         """Return the columns of the schema, and one of counts and `keys` behind them, as pieces of a table.
 
         Errors as `chosen`, at once.
+
+        Parameters
+        ----------
+        frame
+            A table with the schema's columns, of pandas.
+        counts
+            Column that says how often each row occurs; None: once.
+        keys
+            Columns that are read besides, as they stand.
         """
         names = list(frame.columns)
         places = [*self.chosen(names, counts), *map(names.index, keys)]
@@ -263,6 +272,15 @@ class Schema:
         Return the place of each field of a piece, column by column, and add what is wrong to the two.
 
         `wrong` gets the first problem of each column, `outside` the numbers of the orders that rows break.
+
+        Parameters
+        ----------
+        fields
+            The fields of a piece of rows, for each column of the schema in its order.
+        wrong
+            Problems by the names of columns.
+        outside
+            Numbers of rules, from 1.
         """
         found = [column.found(fields[c]) for c, column in enumerate(self.columns)]
         for column, each in zip(self.columns, found, strict=True):

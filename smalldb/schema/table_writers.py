@@ -153,7 +153,19 @@ class Spelled:
 def spelled_out(
     columns: Iterable[Spelled], form: str, *, file: FileFormat = USUAL, guard: bool = False
 ) -> bytes:
-    """Write columns of equal length as CSV or JSON lines; else as `written`."""
+    """Write columns of equal length as CSV or JSON lines; else as `written`.
+
+    Parameters
+    ----------
+    columns
+        Columns of equal length, as texts.
+    form
+        ``csv`` or ``jsonl``, and how that is packed: ``csv.gz``.
+    file
+        The signs of CSV, and its encoding.
+    guard
+        Whether texts of CSV that a spreadsheet would run get an apostrophe.
+    """
     lines, packed = parted(form)
     if lines == "csv":
         return compress(_csv([*columns], file, guarded if guard else str), packed, "table.csv")

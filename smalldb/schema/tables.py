@@ -84,6 +84,15 @@ def read_csv(path: str, domain: Domain, file: FileFormat = USUAL) -> Rows:
     Columns that the domain lacks are passed over.
     A field is spelled 0/1 (or 0.0/1.0) or true/false, in any case. Memory grows with the distinct rows.
 
+    Parameters
+    ----------
+    path
+        The file, with column names in its first line or, as JSON lines, as keys of each.
+    domain
+        Its yes/no columns, in the order of the result.
+    file
+        How it is written, such as its separator.
+
     Raises
     ------
     OSError, ValueError
@@ -161,6 +170,13 @@ def table_pieces(
     """Return the columns of a schema, and one of counts behind them, as pieces of a file; as `read_table`.
 
     Columns of `keys`, which are fresh numbers of the schema, come last.
+
+    Parameters
+    ----------
+    path, schema, counts, progress, file
+        As `read_table`.
+    keys
+        Columns of fresh numbers that are read besides, as texts.
     """
 
     def choose(names: Sequence[str]) -> list[int]:
@@ -222,7 +238,19 @@ def read_by_duckdb(
 
 
 def chosen(path: str, names: Sequence[str], schema: Schema, counts: str | None = None) -> list[int]:
-    """Return the places of the schema's columns in a file; errors as `Schema.chosen`, with the file."""
+    """Return the places of the schema's columns in a file; errors as `Schema.chosen`, with the file.
+
+    Parameters
+    ----------
+    path
+        The file that an error names.
+    names
+        Its columns, in their order.
+    schema
+        Whose columns are looked for.
+    counts
+        Column that says how often each row occurs; None: there is none.
+    """
     try:
         return schema.chosen(names, counts)
     except ValueError as error:
@@ -236,6 +264,17 @@ def read_columns(
 
     No data is read; of JSON lines the names in the first record, sorted. With `table` the file is a database
     of DuckDB. Errors as `read_domain`: names that are `known` are not taken for those of another separator.
+
+    Parameters
+    ----------
+    path
+        The file, whose suffix says its format, or the URL of a database.
+    table
+        Name of a table or view in a database of DuckDB; None: `path` is no such database.
+    file
+        How it is written, where that is known.
+    known
+        Names of columns that may well stand there.
     """
     if table is not None:
         return duckdb_dtypes(path, table)
@@ -254,6 +293,13 @@ def read_form(path: str, table: str | None = None, file: FileFormat = USUAL) -> 
     """Return how a table is written: what is stated, and what the first line of a CSV file says of the rest.
 
     Errors as `read_domain`: the first line does not tell.
+
+    Parameters
+    ----------
+    path, table
+        As `read_columns`.
+    file
+        What is stated of how it is written.
     """
     return sniffed(path, file) if table is None and reader_of(path) is CSV else file
 

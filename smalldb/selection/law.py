@@ -45,6 +45,11 @@ def selection_law(
     few seconds at most. With `counts` it is the law of the places that are drawn with half of epsilon; each
     count has two-sided geometric noise of its own besides, of rate epsilon / (2 k sensitivity).
 
+    Parameters
+    ----------
+    scores, epsilon, sensitivity, range, monotone, base_measure, method, k, counts
+        As `smalldb.select`.
+
     Returns
     -------
     dict
