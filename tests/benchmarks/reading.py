@@ -12,6 +12,7 @@ import argparse
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -66,10 +67,11 @@ if __name__ == "__main__":
     start = sum(times()[:4])
     exec({!r})
     took = sum(times()[:4]) - start
-    of = [resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    own = int(open("/proc/self/status").read().partition("VmHWM:")[2].split()[0])
+    of = [own, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss]
     held = "" if rows is None else hashlib.sha256(rows.words.tobytes() + rows.counts.tobytes()).hexdigest()
     print()
-    print(took, max(of) / 1000, size / 1e6, held)
+    print(took, max(of) * 1024 / 1e6, size / 1e6, held)
 """
 
 
@@ -110,48 +112,56 @@ def written(table: pd.DataFrame) -> bytes:
     return table.to_csv(index=False, header=False).encode()
 
 
+TABLES = {"raw": (raw, SCHEMA), "places": (places, LISTED), "yes/no": (flags, "")}
+
+
+def measured(
+    name: str, rows: int, readers: Iterable[str] = READERS
+) -> tuple[float, dict[str, tuple[float, float, float]]]:
+    """Return the MB of a table as CSV, and by reader CPU seconds, peak MB and, of ours, MB of packed rows."""
+    make, described = TABLES[name]
+    with tempfile.TemporaryDirectory() as folder:
+        schema, data, source = Path(folder, "s.toml"), Path(folder, "data.csv"), np.random.default_rng(0)
+        script = Path(folder, "measured.py")
+        schema.write_text(described, encoding="utf-8")
+        header = (",".join(make(source, 1).columns) + "\n").encode()
+        parts = [Path(f"{data}.{k}") for k in range(4)]
+        for path in (data, *parts):
+            path.write_bytes(header)
+        for done in range(0, rows, CHUNK):
+            lines = written(make(source, min(CHUNK, rows - done)))
+            for path in (data, parts[done // CHUNK % 4]):
+                with path.open("ab") as file:
+                    file.write(lines)
+        found = {}
+        for reader in readers:
+            script.write_text(MEASURED.format(*READERS[reader]))
+            command = [sys.executable, script, data, schema if described else ""]
+            said = subprocess.run(list(map(str, command)), capture_output=True, text=True)
+            if said.returncode == 0:  # else it is not installed
+                found[reader] = said.stdout.splitlines()[-1].split()
+        held = {words.pop() for words in found.values() if len(words) > 3}
+        if len(held) != 1:
+            raise ValueError("the rows that were counted differ")
+        size = data.stat().st_size / 1e6
+    return size, {reader: tuple(map(float, words)) for reader, words in found.items()}
+
+
 def main() -> None:
     """Write the files and read them."""
     options = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     options.add_argument("--rows", type=int, default=10_000_000)
-    options.add_argument("--only", choices=["raw", "places", "yes/no"])
+    options.add_argument("--only", choices=TABLES)
     given = options.parse_args()
-    rows = given.rows
     print("| table | rows | MB of CSV | reader | CPU seconds | of pandas | peak MB | goals met |")
     print("|---|---|---|---|---|---|---|---|")
-    for name, make, described in (("raw", raw, SCHEMA), ("places", places, LISTED), ("yes/no", flags, "")):
-        if given.only not in (None, name):
-            continue
-        with tempfile.TemporaryDirectory() as folder:
-            schema, data, source = Path(folder, "s.toml"), Path(folder, "data.csv"), np.random.default_rng(0)
-            script = Path(folder, "measured.py")
-            schema.write_text(described, encoding="utf-8")
-            header = (",".join(make(source, 1).columns) + "\n").encode()
-            parts = [Path(f"{data}.{k}") for k in range(4)]
-            for path in (data, *parts):
-                path.write_bytes(header)
-            for done in range(0, rows, CHUNK):
-                lines = written(make(source, min(CHUNK, rows - done)))
-                for path in (data, parts[done // CHUNK % 4]):
-                    with path.open("ab") as file:
-                        file.write(lines)
-            found = {}
-            for reader, code in READERS.items():
-                script.write_text(MEASURED.format(*code))
-                command = [sys.executable, script, data, schema if described else ""]
-                said = subprocess.run(list(map(str, command)), capture_output=True, text=True)
-                if said.returncode == 0:  # else it is not installed
-                    found[reader] = said.stdout.splitlines()[-1].split()
-            held = {words.pop() for words in found.values() if len(words) > 3}
-            if len(held) != 1:
-                raise ValueError("the rows that were counted differ")
-            size = data.stat().st_size / 1e6
-        for reader, words in found.items():
-            seconds, peak, packed = map(float, words)
-            of_pandas = seconds / float(found["pandas"][0])
+    for name in [given.only] if given.only else TABLES:
+        size, found = measured(name, given.rows)
+        for reader, (seconds, peak, packed) in found.items():
+            of_pandas = seconds / found["pandas"][0]
             met = ("yes" if of_pandas <= 3 and peak <= 4 * packed + 500 else "NO") if packed else ""
             print(
-                f"| {name} | {rows:,} | {size:.0f} | {reader} | {seconds:.1f} | {of_pandas:.2f} "
+                f"| {name} | {given.rows:,} | {size:.0f} | {reader} | {seconds:.1f} | {of_pandas:.2f} "
                 f"| {peak:.0f} | {met} |",
                 flush=True,
             )

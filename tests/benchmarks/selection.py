@@ -1,4 +1,5 @@
-"""Select one of ten million integer scores: time and peak memory, beside diffprivlib and OpenDP.
+"""Select one of ten million integer scores: time and peak memory, beside diffprivlib and OpenDP, and the
+naive way: Gumbel noise of floats.
 
 python tests/benchmarks/selection.py [--size 10000000] [--peer-python PYTHON]
 
@@ -22,10 +23,10 @@ REPORT = """
 def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 before = peak()
-started = time.perf_counter()
+started, worked = time.perf_counter(), time.process_time()
 run()
-seconds = time.perf_counter() - started
-print(json.dumps({"seconds": seconds, "MiB": peak() - before}))
+seconds, worked = time.perf_counter() - started, time.process_time() - worked
+print(json.dumps({"seconds": seconds, "CPU": worked, "MiB": peak() - before}))
 """
 OURS = """
 import smalldb
@@ -34,6 +35,10 @@ def run():
 smalldb.select(scores[:10], epsilon=1, sensitivity=1)
 """
 CASES = {
+    "numpy, noise of floats": """
+def run():
+    return int(np.argmax(scores / 2 + generator.gumbel(size=size)))
+""",
     "smalldb exponential": OURS % "exponential",
     "smalldb permute-and-flip": OURS % "permute-and-flip",
     "smalldb noisy-max": OURS % "noisy-max",
@@ -54,6 +59,15 @@ def run():
 }
 
 
+def measured(name: str, size: int, kind: str, python: str = sys.executable) -> dict[str, float]:
+    """Return the seconds and the MiB of one selection, in a process of its own."""
+    command = [python, "-c", MAKE + CASES[name] + REPORT, str(size), kind]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        raise ValueError(done.stderr.strip().splitlines()[-1])
+    return json.loads(done.stdout)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--size", type=int, default=10_000_000)
@@ -61,14 +75,13 @@ def main() -> None:
     arguments = parser.parse_args()
     print(f"{'':28}{'scores':>10}{'seconds':>10}{'MiB':>10}")
     for kind in ("binomial", "flat"):
-        for name, code in CASES.items():
-            python = sys.executable if name.startswith("smalldb") else arguments.peer_python
-            command = [python, "-c", MAKE + code + REPORT, str(arguments.size), kind]
-            done = subprocess.run(command, capture_output=True, text=True)
-            if done.returncode:
-                print(f"{name:28}{kind:>10}   failed: {done.stderr.strip().splitlines()[-1]}")
+        for name in CASES:
+            own = name.startswith(("smalldb", "numpy"))
+            try:
+                found = measured(name, arguments.size, kind, sys.executable if own else arguments.peer_python)
+            except ValueError as failure:
+                print(f"{name:28}{kind:>10}   failed: {failure}")
                 continue
-            found = json.loads(done.stdout)
             print(f"{name:28}{kind:>10}{found['seconds']:10.2f}{found['MiB']:10.0f}", flush=True)
 
 
