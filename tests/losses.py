@@ -21,10 +21,15 @@ class Loss(AssertionError):
 
 @dataclass(frozen=True)
 class Change:
-    """The rows in which two neighbours differ: +1 for those that only the second has, -1 for the first's."""
+    """
+    The rows in which two neighbours differ: +1 for those that only the second has, -1 for the first's.
+
+    And the sizes of the columns, if some are no yes/no columns.
+    """
 
     signs: tuple[int, ...]
     places: tuple[tuple[int, ...], ...]
+    sizes: tuple[int, ...] | None = None
 
 
 class Law:
@@ -125,7 +130,7 @@ class Proved(Law):
 
     rate: Fraction
 
-    def row(self, places):
+    def row(self, places, sizes):
         """Return what a row adds to the counts."""
         raise NotImplementedError
 
@@ -135,7 +140,8 @@ class Proved(Law):
         if not moved.any():
             return Fraction(0)
         rows = sum(
-            s * np.array(self.row(p), dtype=object) for s, p in zip(change.signs, change.places, strict=True)
+            s * np.array(self.row(p, change.sizes), dtype=object)
+            for s, p in zip(change.signs, change.places, strict=True)
         )
         for factor in (Fraction(1), Fraction(-1, 2)):  # signs of rows, or half of them: how many are odd
             if (moved == factor * rows).all():
@@ -145,12 +151,17 @@ class Proved(Law):
 
 @dataclass(frozen=True)
 class Wishart(Proved):
-    """The entries of a matrix to which a row adds u u^T, u = (1, signs): docs/proofs/wishart.md."""
+    """
+    The entries of a matrix to which a row adds u u^T, u = (1, signs): docs/proofs/wishart.md.
+
+    A column has a sign for each category but the first, which is -1 where a row has it.
+    """
 
     pairs: tuple[tuple[int, int], ...]
 
-    def row(self, places):
-        signs = [1, *(1 - 2 * place for place in places)]
+    def row(self, places, sizes):
+        columns = zip(places, sizes or (2,) * len(places), strict=True)
+        signs = [1, *(1 - 2 * (place == category) for place, size in columns for category in range(1, size))]
         return [signs[a] * signs[b] for a, b in self.pairs]
 
 
@@ -161,7 +172,7 @@ class Cone(Proved):
     sizes: tuple[int, ...]
     pairs: tuple[tuple[int, int], ...]
 
-    def row(self, places):
+    def row(self, places, sizes):
         marks = [
             [int(at == place) for at in range(size)] for size, place in zip(self.sizes, places, strict=True)
         ]

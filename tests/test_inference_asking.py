@@ -289,7 +289,7 @@ def test_sums_of_least_variance_are_those_of_the_textbook():
     shape = (4, 2, 2)
     every = [np.eye(16)[i].reshape(shape) for i in range(16)]
     wanted = np.stack([(np.arange(16) % 2), rng.random(16)], axis=1)
-    asked, cells = AskedCells.of(domain, (0, 1, 2), every)
+    asked, cells = AskedCells.of(Measurements(domain, items, N), (0, 1, 2), every)
     assert cells.shape == (16, 16)
     for n in (N, None):
         found = least_variance(told_of(Measurements(domain, items, n), asked), cells @ wanted, n)

@@ -299,6 +299,10 @@ CASES = {
         "Gac",
         PARITIES,
     ),
+    "coded": contrasts("wishart", domain=SMALL, queries="marginals:2"),
+    "coded, cube": contrasts("cube", "cube", domain=SMALL, queries="marginals:2"),
+    "coded, delta": contrasts("gaussian", domain=SMALL, queries="marginals:2", given={"delta": "1e-6"}),
+    "coded, wide": replace(contrasts("wishart", domain=COLUMNS, queries="marginals:2"), patched=PARITIES),
     "cube": contrasts("cube", "cube", "cube"),
     "wishart": contrasts("wishart", queries="marginals:2"),
     "all cells, contrasts": contrasts("cells"),
@@ -367,12 +371,12 @@ def neighbours_of(case, places, relation, rng, many):
         if relation == "replace-one":
             old = tuple(places[out].tolist())
             rows = np.vstack([np.delete(places, out, axis=0), new])
-            yield rows, Change((-1, 1), (old, new))
+            yield rows, Change((-1, 1), (old, new), case.domain.sizes)
         elif number % 2 or out is None:
-            yield np.vstack([places, new]), Change((1,), (new,))
+            yield np.vstack([places, new]), Change((1,), (new,), case.domain.sizes)
         else:
             old = tuple(places[out].tolist())
-            yield np.delete(places, out, axis=0), Change((-1,), (old,))
+            yield np.delete(places, out, axis=0), Change((-1,), (old,), case.domain.sizes)
 
 
 def planned(case, n, relation, epsilon=None):
@@ -448,7 +452,7 @@ def test_a_row_beside_rows_that_are_all_alike(name, relation, patched):
     ((other, change),) = neighbours_of(case, alike, relation, np.random.default_rng(0), 1)
     if relation == "add-remove":
         new = cells[-1]
-        other, change = np.vstack([alike, new]), Change((1,), (tuple(new.tolist()),))
+        other, change = np.vstack([alike, new]), Change((1,), (tuple(new.tolist()),), case.domain.sizes)
     assert other[-1].all()
     assert recording.lost(other, change, guarantee.epsilon, guarantee.delta).ratio > 0
 

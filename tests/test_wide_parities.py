@@ -1,7 +1,7 @@
 """Many yes/no columns at once: rows that are turned towards parities, as the definition says."""
 
 from fractions import Fraction
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import numpy as np
 import pandas as pd
@@ -42,25 +42,40 @@ def pairs_apart(one, other):
     return apart[np.triu_indices(len(apart), 1)].mean()
 
 
-def naive_turn(signs, beyond, weights, threshold, first):
+def naive_turn(signs, beyond, weights, threshold, first, starts):
     """The definition, in whole numbers of Python; the same order of visits."""
     rows, columns = signs.shape
     made = 0
-    for c in range(1, columns):
-        sizes = [weights[c, q] * abs(beyond[c, q]) for q in range(columns)]
-        if max(sizes) == 0:
+    for low, high in pairwise(starts):
+        own = range(low, high)
+        sizes = {c: [weights[c, q] * abs(beyond[c, q]) for q in range(columns)] for c in own}
+        largest = max(max(some) for some in sizes.values())
+        if largest == 0:
             continue
-        unit = 2.0 * max(sizes) / FULL
-        own = most = 0.0
-        for q in range(columns):
-            own, most = own + weights[c, q], most + sizes[q]
-        least = (own + threshold * most) / unit
+        unit, least = 2.0 * largest / FULL, {}
+        for c in own:
+            all_weights = most = 0.0
+            for q in range(columns):
+                all_weights, most = all_weights + weights[c, q], most + sizes[c][q]
+            least[c] = (all_weights + threshold * most) / unit
         for k in range(rows):
             i = (first + k) % rows
-            pulls = [
-                round(min(max(weights[c, q] * beyond[c, q] / unit, -FULL), FULL)) for q in range(columns)
-            ]
-            if int(signs[i, c]) * sum(p * int(s) for p, s in zip(pulls, signs[i], strict=True)) > least:
+
+            def gain(c, i=i, unit=unit, least=least):
+                pulls = [
+                    round(min(max(weights[c, q] * beyond[c, q] / unit, -FULL), FULL)) for q in range(columns)
+                ]
+                return (
+                    int(signs[i, c]) * sum(p * int(s) for p, s in zip(pulls, signs[i], strict=True))
+                    - least[c]
+                )
+
+            held = [c for c in own if signs[i, c] < 0]
+            ways = [held, *([*held, c] for c in own if c not in held)] if held else [[], *([c] for c in own)]
+            gains = [sum(map(gain, way)) for way in ways]
+            if max(gains) <= 0:
+                continue
+            for c in ways[gains.index(max(gains))]:
                 made += 1
                 for q in range(columns):
                     if q != c:
@@ -71,24 +86,32 @@ def naive_turn(signs, beyond, weights, threshold, first):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(12))
 def test_a_sweep_is_the_definition(seed):
+    """Of yes/no columns, and of columns of several signs of which one at most is -1."""
     rng = np.random.default_rng(seed)
-    rows, d = int(rng.integers(1, 30)), int(rng.integers(2, 7))
-    signs = np.where(rng.random((rows, d)) < 0.5, -1, 1).astype(np.int8)
-    signs[:, 0] = 1
+    rows, sizes = int(rng.integers(1, 30)), rng.integers(1, 2 if seed < 6 else 5, rng.integers(1, 6))
+    starts = np.cumsum([1, *sizes])
+    d = int(starts[-1])
+    held = [rng.integers(0, size + 1, rows) for size in sizes]
+    columns = [
+        np.where(one[:, None] == 1 + np.arange(size), -1, 1) for one, size in zip(held, sizes, strict=True)
+    ]
+    signs = np.hstack([np.ones((rows, 1)), *columns]).astype(np.int8)
     targets, weights = (x + x.T for x in (rng.normal(size=(d, d)) * rows, rng.random((d, d))))
     weights[rng.random((d, d)) < 0.2] = 0
     weights = np.minimum(weights, weights.T)
-    np.fill_diagonal(weights, 0)
+    for low, high in pairwise([0, *starts]):
+        weights[low:high, low:high] = 0
     beyond = signs.T.astype(float) @ signs - targets
     np.fill_diagonal(beyond, 0)
     slow = signs.copy(), beyond.copy()
     for sweep, threshold in enumerate((0.5, 0.1, 0.0, 0.0)):
         before = float((weights * beyond**2).sum())
-        made = turn(signs, beyond, weights, threshold, sweep * rows // 4)
-        assert made == naive_turn(*slow, weights, threshold, sweep * rows // 4)
+        made = turn(signs, beyond, weights, threshold, sweep * rows // 4, starts)
+        assert made == naive_turn(*slow, weights, threshold, sweep * rows // 4, starts.tolist())
         assert (signs == slow[0]).all() and (beyond == slow[1]).all()
+        assert (np.add.reduceat(signs[:, 1:] < 0, starts[:-1] - 1, axis=1) <= 1).all()
         assert float((weights * beyond**2).sum()) <= before + 1e-6 * before
     exact = signs.T.astype(float) @ signs - targets
     np.fill_diagonal(exact, 0)
@@ -102,6 +125,14 @@ def test_columns_start_as_frequent_as_they_are_to_be_and_independent():
     products = signs.T.astype(float) @ signs / 5_000 - np.outer(means, means)
     assert np.abs(products[np.triu_indices(4, 1)]).max() < 0.06
     assert (signs != rows_with_means(means, 5_000, 8)).any()
+
+
+def test_categories_start_as_frequent_as_they_are_to_be():
+    means = np.array([0.8, 0.4, 0.5, -0.5, -0.6])  # shares .1; .3, .25; .75, .8, which are too much
+    signs = rows_with_means(means, 5_000, 7, (0, 1, 3, 5))
+    shares = (signs < 0).mean(axis=0)
+    np.testing.assert_allclose(shares, [0.1, 0.3, 0.25, 0.75 / 1.55, 0.8 / 1.55], atol=2 / 5_000)
+    assert (np.add.reduceat(signs < 0, [0, 1, 3], axis=1) <= 1).all()
 
 
 @pytest.mark.slow

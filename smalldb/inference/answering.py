@@ -133,7 +133,7 @@ class _Asking:
                 arrays.append(self._over(term, np.asarray(one, dtype=np.float64)))
         shape = [domain.sizes[c] for c in self.columns]
         self.asked, cells = AskedCells.of(
-            domain, self.columns, [np.broadcast_to(one, shape) for one in arrays]
+            measurements, self.columns, [np.broadcast_to(one, shape) for one in arrays]
         )
         if len(terms) == 2:
             (x, g, *_), (y, h, *_) = (cells[:, start : start + 5].T for start in self.starts)

@@ -40,10 +40,12 @@ class AskedCells:
 
     @classmethod
     def of(
-        cls, domain: Domain, columns: tuple[int, ...], arrays: Sequence[Floats]
+        cls, measurements: Measurements, columns: tuple[int, ...], arrays: Sequence[Floats]
     ) -> "tuple[AskedCells, Floats]":
         """
         Return the classes that arrays over the cells of columns tell apart, and the arrays over their cells.
+
+        Contrasts of categories are about these alone, so they are told apart, too.
 
         Parameters
         ----------
@@ -59,10 +61,11 @@ class AskedCells:
         ValueError
             More than 1024 cells are told apart.
         """
-        every, allowed = np.stack(arrays), domain.allowed(columns)
-        classes = []
-        for axis in range(len(columns)):
+        every, allowed = np.stack(arrays), measurements.domain.allowed(columns)
+        classes, contrasts = [], _categories(measurements)
+        for axis, c in enumerate(columns):
             slices = np.moveaxis(every, axis + 1, 0).reshape(every.shape[axis + 1], -1)
+            slices = np.hstack([slices, np.eye(len(slices))[:, sorted(contrasts.get(c, ()))]])
             _, first, own = np.unique(slices, axis=0, return_index=True, return_inverse=True)
             own = own.ravel()
             every = np.take(every, first, axis=axis + 1)
@@ -122,6 +125,16 @@ class Told:
             )
         least: Floats = found + 1e-6 * np.eye(count)
         return least
+
+
+def _categories(measurements: Measurements) -> dict[int, set[int]]:
+    """Return the categories of each column that contrasts of categories are about."""
+    found: dict[int, set[int]] = {}
+    for part in (part for each in measurements for part in each.of):
+        if isinstance(part, Parity) and part.categories is not None:
+            for c, category in zip(part.columns, part.categories, strict=True):
+                found.setdefault(c, set()).add(category)
+    return found
 
 
 def told_of(measurements: Measurements, asked: AskedCells) -> list[Told]:
@@ -253,11 +266,13 @@ def _of_parity(part: Parity, asked: AskedCells) -> tuple[Integers, Floats] | Non
     if not {*part.columns} <= {*asked.columns}:
         return None
     odd = np.zeros((1,) * len(asked.columns), dtype=bool)
+    yes_of = dict(zip(part.columns, part.yes, strict=True))
     for axis, (c, own) in enumerate(zip(asked.columns, asked.classes, strict=True)):
-        if c in part.columns:
-            if own[0] == own[1]:
+        if c in yes_of:
+            of_yes = own[yes_of[c]]
+            if np.count_nonzero(own == of_yes) > 1:
                 return None
-            yes = np.arange(2) == own[1]
+            yes = np.arange(own.max() + 1) == of_yes
             odd = odd ^ yes.reshape([-1 if i == axis else 1 for i in range(len(asked.columns))])
     odd = np.broadcast_to(odd, asked.shape).ravel()[asked.possible]
     numbers = np.where(odd, -1.0, 1.0) if part.signed else odd.astype(np.float64)

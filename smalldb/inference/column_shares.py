@@ -36,7 +36,7 @@ def share_intervals(measurements: Measurements, column: int, level: Fraction) ->
     if not len(measurements) or size > MOST:
         return (None,) * size
     arrays: list[Floats] = [*np.eye(size), np.ones(size)]
-    asked, cells = AskedCells.of(domain, (column,), arrays)
+    asked, cells = AskedCells.of(measurements, (column,), arrays)
     sums = least_variance(told_of(measurements, asked), cells, measurements.n)
     if not sums.known.any():
         return (None,) * size

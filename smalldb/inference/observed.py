@@ -191,18 +191,19 @@ def _signed(
     blocks: Blocks,
     at: Mapping[int, tuple[int, int]],
 ) -> Signed:
-    words = max(1, -(-len(at) // 64)) if parities else 1
+    seen = sorted({event for part, _, _ in parities for event in zip(part.columns, part.yes, strict=True)})
+    bit_of = {event: bit for bit, event in enumerate(seen)}
+    words = max(1, -(-len(seen) // 64))
     masks = np.zeros((len(parities), words), dtype=np.uint64)
     for p, (part, _, _) in enumerate(parities):
-        for c in part.columns:
-            masks[p, c // 64] |= np.uint64(1 << c % 64)
+        for event in zip(part.columns, part.yes, strict=True):
+            masks[p, bit_of[event] // 64] |= np.uint64(1 << bit_of[event] % 64)
     bits = np.zeros((int(blocks.sizes.sum()), words), dtype=np.uint64)
     starts = np.cumsum([0, *blocks.sizes.tolist()])
-    looked_at = {c for part, _, _ in parities for c in part.columns}
-    for c in looked_at:
+    for (c, category), bit in bit_of.items():
         b, k = at[c]
-        own = blocks.cells[b][:, k].astype(np.uint64) << np.uint64(c % 64)
-        bits[starts[b] : starts[b + 1], c // 64] |= own
+        own = (blocks.cells[b][:, k] == category).astype(np.uint64) << np.uint64(bit % 64)
+        bits[starts[b] : starts[b + 1], bit // 64] |= own
     first, looking = ragged(
         [
             [p for p, (part, _, _) in enumerate(parities) if set(part.columns) & set(columns)]

@@ -6,10 +6,12 @@ from fractions import Fraction
 from typing import Any, ClassVar, Self, TypeAlias
 
 from queries import Rows
+from queries.domain import MAX_TABLE_ATTRIBUTES
 from queries.rows import MAX_TOTAL
 from smalldb.exact.bits import BitSource
 from smalldb.exact.numbers import as_text, float_above
 from smalldb.marginals.certificate import beyond, certified
+from smalldb.marginals.contrasts.coding import attributes_of, unlike_coded
 from smalldb.marginals.estimate.modelling import cells_of_rules
 from smalldb.marginals.expected_error import WITHIN
 from smalldb.marginals.private_rows import MOST
@@ -72,7 +74,7 @@ class ByMarginals:
         found, wished = list[Strategy | str](), request.strategy
         if wished == Contrasts.name and request.aimed:
             return FIRST.format(wished)
-        possible = workload.domain.unlike_binary is None and not request.first
+        possible = unlike_coded(workload) is None and not request.first
         if wished == Contrasts.name or (wished is None and possible):
             found.append(cls._contrasts(request, n))
         if wished != Contrasts.name:
@@ -87,9 +89,9 @@ class ByMarginals:
     def _contrasts(cls, request: Request, n: int) -> Contrasts | str:
         """Return the contrasts of least expected error; or why there are none."""
         workload = request.workload
-        d = len(workload.domain.attributes)
+        d = attributes_of(workload.domain)
         most = max(1, MAX_SEARCHED // d)
-        if workload.domain.listable and (request.rows or n) > most:
+        if d <= MAX_TABLE_ATTRIBUTES and (request.rows or n) > most:
             return f"at most {most} rows of {d} attributes are made from contrasts: give fewer"
         if max(request.rows or 0, request.largest_n) * workload.denominator >= MAX_TOTAL:
             return (

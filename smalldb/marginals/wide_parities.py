@@ -1,5 +1,7 @@
 """Yes/no columns, all at once: the parities that queries are made of, and rows that are near to them."""
 
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import TypeAlias
 
 import numpy as np
@@ -17,12 +19,22 @@ THRESHOLDS = (0.5, 0.25, 0.12, 0.06, 0.03, 0.0, 0.0, 0.0)  # of a sweep: see `ke
 _CERTAIN = 1e-9  # a deviation below which noise does not count
 
 
-def rows_with_means(means: Floats, rows: int, seed: int) -> Signs:
-    """Return signs, shape (rows, d), of these means to within one row, and as good as independent columns."""
+def rows_with_means(means: Floats, rows: int, seed: int, starts: Sequence[int] | None = None) -> Signs:
+    """
+    Return signs, shape (rows, d), of these means to within one row, and as good as independent columns.
+
+    Parameters
+    ----------
+    starts
+        The first sign of each column, of which at most one is -1, and d; None: each is a column of its own.
+    """
     signs = np.empty((rows, len(means)), dtype=np.int8)
-    for column, mean in enumerate(means):
+    for column, (low, high) in enumerate(pairwise(range(len(means) + 1) if starts is None else starts)):
         ranks = np.argsort(np.argsort(splitmix64(rows, (seed + column * rows * STEP) % (1 << 64))))
-        signs[:, column] = np.where(ranks + 0.5 < (1 - mean) / 2 * rows, -1, 1)
+        yes = (1 - means[low:high]) / 2
+        ends = np.cumsum(yes) / max(1.0, yes.sum()) * rows
+        held = np.searchsorted(ends, ranks + 0.5, side="right")
+        signs[:, low:high] = np.where(held[:, None] == np.arange(high - low), -1, 1)
     return signs
 
 
@@ -51,11 +63,12 @@ def flipped_towards(plan: ParityPlan, found: Estimates, near: Floats, start: Sig
             weights[a, b] = weights[b, a] = precision
     signs = np.ones((rows, d + 1), dtype=np.int8)
     signs[:, 1:] = start
+    starts = np.array(plan.coding.starts, dtype=np.int64) + 1
     beyond = _products(signs) - targets
     np.fill_diagonal(beyond, 0.0)
     weights /= weights.max(initial=_CERTAIN)
     for sweep, threshold in enumerate(THRESHOLDS):
-        made = turn(signs, beyond, weights, threshold, sweep * rows // len(THRESHOLDS))
+        made = turn(signs, beyond, weights, threshold, sweep * rows // len(THRESHOLDS), starts)
         if not made and not threshold:
             break
     return signs[:, 1:]

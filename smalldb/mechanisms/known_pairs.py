@@ -56,7 +56,7 @@ def known_pairs(domain: Domain, items: Sequence[Measurement], n: int | None) -> 
     """
     groups: dict[tuple[int, int], list[tuple[tuple[int, ...], tuple[int, ...]]]] = {}
     learned = set[tuple[int, int]]()
-    for pair, own, seen in _measured(items, n):
+    for pair, own, seen in _measured(domain, items, n):
         found = groups.setdefault(pair, [])
         if own not in found:
             found.append(own)
@@ -75,11 +75,12 @@ def known_pairs(domain: Domain, items: Sequence[Measurement], n: int | None) -> 
 _Seen = tuple[tuple[int, int], tuple[tuple[int, ...], tuple[int, ...]], bool]
 
 
-def _measured(items: Sequence[Measurement], n: int | None) -> Iterator[_Seen]:
+def _measured(domain: Domain, items: Sequence[Measurement], n: int | None) -> Iterator[_Seen]:
     """Yield each table of two columns that was measured, alone or in a larger one, and what it shows."""
-    means: dict[int, float] = {}
+    means: dict[tuple[int, int], float] = {}
     for each in items:
         start, variances = 0, dict[tuple[int, ...], float]()  # alike for tables of the same shape
+        contrasts: dict[tuple[int, int], list[tuple[int, int, float]]] = {}
         for part, values in each.tables():
             if isinstance(part, Marginal) and len(part.columns) > 1:
                 for i, j in combinations(range(len(part.columns)), 2):
@@ -96,16 +97,26 @@ def _measured(items: Sequence[Measurement], n: int | None) -> Iterator[_Seen]:
                 if not part.columns:
                     n = n or max(1, int(values[0]))
                 elif len(part.columns) == 1:
-                    means[part.columns[0]] = value
+                    means[part.columns[0], part.yes[0]] = value
                 elif len(part.columns) == 2:
-                    a, b = part.columns
-                    beyond = value - means.get(a, 0.0) * means.get(b, 0.0) / total
+                    (a, b), (i, j) = part.columns, part.yes
+                    beyond = value - means.get((a, i), 0.0) * means.get((b, j), 0.0) / total
                     if (2,) not in variances:
                         unit = np.zeros(len(each.values))
                         unit[start] = 1.0 if part.signed else 2.0
                         variances[2,] = max(each.noise.variance(unit), 1e-9)
-                    yield (a, b), ((0, 1), (0, 1)), beyond**2 / variances[2,] > _limit(1)
+                    contrasts.setdefault((a, b), []).append((i, j, beyond**2 / variances[2,]))
             start += part.size
+        for (a, b), found in contrasts.items():
+            rows, columns, squares = zip(*found, strict=True)
+            own = _told_apart(domain.sizes[a], {*rows}), _told_apart(domain.sizes[b], {*columns})
+            yield (a, b), own, sum(squares) > _limit(len(squares))
+
+
+def _told_apart(size: int, categories: set[int]) -> tuple[int, ...]:
+    """Return the group of each category, where some are told apart and all others are one."""
+    order = {category: group for group, category in enumerate(sorted(categories), 1)}
+    return tuple(order.get(category, 0) for category in range(size))
 
 
 def _white(each: Measurement, start: int, part: Marginal, i: int, j: int) -> float:

@@ -46,7 +46,7 @@ class Marginal:
 @dataclass(frozen=True, slots=True)
 class Parity:
     """
-    One number about yes/no columns: a contrast.
+    One number about yes/no columns, or about a category of each of some columns: a contrast.
 
     Under replace-one how many rows have an odd number of yes among the columns; under add-remove the sum
     over the rows of -1 for an odd number, and of 1 for an even one (of no columns: the number of rows).
@@ -57,10 +57,18 @@ class Parity:
         Their numbers, ascending.
     signed
         Whether it is the sum of signs: under add-remove.
+    categories
+        The category of each column that counts as yes; None: that of yes/no columns, which is 1.
     """
 
     columns: tuple[int, ...]
     signed: bool
+    categories: tuple[int, ...] | None = None
+
+    @property
+    def yes(self) -> tuple[int, ...]:
+        """The category of each column that counts as yes."""
+        return (1,) * len(self.columns) if self.categories is None else self.categories
 
     @property
     def size(self) -> int:

@@ -171,7 +171,8 @@ class Measurements(Sequence[Measurement]):
     def _told(self, part: Measured) -> dict[str, Any]:
         names = [self.domain.names[c] for c in part.columns]
         if isinstance(part, Parity):
-            return {"parity": names, "signed": part.signed}
+            told = {"parity": names, "signed": part.signed}
+            return told if part.categories is None else told | {"categories": list(part.categories)}
         if isinstance(part, Dependence):
             pairs = [[self.domain.names[c] for c in pair] for pair in part.pairs]
             return {"dependence": pairs, "tops": list(part.tops)}
@@ -180,9 +181,14 @@ class Measurements(Sequence[Measurement]):
     def _cells(self, part: Measured) -> list[str]:
         """Tell each cell of a table by the categories of its groups."""
         if isinstance(part, Parity):
+            yes = "yes"
+            if part.categories:
+                columns = [self.domain.columns[c] for c in part.columns]
+                held = zip(columns, part.categories, strict=True)
+                yes = " and ".join(f"{column.name}={column.labels[place]}" for column, place in held)
             if not part.signed:
-                return ["rows with an odd number of yes"]
-            return ["sum of signs: -1 for an odd number of yes" if part.columns else "rows"]
+                return [f"rows with an odd number of {yes}"]
+            return [f"sum of signs: -1 for an odd number of {yes}" if part.columns else "rows"]
         if isinstance(part, Dependence):
             return ["dependence of pairs, in rows"]
         cells = [""]
@@ -214,7 +220,13 @@ def _part(domain: Domain, told: Mapping[str, Any]) -> Measured:
     """Return what was measured, from how it was written."""
     at = {name: c for c, name in enumerate(domain.names)}
     if "parity" in told:
-        return Parity(tuple(at[name] for name in told["parity"]), bool(told["signed"]))
+        places, categories = tuple(at[name] for name in told["parity"]), told.get("categories")
+        if categories is None:
+            return Parity(places, bool(told["signed"]))
+        yes = tuple(int(category) for category in categories)
+        if any(not 0 <= category < domain.sizes[c] for c, category in zip(places, yes, strict=True)):
+            raise ValueError("a parity needs a category of each of its columns")
+        return Parity(places, bool(told["signed"]), yes)
     if "dependence" in told:
         pairs = tuple((at[a], at[b]) for a, b in told["dependence"])
         return Dependence(pairs, tuple(int(top) for top in told["tops"]))

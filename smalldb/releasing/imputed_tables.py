@@ -200,7 +200,9 @@ def check_drawable(plan: Plan) -> None:
     if isinstance(strategy, AllCells) or (isinstance(strategy, Contrasts) and strategy.parities.cells):
         together = [tuple(range(len(domain.sizes)))]
     elif isinstance(strategy, Contrasts):
-        together = [some for part in strategy.parities.unguarded for some in part.sets]
+        columns = strategy.parities.coding.columns
+        sets = (some for part in strategy.parities.unguarded for some in part.sets)
+        together = [*dict.fromkeys(tuple(columns[a] for a in some) for some in sets)]
     tables = [{c: np.arange(domain.sizes[c]) for c in some} for some in together]
     shares = [np.full(size, 1 / size) for size in domain.sizes]
     try:

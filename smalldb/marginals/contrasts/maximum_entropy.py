@@ -62,7 +62,7 @@ def guarded_fit(plan: ParityPlan, measured: Measured) -> Fitted:
 def predicted(plan: ParityPlan, measured: Measured, sets: tuple[Places, ...]) -> Integers:
     """Predict the counts of some sets from all parts but a safeguard, rounded: int64, a set each."""
     fitted, total = fit(plan, estimates(plan, measured, plan.unguarded)), released_total(plan, measured)
-    d = len(plan.workload.domain.attributes)
+    d = len(plan.domain.attributes)
     chi = fitted.chi[[mask(places, d) for places in sets]]
     counts: Integers = np.rint(total * ((1 - chi) / 2 if plan.replaced else chi)).astype(np.int64)
     return counts
@@ -76,7 +76,7 @@ def sizes_of(plan: ParityPlan, found: Estimates) -> Floats:
     product of its means, and a small coefficient moves it by that times the variances of both signs.
     """
     orders, known = plan.spectrum.orders, np.isfinite(found.deviations)
-    means = np.full(len(plan.workload.domain.attributes), nan)
+    means = np.full(len(plan.domain.attributes), nan)
     for (i, *more), place in zip(plan.spectrum.sets, range(len(orders)), strict=True):
         if not more and known[place]:
             means[i] = found.chi[place]
@@ -108,7 +108,7 @@ def fit(plan: ParityPlan, found: Estimates, sizes: Floats | None = None) -> Fitt
     What is left of each answer is z_S - chi_S(q) = (sd_S / prior_S)^2 theta_S. Cost: some dozens of
     Walsh-Hadamard transforms.
     """
-    contrasts, known = Contrasts.of(plan.workload.domain), np.isfinite(found.deviations)
+    contrasts, known = Contrasts.of(plan.domain), np.isfinite(found.deviations)
     codes, z, noise = masks(plan)[known], found.chi[known], found.deviations[known]
     sizes = sizes_of(plan, found) if sizes is None else sizes
     # The less a parity is known, beside how large it may be, the less it is followed. One yes/no column, seen
@@ -117,7 +117,7 @@ def fit(plan: ParityPlan, found: Estimates, sizes: Floats | None = None) -> Fitt
     ridge = (noise / sizes[known]) ** 2
     enough = max(_SLOPE, float(noise.min(initial=1.0)) / 100)
     theta, probabilities = maximum_entropy(contrasts, codes, z, ridge, enough, ITERATIONS)
-    q = np.zeros(1 << len(plan.workload.domain.attributes))
+    q = np.zeros(1 << len(plan.domain.attributes))
     q[contrasts.cells] = probabilities
     return Fitted(theta, q, contrasts.sums(probabilities))
 
@@ -128,7 +128,7 @@ def read_all_cells(plan: ParityPlan, measured: Measured) -> Floats:
 
     Expected counts are log-linear in the parities of the spectrum: see `CellCounts.read`.
     """
-    contrasts, total = Contrasts.of(plan.workload.domain), max(1, released_total(plan, measured))
+    contrasts, total = Contrasts.of(plan.domain), max(1, released_total(plan, measured))
     found = estimates(plan, measured)
     sizes = sizes_of(plan, found)
     released = CellCounts(
@@ -137,7 +137,7 @@ def read_all_cells(plan: ParityPlan, measured: Measured) -> Floats:
         min(float(plan.rate(plan.parts[-1])), CLEAR),
         *_beside(plan, measured, total),
     )
-    table = np.zeros(1 << len(plan.workload.domain.attributes))
+    table = np.zeros(1 << len(plan.domain.attributes))
     table[contrasts.cells] = released.read(total, masks(plan), fit(plan, found, sizes).theta, sizes)
     return table
 

@@ -81,4 +81,4 @@ def released_counts(plan: ParityPlan, measured: Measured) -> list[tuple[Part, in
 
 def masks(plan: ParityPlan) -> Integers:
     """Return the cell code of each parity's set, up to 20 attributes."""
-    return codes_of(plan.spectrum.sets, len(plan.workload.domain.attributes))
+    return codes_of(plan.spectrum.sets, len(plan.domain.attributes))

@@ -6,10 +6,11 @@ from math import inf, log, sqrt
 
 import numpy as np
 
-from queries import Workload
+from queries import Domain, Workload
 from queries.arrays import Floats
 from queries.domain import MAX_TABLE_ATTRIBUTES, Integers
 from smalldb.exact.numbers import Number, between_0_and_1, positive, whole
+from smalldb.marginals.contrasts.coding import Coding, attributes_of, coded_spectrum, coding, unlike_coded
 from smalldb.marginals.contrasts.part_list import LAWS, Cells, Safeguard
 from smalldb.marginals.contrasts.parts import Part
 from smalldb.marginals.contrasts.priors import prior, read_deviation
@@ -60,6 +61,16 @@ class ParityPlan:
     def setting(self) -> Setting:
         """What the parts share."""
         return Setting(self.workload, self.n, self.epsilon, self.replaced, self.spectrum, self.delta)
+
+    @property
+    def coding(self) -> Coding:
+        """How columns are coded as yes/no attributes, whose parities are measured."""
+        return coding(self.workload.domain)
+
+    @property
+    def domain(self) -> Domain:
+        """The attributes."""
+        return self.coding.domain
 
     @property
     def method(self) -> str:
@@ -115,7 +126,7 @@ class ParityPlan:
 
     def precision(self, orders: Integers, *, read: bool) -> Floats:
         """Return 1 / variance of the means of parities: as released, or as it is expected to be read."""
-        domain, cells = self.workload.domain, self.cells
+        domain, cells = self.domain, self.cells
         d = len(domain.attributes)
 
         def released(some: tuple[Part, ...]) -> Floats:
@@ -182,9 +193,9 @@ def alternatives(
         queries too many or too wide; epsilon or delta out of range. Says what would do.
     """
     domain = workload.domain
-    if domain.unlike_binary is not None:
-        raise ValueError(f"contrasts need {domain.unlike_binary}: use strategy cells, pairs or adaptive")
-    d = len(domain.attributes)
+    if (lacking := unlike_coded(workload)) is not None:
+        raise ValueError(f"contrasts need {lacking}: use strategy cells, pairs or adaptive")
+    d = attributes_of(domain)
     if d > MAX_ATTRIBUTES:
         raise ValueError(f"contrasts are measured of at most {MAX_ATTRIBUTES} attributes, not {d}: drop some")
     if domain.valid is not None and d > MAX_TABLE_ATTRIBUTES:
@@ -199,7 +210,10 @@ def alternatives(
         raise ValueError("contrasts are measured with an epsilon of 2^-40 to 2^20")
     if n > MOST_ROWS:
         raise ValueError("contrasts are measured of at most 2^60 rows")
-    series, replaced = series or spectrum(workload), neighbours == "replace-one"
+    replaced = neighbours == "replace-one"
+    series = series or (
+        spectrum(workload) if coding(domain).plain else coded_spectrum(workload, coding(domain))
+    )
     setting = Setting(workload, n, exact, replaced, series, allowed)
     designs = [parts for law in LAWS for parts in law.designs(setting)]
     if not designs:

@@ -45,7 +45,7 @@ class Cells:
     @classmethod
     def designs(cls, setting: Setting) -> Iterator[tuple[Part, ...]]:
         """Yield the cells alone, and beside a Wishart difference of several shares."""
-        if not setting.tabled:
+        if not setting.tabled or setting.workload.domain.unlike_binary is not None:
             return
         # what reading a cell takes grows with the rows and with the noise
         if setting.n + 100 * setting.workload.domain.size / (setting.epsilon / 2) > MOST_STEPS:

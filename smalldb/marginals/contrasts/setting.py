@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 from fractions import Fraction
 
-from queries import Workload
+from queries import Domain, Workload
 from queries.domain import MAX_TABLE_ATTRIBUTES
+from smalldb.marginals.contrasts.coding import coding
 from smalldb.marginals.contrasts.spectrum import Spectrum
 
 
@@ -44,6 +45,11 @@ class Setting:
         return 2 if self.replaced else 1
 
     @property
+    def domain(self) -> Domain:
+        """The yes/no attributes whose parities are measured: the columns, or what they are coded as."""
+        return coding(self.workload.domain).domain
+
+    @property
     def tabled(self) -> bool:
         """Whether there is a table of all cells."""
-        return len(self.workload.domain.attributes) <= MAX_TABLE_ATTRIBUTES
+        return len(self.domain.attributes) <= MAX_TABLE_ATTRIBUTES

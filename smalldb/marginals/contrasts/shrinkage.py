@@ -14,7 +14,7 @@ _HALVINGS = 50
 
 def frequencies(plan: ParityPlan, found: Estimates) -> Floats:
     """Return how frequent each attribute is, shape (d,); one half where that was not measured."""
-    ones = np.full(len(plan.workload.domain.attributes), 0.5)
+    ones = np.full(len(plan.domain.attributes), 0.5)
     for places, chi in zip(plan.spectrum.sets, found.chi, strict=True):
         if len(places) == 1:
             ones[places[0]] = (1 - chi) / 2

@@ -133,7 +133,7 @@ def spectrum(workload: Workload) -> Spectrum:
             terms_of[batch.kinds] += np.bincount(terms_of_order.rows, minlength=len(batch.kinds))
         if batch.width in batch.orders:
             whole[batch.kinds[batch.orders[batch.width].rows]] = True
-    _check_parities(len({queries[j].attributes for j in np.flatnonzero(whole[kind_of])}))
+    check_parities(len({queries[j].attributes for j in np.flatnonzero(whole[kind_of])}))
     constants, lengths = of_kinds[kind_of], terms_of[kind_of]
     starts = np.concatenate([[0], np.cumsum(lengths)])
     coefficients, orders = np.empty(starts[-1]), np.empty(starts[-1], dtype=np.int64)
@@ -156,7 +156,7 @@ def spectrum(workload: Workload) -> Spectrum:
         distinct, inverse = _numbered(np.concatenate(of_terms), len(workload.domain.attributes))
         ranks[np.concatenate(at_terms)] = inverse + len(sets)
         sets += map(tuple, distinct.tolist())
-        _check_parities(len(sets))
+        check_parities(len(sets))
     ends = np.concatenate([[0], np.cumsum(terms_of)])
     some = np.repeat(starts[firsts] - ends[:-1], terms_of) + np.arange(ends[-1])
     kinds = Kinds(ends, orders[some], coefficients[some] ** 2)
@@ -210,7 +210,8 @@ def _packed(bits: npt.NDArray[np.integer]) -> npt.NDArray[np.uint64]:
     return np.packbits(padded, axis=1).view(np.uint64)
 
 
-def _check_parities(count: int) -> None:
+def check_parities(count: int) -> None:
+    """Refuse more parities than are measured."""
     if count > MAX_PARITIES:
         raise ValueError(
             f"the queries need {count} parities or more, more than {MAX_PARITIES}: "

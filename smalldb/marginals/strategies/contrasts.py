@@ -1,4 +1,4 @@
-"""Contrasts of yes/no columns, all at once: the parities that queries are made of, and rows near to them."""
+"""Contrasts of columns, all at once: the parities that queries are made of, and rows near to them."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -12,8 +12,9 @@ from queries import Rows, Workload
 from queries.domain import Bits, Integers
 from smalldb.accounting.concentrated import rho_of
 from smalldb.exact.integers import uniform_permutation
+from smalldb.marginals.contrasts.maximum_entropy import guarded_fit
 from smalldb.marginals.contrasts.parity_bound import parity_sums
-from smalldb.marginals.contrasts.parity_means import Measured, estimates, pieces, released_total
+from smalldb.marginals.contrasts.parity_means import Measured, estimates, masks, pieces, released_total
 from smalldb.marginals.contrasts.parity_measurement import measure
 from smalldb.marginals.contrasts.parity_plan import ParityPlan, alternatives
 from smalldb.marginals.contrasts.priors import prior
@@ -23,6 +24,7 @@ from smalldb.marginals.measuring import PrivacyMeasure
 from smalldb.marginals.noise_bound import bound
 from smalldb.marginals.rows.nearest_rows import synthesise
 from smalldb.marginals.rows.query_search import search
+from smalldb.marginals.rows.rounding import rounded
 from smalldb.marginals.strategies.budgets import MAX_ENTRIES
 from smalldb.marginals.wide_parities import flipped_towards, rows_with_means
 from smalldb.mechanisms import Journal, Marginal, Measurement, Parity, Running
@@ -93,7 +95,8 @@ class Contrasts:
         """How many pairs of columns a parity is about, or all."""
         if self.parities.cells is not None:
             return comb(len(self.parities.workload.domain.sizes), 2)
-        sets = (some for part in self.parities.parts for some in part.sets)
+        columns = self.parities.coding.columns
+        sets = ([columns[a] for a in some] for part in self.parities.parts for some in part.sets)
         return len({pair for some in sets for pair in combinations(some, 2)})
 
     @property
@@ -108,13 +111,20 @@ class Contrasts:
     def expected(self) -> float:
         """About the mean distance of the tables of two columns that the queries are cells of.
 
-        That is half of four cells, each off as much as a normal number is, of the variance that noise leaves
+        That is half of its cells, each off as much as a normal number is, of the variance that noise leaves
         where parities have a prior.
         """
-        series = self.parities.spectrum
+        series, workload = self.parities.spectrum, self.parities.workload
         left = 1 / (self.parities.precision(series.orders, read=True) + prior(series.orders) ** -2)
-        variances = series.over_queries(series.coefficients**2 * left[series.members])
-        return min(1.0, 2 * sqrt(2 / pi) * float(np.sqrt(variances).mean()))
+        deviations = np.sqrt(series.over_queries(series.coefficients**2 * left[series.members]))
+        if self.parities.coding.plain:
+            halves = 2.0 * deviations.mean()
+        else:
+            each = np.array([block.size for block in workload.cells])
+            means = np.add.reduceat(deviations, np.cumsum(each) - each) / each
+            sizes = np.array([block.cells for block in workload.cells])
+            halves = float((means * sizes).mean()) / 2
+        return min(1.0, sqrt(2 / pi) * float(halves))
 
     @property
     def described(self) -> str:
@@ -146,12 +156,14 @@ class Contrasts:
         total = read if plan.replaced else bounded_total(read)
         most = MAX_SEARCHED if plan.setting.tabled else MAX_ENTRIES
         wanted = min(total, max(1, most // len(rows.domain.sizes))) if count is None else count
-        if plan.setting.tabled:
+        if not plan.setting.tabled:
+            made = self._near(measured, wanted, journal.step(lambda coins: coins.bits(64)))
+        elif plan.coding.plain:
             made = synthesise(plan, measured, wanted, progress=running.progress)
         else:
-            made = self._near(measured, wanted, journal.step(lambda coins: coins.bits(64)))
+            made = self._turned(measured, wanted)
         order = uniform_permutation(wanted, journal.postprocessing_bits())
-        return Parities(self, measured, total, made[order].astype(np.int64))
+        return Parities(self, measured, total, plan.coding.places(made[order]))
 
     def _near(self, measured: Measured, count: int, seed: int) -> Bits:
         """Return rows near to parities of more columns than a table of all cells can have."""
@@ -159,11 +171,20 @@ class Contrasts:
         found = estimates(plan, measured)
         means = 1 - 2 * frequencies(plan, found)
         near = shrunk(plan, found, means)
-        signs = flipped_towards(plan, found, near, rows_with_means(means, count, seed))
-        made: Bits = (signs < 0).astype(np.uint8)
+        start = rows_with_means(means, count, seed, plan.coding.starts)
+        made: Bits = (flipped_towards(plan, found, near, start) < 0).astype(np.uint8)
         if plan.spectrum.orders[-1] > 2:
             made = search(plan.workload, made, plan.spectrum.answers(near))
         return made
+
+    def _turned(self, measured: Measured, count: int) -> Bits:
+        """Return rows of a distribution of all cells that attributes have, near to its parities."""
+        plan = self.parities
+        fitted = guarded_fit(plan, measured)
+        start = 1 - 2 * rounded(plan.domain, fitted.q, count).astype(np.int8)
+        made = flipped_towards(plan, estimates(plan, measured), fitted.chi[masks(plan)], start)
+        signs: Bits = (made < 0).astype(np.uint8)
+        return signs
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -192,13 +213,19 @@ class Parities:
     def measurements(self) -> tuple[Measurement, ...]:
         """What was released, as it is published."""
         plan, found = self.strategy.parities, list[Measurement]()
+        coded = plan.coding
+
+        def parity(places: tuple[int, ...]) -> Parity:
+            categories = None if coded.plain else tuple(coded.categories[a] for a in places)
+            return Parity(tuple(coded.columns[a] for a in places), not plan.replaced, categories)
+
         for part, values in zip(plan.parts, pieces(plan, self.measured.values), strict=True):
             noises, cost = part.noise(plan.setting), plan.epsilon * part.share
             if part is plan.cells:
                 found.append(_whole(plan, values, noises[0], cost))
             elif part is plan.safeguard:
                 chosen, value = values.tolist()
-                one = (Parity(part.sets[chosen], not plan.replaced),)
+                one = (parity(part.sets[chosen]),)
                 found.append(Measurement(one, np.array([value]), noises[0], cost / 2, selecting=cost / 2))
             else:
                 if not part.pure and plan.delta is not None:
@@ -209,7 +236,7 @@ class Parities:
                 )
                 ends = np.cumsum([len(some) for some in groups])[:-1]
                 for some, own, noise in zip(groups, np.split(values, ends), noises, strict=True):
-                    of = tuple(Parity(places, not plan.replaced) for places in some)
+                    of = tuple(map(parity, some))
                     found.append(Measurement(of, own, noise, cost, not part.pure))
                     cost = Fraction(0)
         return tuple(found)

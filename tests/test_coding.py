@@ -1,0 +1,181 @@
+"""Columns of any number of categories as yes/no attributes: rows, queries, releases and what they tell."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import smalldb
+from queries import Column, Domain, Marginals, Rows
+from smalldb.exact.bits import SeededBits
+from smalldb.inference import Measurements, ask
+from smalldb.inference.observed import Observed
+from smalldb.inference.tied_columns import Blocks
+from smalldb.marginals.contrasts.coding import coded_spectrum, coding, unlike_coded
+from smalldb.marginals.contrasts.parity_measurement import counts
+from smalldb.marginals.contrasts.spectrum import odd_counts
+from smalldb.marginals.strategies.contrasts import Contrasts, plan_contrasts
+from smalldb.mechanisms import Measurement, Parity
+from smalldb.noise.distributions import Geometric
+
+DOMAIN = Domain(["a", Column("job", ["none", "part", "full"]), Column("sex", ["F", "M"]), Column("e", 4)])
+
+
+def table(rng, domain, n):
+    return Rows.from_places(domain, rng.integers(0, domain.sizes, (n, len(domain.sizes))))
+
+
+def latent(n, seed, columns=24):
+    """Yes/no columns that depend on a class, and a column of three categories that does, too."""
+    rng = np.random.default_rng(seed)
+    group = rng.integers(0, 3, n)
+    rates = rng.beta(1, 1, (3, columns))[group]
+    job = np.where(rng.random(n) < 0.7, group, rng.integers(0, 3, n))
+    return np.column_stack([rng.random((n, columns)) < rates, job]).astype(np.int64)
+
+
+def of_latent(columns=24):
+    return Domain([*(f"a{i}" for i in range(columns)), Column("job", ["none", "part", "full"])])
+
+
+def test_rows_are_coded_and_read_back():
+    coded, rng = coding(DOMAIN), np.random.default_rng(1)
+    places = rng.integers(0, DOMAIN.sizes, (50, 4))
+    rows = coded.rows(Rows.from_places(DOMAIN, places))
+    assert rows.n == 50 and len(coded.domain.attributes) == 1 + 2 + 1 + 3
+    bits = np.repeat(rows.places(), rows.counts, axis=0)
+    back = coded.places(bits)
+    assert sorted(map(tuple, back.tolist())) == sorted(map(tuple, places.tolist()))
+    assert coded.domain.size == DOMAIN.size  # what no row has cannot exist
+    plain = Domain(["a", "b"], valid="a | b")
+    assert coding(plain).domain is plain and coding(plain).plain
+
+
+def test_wide_tables_are_coded_without_rules():
+    wide = Domain([Column("x", 15), Column("y", 15)])
+    assert coding(wide).domain.valid is None and coding(wide).domain.product == 2**28
+
+
+@pytest.mark.parametrize("domain", [DOMAIN, Domain([Column("x", 5), Column("y", 3)])])
+@pytest.mark.parametrize("width", [1, 2])
+def test_cells_of_tables_are_sums_of_parities(domain, width):
+    """Exactly: coefficients are multiples of 1/4, and so are their sums."""
+    workload, coded = Marginals(width).workload(domain), coding(domain)
+    series = coded_spectrum(workload, coded)
+    rows = table(np.random.default_rng(2), domain, 200)
+    signs = rows.n - 2 * odd_counts(coded.rows(rows), series.sets)
+    answers = rows.n * series.constants + series.over_queries(series.coefficients * signs[series.members])
+    assert answers.tolist() == workload.answers(rows).tolist()
+    columns = [[coded.columns[a] for a in some] for some in series.sets]
+    assert all(len({*some}) == len(some) == order for some, order in zip(columns, series.orders, strict=True))
+    weights = np.array([0.0, 3.0, 7.0])
+    each = series.over_queries(series.coefficients**2 * weights[series.orders][series.members])
+    assert series.kinds.worst(weights) == each.max()
+
+
+def test_what_cannot_be_coded_is_refused():
+    ruled = Domain(DOMAIN.columns, valid="~(a & `job=full`)")
+    assert "all rows to exist" in unlike_coded(Marginals(2).workload(ruled))
+    assert "at most two columns" in unlike_coded(Marginals(3).workload(DOMAIN))
+    assert unlike_coded(Marginals(3).workload(Domain(4))) is None
+    with pytest.raises(ValueError, match="at most two columns"):
+        smalldb.plan(DOMAIN, "marginals:3", epsilon=1, n=50, strategy="contrasts", mechanism="marginals")
+
+
+@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
+def test_parities_of_categories_move_by_one_row(relation):
+    """What is measured moves as far as of yes/no columns: by 1 for each row that comes, goes or changes."""
+    rng, replaced = np.random.default_rng(5), relation == "replace-one"
+    given = {
+        "n": 30,
+        "epsilon": Fraction(1),
+        "delta": None,
+        "neighbours": relation,
+        "certificate": Fraction(0),
+    }
+    plan = plan_contrasts(Marginals(2).workload(DOMAIN), **given).parities
+    for _ in range(50):
+        places = rng.integers(0, DOMAIN.sizes, (30, 4))
+        other = np.vstack([places[1:], rng.integers(0, DOMAIN.sizes, (int(replaced), 4))])
+        one, two = (counts(plan, Rows.from_places(DOMAIN, some)) for some in (places, other))
+        assert np.abs(one - two).max() <= 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("delta", [None, "1e-9"])
+@pytest.mark.parametrize("columns", [9, 24])
+def test_one_wide_column_does_not_change_the_strategy_of_the_others(delta, columns):
+    """With a column of three categories beside them yes/no columns come out about as well as alone."""
+    real, domain, n = latent(6_000, 1, columns), of_latent(columns), 6_000
+    off = {}
+    for beside in (False, True):
+        kept = domain if beside else Domain(domain.columns[:-1])
+        rows = Rows.from_places(kept, real[:, : len(kept.sizes)])
+        found = []
+        for seed in range(3):
+            made = smalldb.release(
+                rows,
+                epsilon=2,
+                delta=delta,
+                neighbours="add-remove",
+                n_max=n,
+                rows=n,
+                rng=seed,
+                certificate=0,
+            )
+            assert isinstance(made.plan.chosen.strategy, Contrasts)
+            ours, theirs = (
+                x[:, :columns].T @ x[:, :columns] / n for x in (real, made.places.astype(np.int64))
+            )
+            found.append(np.abs(ours - theirs).mean())
+            assert made.places.max(axis=0).tolist() == [1] * columns + [2] * beside
+        off[beside] = np.mean(found)
+    assert off[True] < 1.5 * off[False]  # by other strategies twice to four times
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("relation", ["replace-one", "add-remove"])
+def test_releases_say_what_was_measured_of_categories(relation):
+    real, domain = latent(4_000, 2), of_latent()
+    rows = Rows.from_places(domain, real)
+    public = {"n_max": 4_000} if relation == "add-remove" else {}
+    made = smalldb.release(rows, epsilon=10, neighbours=relation, rng=1, certificate=0, **public)
+    known = made.measurements
+    assert {part.categories for each in known for part in each.of} >= {(1,), (2,), (1, 2)}
+    record = made.record | {"measurements": known.as_json()}
+    again = Measurements.from_record(record)
+    assert [each.of for each in again] == [each.of for each in known]
+    assert "job=full" in again.to_frame()["cell"].str.cat()
+    pairs = {pair.columns: pair for pair in known.pairs()}
+    assert pairs["a0", "job"].groups == (((0, 1), (0, 1, 2)),)
+    for job, label in enumerate(("none", "part", "full")):  # also of the one without an attribute
+        asked = ask(again, f"a3 | job={label}")
+        true = real[real[:, -1] == job, 3].mean()
+        assert asked.known == "measured" and asked.low - 0.02 <= true <= asked.high + 0.02
+    assert made.confidential.max_error <= made.record["bounds"]["released"] < 0.2
+
+
+def test_chains_of_tables_count_categories():
+    """Deviations of parities of categories are those of the definition."""
+    rng = np.random.default_rng(3)
+    domain = Domain(DOMAIN.columns)
+    places = rng.integers(0, domain.sizes, (40, 4))
+    parts = (Parity((1,), True, (2,)), Parity((0, 1), True, (1, 1)), Parity((1, 3), True, (2, 3)))
+    values = rng.integers(-40, 40, 3)
+    blocks = Blocks.of(domain)
+    observed = Observed.of([Measurement(parts, values, Geometric(Fraction(1)), Fraction(1))], blocks)
+    expected = [
+        np.prod(
+            [np.where(places[:, c] == k, -1, 1) for c, k in zip(p.columns, p.yes, strict=True)], axis=0
+        ).sum()
+        for p in parts
+    ]
+    walked = observed.beside(blocks.merged(places))
+    assert walked.signed.beyond.tolist() == (np.array(expected) - values).tolist()
+
+
+def test_seeds_repeat_a_release():
+    rows = Rows.from_places(of_latent(9), latent(500, 3, 9))
+    plan = smalldb.plan(rows.domain, epsilon=1, n=500, mechanism="marginals", strategy="contrasts")
+    one, two = (plan.chosen.draw(rows, SeededBits(4), False).places for _ in range(2))
+    assert (one == two).all()
