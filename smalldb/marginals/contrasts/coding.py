@@ -169,6 +169,5 @@ def _shares(size: int) -> Floats:
 def _cells(domain: Domain, block: Cells) -> Places:
     """Return the queries of a table as places of its columns, shape (queries, columns)."""
     sizes = tuple(domain.sizes[c] for c in block.columns)
-    yes_first = tuple(i for i, c in enumerate(block.columns) if domain.columns[c].yes_no)
-    codes = np.flip(np.arange(block.cells).reshape(sizes), yes_first).reshape(-1)[block.kept]
+    codes = block.of_counts(block.in_order(domain, np.arange(block.cells).reshape(sizes)))
     return np.stack(np.unravel_index(codes, sizes), axis=1)
