@@ -78,6 +78,19 @@ def calibration(
     """
     Return the calibration for tables of n rows, of up to n under add-remove, and there of any number if None.
 
+    Parameters
+    ----------
+    workload
+        Its queries and its domain.
+    epsilon
+        What the release may lose.
+    rows
+        m, of the small database.
+    candidates
+        Multisets or tuples; None: multisets.
+    n, relation
+        Rows of the data, and who is a neighbour.
+
     Raises
     ------
     ValueError

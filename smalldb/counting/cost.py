@@ -67,6 +67,15 @@ def work(workload: Workload, rows: int, candidates: Candidates = "multisets") ->
     """Choose the engine for a census of `rows` rows and foretell its cost; None where neither can do it.
 
     A function of public values, the same on every machine but for the seconds.
+
+    Parameters
+    ----------
+    workload
+        Its queries and its domain.
+    rows
+        m, of each small database.
+    candidates
+        Multisets or tuples.
     """
     cells, queries = workload.domain.size, max(1, workload.size)
     if workload.size * cells > MAX_MATRIX or rank_count(workload, rows) > MAX_RANKS:

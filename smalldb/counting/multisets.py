@@ -56,6 +56,13 @@ def unrank(index: int, cells: int, rows: int) -> tuple[int, ...]:
 
     Cost: two bisections on binomials for each occupied cell.
 
+    Parameters
+    ----------
+    index
+        From 0 on.
+    cells, rows
+        N and m: there are C(N + m - 1, m) multisets.
+
     Raises
     ------
     IndexError

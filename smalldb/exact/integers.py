@@ -52,6 +52,15 @@ def uniform_integers(bound: int, count: int, source: BitSource) -> Integers:
 
     As many bits as `bound` has are drawn for each at once, and again for those that are too large: on
     average less than twice.
+
+    Parameters
+    ----------
+    bound
+        How many integers there are, from 1 to 2^62.
+    count
+        How many are drawn.
+    source
+        Where random bits come from.
     """
     width = (bound - 1).bit_length()
     drawn = np.zeros(count, dtype=np.int64)
@@ -83,6 +92,15 @@ def whole_geometric(rate: Fraction, count: int, source: BitSource) -> npt.NDArra
     digits of a geometric variable of ratio q are independent: digit i is 1 with probability
     q^(2^i) / (1 + q^(2^i)); what stands above the digits is geometric of ratio q^(2^digits), and counts the
     heads before the first tail.
+
+    Parameters
+    ----------
+    rate
+        Above 0.
+    count
+        How many are drawn.
+    source
+        Where random bits come from.
     """
     digits = max(0, (1 / rate).__ceil__().bit_length())
     ones, heads = np.zeros((2, 2 * count), dtype=np.int64 if digits < 63 else object)
@@ -112,6 +130,15 @@ def coins(probability: Enclosure, count: int, source: BitSource) -> npt.NDArray[
 
     A uniform number is compared with it digit by digit, each as often as its digits are equal
     (`docs/proofs/draw.md`, lemma 5).
+
+    Parameters
+    ----------
+    probability
+        Of heads, p: a function of a precision to integers (low, high) with low <= 2^precision p <= high.
+    count
+        How many coins are thrown.
+    source
+        Where random bits come from.
     """
     heads, pending, place = np.zeros(count, dtype=bool), np.arange(count), 0
     while len(pending):

@@ -100,6 +100,13 @@ def of_difference(one: Interval, other: Interval, correlation: float) -> Interva
 
     Zou and Donner, "Construction of confidence limits about effect measures" (2008): exact where both are
     normal; each side takes the parts' own margins on that side.
+
+    Parameters
+    ----------
+    one, other
+        Intervals of the same level; `other` is subtracted.
+    correlation
+        Between the errors of both, from -1 to 1.
     """
 
     def both(a: float, b: float) -> float:

@@ -90,6 +90,15 @@ def read_question(text: str, domain: Domain, ranges: Ranges) -> Question:
     differences: `` - `` between spaces. Events and conditions are predicates with ``& ~ ^`` and, inside
     parentheses, ``|`` (or); ``COLUMN in (A, B)`` stands for several categories.
 
+    Parameters
+    ----------
+    text
+        The question.
+    domain
+        Whose columns it may name.
+    ranges
+        Of columns of numbers, by name: between which numbers each bin lies. Others have no mean.
+
     Raises
     ------
     TypeError, ValueError

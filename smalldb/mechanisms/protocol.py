@@ -143,7 +143,17 @@ class Resumable(Protocol):
         """What decides its steps, for `files.checkpoints.identity`: public texts, numbers and arrays."""
 
     def draw_resumably(self, table: Rows, journal: Journal, running: Running) -> Drawn:
-        """Draw a release as `Mechanism.draw` does, or go on with one."""
+        """Draw a release as `Mechanism.draw` does, or go on with one.
+
+        Parameters
+        ----------
+        table
+            The data, which fit the plan.
+        journal
+            What was drawn before, and where what is drawn now is kept.
+        running
+            How it runs: progress and an executor.
+        """
 
 
 class Mechanism(Protocol):
@@ -205,4 +215,14 @@ class Mechanism(Protocol):
         """What it will do, for people."""
 
     def draw(self, table: Rows, source: BitSource, progress: bool) -> Drawn:
-        """Draw a release: the one step that sees the data."""
+        """Draw a release: the one step that sees the data.
+
+        Parameters
+        ----------
+        table
+            The data, which fit the plan.
+        source
+            Where random bits come from.
+        progress
+            Whether to show a bar on stderr.
+        """

@@ -220,6 +220,15 @@ def variances(sizes: Sequence[int], rate: Fraction, pairs: Pairs) -> tuple[list[
 
     That of a cell is of the white noise which, less its means along both axes, is what a table gets beyond
     its margins.
+
+    Parameters
+    ----------
+    sizes
+        How many places each column has.
+    rate
+        Of the noise.
+    pairs
+        Columns whose table is measured, by their places in `sizes`.
     """
     # of two totals: each is a gamma number of shape d
     second = float(2 * dimensions(sizes) * (dimensions(sizes) + 1) / rate**2)

@@ -209,7 +209,17 @@ class Loss(NamedTuple):
 
     @classmethod
     def geometric(cls, rate: Fraction, moved: int, numbers: int = 1) -> "Loss":
-        """Return the loss of geometric noise on so many numbers, each of which moves by that much."""
+        """Return the loss of geometric noise on so many numbers, each of which moves by that much.
+
+        Parameters
+        ----------
+        rate
+            P(X = x) is proportional to exp(-rate |x|).
+        moved
+            By how much a number moves, at most.
+        numbers
+            How many of them move.
+        """
         law = RandomisedResponse(rate) if moved == 1 else GeometricNoise(rate, moved)
         return cls.of({law: numbers})
 

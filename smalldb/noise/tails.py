@@ -21,7 +21,17 @@ _GRID = 1024  # rates that Chernoff's bound is tried with
 # Proof: docs/proofs/answers.md, lemma 5.
 @lru_cache(maxsize=256)
 def radius_quantile(count: int, rate: Fraction, failure: Fraction) -> int:
-    """Return an r that the radius of a cube of `count` counts exceeds with probability < failure."""
+    """Return an r that the radius of a cube of `count` counts exceeds with probability < failure.
+
+    Parameters
+    ----------
+    count
+        How many counts share the cube.
+    rate
+        Above 0.
+    failure
+        The probability with which it may be exceeded, in (0, 1).
+    """
     return level_quantile(lambda radius: 2 * radius + 1, rate, failure, power=count)
 
 
@@ -34,6 +44,17 @@ def level_quantile(count: Callable[[int], int], rate: Fraction, failure: Fractio
     whose bits it reads. For less, levels are taken in blocks of up to 1 / (16 rate), each level of a block
     with the count of its first. That makes no block lighter in comparison with those before it, so it errs
     upwards, by less than 1 / (6 rate).
+
+    Parameters
+    ----------
+    count
+        Log-concave: of a level count(level)^`power` points.
+    rate
+        Above 0: a point weighs exp(-rate level).
+    failure
+        The probability with which it may be exceeded, in (0, 1).
+    power
+        Of `count`, at least 1.
     """
     width = max(1, (1 / (16 * rate)).__floor__())
     blocks = LogConcave(lambda block: count(block * width), power=power)
@@ -49,6 +70,15 @@ def noise_quantile(rate: Fraction, weight: int, failure: Fraction) -> float:
     X_c are independent with P(X = x) proportional to q^|x|, q = exp(-rate); 0 <= w_c <= 1, of sum at most
     `weight`. For 0 < s < rate, ln E exp(s X) = g(s) is convex and 0 at 0, so g(s w) <= w g(s), and by
     Chernoff's bound on either side the probability is at most 2 exp(weight g(s) - s t).
+
+    Parameters
+    ----------
+    rate
+        Above 0.
+    weight
+        The sum of the weights is at most that.
+    failure
+        The probability with which it may be exceeded, in (0, 1).
     """
     odds = Log(_DIGITS)(2 / failure)
     grid = np.arange(1, _GRID) / _GRID
@@ -68,6 +98,15 @@ def laplace_sum_quantile(count: int, factor: Fraction, failure: Fraction) -> int
 
     Of `count` standard Laplace numbers, times a factor, in absolute value. The least such r, but for the
     rounding of the arithmetic (outwards, 50 digits).
+
+    Parameters
+    ----------
+    count
+        How many Laplace numbers are added.
+    factor
+        What their sum is multiplied by, before it is rounded.
+    failure
+        The probability with which it may be exceeded, in (0, 1).
     """
     limit = Real.of(failure / 2, _DIGITS).low
 

@@ -158,6 +158,17 @@ def capable(workload: Workload, n: int, rows: int, epsilon: Number) -> bool:
     candidate weighs less than ``exp(-epsilon n / 2)``; under add-remove n is n_max, and scores are cut off
     there. Or the workload and the rows lie within `ROWS`, which was measured, with a margin
     (`docs/performance.md`).
+
+    Parameters
+    ----------
+    workload
+        Its queries and its domain.
+    n
+        Rows of the data, or the public guess of them.
+    rows
+        m, of the small database.
+    epsilon
+        Of the release.
     """
     privacy = positive(epsilon, "epsilon")
     if too_large(n, rows, workload.denominator) or not possible(workload, rows):

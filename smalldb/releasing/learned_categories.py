@@ -164,7 +164,21 @@ def _places(
 def quantiles(
     counts: Mapping[str, int], kind: Cuts, bins: int, epsilon: Fraction, source: BitSource
 ) -> list[str]:
-    """Draw cuts near the quantiles, by the exponential mechanism: ascending texts, at most bins - 1."""
+    """Draw cuts near the quantiles, by the exponential mechanism: ascending texts, at most bins - 1.
+
+    Parameters
+    ----------
+    counts
+        How often each text occurs in the data.
+    kind
+        The range in which cuts lie, and their digits.
+    bins
+        How many bins are wanted.
+    epsilon
+        What is spent.
+    source
+        Where random bits come from.
+    """
     scale = 10**kind.decimals
     low, high = ceil(Fraction(kind.low) * scale), floor(Fraction(kind.high) * scale)
     at: Counter[int] = Counter()
@@ -191,7 +205,19 @@ def quantiles(
 def frequent(
     counts: Mapping[str, int], epsilon: Fraction, delta: Fraction, neighbours: Neighbours, source: BitSource
 ) -> list[str]:
-    """Keep the texts whose noisy counts reach the threshold, the most frequent first; not too many."""
+    """Keep the texts whose noisy counts reach the threshold, the most frequent first; not too many.
+
+    Parameters
+    ----------
+    counts
+        How often each text occurs in the data.
+    epsilon, delta
+        What is spent.
+    neighbours
+        Under which relation.
+    source
+        Where random bits come from.
+    """
     steps = 1 if neighbours is Neighbours.ADD_REMOVE else 2
     rate = epsilon / steps
     least = threshold(rate, delta / steps)

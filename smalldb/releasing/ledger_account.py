@@ -154,7 +154,17 @@ class Account:
 
 
 def entry_of(record: Mapping[str, Any], ticket: str, filtered: bool) -> dict[str, Any]:
-    """Return what a line says of a release; with its rho and its delta where the budget has a delta."""
+    """Return what a line says of a release; with its rho and its delta where the budget has a delta.
+
+    Parameters
+    ----------
+    record
+        Of the release.
+    ticket
+        By which a run that goes on is known; "" if it has none.
+    filtered
+        Whether the budget has a delta.
+    """
     if not re.fullmatch("([0-9a-f]{32})?", ticket):
         raise ValueError("a ticket must be 32 hexadecimal digits")
     own = record["privacy"]["bounded_range"]

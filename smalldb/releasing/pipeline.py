@@ -178,7 +178,23 @@ def carry_out(
 def carried_out(
     plan: Plan, source: Source, rows: Rows, middle: bool, journal: Journal, running: Running
 ) -> Release:
-    """Release by a plan that is paid and fits the rows; the synthetic table is like that of the source."""
+    """Release by a plan that is paid and fits the rows; the synthetic table is like that of the source.
+
+    Parameters
+    ----------
+    plan
+        It is paid for.
+    source
+        Whose library and columns the synthetic table has.
+    rows
+        The data, counted.
+    middle
+        Whether a bin is written as its middle.
+    journal
+        What was drawn before, and where what is drawn now is kept.
+    running
+        How it runs: progress and an executor.
+    """
     drawn = drawn_by(plan, rows, journal, running)
     schema, domain, places = source.schema, source.domain, drawn.places
     finishing = journal.postprocessing_bits()

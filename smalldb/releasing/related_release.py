@@ -250,6 +250,17 @@ def plan_related(schema: RelatedSchema, epsilon: Fraction, relation: Neighbours,
     """
     Plan a release from public values alone; `rows` is the number of parents, or a public guess of it.
 
+    Parameters
+    ----------
+    schema
+        Of both tables.
+    epsilon
+        Of a parent with all its children.
+    relation
+        Who is a neighbour.
+    rows
+        The number of parents, or a public guess of it.
+
     Raises
     ------
     ValueError

@@ -95,6 +95,15 @@ def table_source(
 ) -> Source:
     """Find out what a table of any library holds, or counted rows; with a schema also the path of a file.
 
+    Parameters
+    ----------
+    data
+        A table, counted rows, or with a schema the path of a file or the URL of a database.
+    domain
+        What its columns can hold; None: they are yes/no.
+    schema
+        The same of real columns; not with a domain.
+
     Raises
     ------
     ValueError, TypeError

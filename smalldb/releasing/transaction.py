@@ -176,7 +176,19 @@ class Transaction:
 
 
 def drawn_by(plan: Plan, table: Rows, journal: Journal, running: Running) -> Drawn:
-    """Draw a release, or read what was drawn before; what is confidential is then gone."""
+    """Draw a release, or read what was drawn before; what is confidential is then gone.
+
+    Parameters
+    ----------
+    plan
+        It is paid for.
+    table
+        The data, counted.
+    journal
+        What was drawn before, and where what is drawn now is kept.
+    running
+        How it runs: progress and an executor.
+    """
     chosen = plan.chosen
     if isinstance(chosen, Resumable):
         return chosen.draw_resumably(table, journal, running)
@@ -186,6 +198,15 @@ def drawn_by(plan: Plan, table: Rows, journal: Journal, running: Running) -> Dra
 def running_of(plan: Plan, progress: bool, executor: Executor | None) -> Running:
     """
     Say how a release runs; nothing of it depends on the data.
+
+    Parameters
+    ----------
+    plan
+        Whose mechanism runs.
+    progress
+        Whether to show bars on stderr.
+    executor
+        Counts tables in pieces of the data; None: this process does.
 
     Raises
     ------

@@ -25,7 +25,15 @@ CONFIDENTIAL = "CONFIDENTIAL: computed from the data, not for publication"
 
 
 def tell(record: Record, plan: Plan, *, verbose: bool = False) -> str:
-    """Tell a release in a few lines; public numbers only. More lines if it is to be `verbose`."""
+    """Tell a release in a few lines; public numbers only. More lines if it is to be `verbose`.
+
+    Parameters
+    ----------
+    record, plan
+        Of the release.
+    verbose
+        Whether to say all that is known.
+    """
     n, facts, bounds = record.get("n"), plan.chosen.facts, record.get("bounds")
     rows = "rows as the release will tell" if record["rows"] is None else f"{record['rows']} rows"
     known = "n is private" if n is None else f"n = {n} is public"

@@ -73,7 +73,19 @@ class Part(Protocol):
         """Return what is measured, without noise; `sums` are the counts of its sets. Private."""
 
     def draw(self, setting: Setting, exact: Integers, source: BitSource, predict: Predict) -> Integers:
-        """Release what is measured, with exact noise: int64."""
+        """Release what is measured, with exact noise: int64.
+
+        Parameters
+        ----------
+        setting
+            What the part is planned with.
+        exact
+            The numbers that are measured: int64.
+        source
+            Where random bits come from.
+        predict
+            What the parts before this one predict for its counts, from released integers alone.
+        """
 
     def counted(self, values: Integers) -> int:
         """Return the number of rows as it was released, where `deviations` has one for it."""
@@ -93,6 +105,15 @@ class Part(Protocol):
         """Return between which sums each query lies; None: its parities say it all.
 
         Low and high ends, shape (J,), and the size of the terms that they were added up from.
+
+        Parameters
+        ----------
+        setting
+            What the part is planned with.
+        values
+            What was released.
+        failure
+            The probability with which any of them may lie elsewhere.
         """
 
     def loss(self, setting: Setting, gap: Integers, moved: int) -> Fraction:

@@ -152,16 +152,54 @@ class TableStrategy(Protocol):
     def bound(
         self, history: History, workload: Workload, n: int | None, finished: Rows, beta: Fraction
     ) -> float:
-        """Return the bound that follows from the noise alone; 1 where none does."""
+        """Return the bound that follows from the noise alone; 1 where none does.
+
+        Parameters
+        ----------
+        history
+            What was measured.
+        workload
+            The queries.
+        n
+            Rows of the data; None where they are private.
+        finished
+            The synthetic rows.
+        beta
+            The probability with which the bound may fail.
+        """
         return 1.0
 
     def fit(
         self, rows: PrivateRows, journal: Journal, progress: Progress | None, executor: Executor | None
     ) -> Fitted:
-        """Measure, and fit a model to what was released; the one step that sees the data."""
+        """Measure, and fit a model to what was released; the one step that sees the data.
+
+        Parameters
+        ----------
+        rows
+            The data.
+        journal
+            What was drawn before, the source of bits, and where what is drawn now is kept.
+        progress
+            A bar that is moved on, or None.
+        executor
+            Counts tables in pieces of the data; None: this process does.
+        """
 
     def release(self, rows: Rows, journal: Journal, count: int | None, running: Running) -> Outcome:
-        """Release a synthetic table of so many rows: see `release_tables`."""
+        """Release a synthetic table of so many rows: see `release_tables`.
+
+        Parameters
+        ----------
+        rows
+            The data.
+        journal
+            As for `fit`.
+        count
+            How many synthetic rows; None: as many as the measurements estimate.
+        running
+            How it runs: progress and an executor.
+        """
         private = checked(rows.places(), rows.counts, rows.domain.sizes)
         with _bar(running.progress) as tick:
             return release_tables(

@@ -53,6 +53,13 @@ def check_bins(bins: object) -> int:
 def equal_steps(low: int, high: int, bins: int) -> list[int]:
     """Return where the second and later of equally many whole numbers from low to high begin.
 
+    Parameters
+    ----------
+    low, high
+        The first and the last number.
+    bins
+        How many parts, at most high - low + 1.
+
     >>> equal_steps(0, 99, 4), equal_steps(0, 9, 3)
     ([25, 50, 75], [3, 6])
     """
@@ -63,7 +70,17 @@ def equal_steps(low: int, high: int, bins: int) -> list[int]:
 
 
 def uniform_between(low: int, high: int, count: int, source: BitSource) -> list[int]:
-    """Draw independent uniform integers of low..high, exactly."""
+    """Draw independent uniform integers of low..high, exactly.
+
+    Parameters
+    ----------
+    low, high
+        The first and the last number.
+    count
+        How many are drawn.
+    source
+        Where random bits come from.
+    """
     span = high + 1 - low
     if span <= 1 << 62:
         return [low + step for step in uniform_integers(span, count, source).tolist()]
