@@ -1,7 +1,7 @@
 """What one row does to a column's counts, and sums of it: lattice points, counted and drawn exactly."""
 
 from collections.abc import Callable, Iterator
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import accumulate
 from math import comb, log
 from typing import TypeAlias
@@ -13,6 +13,7 @@ from smalldb.exact.bits import BitSource
 from smalldb.exact.integers import uniform_below
 
 Radii: TypeAlias = Floats | Integers
+_LISTED = 1 << 20
 
 
 # Proof: docs/proofs/k-norm.md, lemma 1.
@@ -22,6 +23,13 @@ def points(size: int, up: int, down: int) -> int:
     Count integer vectors of `size` entries that sum to `up - down`.
 
     Their positive entries sum to at most `up`, the negative ones to at least `-down`.
+
+    Parameters
+    ----------
+    size
+        How many entries, those of a column's categories.
+    up, down
+        Radii, at least 0.
 
     Examples
     --------
@@ -48,7 +56,15 @@ def _by_positive(free: int, up: int, down: int) -> Iterator[int]:
 
 # Proof: docs/proofs/k-norm.md, lemma 1.
 def draw_point(size: int, up: int, down: int, source: BitSource) -> list[int]:
-    """Draw one of `points`, uniformly, exactly."""
+    """Draw one of `points`, uniformly, exactly.
+
+    Parameters
+    ----------
+    size, up, down
+        As for `points`.
+    source
+        Where random bits come from.
+    """
     free, left = size - 1, uniform_below(points(size, up, down), source)
     ends = accumulate(_by_positive(free, up, down))
     positive = next(positive for positive, end in enumerate(ends) if left < end)
@@ -77,13 +93,29 @@ def _gaps(found: set[int]) -> list[int]:
 
 
 def log_points(size: int, up: Radii, down: Radii) -> Floats:
-    """Return the logarithm of `points`, for arrays of radii."""
+    """Return the logarithm of `points`, for arrays of radii.
+
+    Parameters
+    ----------
+    size
+        How many entries.
+    up, down
+        Radii, shape (r,) each.
+    """
     return _added(size - 1, lambda j: _log_comb(up, j), down)
 
 
 # Proof: docs/proofs/k-norm.md, lemma 4.
 def log_squares(size: int, up: Radii, down: Radii) -> Floats:
-    """Return the logarithm of the sum over `points` of the square of an entry, for arrays of radii."""
+    """Return the logarithm of the sum over `points` of the square of an entry, for arrays of radii.
+
+    Parameters
+    ----------
+    size
+        How many entries.
+    up, down
+        Radii, shape (r,) each.
+    """
 
     def rising(j: int, most: Radii) -> Floats:
         """Of the sum over x of x^2 comb(most - x, j)."""
@@ -96,7 +128,17 @@ def log_squares(size: int, up: Radii, down: Radii) -> Floats:
 
 # Proof: docs/proofs/k-norm.md, lemma 4.
 def log_tails(size: int, least: int, up: Radii, down: Radii) -> Floats:
-    """Return the logarithm of how many points have an entry of at least that, above 0."""
+    """Return the logarithm of how many points have an entry of at least that, above 0.
+
+    Parameters
+    ----------
+    size
+        How many entries.
+    least
+        At least 1.
+    up, down
+        Radii, shape (r,) each.
+    """
     return _added(size - 2, lambda j: _log_comb(up - least + 1, j + 1), down)
 
 
@@ -111,9 +153,27 @@ def _added(free: int, positive: Callable[[int], Floats], down: Radii) -> Floats:
 
 def _log_comb(n: Radii, k: int) -> Floats:
     """Return the logarithm of n choose k; minus infinite where n is below k."""
+    inside = np.maximum(n, k)
+    fixed = _listed_factorials(1 << k.bit_length())[k]
+    logs = _log_factorials(inside) - _log_factorials(inside - k) - fixed
+    found: Floats = np.where(n >= k, logs, -np.inf)
+    return found
+
+
+def _log_factorials(n: Radii) -> Floats:
+    """Return the logarithms of factorials: of whole numbers from a list, as long as it is short."""
     from scipy.special import gammaln
 
-    inside = np.maximum(n, k)
-    logs = gammaln(inside + 1.0) - gammaln(inside - k + 1.0) - gammaln(k + 1.0)
-    found: Floats = np.where(n >= k, logs, -np.inf)
+    if n.dtype.kind == "i" and (most := int(n.max(initial=0))) < _LISTED:
+        return _listed_factorials(1 << most.bit_length())[n]
+    found: Floats = gammaln(n + 1.0)
+    return found
+
+
+@cache
+def _listed_factorials(count: int) -> Floats:
+    """Return the logarithms of the factorials of 0 to count - 1."""
+    from scipy.special import gammaln
+
+    found: Floats = gammaln(np.arange(1.0, count + 1))
     return found
