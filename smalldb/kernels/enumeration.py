@@ -90,9 +90,11 @@ def fill(
             continue
         counts[:] = 0
         counts[0] = rows
-        sums[:] = rows * tail[0]
+        for q in range(live):
+            sums[q] = rows * tail[0, q]
         for way in range(ways[rows]):
-            added[:, way] = sums
+            for q in range(live):
+                added[q, way] = sums[q]
             moved = counts[last]
             cell = last - 1
             while cell >= 0 and counts[cell] == 0:

@@ -116,7 +116,8 @@ def add_within(
     `levels` has shape (forms, at least highs - lows + 1). Returns the cost.
     """
     rows, at, cost = len(lows), space.at, 0
-    at[:] = lows
+    for r in range(rows):
+        at[r] = lows[r]
     inside = True
     while inside:
         place, level = np.int64(0), np.int64(0)
@@ -290,7 +291,8 @@ def fitting(nodes: Nodes, leaf: int, scan: Scan) -> np.int64:
 def fitting_each(nodes: Nodes, first: int, h: Integers) -> Integers:
     """Return what `fitting` does for each node from `first` on, at one state of all."""
     scan = scan_for(nodes)
-    scan.h[: len(h)] = h
+    for x in range(len(h)):
+        scan.h[x] = h[x]
     found = np.empty(len(nodes.cells) - first, np.int64)
     for place in range(len(found)):
         found[place] = fitting(nodes, first + place, scan)

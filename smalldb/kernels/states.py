@@ -121,7 +121,8 @@ def widened(keys: Words) -> tuple[Words, Integers]:
     """Return room for twice as many states, those given kept, and their slots."""
     size = len(keys)
     wider = np.empty((2 * size, 2), np.uint64)
-    wider[:size] = keys
+    for state in range(size):
+        wider[state, 0], wider[state, 1] = keys[state, 0], keys[state, 1]
     return wider, slots_for(keys, 4 * size)
 
 
