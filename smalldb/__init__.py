@@ -20,6 +20,7 @@ __all__ = [
     "Audit",
     "BitSource",
     "Census",
+    "EmptyReleaseWarning",
     "Evaluation",
     "Law",
     "Ledger",
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from smalldb.planning import Neighbours, Plan, plan
     from smalldb.releasing.budget_ledger import Ledger
     from smalldb.releasing.evaluation import Evaluation, evaluate
+    from smalldb.releasing.pipeline import EmptyReleaseWarning
     from smalldb.releasing.related_release import RelatedRelease
     from smalldb.releasing.release import generate, release
     from smalldb.releasing.released import Release
@@ -66,6 +68,7 @@ else:
         "releasing.budget_ledger": ("Ledger",),
         "planning": ("Neighbours", "Plan", "plan"),
         "exact.bits": ("BitSource",),
+        "releasing.pipeline": ("EmptyReleaseWarning",),
         "releasing.release": ("generate", "release"),
         "releasing.related_release": ("RelatedRelease",),
         "releasing.released": ("Release",),

@@ -24,7 +24,7 @@ from smalldb.schema.table_writers import NAMED
 
 pytestmark = pytest.mark.slow
 
-SMALL = "a,b\n0,0\n0,1\n1,1\n1,1\n"
+SMALL = "a,b\n" + "0,0\n0,1\n1,1\n1,1\n" * 50
 
 
 def run(*arguments, cwd, stdin=None):
@@ -271,7 +271,7 @@ def test_the_scores_guard_is_public(folder):
 
 
 def test_columns_with_commas_and_an_index_column(folder):
-    (folder / "odd.csv").write_text(',"x, y", b\n7,0,1\n8,1,1\n')
+    (folder / "odd.csv").write_text(',"x, y", b\n' + "7,0,1\n8,1,1\n" * 50)
     done = run("generate", "odd.csv", "--epsilon", 1, "--rows", 2, "--columns", '"x, y",b', cwd=folder)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[0] == '"x, y", b'
@@ -338,7 +338,7 @@ def test_ctrl_c_leaves_nothing_behind(examples, tmp_path):
 
 
 def test_an_interrupt_after_the_table_is_written_does_not_deny_it(tmp_path):
-    (tmp_path / "data.csv").write_text("a,b\n0,1\n1,1\n")
+    (tmp_path / "data.csv").write_text("a,b\n" + "0,1\n1,1\n" * 50)
     (tmp_path / "interrupted.py").write_text(
         "import os, signal, sys\n"
         "import smalldb.commands.generate as generate\n"

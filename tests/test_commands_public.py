@@ -64,7 +64,9 @@ def test_a_plan_of_marginals_says_why_and_what_it_expects(capfd):
     assert f"chosen:    {plan.why}\n" in out
     assert f"expected:  an error of about {plan.expected_error:.2g} (an estimate, no bound)\n" in out
     assert plan.expected_range is None or "for about nine tables of ten" in out
-    assert "           a delta would not make it smaller\n" in out
+    side = f"about {plan.expected_error:.2g} at epsilon 1, by marginals of {plan.strategy}"
+    assert f"\npure:      {side}\n" in out
+    assert "\ndelta:     would not make it smaller\n" in out
     said = json.loads(called(capfd, *given, "--json")[1])
     assert said["compared"] == {"delta": None, "error": plan.expected_error}
     assert (said["mechanism"], said["candidate_count"], said["cost"]) == ("marginals", None, None)
@@ -76,8 +78,9 @@ def test_a_plan_says_what_it_would_be_with_a_delta_and_without(capfd, examples):
     pure, mixed = (called(capfd, *given, *more)[1] for more in ((), ("--delta", "1e-9")))
     errors = [re.search(r"expected:  an error of about (\S+)", out)[1] for out in (pure, mixed)]
     assert float(errors[1]) < float(errors[0])
-    assert f"\n           about {errors[1]} with a delta of 1e-09\n" in pure
-    assert f"\n           about {errors[0]} without a delta\n" in mixed
+    for out in (pure, mixed):
+        assert f"\npure:      about {errors[0]} at epsilon 1, by" in out
+        assert f"\ndelta:     about {errors[1]} at (1, 1e-09), by" in out
     assert json.loads(called(capfd, *given, "--json")[1])["compared"]["delta"] == "0.000000001"
 
 
@@ -197,7 +200,7 @@ def test_vacuous_bounds_are_said_to_be_and_stay_json(capfd):
     counted = ("--mechanism", "census")
     code, out, _ = called(capfd, "plan", *arguments[1:], *counted, "--verbose")
     assert code == 0
-    assert out.count("(vacuous)") == 4
+    assert out.count("(vacuous)") == 5
     large = ("plan", "--attributes", 3, "--n", 9999, "--epsilon", 9, *counted)
     assert "(vacuous)" not in called(capfd, *large)[1]
 

@@ -240,7 +240,9 @@ def test_a_schema_may_say_where_its_table_is(tmp_path, capfd):
     pytest.importorskip("sqlalchemy")
     path, schema = sqlite_of(tmp_path / "t.db"), tmp_path / "s.toml"
     schema.write_text(f"file = {{ url = 'sqlite:///{path}', query = 'people' }}\n{SCHEMA}")
-    code, out, _ = called(capfd, "generate", "--schema", schema, "--epsilon", 1, "--rows", 3, "--quiet")
+    code, out, _ = called(
+        capfd, "generate", "--schema", schema, "--epsilon", 1, "--rows", 3, "--quiet", "--even-if-empty"
+    )
     assert code == 0 and out.count("\n") == 4
     assert "the table fits" in called(capfd, "schema", "check", "--schema", schema)[1]
     schema.write_text(SCHEMA)

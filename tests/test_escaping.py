@@ -46,6 +46,7 @@ def test_no_door_shows_hidden_signs(tmp_path, capfd, monkeypatch):
         *common,
         "--epsilon",
         "1",
+        "--even-if-empty",
         "--rows",
         "2",
         "--seed",

@@ -32,7 +32,7 @@ def folder(tmp_path, monkeypatch):
     """A folder with a table, its columns in another order than the schema's, and the schema."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "people.toml").write_text(SCHEMA)
-    lines = ["id,age,smoker,job,born", *map(",".join, ROWS)]
+    lines = ["id,age,smoker,job,born", *map(",".join, ROWS * 50)]
     (tmp_path / "people.csv").write_text("\n".join(lines) + "\n")
     return tmp_path
 
@@ -83,7 +83,9 @@ def test_parquet_keeps_the_dtypes(folder, capfd):
     assert list(made.columns) == ["age", "smoker", "job", "born"]
     assert (str(made["age"].dtype), str(made["smoker"].dtype)) == ("Int16", "bool")
     assert pd.api.types.is_datetime64_any_dtype(made["born"])
-    code, out, _ = called(capfd, "generate", "out.parquet", "--schema", "people.toml", *EPSILON)
+    code, out, _ = called(
+        capfd, "generate", "out.parquet", "--even-if-empty", "--schema", "people.toml", *EPSILON
+    )
     assert (code, out.splitlines()[0]) == (0, "age,smoker,job,born")
 
 
@@ -97,9 +99,9 @@ def test_parquet_is_refused_where_nothing_can_write_it(folder, capfd, monkeypatc
 
 def test_counts_stand_for_rows(folder, capfd):
     (folder / "counted.csv").write_text(
-        "n,job,age,born,smoker\n2,none,17,1995-03-02,1\n3,full,70,1955-01-01,0\n"
+        "n,job,age,born,smoker\n200,none,17,1995-03-02,1\n300,full,70,1955-01-01,0\n"
     )
-    repeated = ["none,17,1995-03-02,1"] * 2 + ["full,70,1955-01-01,0"] * 3
+    repeated = ["none,17,1995-03-02,1"] * 200 + ["full,70,1955-01-01,0"] * 300
     (folder / "repeated.csv").write_text("\n".join(["job,age,born,smoker", *repeated]) + "\n")
     made = []
     for arguments in (("counted.csv", "--counts", "n"), ("repeated.csv",)):
@@ -108,7 +110,7 @@ def test_counts_stand_for_rows(folder, capfd):
         assert code == 0, err
         made.append((out, (folder / "out.json").read_text()))
     assert made[0] == made[1]
-    assert json.loads(made[0][1])["n"] == 5
+    assert json.loads(made[0][1])["n"] == 500
 
 
 def test_the_queries_are_the_schemas_unless_named(folder, capfd):
@@ -120,7 +122,7 @@ def test_the_queries_are_the_schemas_unless_named(folder, capfd):
 
 
 def test_yes_no_tables_have_the_other_formats_too(folder, capfd):
-    (folder / "data.csv").write_text("a,b\n0,1\n1,1\n")
+    (folder / "data.csv").write_text("a,b\n" + "0,1\n1,1\n" * 50)
     for spelling, kind in (("0/1", int), ("true/false", bool)):
         code, *_ = called(capfd, "generate", "data.csv", *EPSILON, "--spelling", spelling, "-o", "out.jsonl")
         assert code == 0

@@ -152,7 +152,7 @@ def test_bounds_are_a_table(folder, capfd):
 
 
 def test_generate_tells_its_record(folder, capfd):
-    given = "generate", "data.csv", "--epsilon", "1", "--rows", "3", "--record", "out.json"
+    given = "generate", "data.csv", "--epsilon", "1", "--rows", "3", "--record", "out.json", "--even-if-empty"
     code, out, _ = called(capfd, *given, "--json", "-o", "out.csv")
     assert (code, json.loads(out)) == (0, json.loads((folder / "out.json").read_text()))
     code, out, err = called(capfd, *given, "--json")

@@ -604,6 +604,7 @@ def test_files_without_measurements_are_refused_in_one_line(folder, capsys):
         "2",
         "-o",
         "o.csv",
+        "--even-if-empty",
         "--quiet",
         "--seed",
         "1",

@@ -244,6 +244,7 @@ def test_the_commands_keep_a_budget_with_a_delta(tmp_path, monkeypatch, capfd):
     common = [
         "generate",
         "data.csv",
+        "--even-if-empty",
         "--rows",
         "9",
         "--queries",

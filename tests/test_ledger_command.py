@@ -13,7 +13,7 @@ from smalldb.cli import main
 from smalldb.releasing import pipeline
 from smalldb.releasing.budget_ledger import Ledger
 
-SMALL = "a,b\n0,0\n0,1\n1,1\n1,1\n"
+SMALL = "a,b\n" + "0,0\n0,1\n1,1\n1,1\n" * 500
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def test_releases_spend_until_nothing_is_left(generate, folder, capsys):
 def test_what_is_spent_is_what_the_record_says(generate, folder):
     records = []
     for mechanism in ("census", "contrasts"):
-        more = ("--neighbours", "add-remove", "--n-max", "9", *way_options(mechanism))
+        more = ("--neighbours", "add-remove", "--n-max", "2000", *way_options(mechanism))
         assert generate("--budget", "1", "--record", "r.json", *more)[0] == 0
         records.append(json.loads((folder / "r.json").read_text()))
     account = Ledger("l").read()

@@ -103,7 +103,7 @@ def run(tmp_path, monkeypatch, capsys):
 
     def shown(text, arguments):
         (tmp_path / "data.csv").write_text(text)
-        code = main(["generate", "data.csv", "--record", "out.json", *arguments])
+        code = main(["generate", "data.csv", "--even-if-empty", "--record", "out.json", *arguments])
         written = {}
         for name in ("out.csv", "out.json", "out.html"):
             place = tmp_path / name

@@ -75,7 +75,9 @@ def run(tmp_path, monkeypatch, capsys):
             warnings.simplefilter("always")
             patched.setattr(smalldb.marginals.strategies.contrasts, "measure", noted)
             patched.setattr(os, "urandom", repeated)
-            code = main(["generate", f"data.{form}", "--ledger", "l", "--budget", "3", *arguments])
+            code = main(
+                ["generate", f"data.{form}", "--even-if-empty", "--ledger", "l", "--budget", "3", *arguments]
+            )
         made = {}
         for name in OUTPUTS:
             place = tmp_path / name

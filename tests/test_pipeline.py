@@ -1,6 +1,8 @@
 """The order in which a release is carried out, whatever its source: see `smalldb.releasing.pipeline`."""
 
+import io
 import json
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -125,6 +127,49 @@ def test_a_command_that_learns_reads_its_file_twice(tmp_path, monkeypatch):
     assert reads.count("data.csv") == 1 + 2  # the names of the columns, and all rows twice
 
 
+def test_where_nothing_is_expected_a_library_warns_and_a_command_asks_before_the_payment(
+    tmp_path, monkeypatch, capsys
+):
+    """The answer follows from public numbers; a warning that is an error refuses, too."""
+    few, ledger = FRAME[["flag"]].head(4), Ledger(tmp_path / "l", 9)
+    said = "nothing useful is expected: even if all of epsilon went to single columns, noise would move"
+    with pytest.warns(smalldb.EmptyReleaseWarning, match=said):
+        made = smalldb.release(few, epsilon=1, ledger=ledger)
+    assert made.plan.nothing_expected is not None and len(ledger.read().records) == 1
+    with warnings.catch_warnings(), pytest.raises(smalldb.EmptyReleaseWarning):
+        warnings.simplefilter("error", smalldb.EmptyReleaseWarning)
+        smalldb.release(few, epsilon=1, ledger=ledger)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", smalldb.EmptyReleaseWarning)
+        smalldb.release(FRAME[["flag"]], epsilon=1, ledger=ledger)
+    assert len(ledger.read().records) == 2
+    few.to_csv(tmp_path / "data.csv", index=False)
+    monkeypatch.chdir(tmp_path)
+    given = ["generate", "data.csv", "--epsilon", "1", "--ledger", "l", "-o", "out.csv", "--quiet"]
+    monkeypatch.setattr(Source, "read", read := Reads(Source.read))
+    for private in (False, True):
+        more = ["--neighbours", "add-remove", "--n-max", "2"] if private else []
+        assert main([*given, *more]) == 2
+        assert capsys.readouterr().err == (
+            f"smalldb: {said} each share by about 71 of 100 points: "
+            "take more rows or a larger epsilon, or add --even-if-empty to spend it all the same\n"
+        )
+        assert read.times == 1  # n of a file is not known before; a public guess of it is
+        assert len(Ledger("l").read().records) == 2
+    assert main([*given, "--even-if-empty"]) == 0
+    assert (tmp_path / "out.csv").exists() and len(Ledger("l").read().records) == 3
+    for answer, code in (("n", 2), ("", 2), ("yes", 0)):
+        monkeypatch.setattr("sys.stdin", Terminal(answer + "\n"))
+        monkeypatch.setattr("sys.stderr", Terminal())
+        assert main(given) == code, answer
+    assert len(Ledger("l").read().records) == 4
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
 def test_what_a_ledger_cannot_pay_is_refused_before_the_data_are_read(tmp_path, monkeypatch):
     monkeypatch.setattr(Source, "read", lambda *_: pytest.fail("read"))
     with pytest.raises(ValueError, match="of the budget of 1 is left"):
@@ -166,6 +211,18 @@ def test_broken_rules_are_found_once_and_told_together(monkeypatch):
     with pytest.raises(RuledOut, match=r"rows break rule 1 \('~\(a & b\)'\) and rule 2") as raised:
         pieces.tally(domain, ((places, [1]) for places in bad))
     assert raised.value.numbers == {1, 2} and counting.times == len(bad) + 1  # an empty table comes first
+
+
+class Reads:
+    def __init__(self, real):
+        self.real, self.times = real, 0
+
+    def __get__(self, source, _):
+        def read(*given, **more):
+            self.times += 1
+            return self.real(source, *given, **more)
+
+        return read
 
 
 class Counting:

@@ -6,6 +6,7 @@ from math import comb
 import numpy as np
 import pandas as pd
 import pytest
+from calling import called
 
 import smalldb
 from queries import Column, Conjunctions, Domain, Linear, Marginals, Parities, Predicates, Rows
@@ -334,3 +335,35 @@ def test_a_plan_and_what_it_says_of_others_are_short():
     assert mixed.why == (
         "passed over: census has no provable mean error below 1; rejection has no provable mean error below 1"
     )
+
+
+def test_a_plan_says_where_nothing_useful_is_expected_from_public_numbers_alone():
+    """Noise on single columns alone: 2 sqrt(2) 3 / n of three columns, at epsilon 1; or a bound of 1."""
+    few, more = (smalldb.plan(3, n=n, epsilon=1) for n in (16, 17))
+    assert few.column_noise > 1 / 2 > more.column_noise
+    assert "noise would move each share by about 53 of 100 points" in few.nothing_expected
+    assert more.nothing_expected is None
+    vacuous = smalldb.plan(3, n=40, epsilon="1/2", rows=2)
+    assert vacuous.bound >= 1 and vacuous.column_noise < 1 / 2
+    assert vacuous.nothing_expected == "the bound on the error will be 1 or more, which says nothing"
+    assert smalldb.plan(3, epsilon=1, neighbours="add-remove", rows=2).nothing_expected is None
+
+
+def test_a_plan_shows_what_is_expected_pure_and_with_a_delta(capfd):
+    """Side by side, whichever was asked for; where a delta is of no use or not possible, that is said."""
+
+    def sides(*more):
+        code, out, err = called(capfd, "plan", "--epsilon", 1, *more)
+        assert code == 0, err
+        return [line[11:] for line in out.splitlines() if line.startswith(("pure:", "delta:"))]
+
+    wide = ("--schema", "examples/survey.toml", "--n", 20_000)
+    pure, delta = sides(*wide)
+    assert pure.startswith("about ") and " at epsilon 1, by adaptive marginals" in pure
+    assert delta.startswith("about ") and " at (1, 1e-09), by adaptive marginals" in delta
+    assert sides(*wide, "--delta", "1e-9") == [pure, delta]
+    few = ("--attributes", 4, "--n", 2000, "--queries", "conjunctions:2", "--rows", 12)
+    assert sides(*few)[1] == "would not make it smaller"
+    assert sides(*few, "--mechanism", "census")[1].startswith("none: delta is for marginals")
+    unknown = sides("--attributes", 4, "--rows", 12, "--neighbours", "add-remove")
+    assert unknown[0].startswith("nothing is known of the error at epsilon 1 without n_max")

@@ -369,7 +369,7 @@ def test_commands_on_a_table_of_other_signs_and_back(tmp_path, monkeypatch, caps
     assert "the table fits" in capsys.readouterr().out
     assert main(["generate", "t.csv.gz", *given, "-o", "out.parquet.gz"]) == 2
     assert "a table is written as" in capsys.readouterr().err
-    (tmp_path / "flags.csv").write_bytes("größe|b\n1|0\n0|1\n".encode("cp1252"))
+    (tmp_path / "flags.csv").write_bytes(("größe|b\n" + "1|0\n0|1\n" * 50).encode("cp1252"))
     flags = ["--separator", "|", "--encoding", "cp1252"]
     assert (
         main(["generate", "flags.csv", *flags, "--epsilon", "1", "--quiet", "--rows", "2", "-o", "f.csv"])

@@ -38,7 +38,7 @@ run()
 
 @pytest.fixture
 def place(tmp_path, monkeypatch):
-    (tmp_path / "data.csv").write_text("a,b\n0,1\n1,1\n")
+    (tmp_path / "data.csv").write_text("a,b\n" + "0,1\n1,1\n" * 50)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

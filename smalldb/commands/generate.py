@@ -134,6 +134,12 @@ def add(commands: Commands) -> None:
         help="keep what is drawn in a private folder of this release alone: killed and started again, it "
         "goes on, and pays no second time; with --ledger by default one beside it, until the outputs stand",
     )
+    command.add_argument(
+        "--even-if-empty",
+        action="store_true",
+        help="spend epsilon also where nothing useful is expected of the table: else that is refused, or "
+        "asked on a terminal",
+    )
     command.add_argument("--seed", type=integer, metavar="S", help="for experiments: repeatable, NOT private")
     command.add_argument("--json", action="store_true", help="with -o: the public record on stdout")
     command.add_argument("--quiet", action="store_true", help="print no summary on stderr")

@@ -84,6 +84,24 @@ class Files(Destination):
             none = np.zeros((1, len(source.domain.sizes)), dtype=np.uint8)
             self._row_bytes = len(self._flags(none, "true/false"))
 
+    def spend_on_nothing(self, why: str) -> None:
+        """Refuse, unless an option or an answer on the terminal says yes: ValueError."""
+        if self._arguments.even_if_empty:
+            return
+        said = f"nothing useful is expected: {why}"
+        if sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty():
+            print(
+                f"{said}\nrelease, and spend epsilon, all the same? [y/N] ",
+                end="",
+                file=sys.stderr,
+                flush=True,
+            )
+            if sys.stdin.readline().strip().lower() in ("y", "yes"):
+                return
+        raise ValueError(
+            f"{said}: take more rows or a larger epsilon, or add --even-if-empty to spend it all the same"
+        )
+
     def reserve(self, plan: Plan) -> None:
         """Take about the room on the disk that the outputs need; ValueError: nothing will be measured."""
         if self._arguments.measurements is not None and not isinstance(plan.chosen, ByMarginals):

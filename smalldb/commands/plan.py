@@ -27,7 +27,6 @@ from smalldb.reporting.plots_plan import plot_plan
 from smalldb.reporting.words import as_json, foretold, tell
 
 DELTA = "1e-9"  # that pure plans are compared with
-MOST_COMPARED = 1 << 22  # queries times columns: larger workloads take seconds to plan once
 
 
 def add(commands: Commands) -> None:
@@ -62,9 +61,7 @@ def run_plan(arguments: argparse.Namespace) -> None:
     asked = partial(plan, domain if schema is None else None, queries, schema=schema)
     chosen = {name: getattr(arguments, name) for name in ("n", *Settings.__annotations__)}
     made = asked(**chosen)
-    other = None
-    if made.workload.size * len(made.workload.domain.columns) <= MOST_COMPARED:
-        other = _compared(asked, chosen)
+    other = _compared(asked, chosen)
     check_memory(made)
     if form is not None:
         with Outputs([arguments.plot]) as outputs:
@@ -76,15 +73,15 @@ def run_plan(arguments: argparse.Namespace) -> None:
         print(plan_account(made, other, verbose=arguments.verbose))
 
 
-def _compared(asked: Callable[..., Plan], chosen: dict[str, Any]) -> Plan | None:
-    """Return the plan with a delta if it has none, or without its own; None: there is no such plan."""
+def _compared(asked: Callable[..., Plan], chosen: dict[str, Any]) -> Plan | str:
+    """Return the plan with a delta if it has none, or without its own; or why there is no such plan."""
     try:
         return asked(**chosen | {"delta": DELTA if chosen["delta"] is None else None})
-    except ValueError:
-        return None
+    except ValueError as error:
+        return f"none: {error}"
 
 
-def plan_json(made: Plan, other: Plan | None = None) -> dict[str, Any]:
+def plan_json(made: Plan, other: Plan | str) -> dict[str, Any]:
     """Return all that a plan says; the number of candidates is a text: it passes what other readers hold."""
     record, reached = make_record(made, private=True), pairs_reached(made)
     return {name: value for name, value in record.items() if name != "private"} | {
@@ -92,8 +89,9 @@ def plan_json(made: Plan, other: Plan | None = None) -> dict[str, Any]:
         "expected_error": made.expected_error,
         "expected_range": made.expected_range,
         "compared": None
-        if other is None
+        if isinstance(other, str)
         else {"delta": None if other.delta is None else as_text(other.delta), "error": other.expected_error},
+        "nothing_expected": made.nothing_expected,
         "why": made.why,
         "alternatives": made.alternatives,
         "cost": made.chosen.cost,
@@ -101,6 +99,6 @@ def plan_json(made: Plan, other: Plan | None = None) -> dict[str, Any]:
     }
 
 
-def plan_account(made: Plan, other: Plan | None = None, *, verbose: bool = False) -> str:
+def plan_account(made: Plan, other: Plan | str, *, verbose: bool = False) -> str:
     """Tell a plan, for people."""
     return f"{tell(make_record(made, private=True), made, verbose=verbose)}\n{foretold(made, other)}"

@@ -16,6 +16,8 @@ from smalldb.noise.privacy_loss import Loss
 from smalldb.schema.learned import Learned
 from smalldb.showing import in_notebook
 
+USELESS = 1 / 2  # noise on the share of a place above which a table is empty of information
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Plan:
@@ -200,6 +202,24 @@ class Plan:
             least = log(request.delta.denominator) - log(request.delta.numerator)
             noise.append(sqrt(moved * columns / 2) * (sqrt(epsilon + least) + sqrt(least)) / epsilon)
         return min(noise) / rows
+
+    @property
+    def nothing_expected(self) -> str | None:
+        """Why nothing useful is expected of a release, in a clause; None: something is. Public.
+
+        Noise of all of the budget on single columns alone would hide them, or the bound of a small database
+        says nothing: it is 1 or more.
+        """
+        noise = self.column_noise
+        if noise is not None and noise > USELESS:
+            points = f"about {100 * noise:.0f} of" if noise < 1 else "more than"
+            return (
+                "even if all of epsilon went to single columns, noise would move each share by "
+                f"{points} 100 points"
+            )
+        if self.bound is not None and self.bound >= 1:
+            return "the bound on the error will be 1 or more, which says nothing"
+        return None
 
     @property
     def proposition_4_4(self) -> float | None:

@@ -1,5 +1,6 @@
 """A release from its source to its end: the order of its steps stands in `carry_out`, and nowhere else."""
 
+import warnings
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from contextlib import ExitStack
@@ -29,6 +30,10 @@ from smalldb.schema.learned import Learned
 EMPTY = "the table has no rows: nothing to release (under add-remove it may be empty)"
 
 
+class EmptyReleaseWarning(UserWarning):
+    """Nothing useful is expected of a release, which will be paid all the same: `Plan.nothing_expected`."""
+
+
 class Destination:
     """Where a release goes, for as long as it is entered; this one: to the caller, who needs no file."""
 
@@ -40,6 +45,10 @@ class Destination:
 
     def rehearse(self, source: Source) -> None:
         """Prove that whatever a release of a source can hold can be written; nothing depends on the data."""
+
+    def spend_on_nothing(self, why: str) -> None:
+        """Warn, before anything is paid, that nothing useful is expected; others ask, or refuse: ValueError."""
+        warnings.warn(f"nothing useful is expected: {why}", EmptyReleaseWarning, stacklevel=5)
 
     def reserve(self, plan: Plan) -> None:
         """Take the room that the release will need."""
@@ -111,6 +120,10 @@ def carry_out(
         check_memory(made)
         return made
 
+    def consider(made: Plan) -> None:
+        if made.nothing_expected is not None:
+            destination.spend_on_nothing(made.nothing_expected)
+
     relation = ready.neighbours if ready else relation_of(settings.get("neighbours", Neighbours.REPLACE_ONE))
     public = relation is Neighbours.REPLACE_ONE
     # the transaction ends last: from what it keeps the release can go on until all of it is in its place
@@ -122,6 +135,9 @@ def carry_out(
             raise ValueError(EMPTY)
         n_or_placeholder = ready.n if ready else source.n or 1
         foreseen = planned(source.domain, n_or_placeholder if public else None, queries)
+        known = not public or ready is not None or source.n is not None
+        if known:
+            consider(foreseen)
         destination.rehearse(source)
         if ledger is not None:
             if not bits.private:
@@ -139,6 +155,8 @@ def carry_out(
         check_size(rows, relation)
         if public and foreseen.n != rows.n:
             foreseen = planned(source.domain, rows.n, foreseen.workload)
+        if not known:
+            consider(foreseen)
         destination.reserve(foreseen)
         running = running_of(foreseen, progress, executor)
 

@@ -55,26 +55,15 @@ def tell(record: Record, plan: Plan, *, verbose: bool = False) -> str:
     if n is not None and plan.delta is not None and plan.delta * n >= 1:
         lines.append(("", "(a delta of 1/n would allow publishing somebody's row: choose one far below)"))
     lines.append(("error", error_told(bounds, visible(record["queries"]["text"]))))
-    if bounds is not None and bounds.get("sharp", 0) > USEFUL:
+    if plan.nothing_expected is not None:
+        lines += [("warning", "nothing useful is expected:"), ("", plan.nothing_expected)]
+    elif bounds is not None and bounds.get("sharp", 0) > USEFUL:
         lines.append(
             ("", "(of little use: more data, a larger epsilon, fewer attributes or queries improve it)")
         )
-    if plan.column_noise is not None and plan.column_noise > USEFUL:
-        lines += [
-            (
-                "warning",
-                "nothing useful is expected: if all of epsilon went to the shares of single columns,",
-            ),
-            ("", f"noise would still move each by {_points(plan.column_noise)}"),
-        ]
     if verbose:
         lines += _more(record, plan)
     return laid_out(lines)
-
-
-def _points(share: float) -> str:
-    """Write how far a share is moved, which has 100 points."""
-    return f"about {100 * share:.0f} of 100 points" if share < 1 else "more than 100 points"
 
 
 def laid_out(lines: Iterable[tuple[str, str]]) -> str:
@@ -115,24 +104,27 @@ def _more(record: Record, plan: Plan) -> list[tuple[str, str]]:
     return lines
 
 
-def foretold(plan: Plan, other: Plan | None = None) -> str:
+def foretold(plan: Plan, other: Plan | str) -> str:
     """
-    Tell what a plan will cost, the error to expect, and what plain noise would do instead.
+    Tell what a plan will cost, the error to expect pure and with a delta, and what plain noise would do.
 
     Parameters
     ----------
     other
-        The plan with a delta, or without it, to compare with.
+        The plan with a delta if this one has none, or without its own; or why there is none.
     """
     expected, noise, reached = plan.expected_error, plan.alternatives, pairs_reached(plan)
-    lines = [("cost", plan.chosen.facts.cost)]
+    sides = [_side(plan), other if isinstance(other, str) else _side(other)]
+    if plan.request.delta is not None:
+        sides.reverse()
+    lines = [*zip(("pure", "delta"), sides, strict=True)]
     if reached is not None and reached[1]:
         most, every = reached
-        lines.insert(0, ("relations", f"at most {most} of {every} pairs of columns are measured together"))
+        lines.append(("relations", f"at most {most} of {every} pairs of columns are measured together"))
         if most < every:
             others = "others" if 2 * most >= every else "at this size, most"
-            assumed = f"({others} come out as independent, given columns in between: an assumption)"
-            lines.insert(1, ("", assumed))
+            lines.append(("", f"({others} come out as independent, given columns in between: an assumption)"))
+    lines.append(("cost", plan.chosen.facts.cost))
     if expected is None:
         return laid_out(lines)
     if not plan.chosen.promise.proved:
@@ -140,13 +132,6 @@ def foretold(plan: Plan, other: Plan | None = None) -> str:
         if plan.expected_range is not None:
             low, high = plan.expected_range
             told.append(("", f"from {low:.2g} to {high:.2g} for about nine tables of ten"))
-        if other is not None and other.expected_error is not None:
-            if other.delta is not None:
-                told.append(("", f"about {other.expected_error:.2g} with a delta of {float(other.delta):g}"))
-            elif plan.delta is not None:
-                told.append(("", f"about {other.expected_error:.2g} without a delta"))
-            else:
-                told.append(("", "a delta would not make it smaller"))
         return laid_out([*told, *lines])
     lines.insert(0, ("expected", f"a mean error of at most {promised(expected)}, which is proved"))
     if noise is not None:
@@ -158,6 +143,18 @@ def foretold(plan: Plan, other: Plan | None = None) -> str:
                 ("", "if noisy answers or a noisy histogram will do in place of a table"),
             ]
     return laid_out(lines)
+
+
+def _side(plan: Plan) -> str:
+    """Write what is expected at a guarantee, to stand beside another."""
+    if plan.request.delta is not None and plan.delta is None:
+        return "would not make it smaller"
+    expected, spent = plan.expected_error, brief(plan.epsilon)
+    at = f"epsilon {spent}" if plan.delta is None else f"({spent}, {float(plan.delta):g})"
+    if expected is None:
+        return f"nothing is known of the error at {at} without n_max, by {plan.chosen.facts.method}"
+    figure = f"at most {promised(expected)}" if plan.chosen.promise.proved else f"about {expected:.2g}"
+    return f"{figure} at {at}, by {plan.chosen.facts.method}"
 
 
 def privacy(plan: Plan) -> str:

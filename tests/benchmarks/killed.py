@@ -47,6 +47,7 @@ def started(name):
         return child
     sys.argv = ["smalldb", "generate", "data.csv", "--epsilon", "1", "--ledger", "people", "--budget", "1"]
     sys.argv += [*CASES[name][1].split(), "-o", OUTPUTS[0], "--record", OUTPUTS[1], "--quiet"]
+    sys.argv += ["--even-if-empty"]
     handle = os.open("told", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(handle, 2)
     sys.stderr = open(2, "w", closefd=False)  # noqa: SIM115 - for the rest of the process
