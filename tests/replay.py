@@ -104,6 +104,11 @@ LEVELS = [
 # Functions that are one step, and what it states.
 STEPS: list[tuple[str, str, Callable[[Any], Stated]]] = [
     (
+        "smalldb.releasing.finer_histograms",
+        "measure",
+        lambda a: Stated(a.cost, a.law.concentrated, (a.scope, np.shape(a.counts))),
+    ),
+    (
         "smalldb.marginals.strategies.outcome",
         "measure",
         lambda a: Stated(a.cost, a.law.concentrated, (a.scope, np.shape(a.counts))),

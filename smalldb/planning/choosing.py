@@ -21,6 +21,7 @@ from smalldb.marginals.mechanism import STRATEGIES
 from smalldb.mechanisms import Mechanism, Neighbours, Request, columns_named, relation_of, workload_of
 from smalldb.planning.mechanisms import named
 from smalldb.planning.plans import Plan
+from smalldb.schema.finer_columns import finer_costs
 from smalldb.schema.schema_argument import SchemaLike, schema_or_none
 
 MOST_EPSILON = 1 << 1000  # what follows from it is a float
@@ -146,13 +147,15 @@ def plan(
     exact_epsilon = positive(epsilon, "epsilon")
     if exact_epsilon > MOST_EPSILON:
         raise ValueError("epsilon must be at most 2^1000")
+    each_person = 1 if rows_per_person is None else whole(rows_per_person, "rows_per_person")
+    finer = () if known is None else finer_costs(known.columns, exact_epsilon / each_person)
+    left = exact_epsilon / each_person - sum(each.epsilon for each in finer)
     exact_beta = between_0_and_1(beta, "beta")
     if exact_beta < LEAST_BETA:
         raise ValueError("beta must be at least 1e-300")
     allowed = read_delta(delta)
-    each_person = 1 if rows_per_person is None else whole(rows_per_person, "rows_per_person")
     if allowed is not None and each_person > 1:
-        allowed /= group_factor(exact_epsilon / each_person, each_person)
+        allowed /= group_factor(left, each_person)
         if allowed < LEAST_DELTA:
             raise ValueError(
                 "rows_per_person: of delta less than 1e-300 is left to each row: leave out delta"
@@ -187,7 +190,7 @@ def plan(
         workload,
         n,
         n_max,
-        exact_epsilon / each_person,
+        left,
         exact_beta,
         relation,
         allowed,
@@ -201,7 +204,8 @@ def plan(
         calibrated=calibrated,
     )
     made = _least_error(request, mechanisms) if rows is None else _first(request, mechanisms)
-    return replace(made, rows_per_person=each_person, persons_stated=rows_per_person is not None)
+    stated = rows_per_person is not None
+    return replace(made, rows_per_person=each_person, persons_stated=stated, finer=finer)
 
 
 def agreed_rows(given: int | None, schema: int | None) -> int | None:

@@ -9,10 +9,12 @@ from queries import Workload
 from smalldb.accounting.groups import group_factor
 from smalldb.exact.numbers import as_text
 from smalldb.exact.rounded_text import rounded_up
+from smalldb.marginals.measuring import PrivacyMeasure
 from smalldb.marginals.mechanism import ByMarginals
 from smalldb.mechanisms import Mechanism, Neighbours, Request
 from smalldb.mechanisms.laplace_baseline import plain_noise
 from smalldb.noise.privacy_loss import Loss
+from smalldb.schema.finer_bins import FinerCost
 from smalldb.schema.learned import Learned
 from smalldb.showing import in_notebook
 
@@ -42,6 +44,8 @@ class Plan:
     learned
         The columns whose places were learned from the data before, and what that cost. The mechanism gets the
         rest; `epsilon`, `privacy` and `delta` are those of all together. One row a person then.
+    finer
+        The finer bins that are measured beside what the mechanism measures, and what they cost; likewise.
     """
 
     request: Request
@@ -51,6 +55,7 @@ class Plan:
     rows_per_person: int = 1
     persons_stated: bool = False
     learned: tuple[Learned, ...] = ()
+    finer: tuple[FinerCost, ...] = ()
 
     def __repr__(self) -> str:
         rows = "rows as the release will tell" if self.rows is None else f"{self.rows} rows"
@@ -76,7 +81,13 @@ class Plan:
     @property
     def epsilon(self) -> Fraction:
         """The epsilon that was asked for, exact; what is guaranteed: `privacy`."""
-        return self.request.epsilon * self.rows_per_person + sum(each.epsilon for each in self.learned)
+        of_row = self.request.epsilon + self.for_finer
+        return of_row * self.rows_per_person + sum(each.epsilon for each in self.learned)
+
+    @property
+    def for_finer(self) -> Fraction:
+        """What all finer bins cost, for each row."""
+        return sum((each.epsilon for each in self.finer), Fraction(0))
 
     @property
     def beta(self) -> Fraction:
@@ -135,7 +146,8 @@ class Plan:
         Where places are learned it is all of epsilon: it is paid before they are known, and a mechanism that
         states less for the places foreseen might not for those that are learned.
         """
-        return self.epsilon if self.learned else self.chosen.guarantee.epsilon * self.rows_per_person
+        of_row = self.chosen.guarantee.epsilon + self.for_finer
+        return self.epsilon if self.learned else of_row * self.rows_per_person
 
     @property
     def delta(self) -> Fraction | None:
@@ -146,7 +158,7 @@ class Plan:
         deltas = (own, *(each.delta for each in self.learned))
         return sum((delta for delta in deltas if delta is not None), Fraction(0)) or None
 
-    # Proof: docs/proofs/losses.md, lemmas 7 and 8.
+    # Proof: docs/proofs/losses.md, lemmas 7 and 8; docs/proofs/learned.md, lemma 7.
     @property
     def loss(self) -> Loss:
         """What all rows of a person lose together: beside epsilon a rho and laws, where they are known.
@@ -155,7 +167,10 @@ class Plan:
         """
         if self.learned:
             return Loss.pure(self.privacy) if self.delta is None else Loss(None, None)
-        return self.chosen.guarantee.stated.of_group(self.rows_per_person)
+        found = self.chosen.guarantee.stated
+        for each in self.finer:
+            found = found.together(finer_measure(self.neighbours).loss_of_table(each.epsilon))
+        return found.of_group(self.rows_per_person)
 
     @property
     def bounded_range(self) -> Fraction | None:
@@ -239,6 +254,11 @@ class Plan:
         answers added up; a bound.
         """
         return plain_noise(self.request)
+
+
+def finer_measure(relation: Neighbours) -> PrivacyMeasure:
+    """Return how the counts of finer bins are measured: they are pure, whatever else there is."""
+    return PrivacyMeasure(concentrated=False, replaced=relation is Neighbours.REPLACE_ONE)
 
 
 def _together(reasons: Iterable[str]) -> list[str]:

@@ -1,7 +1,7 @@
 """A release from its source to its end: the order of its steps stands in `carry_out`, and nowhere else."""
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import ExitStack
 from dataclasses import replace
@@ -18,6 +18,7 @@ from smalldb.mechanisms.recorded_universe import schema_ranges
 from smalldb.planning import Plan, plan
 from smalldb.planning.choosing import agreed_rows
 from smalldb.releasing.budget_ledger import Ledger
+from smalldb.releasing.finer_histograms import Histograms, finer_variances, gather_finer, measure_finer
 from smalldb.releasing.learned_categories import Texts, gather, learn, shared
 from smalldb.releasing.ledger_account import Account
 from smalldb.releasing.memory import check_memory
@@ -25,7 +26,9 @@ from smalldb.releasing.record import Record, make_record, with_measurements
 from smalldb.releasing.released import Confidential, Release
 from smalldb.releasing.table_source import Source
 from smalldb.releasing.transaction import Transaction, begun_beside, drawn_by, running_of
+from smalldb.schema import Schema
 from smalldb.schema.learned import Learned
+from smalldb.schema.pieces import Piece
 
 EMPTY = "the table has no rows: nothing to release (under add-remove it may be empty)"
 
@@ -47,7 +50,7 @@ class Destination:
         """Prove that whatever a release of a source can hold can be written; nothing depends on the data."""
 
     def spend_on_nothing(self, why: str) -> None:
-        """Warn, before anything is paid, that nothing useful is expected; others ask, or refuse: ValueError."""
+        """Warn before anything is paid that nothing useful is expected; others ask, or refuse: ValueError."""
         warnings.warn(f"nothing useful is expected: {why}", EmptyReleaseWarning, stacklevel=5)
 
     def reserve(self, plan: Plan) -> None:
@@ -113,8 +116,12 @@ def carry_out(
     if settings.get("measure_first") is None:
         settings = {**settings, "measure_first": source.measure_first}
 
-    def planned(domain: Domain, n: int | None, queries: QueryClass | Workload | str | None) -> Plan:
-        made = ready or replace(plan(domain, queries, n=n, **settings), learned=costs)
+    def planned(
+        described: Schema | Domain, n: int | None, queries: QueryClass | Workload | str | None
+    ) -> Plan:
+        schema = described if isinstance(described, Schema) else None
+        domain = described if isinstance(described, Domain) else None
+        made = ready or replace(plan(domain, queries, schema=schema, n=n, **settings), learned=costs)
         if made.n != n:
             raise ValueError("the plan was made for another n")
         check_memory(made)
@@ -134,7 +141,7 @@ def carry_out(
         if public and source.n == 0:
             raise ValueError(EMPTY)
         n_or_placeholder = ready.n if ready else source.n or 1
-        foreseen = planned(source.domain, n_or_placeholder if public else None, queries)
+        foreseen = planned(source.described, n_or_placeholder if public else None, queries)
         known = not public or ready is not None or source.n is not None
         if known:
             consider(foreseen)
@@ -151,10 +158,17 @@ def carry_out(
 
         # What the data can be refused for is refused before the payment, too: who reads them all knows that
         # each row can be decoded. Places are learned from texts that are counted on this same way.
-        rows = source.read(progress, iter if learns is None else partial(gather, learns, texts))
+        histograms: Histograms = {}
+
+        def watched(pieces: Iterator[Piece]) -> Iterator[Piece]:
+            if foreseen.finer and source.schema is not None:
+                pieces = gather_finer(source.schema, source.counts, histograms, pieces)
+            return pieces if learns is None else gather(learns, texts, pieces)
+
+        rows = source.read(progress, watched)
         check_size(rows, relation)
         if public and foreseen.n != rows.n:
-            foreseen = planned(source.domain, rows.n, foreseen.workload)
+            foreseen = planned(source.described, rows.n, foreseen.workload)
         if not known:
             consider(foreseen)
         destination.reserve(foreseen)
@@ -170,7 +184,7 @@ def carry_out(
             asked="" if learns is None else learns.text,
         )
         journal = kept.enter_context(transaction.opened(bits))
-        transaction.bind(journal, rows)
+        transaction.bind(journal, rows, *histograms.values())
         if (paid := transaction.pay(journal)) is not None:
             destination.paid(*paid)
         if learns is not None:
@@ -180,21 +194,31 @@ def carry_out(
                 costs,
                 neighbours=relation,
                 source=journal,
-                fits=lambda found: planned(found.domain, foreseen.n, queries),
+                fits=lambda found: planned(found, foreseen.n, queries),
             )
             texts.clear()
             source = source.learned(schema)
             rows = source.read(progress)
-            transaction.bind(journal, rows)
+            transaction.bind(journal, rows, *histograms.values())
 
         # From here on nothing is refused for the data: what was paid is released.
-        made = carried_out(foreseen, source, rows, middle, journal, running)
+        finer = None
+        if foreseen.finer:
+            finer = journal.step(partial(measure_finer, foreseen, histograms))
+            source = source.with_finer(finer, finer_variances(foreseen))
+        made = carried_out(foreseen, source, rows, middle, journal, running, finer)
         destination.write(made, rows)
     return made
 
 
 def carried_out(
-    plan: Plan, source: Source, rows: Rows, middle: bool, journal: Journal, running: Running
+    plan: Plan,
+    source: Source,
+    rows: Rows,
+    middle: bool,
+    journal: Journal,
+    running: Running,
+    finer: Mapping[str, Sequence[int]] | None = None,
 ) -> Release:
     """Release by a plan that is paid and fits the rows; the synthetic table is like that of the source.
 
@@ -227,7 +251,7 @@ def carried_out(
     confidential = Confidential(drawn.confidential, plan.workload, rows, Rows.from_bits(domain, places))
     ranges = None if schema is None else schema_ranges(schema)
     measurements = Measurements(domain, drawn.measurements, plan.n, ranges)
-    record = make_record(plan, private=journal.source.private, drawn=drawn, ranges=ranges)
+    record = make_record(plan, private=journal.source.private, drawn=drawn, ranges=ranges, finer=finer)
     record = with_measurements(record, plan, measurements, Rows.from_places(domain, places))
     table = None if synthetic is None else as_given(synthetic, source.given)
     return Release(table, record, plan, places, schema, confidential, measurements)

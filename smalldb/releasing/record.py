@@ -16,7 +16,9 @@ from smalldb.mechanisms import Drawn, Marginal, Measurements, Neighbours
 from smalldb.mechanisms.known_pairs import LEARNED, QUIET
 from smalldb.mechanisms.recorded_universe import Ranges, recorded_columns, standing_ranges
 from smalldb.planning import Plan
+from smalldb.planning.plans import finer_measure
 from smalldb.planning.tables_reached import tables_reached
+from smalldb.schema.finer_bins import FinerCost
 from smalldb.version import __version__
 
 SCHEMA = 2  # of a record; records of schema 1 state no rho, and no laws
@@ -85,6 +87,16 @@ class RecordedLearning(TypedDict):
     delta: str | None
 
 
+class RecordedFiner(TypedDict):
+    """The finer bins of a column: what their counts cost, and these, with noise, once they are released."""
+
+    column: str
+    cuts: list[str]
+    epsilon: str
+    noise: NotRequired[dict[str, Any]]
+    values: NotRequired[list[int]]
+
+
 class Versions(TypedDict):
     """What made the release."""
 
@@ -112,6 +124,7 @@ class Record(TypedDict):
     target: NotRequired[str | list[str]]
     measure_first: NotRequired[list[list[str]]]
     learned: NotRequired[list[RecordedLearning]]
+    finer: NotRequired[list[RecordedFiner]]
     bounds: NotRequired[dict[str, Any] | None]
     measurements: NotRequired[list[dict[str, Any]]]
     pairs: NotRequired[RecordedPairs]
@@ -121,7 +134,12 @@ class Record(TypedDict):
 
 
 def make_record(
-    plan: Plan, *, private: bool, drawn: Drawn | None = None, ranges: Ranges | None = None
+    plan: Plan,
+    *,
+    private: bool,
+    drawn: Drawn | None = None,
+    ranges: Ranges | None = None,
+    finer: Mapping[str, Sequence[int]] | None = None,
 ) -> Record:
     """Write the record of a release: public numbers only.
 
@@ -137,6 +155,8 @@ def make_record(
         What was drawn; None: nothing yet.
     ranges
         Of columns of numbers, as a schema has them; None: as the domain has them.
+    finer
+        The released counts of finer bins, by column; None: they are not released yet.
     """
     domain, bounds = plan.workload.domain, plan.chosen.promise.recorded(drawn)
     loss = plan.loss
@@ -197,6 +217,8 @@ def make_record(
             }
             for each in plan.learned
         ]
+    if plan.finer:
+        record["finer"] = [_finer(plan, each, (finer or {}).get(each.column)) for each in plan.finer]
     if plan.neighbours is Neighbours.ADD_REMOVE:
         del record["n"]
     if bounds is None:
@@ -204,6 +226,15 @@ def make_record(
     if plan.privacy > LARGE:
         record["warning"] = WARNING
     return record
+
+
+def _finer(plan: Plan, cost: FinerCost, counts: Sequence[int] | None) -> RecordedFiner:
+    """Tell the finer bins of a column, and their counts for rows where they are released."""
+    told: RecordedFiner = {"column": cost.column, "cuts": [*cost.cuts], "epsilon": as_text(cost.epsilon)}
+    if counts is None:
+        return told
+    noise = finer_measure(plan.neighbours).noise(cost.epsilon)
+    return {**told, "noise": {"name": noise.name, **noise.parameters}, "values": [*counts]}
 
 
 def with_measurements(

@@ -23,6 +23,7 @@ from smalldb.releasing.related_release import (
 )
 from smalldb.releasing.released import Release
 from smalldb.releasing.table_source import table_source
+from smalldb.schema.finer_columns import finer_costs
 from smalldb.schema.learned import OpenSchema
 from smalldb.schema.related_schema import RelatedSchema
 from smalldb.schema.schema_argument import SchemaLike, open_or_none
@@ -202,7 +203,8 @@ def release(
     if domain is not None or settings:
         raise TypeError("a plan has its domain and settings: release(plan, data, seed=..., progress=...)")
     universe = data.workload.domain
-    if known is not None and known.domain != universe:
+    of_schema = () if known is None else finer_costs(known.columns, data.epsilon / data.rows_per_person)
+    if (known is not None and known.domain != universe) or of_schema != data.finer:
         raise ValueError("the plan was made for another schema")
     return carry_out(table_source(queries, universe if known is None else None, known), ready=data, **how)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, final
 
@@ -13,6 +13,7 @@ from queries.late import pd
 from smalldb.files.inputs import rereadable
 from smalldb.schema import Schema
 from smalldb.schema.file_format import USUAL, FileFormat, agreed
+from smalldb.schema.finer_columns import with_finer
 from smalldb.schema.learned import OpenSchema
 from smalldb.schema.pieces import Piece
 from smalldb.schema.readers.registry import has_lines, reader_of
@@ -70,6 +71,18 @@ class Source:
         """The tables that the schema wants to be measured first."""
         return () if self.schema is None else self.schema.measure_first
 
+    @property
+    def described(self) -> Schema | Domain:
+        """What says how rows are: the schema, if there is one."""
+        return self.domain if self.schema is None else self.schema
+
+    def with_finer(self, released: Mapping[str, Sequence[int]], variances: Mapping[str, float]) -> Source:
+        """Return the source whose schema has the released counts of finer bins, by column."""
+        if self.schema is None:
+            return self
+        columns = with_finer(self.schema.columns, released, variances)
+        return replace(self, schema=replace(self.schema, columns=columns))
+
     def learned(self, schema: Schema) -> Source:
         """Return the source with the places that were learned."""
         return replace(self, domain=schema.domain, schema=schema, learns=None)
@@ -121,6 +134,8 @@ def table_source(
         known.chosen([*table.columns])
         names = _in_order(known, [*table.columns])
         return Source(table, known.domain, known, names, learns, data)
+    if any(column.finer for column in known.columns):
+        raise TypeError("finer bins are counted from a table: give the table, not its counted rows")
     if learns is not None:
         raise TypeError("places are learned from a table: give the table, not its counted rows")
     return Source(table, universe_of(table, known.domain), known, _in_order(known, []))

@@ -3,7 +3,7 @@
 import json
 import os
 from base64 import b64decode, b64encode
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import ExitStack, contextmanager, suppress
 from hashlib import sha256
@@ -13,8 +13,10 @@ from shutil import rmtree
 from typing import Any, final
 
 import numpy as np
+import numpy.typing as npt
 
 from queries import Rows, Workload
+from queries.arrays import Integers
 from smalldb.exact.bits import BitSource, SystemBits
 from smalldb.files import unfinished
 from smalldb.files.checkpoints import GONE, Busy, Checkpoint, Folder, check_running, identity
@@ -131,11 +133,11 @@ class Transaction:
         for left in begun_beside(self._ledger.path, GONE):
             rmtree(left, ignore_errors=True)
 
-    def bind(self, journal: Journal, table: Rows) -> None:
-        """Bind the release to its data: ValueError where it was begun with others."""
-        before = journal.begun
-        made = journal.step(lambda _: _salted(table, f"{SystemBits().bits(256):064x}"))
-        if before and made != _salted(table, made[0]) and self._checkpoint is not None:
+    def bind(self, journal: Journal, table: Rows, *more: Integers) -> None:
+        """Bind the release to its data, rows and other counts: ValueError where it was begun with others."""
+        data, before = (table.words, table.counts, *more), journal.begun
+        made = journal.step(lambda _: _salted(data, f"{SystemBits().bits(256):064x}"))
+        if before and made != _salted(data, made[0]) and self._checkpoint is not None:
             raise self._checkpoint.another()
 
     def pay(self, journal: Journal) -> tuple[Account, bool] | None:
@@ -262,10 +264,10 @@ def _queries_of(workload: Workload) -> str:
     return digest.hexdigest()
 
 
-def _salted(table: Rows, salt: str) -> list[str]:
+def _salted(data: Sequence[npt.NDArray[Any]], salt: str) -> list[str]:
     """Return a salt, and the digest of it and of the data."""
     digest = sha256(bytes.fromhex(salt))
-    for array in (table.words, table.counts):
+    for array in data:
         digest.update(repr(array.shape).encode())
         digest.update(np.ascontiguousarray(array).data)
     return [salt, digest.hexdigest()]

@@ -50,6 +50,10 @@ def tell(record: Record, plan: Plan, *, verbose: bool = False) -> str:
         names = ", ".join(visible(each.column) for each in plan.learned)
         share = brief(sum((each.epsilon for each in plan.learned), Fraction(0)))
         lines.append(("", f"(of which {share} of epsilon was spent on learning the categories of {names})"))
+    if plan.finer:
+        names = ", ".join(visible(each.column) for each in plan.finer)
+        share = brief(plan.for_finer * plan.rows_per_person)
+        lines.append(("", f"(of which {share} of epsilon is for finer bins of {names})"))
     if "warning" in record:
         lines.append(("warning", record["warning"]))
     if n is not None and plan.delta is not None and plan.delta * n >= 1:

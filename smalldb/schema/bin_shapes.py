@@ -60,13 +60,27 @@ class BinShape:
             nearer = uniform if place else 1 - uniform
             distance: Floats = -np.log1p(nearer * np.expm1(-decay)) / decay
             return distance if place else 1 - distance
+        grid, rising = self._rising(place)
+        return np.asarray(np.interp(uniform * self.counts[place], rising, grid), dtype=np.float64)
+
+    def below(self, place: int, at: Floats) -> Floats:
+        """Return the share of a bin's rows below positions, which are shares of its width: from 0 to 1."""
+        decay = self._decay(place)
+        if decay > 0:
+            nearer = at if place else 1 - at
+            share: Floats = np.expm1(-decay * nearer) / np.expm1(-decay)
+            return share if place else 1 - share
+        grid, rising = self._rising(place)
+        return np.asarray(np.interp(at, grid, rising / rising[-1]), dtype=np.float64)
+
+    def _rising(self, place: int) -> tuple[Floats, Floats]:
+        """Return knots of a bin that is no tail, and how many of its rows are below each."""
         from scipy.interpolate import PchipInterpolator
 
         below = np.append(0.0, np.cumsum(self.counts))
         grid = np.linspace(0.0, 1.0, _KNOTS)
         at = PchipInterpolator(self._edges, below)(self._edges[place] + grid * self.widths[place])
-        rising = np.maximum.accumulate(at - below[place])
-        return np.asarray(np.interp(uniform * self.counts[place], rising, grid), dtype=np.float64)
+        return grid, np.maximum.accumulate(at - below[place])
 
     def _decay(self, place: int) -> float:
         """Return the rate at which an outer bin's density falls, for a width of 1; 0: it is no tail."""
@@ -89,6 +103,11 @@ def drawn_steps(kind: Binned, place: int, count: int, shape: BinShape, source: B
     first, last = kind.steps(place)
     if last - first >= 1 << _DIGITS:
         return uniform_between(first, last, count, source)
-    uniform = (uniform_integers(1 << _DIGITS, count, source).astype(np.float64) + 0.5) * 2.0**-_DIGITS
-    inside = np.floor(shape.positions(place, uniform) * (last + 1 - first)).astype(np.int64)
+    at = shape.positions(place, uniform_numbers(count, source))
+    inside = np.floor(at * (last + 1 - first)).astype(np.int64)
     return [first + step for step in np.clip(inside, 0, last - first).tolist()]
+
+
+def uniform_numbers(count: int, source: BitSource) -> Floats:
+    """Draw independent uniform numbers between 0 and 1, of 53 digits."""
+    return (uniform_integers(1 << _DIGITS, count, source).astype(np.float64) + 0.5) * 2.0**-_DIGITS

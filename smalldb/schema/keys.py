@@ -26,9 +26,9 @@ BINS: dict[str, Type] = {"cuts": list, "range": list, "bins": int}
 KEYS: dict[str, dict[str, Type]] = {
     "bool": {"true": list, "false": list},
     "categories": {"values": (str, list), "groups": dict, **LEARNS, "coding": str},
-    "cuts": {**BINS, "cuts": (str, list), "decimals": int, **SIGNS, **LEARNS, "coding": str},
+    "cuts": {**BINS, "cuts": (str, list), "decimals": int, **SIGNS, **LEARNS, "finer": int, "coding": str},
     "integers": {"range": list, **SIGNS, "coding": str},
-    "dates": {**BINS, "bins": (int, str), "format": str, "coding": str},
+    "dates": {**BINS, "bins": (int, str), "format": str, **LEARNS, "finer": int, "coding": str},
     "times": {**BINS, "coding": str},
     "weekdays": {"format": str, "coding": str},
 }

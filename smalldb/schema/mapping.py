@@ -24,6 +24,7 @@ from smalldb.schema.comparisons import Comparisons, compared_relations
 from smalldb.schema.derived import Derived
 from smalldb.schema.determined import determined_relations
 from smalldb.schema.file_format import USUAL, FileFormat
+from smalldb.schema.finer_columns import not_finer
 from smalldb.schema.gap_relations import gap_relations
 from smalldb.schema.lines import Faults
 from smalldb.schema.ordered_values import ordered_steps
@@ -132,6 +133,7 @@ class Schema:
         relations, loose = gap_relations(self.columns, known)
         following, undetermined = determined_relations(self.columns)
         relations += following
+        wrong += not_finer(self.columns, orders)
         wrong += [*disordered, *unlike.values(), *loose, *undetermined, *self._unnamed()]
         wrong += self._unknown(rules, [*unlike, *(relation.text for relation in compared)])
         if wrong:

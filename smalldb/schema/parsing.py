@@ -11,6 +11,7 @@ from smalldb.schema.asked import ColumnToLearn, closest, filled
 from smalldb.schema.derived import read_derived
 from smalldb.schema.determined import Book, read_book, with_book
 from smalldb.schema.file_format import FileFormat
+from smalldb.schema.finer_bins import SHARE, FinerBins
 from smalldb.schema.keys import (
     DERIVED,
     FILE,
@@ -257,6 +258,8 @@ def _asked(name: str, given: Mapping[str, Any], what: str) -> ColumnToLearn:
         )
     if what == "values" and "groups" in given:
         raise _Wrong(Fault('values = "learn" and groups do not go together: list the values', "groups"))
+    if "finer" in given:
+        raise _Wrong(Fault(f'{what} = "{LEARN}" and finer do not go together: learn more bins', "finer"))
     bins = given.get("bins", 0)
     if what == "cuts" and (
         not isinstance(bins, int) or isinstance(bins, bool) or not 2 <= bins <= MAX_LEARNED
@@ -301,10 +304,16 @@ def _column(name: str, given: object, folder: str = "") -> Column:
         wrong.append(Fault("missing_with must be a list of texts", "missing_with"))
     if wrong:
         raise _Wrong(*wrong)
+    if "share" in given and "finer" not in given:
+        raise _Wrong(
+            Fault('share is for places that are learned, as in cuts = "learn", or for finer', "share")
+        )
     try:
+        made = _BUILD[kind](given)
+        finer = FinerBins.of(made, given["finer"], given.get("share", SHARE)) if "finer" in given else None
         return Column(
             name,
-            _BUILD[kind](given),
+            made,
             coding=given.get("coding"),
             missing=given.get("missing", False) is not False,
             gaps=gaps or (),
@@ -315,6 +324,7 @@ def _column(name: str, given: object, folder: str = "") -> Column:
             determines=read_book(name, given["determines"], folder) if "determines" in given else (),
             description=given.get("description", ""),
             unit=given.get("unit", ""),
+            finer=finer,
         )
     except (ValueError, TypeError) as error:
         said = str(error)

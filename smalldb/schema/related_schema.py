@@ -68,6 +68,11 @@ class RelatedSchema:
         number = re.compile(rf"{re.escape(self.number)}(>.*)?", re.DOTALL)
         if taken := [name for name in self.parents.names if number.fullmatch(name)]:
             raise ValueError(f"column {taken[0]!r} has the name of the number of children: give it another")
+        for column in (*self.parents.columns, *self.children.columns):
+            if column.finer:
+                raise ValueError(
+                    f"column {column.name!r}: related tables take no finer bins yet: leave it out"
+                )
 
     @property
     def number(self) -> str:

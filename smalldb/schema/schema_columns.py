@@ -20,6 +20,7 @@ from smalldb.schema.bin_shapes import BinShape, drawn_steps
 from smalldb.schema.codings import Coding, binary, one_hot, thermometer
 from smalldb.schema.dtypes import as_series, dtype_of
 from smalldb.schema.fields import as_field, is_text, spelled
+from smalldb.schema.finer_bins import FinerBins, FinerShape
 from smalldb.schema.kinds import Binned, Categories, Cuts, Dates, Flag, Integers, Kind, Ranged, Value
 from smalldb.schema.kinds.number_format import PLAIN, NumberFormat, without_zeros
 from smalldb.schema.pieces import Fields
@@ -60,6 +61,8 @@ class Column:
         By the name of another column, which value of it goes with which of this one (`determined.Book`).
     description, unit
         For people: what the column is, and what its numbers count.
+    finer
+        Smaller bins, which a release measures beside the places; None: it does not.
 
     Attributes
     ----------
@@ -84,6 +87,7 @@ class Column:
     determines: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = ()
     description: str = ""
     unit: str = ""
+    finer: FinerBins | None = None
     universe: queries.Column = field(init=False, repr=False, compare=False)
     _dtype: Any = field(init=False, repr=False, compare=False)
     _values: pd.Series[Any] = field(init=False, repr=False, compare=False)
@@ -155,15 +159,22 @@ class Column:
         DataError
             The fields are no single values: names the column.
         """
+        return self._found(fields, self.kind)
+
+    def found_finer(self, fields: Fields) -> npt.NDArray[np.int64]:
+        """Find the finer bin of each field, as `found` finds places; of a gap the number of finer bins."""
+        return self._found(fields, self.kind if self.finer is None else self.finer.kind)
+
+    def _found(self, fields: Fields, kind: Kind) -> npt.NDArray[np.int64]:
         texts = spelled(fields, self.numbers.decimal)
         if texts is None:
             raise DataError(f"column {self.name!r} holds what is no single value")
         codes, distinct = texts
-        size, blank = self.kind.size, {"", *self.gaps}
+        size, blank = kind.size, {"", *self.gaps}
         beyond = size if self.unknown else UNKNOWN
         # 99.0 is a gap where 99 is one, but not if a point stands between thousands
         short = without_zeros if self.numbers.plain else str
-        places = [size if {text, short(text)} & blank else self.kind.place(text) for text in distinct]
+        places = [size if {text, short(text)} & blank else kind.place(text) for text in distinct]
         return np.array([beyond if p is None else p for p in places], dtype=np.int64)[codes]
 
     def beyond(self, fields: Fields) -> tuple[int, int] | None:
@@ -183,7 +194,8 @@ class Column:
         """Write each place, shape (r,), as a value of the column.
 
         Without a source, a bin is its middle. With one, it is drawn from the bin, by the shape of the column
-        (`bin_shapes`); a drawn value that the column's dtype would round into another bin is the middle, too.
+        (`bin_shapes`), or of its finer bins where these were released (`finer_bins`); a drawn value that the
+        column's dtype would round into another bin is the middle, too.
 
         ValueError: a place that the column does not have.
         """
@@ -194,10 +206,12 @@ class Column:
             return middles
         values: list[Value | None] = [None] * len(places)
         shape = BinShape.of(self.kind, places)
+        finer = None if self.finer is None else self.finer.shape(shape)
         for place in np.unique(places).tolist():
             if place < self.kind.size:
                 at = np.flatnonzero(places == place).tolist()
-                for i, value in zip(at, drawn(self.kind, place, len(at), shape, source), strict=True):
+                own = shape if finer is None else finer
+                for i, value in zip(at, drawn(self.kind, place, len(at), own, source), strict=True):
                     values[i] = value
         return self._held(values, places)
 
@@ -358,8 +372,13 @@ class Column:
         return usual if self.dtype is None else self.dtype
 
 
-def drawn(kind: Binned, place: int, count: int, shape: BinShape, source: BitSource) -> list[Value]:
+def drawn(
+    kind: Binned, place: int, count: int, shape: BinShape | FinerShape, source: BitSource
+) -> list[Value]:
     """Draw independent values of a bin, from its grid; from public choices and released rows alone."""
-    steps = drawn_steps(kind, place, count, shape, source)
+    if isinstance(shape, FinerShape):
+        steps: Sequence[int] = shape.drawn_steps(place, count, source)
+    else:
+        steps = drawn_steps(kind, place, count, shape, source)
     values = {step: kind.at(step) for step in {*steps}}
     return [values[step] for step in steps]

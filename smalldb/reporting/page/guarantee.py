@@ -37,6 +37,7 @@ def guarantee(plan: Plan, record: Record) -> str:
             text(f"{said} This holds whatever else is known, and for whatever is computed from the table."),
         ),
         *([] if plan.persons_stated else [element("p", text(UNSTATED), class_="warning")]),
+        *([paragraph(_finer(plan))] if plan.finer else []),
         paragraph(
             f"What this means for one person{alone}: somebody may know all other people's rows, and "
             f"{meaning}:"
@@ -46,6 +47,14 @@ def guarantee(plan: Plan, record: Record) -> str:
             "As a rule of thumb, an epsilon up to 1 is called strong protection, up to 10 moderate, above 10 "
             f"weak. Each further release from the same data adds to the epsilon of this one{also}."
         ),
+    )
+
+
+def _finer(plan: Plan) -> str:
+    """Say what of epsilon was for finer bins, and what they are for."""
+    names, share = ", ".join(each.column for each in plan.finer), plan.for_finer * plan.rows_per_person
+    return (
+        f"Of this epsilon, {brief(share)} was for counts of finer bins of {names}: values are drawn by them."
     )
 
 

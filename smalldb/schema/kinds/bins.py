@@ -106,6 +106,14 @@ class Cuts:
             cuts = [Fraction(first) + i * width for i in range(1, wanted)]
         return cls(cuts, low, high, decimals, numbers)
 
+    def parted(self, parts: Sequence[int]) -> "Cuts":
+        """Return bins that lie in these, so many in each, of equally many steps to within one."""
+        cuts: list[Decimal] = []
+        for place, count in enumerate(parts):
+            cuts += [self.cuts[place - 1]] if place else []
+            cuts += [Decimal(step).scaleb(-self.decimals) for step in equal_steps(*self.steps(place), count)]
+        return Cuts(cuts, self.low, self.high, self.decimals, self.numbers)
+
     @property
     def size(self) -> int:
         """How many bins there are."""

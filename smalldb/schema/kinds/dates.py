@@ -115,6 +115,16 @@ class Dates:
         texts = [(first.start + step * unit).isoformat()[: 16 if timed else 10] for step in steps]
         return cls(texts, low, high, form)
 
+    def parted(self, parts: Sequence[int]) -> "Dates":
+        """Return bins that lie in these, so many in each, of equally many steps to within one."""
+        cuts: list[Day] = []
+        for place, count in enumerate(parts):
+            cuts += [self.cuts[place - 1]] if place else []
+            for step in equal_steps(*self.steps(place), count):
+                moment = _START + step * self._step
+                cuts.append(moment.isoformat() if self.timed else moment.date().isoformat())
+        return Dates(cuts, self.low, self.high, self.form)
+
     @property
     def size(self) -> int:
         """How many bins there are."""

@@ -1,0 +1,62 @@
+"""Counts of finer bins: gathered as a table is read, and released with exact noise beside the mechanism."""
+
+from collections.abc import Iterator, Mapping
+from typing import TypeAlias
+
+import numpy as np
+
+from queries.arrays import Integers
+from smalldb.exact.bits import BitSource
+from smalldb.marginals.measuring import measure
+from smalldb.planning import Plan
+from smalldb.planning.plans import finer_measure
+from smalldb.schema import Schema
+from smalldb.schema.pieces import Piece, read_counts
+
+Histograms: TypeAlias = dict[str, Integers]
+"""By column with finer bins, how many rows are in each. Private."""
+
+
+def gather_finer(
+    schema: Schema, counts: str | None, histograms: Histograms, pieces: Iterator[Piece]
+) -> Iterator[Piece]:
+    """Hand on the pieces of a table, and count on the way what the columns with finer bins hold.
+
+    Gaps are left out, and fields that have no place: the reading of the table refuses them.
+
+    Parameters
+    ----------
+    counts
+        Name of one more column behind those of the schema, which says how often each row occurs.
+    """
+    finer = [(c, column.name) for c, column in enumerate(schema.columns) if column.finer]
+    sizes = {column.name: column.finer.kind.size for column in schema.columns if column.finer}
+    histograms |= {name: np.zeros(size, dtype=np.int64) for name, size in sizes.items()}
+    for fields, times in pieces:
+        each = np.ones(len(fields[0]), dtype=np.int64) if times is None else np.array(times, dtype=np.int64)
+        if counts is not None:
+            each = each * np.array(read_counts(fields[-1], counts), dtype=np.int64)
+        for c, name in finer:
+            found = schema.columns[c].found_finer(fields[c])
+            kept = (found >= 0) & (found < sizes[name])
+            np.add.at(histograms[name], found[kept], each[kept])
+        yield fields, times
+
+
+# Proof: docs/proofs/learned.md, lemma 7.
+def measure_finer(plan: Plan, histograms: Mapping[str, Integers], source: BitSource) -> dict[str, list[int]]:
+    """Release the counts of finer bins, by column: each with its own part of epsilon, which is pure.
+
+    A row stands in one finer bin of a column, or in none: one count moves by 1, or two under replace-one.
+    """
+    law = finer_measure(plan.neighbours)
+    return {
+        each.column: measure(histograms[each.column], (), law, each.epsilon, source).counts.tolist()
+        for each in plan.finer
+    }
+
+
+def finer_variances(plan: Plan) -> dict[str, float]:
+    """Return the variance of the noise of each count of finer bins, by column."""
+    law = finer_measure(plan.neighbours)
+    return {each.column: law.noise(each.epsilon).variance() for each in plan.finer}

@@ -1,0 +1,146 @@
+"""Finer bins of a column, which a release measures beside its model: values then follow the data in a bin."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import sqrt
+from typing import NamedTuple, final
+
+import numpy as np
+
+from smalldb.exact.bits import BitSource
+from smalldb.exact.numbers import as_fraction
+from smalldb.schema.bin_shapes import BinShape, drawn_steps, uniform_numbers
+from smalldb.schema.kinds import Cuts, Dates
+
+SHARE = Fraction(1, 50)  # of epsilon, if the schema says no other
+MOST_SHARE = Fraction(1, 2)  # of epsilon, for all columns together
+MOST_PARTS = 64  # of a bin
+BEYOND = 4.0  # deviations of noise alone: counts of a bin that are no farther off tell nothing
+
+
+class FinerCost(NamedTuple):
+    """What a release pays for the finer bins of a column; public.
+
+    Attributes
+    ----------
+    column
+        Its name.
+    cuts
+        Of the finer bins.
+    epsilon
+        For each row of data, exact.
+    """
+
+    column: str
+    cuts: tuple[str, ...]
+    epsilon: Fraction
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class FinerBins:
+    """The bins of a column, each parted into up to so many of equal width; and their counts, once released.
+
+    Attributes
+    ----------
+    kind
+        The finer bins. Each lies in one bin of the column.
+    parts
+        How many each bin of the column has; a bin of fewer steps than were asked for has one for each step.
+    share
+        Of epsilon that their counts may cost.
+    counts
+        With noise, as released; None: nothing is released yet.
+    variance
+        Of the noise of a count.
+    """
+
+    kind: Cuts | Dates
+    parts: tuple[int, ...]
+    share: Fraction = SHARE
+    counts: tuple[int, ...] | None = None
+    variance: float = 0.0
+
+    @classmethod
+    def of(cls, kind: object, parts: object, share: object = SHARE) -> "FinerBins":
+        """Part the bins of numbers or dates; ValueError: it cannot be done."""
+        if not isinstance(kind, Cuts | Dates):
+            raise ValueError("finer is for bins of numbers and of dates: leave it out")
+        if isinstance(parts, bool) or not isinstance(parts, int) or not 2 <= parts <= MOST_PARTS:
+            raise ValueError(f"finer must be a whole number from 2 to {MOST_PARTS}: parts of each bin")
+        spent = as_fraction(share, "share")
+        if not 0 < spent <= MOST_SHARE:
+            raise ValueError(f"share must be above 0 and at most {MOST_SHARE}")
+        spans = map(kind.steps, range(kind.size))
+        own = tuple(min(parts, last + 1 - first) for first, last in spans)
+        if sum(own) == kind.size:
+            raise ValueError("finer: no bin has two values: leave it out")
+        try:
+            return cls(kind.parted(own), own, spent)
+        except ValueError as error:
+            raise ValueError(f"finer: {error}") from error
+
+    def released(self, counts: Sequence[int], variance: float) -> "FinerBins":
+        """Return them with their counts."""
+        return replace(self, counts=tuple(counts), variance=variance)
+
+    def shape(self, coarse: BinShape) -> "FinerShape | None":
+        """Return where rows lie, of which so many are in each bin of the column; None: nothing is released.
+
+        In each bin, measured counts are shrunk towards the smooth shape of all bins, by what noise is of how
+        far they are apart from it, in squares (James and Stein 1961). If noise alone is as far apart once in
+        a while, the shape is left.
+        """
+        if self.counts is None:
+            return None
+        widths = [last + 1 - first for first, last in map(self.kind.steps, range(self.kind.size))]
+        found, ends = np.zeros(self.kind.size), np.cumsum([0, *self.parts])
+        measured = np.array(self.counts, dtype=np.float64)
+        times = max(1.0, float(measured.sum())) / max(1.0, float(coarse.counts.sum()))
+        for place in np.flatnonzero(coarse.counts).tolist():
+            own = slice(ends[place], ends[place + 1])
+            at = np.cumsum(np.array([0, *widths[own]])) / coarse.widths[place]
+            rows = coarse.counts[place] * times
+            smooth = np.diff(coarse.below(place, at)) * rows
+            # of 30 rows in parts 10 and 20 by the shape, and measured 18 and 14: 17 and 13 add up to 30
+            apart = measured[own] + (rows - measured[own].sum()) / self.parts[place] - smooth
+            free = max(1, self.parts[place] - 1)
+            far, noise = float(apart @ apart) / free, self.variance
+            # squares of Laplace noise have variance 5: of 7 free ones, the mean has a deviation of .85
+            told = far > noise * (1 + BEYOND * sqrt(5 / free))
+            near = np.maximum(smooth + apart * (1 - noise / far), 0.0) if told else smooth
+            found[own] = near / near.sum() * coarse.counts[place]
+        return FinerShape(self.kind, tuple(ends.tolist()), BinShape(np.array(widths, dtype=float), found))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FinerShape:
+    """Where the rows of a table lie among finer bins.
+
+    Attributes
+    ----------
+    kind
+        The finer bins.
+    ends
+        The number of the first one of each bin of the column, and how many there are.
+    shape
+        Their widths, and about how many rows are in each.
+    """
+
+    kind: Cuts | Dates
+    ends: tuple[int, ...]
+    shape: BinShape
+
+    def drawn_steps(self, place: int, count: int, source: BitSource) -> list[int]:
+        """Draw independent steps of a bin of the column: a finer bin, and a step by the shape of them all."""
+        first, last = self.ends[place : place + 2]
+        reached = np.cumsum(self.shape.counts[first:last])
+        uniform = uniform_numbers(count, source)
+        which = np.minimum(np.searchsorted(reached, uniform * reached[-1], side="right"), last - first - 1)
+        steps = np.zeros(count, dtype=np.int64)
+        for part in np.unique(which).tolist():
+            at = np.flatnonzero(which == part)
+            steps[at] = drawn_steps(self.kind, first + part, len(at), self.shape, source)
+        found: list[int] = steps.tolist()
+        return found
