@@ -12,10 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_readers_formats import same
 
+from smalldb.releasing.table_source import file_source
 from smalldb.schema import parse_schema
-from smalldb.schema.counting_sql import DIALECTS, counting_query
+from smalldb.schema.counting_sql import DIALECTS, counting_inside, counting_query
 from smalldb.schema.file_format import FileFormat
-from smalldb.schema.tables import read_table
+from smalldb.schema.tables import read_table, table_pieces
 
 SCHEMA = """
 [columns.x]
@@ -70,6 +71,7 @@ def check(path, dialect, query=None):
     query = query or counting_query(schema, dialect, "t", "how many")
     expected = read_table(path, schema, file=FileFormat(query="t"))
     same(read_table(path, schema, counts="how many", file=FileFormat(query=query)), expected)
+    same(file_source(path, schema, file=FileFormat(query="t"), inside=True).read(), expected)
 
 
 def check_sqlite(folder, rows):
@@ -168,11 +170,7 @@ def compare_in_postgresql(address, port, x, day):
 def test_the_command_writes_it_and_the_rows_are_fewer(tmp_path, capfd):
     path, text = str(tmp_path / "t.db"), tmp_path / "s.toml"
     text.write_text(SCHEMA)
-    with sqlite3.connect(path) as base:
-        base.execute("CREATE TABLE t (x, day, town, flag)")
-        values = [(i / 7, f"19{80 + i % 20}-01-02", "Aix", i % 2) for i in range(700)]
-        base.executemany("INSERT INTO t VALUES (?, ?, ?, ?)", values)
-    base.close()
+    table_of_sqlite(path)
     code, query, err = called(capfd, "schema", "sql", text, "--dialect", "sqlite", "--query", "t")
     assert (code, err) == (0, "")
     with sqlite3.connect(path) as base:
@@ -281,6 +279,62 @@ def test_names_that_a_database_cannot_tell_apart_are_refused():
             counting_query(parse_schema(one.format("x")), dialect, "t", "X")
     with pytest.raises(ValueError, match=r"no column can be called .* in bigquery: rename it"):
         counting_query(parse_schema(one.format("'a\\b'")), "bigquery", "t")
+
+
+def table_of_sqlite(path, name="t"):
+    with sqlite3.connect(path) as base:
+        base.execute(f"CREATE TABLE {name} (x, day, town, flag)")
+        values = [(i / 7, f"19{80 + i % 20}-01-02", "Aix", i % 2) for i in range(700)]
+        base.executemany(f"INSERT INTO {name} VALUES (?, ?, ?, ?)", values)
+    base.close()
+
+
+def test_a_database_counts_and_the_release_is_that_of_its_rows(tmp_path, capfd):
+    path, text = str(tmp_path / "t.db"), tmp_path / "s.toml"
+    text.write_text(SCHEMA)
+    table_of_sqlite(path)
+    given = ["--schema", text, "--query", "t", "--epsilon", 1, "--seed", 3, "--quiet"]
+    plain = called(capfd, "generate", path, *given)
+    assert plain[0] == 0 and plain[1].count("\n") == 701
+    assert called(capfd, "generate", path, *given, "--count-in-database") == plain
+    source = file_source(path, parse_schema(SCHEMA), file=FileFormat(query="t"), inside=True)
+    pieces = table_pieces(source.table, source.schema, source.counts, file=source.file)
+    assert sum(len(fields[0]) for fields, _ in pieces) < 20
+
+
+def test_what_cannot_count_is_refused_in_a_line(tmp_path, capfd):
+    path, text, csv = str(tmp_path / "t.db"), tmp_path / "s.toml", tmp_path / "t.csv"
+    text.write_text(SCHEMA)
+    csv.write_text("x,day,town,flag\n1,2000-01-01,Aix,1\n")
+    table_of_sqlite(path)
+    inside = ["--count-in-database", "--epsilon", 1]
+    for table, said in {
+        (csv, "--schema", text): "only sqlite, duckdb, postgres, spark, bigquery, snowflake can count",
+        (path, "--schema", text): "name the table that is to be counted (--query)",
+        (path, "--schema", text, "--query", "t", "--counts", "flag"): "leave out --counts",
+        (path, "--query", "t"): "--count-in-database needs --schema",
+        (path, "--schema", text, "--query", "u"): "has no table 'u'",
+    }.items():
+        code, out, err = called(capfd, "generate", *table, *inside)
+        assert (code, out) == (2, "") and said in err and err.count("\n") == 1
+
+
+def test_the_dialect_is_that_of_the_url():
+    schema = parse_schema(SCHEMA)
+    for url, dialect in {
+        "postgresql+psycopg://host/base": "postgres",
+        "snowflake://user@account/base": "snowflake",
+        "sqlite:///t.db": "sqlite",
+    }.items():
+        assert counting_inside(url, schema, "t") == (counting_query(schema, dialect, "t"), "n")
+        quoted = counting_query(schema, dialect, 'SELECT * FROM "of.all"."people"')
+        assert counting_inside(url, schema, "of.all.people")[0] == quoted
+    of_project = counting_query(schema, "bigquery", "set.people")
+    assert counting_inside("bigquery://project", schema, "set.people")[0] == of_project
+    other = parse_schema('columns.n = { kind = "bool" }\ncolumns.N_ = { kind = "bool" }')
+    assert counting_inside("sqlite:///t.db", other, "t")[1] == "n__"
+    with pytest.raises(ValueError, match=r"mysql://host/base: only sqlite, .* can count"):
+        counting_inside("mysql://host/base", schema, "t")
 
 
 def test_texts_cannot_leave_their_quotes():

@@ -27,6 +27,11 @@ def add_schema(command: Parser) -> None:
     command.add_argument(
         "--counts", metavar="COLUMN", help="with --schema: says how often each row of DATA occurs"
     )
+    command.add_argument(
+        "--count-in-database",
+        action="store_true",
+        help="with --schema: the database counts the rows by bins (schema sql), and only counts are read",
+    )
     add_file_format(command)
 
 
@@ -40,10 +45,12 @@ def source_of(arguments: argparse.Namespace, learning: bool = False) -> Source:
     ValueError
         No schema, other columns than the schema's, options that do not go together.
     """
-    file = file_format(arguments)
+    file, inside = file_format(arguments), arguments.count_in_database
+    counting = {"--counts": arguments.counts is not None, "--count-in-database": inside}
     if arguments.schema is None:
-        if arguments.counts is not None:
-            raise ValueError("--counts needs --schema")
+        for option, needed in counting.items():
+            if needed:
+                raise ValueError(f"{option} needs --schema")
         columns = None if arguments.columns is None else split_names(arguments.columns)
         if arguments.data is None:
             raise ValueError(NO_DATA)
@@ -53,10 +60,16 @@ def source_of(arguments: argparse.Namespace, learning: bool = False) -> Source:
             raise ValueError(f"{option} is for tables without --schema: the schema says it")
     path = Path(arguments.schema)
     schema = (open_or_none(path) if learning else None) or as_schema(path)
-    if isinstance(schema, OpenSchema) and arguments.counts is not None:
-        raise ValueError("--counts is for schemas that state all places: what learns them counts rows itself")
+    if all(counting.values()):
+        raise ValueError("--count-in-database counts each row once: leave out --counts")
+    for option, needed in counting.items():
+        if isinstance(schema, OpenSchema) and needed:
+            raise ValueError(
+                f"{option} is for schemas that state all places: what learns them counts rows itself"
+            )
     known = schema.outline if isinstance(schema, OpenSchema) else schema
-    return file_source(table_of(arguments, known), schema, counts=arguments.counts, file=file)
+    table = table_of(arguments, known)
+    return file_source(table, schema, counts=arguments.counts, file=file, inside=inside)
 
 
 def table_of(arguments: argparse.Namespace, schema: Schema) -> str:

@@ -12,6 +12,7 @@ from queries.frames import as_frame, rows_of, universe_of, without_index
 from queries.late import pd
 from smalldb.files.inputs import rereadable
 from smalldb.schema import Schema
+from smalldb.schema.counting_sql import counting_inside
 from smalldb.schema.file_format import USUAL, FileFormat, agreed
 from smalldb.schema.finer_columns import with_finer
 from smalldb.schema.learned import OpenSchema
@@ -149,6 +150,7 @@ def file_source(
     valid: str | None = None,
     counts: str | None = None,
     file: FileFormat = USUAL,
+    inside: bool = False,
 ) -> Source:
     """Find out what a file holds, from the names of its columns alone; "-" is standard input.
 
@@ -164,6 +166,8 @@ def file_source(
         With a schema: the column that says how often each row occurs.
     file
         How it is written, beside what the schema says of that.
+    inside
+        With a schema: a database counts its rows itself, and only counts are read.
 
     Raises
     ------
@@ -185,6 +189,9 @@ def file_source(
     else:
         names = list(read_columns(path, file=form, known=[*names, *known.unread]))
     chosen(path, names, known, counts)
+    if inside:
+        query, counts = counting_inside(path, known, form.query)
+        form = replace(form, query=query)
     return Source(path, known.domain, known, _in_order(known, names), learns, counts=counts, file=form)
 
 

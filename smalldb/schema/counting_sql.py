@@ -16,12 +16,15 @@ from typing import final
 import numpy as np
 
 from queries.expressions import suggestion
+from smalldb.files.inputs import shown
 from smalldb.schema.kinds import Cuts, Dates
 from smalldb.schema.mapping import Schema
 from smalldb.schema.readers.queried import is_query
+from smalldb.schema.readers.registry import reader_of
 from smalldb.schema.schema_columns import Column
 
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")  # how a gap begins that a date may mean
+_MADE = {"postgresql": "postgres"}  # by URLs
 _EXACT = 15  # digits of a decimal number that a float keeps: comparisons with so many are exact
 
 
@@ -207,6 +210,38 @@ def counting_query(schema: Schema, dialect: str, table: str, counts: str = "n") 
         + ",\n".join(inner)
         + f"\n  FROM {source}\n) AS binned\nGROUP BY {', '.join(groups)}\n"
     )
+
+
+def counting_inside(path: str, schema: Schema, table: str | None) -> tuple[str, str]:
+    """Return the query that counts a table inside its database, and the name of its column of counts.
+
+    Parameters
+    ----------
+    path
+        A database: its file, or its URL.
+    table
+        The name of a table or view, of which a point parts that of a schema, or a query.
+
+    Raises
+    ------
+    ValueError
+        No database, one whose dialect is not known, or no table; as `counting_query`.
+    """
+    reader = reader_of(path).name
+    made = path.partition(":")[0].partition("+")[0] if reader == "sql" else reader
+    dialect = _MADE.get(made, made)
+    if dialect not in DIALECTS:
+        raise ValueError(
+            f"{shown(path)}: only {', '.join(DIALECTS)} can count: leave out --count-in-database"
+        )
+    if table is None:
+        raise ValueError(f"{shown(path)}: name the table that is to be counted (--query)")
+    if reader == "sql" and "." in table and dialect != "bigquery" and not is_query(table):
+        table = f"SELECT * FROM {'.'.join(map(DIALECTS[dialect].quoted, table.rpartition('.')[::2]))}"
+    counts = "n"
+    while counts in map(str.casefold, schema.names):
+        counts += "_"
+    return counting_query(schema, dialect, table, counts), counts
 
 
 def _expression(column: Column, way: Dialect) -> str:
