@@ -41,7 +41,7 @@ class Ledger:
     OSError
         The file cannot be made, read or written.
     ValueError
-        The file is damaged or no ledger, or has another budget.
+        The file is damaged or no ledger, or has another budget; or the system has no file locks.
 
     Examples
     --------
@@ -67,6 +67,12 @@ class Ledger:
         if budget is None and delta is not None:
             raise ValueError("delta is of a budget: give both")
         wanted = None if budget is None else Account.of(budget, delta)
+        try:
+            import fcntl  # noqa: F401
+        except ImportError as error:
+            raise ValueError(
+                "ledger: this system has no file locks: two releases could spend the same budget"
+            ) from error
         if wanted is not None:
             create(self._path, _line("", _head(wanted)))
         found = self.read()

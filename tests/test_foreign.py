@@ -1,0 +1,93 @@
+"""Commands on a system without fork, file locks and many signals: what works, and what is refused."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from foreign import MODULES, OF_OS
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parent.parent
+FOREIGN = str(Path(__file__).with_name("foreign.py"))
+WORKERS = str(ROOT / "examples" / "autoworkers.csv")
+POOL = """
+import os, sys
+from concurrent.futures import ProcessPoolExecutor
+import pandas as pd, smalldb
+from queries import Conjunctions
+if __name__ == "__main__":
+    assert not hasattr(os, "fork") and sys.modules["fcntl"] is None
+    frame = pd.DataFrame({"a": [0, 0, 1, 1], "b": [0, 1, 1, 1], "c": [1, 0, 0, 1]})
+    with ProcessPoolExecutor(2) as executor:
+        census = smalldb.census(frame, Conjunctions(2), rows=6, engine="dynamic", executor=executor, shards=4)
+    assert census.counts == smalldb.census(frame, Conjunctions(2), rows=6).counts
+    print("the same")
+"""
+
+
+def run(folder, *arguments):
+    given = [sys.executable, FOREIGN, *map(str, arguments)]
+    return subprocess.run(given, cwd=folder, capture_output=True, text=True)
+
+
+def smalldb(folder, *arguments):
+    return run(folder, "-m", "smalldb", *arguments)
+
+
+def test_a_release_is_made_read_and_asked(tmp_path):
+    made = [
+        "generate",
+        WORKERS,
+        "--epsilon",
+        1,
+        "-o",
+        "new.csv",
+        "--record",
+        "new.json",
+        "--report",
+        "new.html",
+    ]
+    for _ in range(2):  # the second time over the files of the first
+        done = smalldb(tmp_path, *made)
+        assert done.returncode == 0 and "1-differential privacy" in done.stderr
+    assert len((tmp_path / "new.csv").read_text().splitlines()) == 1842
+    assert json.loads((tmp_path / "new.json").read_text())["private"]
+    asked = smalldb(tmp_path, "ask", "new.json", "smoker")
+    assert (asked.returncode, asked.stderr) == (0, "") and "level 0.95" in asked.stdout
+    assert smalldb(tmp_path, "evaluate", WORKERS, "new.csv").returncode == 0
+    assert smalldb(tmp_path, "plan", "--attributes", 4, "--n", 100, "--epsilon", 1).returncode == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["new.csv", "new.html", "new.json"]
+
+
+def test_what_needs_locks_is_refused_in_a_line_and_leaves_nothing(tmp_path):
+    given = ["generate", WORKERS, "--epsilon", 1, "-o", "new.csv"]
+    for more, said in {
+        ("--ledger", "spent.ledger", "--budget", 3): "ledger: this system has no file locks",
+        ("--checkpoint", "kept"): "checkpoint: this system has no file locks",
+    }.items():
+        done = smalldb(tmp_path, *given, *more)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert said in done.stderr and done.stderr.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_pool_of_spawned_processes_counts_the_same(tmp_path):
+    (tmp_path / "count.py").write_text(POOL, encoding="utf-8")
+    done = run(tmp_path, "count.py")
+    assert (done.returncode, done.stdout) == (0, "the same\n"), done.stderr
+
+
+def test_what_is_taken_away_is_gone():
+    code = (
+        f"import os, sys; print([n for n in {OF_OS} if hasattr(os, n)], [sys.modules[m] for m in {MODULES}])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", f"import foreign; foreign.leave(); {code}"],
+        cwd=FOREIGN.rpartition("/")[0],
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout == f"[] {[None] * len(MODULES)}\n"
