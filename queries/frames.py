@@ -16,23 +16,23 @@ from queries.rows import Rows
 
 def as_frame(table: object) -> pd.DataFrame:
     """Return a table of pandas as it is, another library's by its ``to_pandas()``; names that are texts."""
-    found = table
+    frame = table
     if isinstance(table, pd.DataFrame) and any(isinstance(dtype, pd.ArrowDtype) for dtype in table.dtypes):
-        found = _without_arrow(table)
+        frame = _without_arrow(table)
     if not isinstance(table, pd.DataFrame) and hasattr(table, "to_pandas"):
         match type(table).__module__.partition(".")[0]:
             case "pyarrow":
-                found = from_arrow(table)
+                frame = from_arrow(table)
             case "polars":
-                found = from_arrow(cast(Any, table).to_arrow())
+                frame = from_arrow(cast(Any, table).to_arrow())
             case _:
-                found = table.to_pandas()
-    if not isinstance(found, pd.DataFrame):
+                frame = table.to_pandas()
+    if not isinstance(frame, pd.DataFrame):
         expected = "a pandas DataFrame, a table with to_pandas(), or queries.Rows"
         read = ": read the file first" if isinstance(table, str | PathLike) else ""
         raise TypeError(f"expected {expected}, not {type(table).__name__}{read}")
-    texts = [*map(str, found.columns)]
-    return found if texts == [*found.columns] else found.set_axis(texts, axis=1)
+    texts = [*map(str, frame.columns)]
+    return frame if texts == [*frame.columns] else frame.set_axis(texts, axis=1)
 
 
 def _without_arrow(table: pd.DataFrame) -> pd.DataFrame:
@@ -129,14 +129,14 @@ def _as_polars(frame: pd.DataFrame, like: Any) -> Any:
 
     columns = []
     for name, column in frame.items():
-        made = Series(str(name), column.astype(object).where(column.notna(), None).tolist())
+        series = Series(str(name), column.astype(object).where(column.notna(), None).tolist())
         with suppress(PolarsError, KeyError):
             wanted = like.schema[name]
             # the codes of a Categorical follow the order in which the data's values were first seen
-            keeps = wanted == Categorical or (wanted == String and made.dtype != String)
-            cast = made if keeps else made.cast(wanted)
-            made = cast if cast.cast(made.dtype).equals(made) else made
-        columns.append(made)
+            keeps = wanted == Categorical or (wanted == String and series.dtype != String)
+            cast = series if keeps else series.cast(wanted)
+            series = cast if cast.cast(series.dtype).equals(series) else series
+        columns.append(series)
     return DataFrame(columns)
 
 

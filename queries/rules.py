@@ -61,7 +61,7 @@ def compiled(
         A predicate looks at columns with more than 2^20 cells: says how many. More than 2^14 predicates, or
         2^24 cells of all their tables.
     """
-    found: dict[tuple[int, ...], Booleans] = {}
+    tables: dict[tuple[int, ...], Booleans] = {}
     known, total = cache(find), 0
     for number, expression in enumerate(part for text in texts for part in parse(text).conjuncts):
         if number == MAX_RULES:
@@ -74,17 +74,17 @@ def compiled(
                 f"valid: rule {shorten(expression.text)!r} looks at {len(columns)} columns, which have "
                 f"{cells} cells together: a rule may look at up to 2^20; split it into rules of fewer columns"
             )
-        total += 0 if columns in found else cells
+        total += 0 if columns in tables else cells
         if total > MAX_RULES_CELLS:
             raise ValueError(TOO_LARGE)
         allowed = truth_of(expression, names, columns)
-        found[columns] = found[columns] & allowed if columns in found else allowed
+        tables[columns] = tables[columns] & allowed if columns in tables else allowed
     for rule in given:
-        total += 0 if rule.columns in found else rule.allowed.size
+        total += 0 if rule.columns in tables else rule.allowed.size
         if total > MAX_RULES_CELLS:
             raise ValueError(TOO_LARGE)
-        found[rule.columns] = (found[rule.columns] & rule.allowed) if rule.columns in found else rule.allowed
-    return tuple(Rule(columns, allowed) for columns, allowed in found.items())
+        tables[rule.columns] = tables[rule.columns] & rule.allowed if rule.columns in tables else rule.allowed
+    return tuple(Rule(columns, allowed) for columns, allowed in tables.items())
 
 
 def truth_of(expression: Expression, names: dict[str, Truth], columns: tuple[int, ...]) -> Booleans:

@@ -55,28 +55,28 @@ def promises(given: dict[str, Any], rows: int | None, candidates: str) -> list[d
     printed, ours = as_printed(given), given | {"candidates": candidates}
     no_beta = {name: value for name, value in given.items() if name != "beta"}
     theorem, own = theorem_4_5(**printed), theorem_4_5_rows(**printed)
-    found: dict[str, tuple[float, int | None]] = {"Theorem 4.5 (4.2), as printed": (theorem, own)}
+    bounds: dict[str, tuple[float, int | None]] = {"Theorem 4.5 (4.2), as printed": (theorem, own)}
     if 0 < theorem < 1:  # alpha must be below 1/2 to say anything
         half = proposition_4_4(alpha=Fraction(theorem) / 2, **printed)
-        found["Proposition 4.4 as printed, alpha half of that"] = half, None
-    found["Proposition 4.4 as printed, at its best alpha"] = proposition_4_4(**printed), None
-    found["sharp, Hoeffding, at the theorem's rows"] = sharp(**ours, rows=own, method="hoeffding"), own
+        bounds["Proposition 4.4 as printed, alpha half of that"] = half, None
+    bounds["Proposition 4.4 as printed, at its best alpha"] = proposition_4_4(**printed), None
+    bounds["sharp, Hoeffding, at the theorem's rows"] = sharp(**ours, rows=own, method="hoeffding"), own
     for method, name in (("hoeffding", "sharp, Hoeffding, best rows"), ("least", "sharp, best rows")):
         best = best_rows(**ours, method=method)
-        found[name] = sharp(**ours, rows=best, method=method), best
+        bounds[name] = sharp(**ours, rows=best, method=method), best
     m = best if rows is None else rows
     if rows is not None:
-        found["sharp, at these rows"] = sharp(**ours, rows=m, method="least"), m
+        bounds["sharp, at these rows"] = sharp(**ours, rows=m, method="least"), m
     if candidates == "multisets":
-        found["  with the neighbourhood of the best"] = sharp_neighbourhood(**given, rows=m), m
-    found["Proposition 4.4 for whole rows"] = proposition_4_4_rows(**ours, rows=m), m
-    found["bound on the mean error"] = expected(**no_beta, rows=m, candidates=candidates), m
+        bounds["  with the neighbourhood of the best"] = sharp_neighbourhood(**given, rows=m), m
+    bounds["Proposition 4.4 for whole rows"] = proposition_4_4_rows(**ours, rows=m), m
+    bounds["bound on the mean error"] = expected(**no_beta, rows=m, candidates=candidates), m
     noise = {name: value for name, value in no_beta.items() if name != "cells"}
-    found["Laplace noise on each answer instead: mean"] = laplace_answers(**noise), None
-    found["Laplace noise on each cell instead: bound on the mean"] = laplace_histogram(**no_beta), None
+    bounds["Laplace noise on each answer instead: mean"] = laplace_answers(**noise), None
+    bounds["Laplace noise on each cell instead: bound on the mean"] = laplace_histogram(**no_beta), None
     return [
         {"name": name, "error": error, "rows": m, "note": _note(name, given)}
-        for name, (error, m) in found.items()
+        for name, (error, m) in bounds.items()
     ]
 
 

@@ -95,27 +95,27 @@ def run_audit(arguments: argparse.Namespace) -> None:
             profiles = {relation: profile(domain, **census, neighbours=relation) for relation in relations}
             outputs.write(arguments.plot, plot_audit(profiles, worst, _title(arguments, worst), form))
     if arguments.json:
-        said: dict[str, Any] = {relation: audit_json(made) for relation, made in audits.items()}
+        said: dict[str, Any] = {relation: audit_json(result) for relation, result in audits.items()}
         print(as_json(said if worst is None else said | {"error": error_json(worst)}))
         return
     if arguments.csv:
         errors = {} if worst is None else error_json(worst)
         rows = [
-            {"neighbours": relation, **made.to_frame().to_dict("records")[0], **errors}
-            for relation, made in audits.items()
+            {"neighbours": relation, **result.to_frame().to_dict("records")[0], **errors}
+            for relation, result in audits.items()
         ]
         print(as_csv(rows))
         return
     print(f"{'neighbours':14}{'loss':>22}{'cap':>10}{'range':>10}{'databases':>12}{'pairs':>12}")
-    for relation, made in audits.items():
-        cap = "" if made.cap is None else rounded_up(made.cap, 6)
+    for relation, result in audits.items():
+        cap = "" if result.cap is None else rounded_up(result.cap, 6)
         # of (low, high), which agree to 25 digits, the low end: a loss of just 1 is not written as above 1
         print(
-            f"{relation:14}{rounded_up(made.loss[0], 16):>22}{cap:>10}{rounded_up(made.range[0], 6):>10}"
-            f"{made.databases:12,}{made.pairs:12,}"
+            f"{relation:14}{rounded_up(result.loss[0], 16):>22}{cap:>10}{rounded_up(result.range[0], 6):>10}"
+            f"{result.databases:12,}{result.pairs:12,}"
         )
-    for relation, made in audits.items():
-        x, other, outcome = made.pair
+    for relation, result in audits.items():
+        x, other, outcome = result.pair
         print(f"worst under {relation}: {outcome} is drawn from {x} more often than from {other}")
     if worst is not None:
         print(f"\nerror over all {worst.databases:,} tables of {worst.n} rows, with probability 0.95")

@@ -93,11 +93,11 @@ def run_census(arguments: argparse.Namespace) -> None:
         print(census_account(found, drawn))
 
 
-def census_json(found: Census, drawn: Sequence[SmallDatabases]) -> dict[str, Any]:
+def census_json(census: Census, drawn: Sequence[SmallDatabases]) -> dict[str, Any]:
     """Return all that a census says; levels and counts are texts: they pass what other readers can hold."""
     laws = []
     for small in drawn:
-        law = found.law(small.request.epsilon)
+        law = census.law(small.request.epsilon)
         laws.append(
             {
                 "epsilon": as_text(small.request.epsilon),
@@ -112,13 +112,13 @@ def census_json(found: Census, drawn: Sequence[SmallDatabases]) -> dict[str, Any
         )
     return {
         "confidential": True,
-        "candidates": found.candidates,
-        "rows": found.rows,
-        "n": found.n,
-        "total": str(found.total),
-        "levels": [str(level) for level in found.levels],
-        "errors": [float(found.error(level)) for level in found.levels],
-        "counts": [str(count) for count in found.counts],
+        "candidates": census.candidates,
+        "rows": census.rows,
+        "n": census.n,
+        "total": str(census.total),
+        "levels": [str(level) for level in census.levels],
+        "errors": [float(census.error(level)) for level in census.levels],
+        "counts": [str(count) for count in census.counts],
         "laws": laws,
     }
 
@@ -142,13 +142,14 @@ def census_rows(found: Census, drawn: Sequence[SmallDatabases]) -> list[dict[str
     ]
 
 
-def census_account(found: Census, drawn: Sequence[SmallDatabases]) -> str:
+def census_account(census: Census, drawn: Sequence[SmallDatabases]) -> str:
     """Tell what a census says, for people."""
-    least, most = (float(found.error(level)) for level in found.levels[[0, -1]])
+    least, most = (float(census.error(level)) for level in census.levels[[0, -1]])
     lines = [
         CONFIDENTIAL,
-        f"{found.total:,} {found.candidates} of {found.rows} rows, at {len(found.levels)} levels of error",
-        f"least error {least:.4g} ({found.counts[0]:,} of them), largest {most:.4g}",
+        f"{census.total:,} {census.candidates} of {census.rows} rows, "
+        f"at {len(census.levels)} levels of error",
+        f"least error {least:.4g} ({census.counts[0]:,} of them), largest {most:.4g}",
     ]
     if drawn:
         beta = as_text(drawn[0].request.beta)
@@ -159,7 +160,7 @@ def census_account(found: Census, drawn: Sequence[SmallDatabases]) -> str:
             f"{'sharp':>12}{'Prop. 4.4':>12}{'Thm 4.5':>12}",
         ]
     for small in drawn:
-        law = found.law(small.request.epsilon)
+        law = census.law(small.request.epsilon)
         exact = [law.mean(), *(law.quantile(q) for q in ("1/2", 1 - small.request.beta, "0.99"))]
         proven = [small.bound, small.proposition_4_4, small.theorem_4_5]
         lines.append(

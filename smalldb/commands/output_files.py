@@ -137,28 +137,28 @@ class Files(Destination):
         if not self._arguments.quiet:
             print("\n".join(lines), file=sys.stderr)
 
-    def write(self, made: Release, rows: Rows) -> None:
+    def write(self, release: Release, rows: Rows) -> None:
         """Write the outputs beside their places; CSV is written as was stated for reading."""
         arguments, source = self._arguments, self._source
-        if arguments.schema_out is not None and source.learns is not None and made.schema is not None:
-            self._outputs.write(arguments.schema_out, source.learns.written(made.schema))
+        if arguments.schema_out is not None and source.learns is not None and release.schema is not None:
+            self._outputs.write(arguments.schema_out, source.learns.written(release.schema))
         if arguments.record is not None:
-            self._outputs.write(arguments.record, written_record(made.record) + "\n")
+            self._outputs.write(arguments.record, written_record(release.record) + "\n")
         if arguments.measurements is not None:
-            whole = with_measurements(made.record, made.plan, made.measurements, made.rows, None)
+            whole = with_measurements(release.record, release.plan, release.measurements, release.rows, None)
             self._outputs.write(arguments.measurements, written_record(whole) + "\n")
         if arguments.report is not None:
             about = About(
                 **{name: getattr(arguments, name) for name in STATED},
                 account=self._account,
             )
-            shown = self._compared(made, rows) if arguments.confidential else None
-            self._outputs.write(arguments.report, page(made, made.schema, shown, about))
-        contents = partial(self._contents, made.schema)
+            shown = self._compared(release, rows) if arguments.confidential else None
+            self._outputs.write(arguments.report, page(release, release.schema, shown, about))
+        contents = partial(self._contents, release.schema)
         if self.several is not None:
-            self.several.write(made, contents)
+            self.several.write(release, contents)
             return
-        content = contents(None if made.schema is None else made.data, made.places)
+        content = contents(None if release.schema is None else release.data, release.places)
         if arguments.output is None:
             self._outputs.then(lambda: put(content))
         else:

@@ -81,20 +81,20 @@ def _compared(asked: Callable[..., Plan], chosen: dict[str, Any]) -> Plan | str:
         return f"none: {error}"
 
 
-def plan_json(made: Plan, other: Plan | str) -> dict[str, Any]:
+def plan_json(plan: Plan, other: Plan | str) -> dict[str, Any]:
     """Return all that a plan says; the number of candidates is a text: it passes what other readers hold."""
-    record, reached = make_record(made, private=True), pairs_reached(made)
+    record, reached = make_record(plan, private=True), pairs_reached(plan)
     return {name: value for name, value in record.items() if name != "private"} | {
-        "candidate_count": None if made.candidate_count is None else str(made.candidate_count),
-        "expected_error": made.expected_error,
-        "expected_range": made.expected_range,
+        "candidate_count": None if plan.candidate_count is None else str(plan.candidate_count),
+        "expected_error": plan.expected_error,
+        "expected_range": plan.expected_range,
         "compared": None
         if isinstance(other, str)
         else {"delta": None if other.delta is None else as_text(other.delta), "error": other.expected_error},
-        "nothing_expected": made.nothing_expected,
-        "why": made.why,
-        "alternatives": made.alternatives,
-        "cost": made.chosen.cost,
+        "nothing_expected": plan.nothing_expected,
+        "why": plan.why,
+        "alternatives": plan.alternatives,
+        "cost": plan.chosen.cost,
         "pairs_of_columns": reached and {"measured_at_most": reached[0], "all": reached[1]},
     }
 

@@ -95,24 +95,24 @@ def generate_related(arguments: argparse.Namespace, schema: RelatedSchema) -> No
     settings = {name: getattr(arguments, name) for name in Settings.__annotations__}
     with closing(OutputFolder(arguments.output)) as folder:
         tables = {name: rereadable(path, has_lines(path)) for name, path in tables.items()}
-        made = release_related(
+        release = release_related(
             tables if schema.whole is None else next(iter(tables.values())),
             schema,
             seed=arguments.seed,
             ledger=ledger_of(arguments),
             **settings,
         )
-        data = made.data if schema.whole is None else dict.fromkeys(tables, made.data)
+        data = release.data if schema.whole is None else dict.fromkeys(tables, release.data)
         for name, table in data.items():
             folder.write(f"{name}.{forms[name]}", written(table, forms[name], schemas[name]))
-        folder.write("record.json", written_related(made.record) + "\n")
-        folder.write("report.html", related_page(made.record, schema, arguments.title))
+        folder.write("record.json", written_related(release.record) + "\n")
+        folder.write("report.html", related_page(release.record, schema, arguments.title))
         folder.place()
     if arguments.json:
-        print(as_json(made.record))
+        print(as_json(release.record))
     if not arguments.quiet:
-        print(_told(made.record, schema, arguments.output), file=sys.stderr)
-    if not made.record["private"]:
+        print(_told(release.record, schema, arguments.output), file=sys.stderr)
+    if not release.record["private"]:
         print(SEEDED, file=sys.stderr)
 
 
@@ -198,13 +198,13 @@ def evaluate_folder(arguments: argparse.Namespace, schema: RelatedSchema) -> Non
     real: list[str] = [arguments.real, arguments.synthetic, *arguments.more]
     folder = real.pop()
     tables = _files(real, schema)
-    made = {name: os.path.join(folder, f"{name}.{form_like(path)}") for name, path in tables.items()}
-    both: list[Any] = [tables, made] if schema.whole is None else [*tables.values(), *made.values()]
-    found = evaluate_related(both[0], both[1], schema)
-    long = found.to_frame()
+    synthetic = {name: os.path.join(folder, f"{name}.{form_like(path)}") for name, path in tables.items()}
+    both: list[Any] = [tables, synthetic] if schema.whole is None else [*tables.values(), *synthetic.values()]
+    evaluation = evaluate_related(both[0], both[1], schema)
+    long = evaluation.to_frame()
     if arguments.json:
-        told = {"confidential": True, "tables": long.to_dict("records"), "rows": dict(found.rows)}
-        print(as_json(told | {"number_similarity": found.number_similarity}))
+        summary = {"confidential": True, "tables": long.to_dict("records"), "rows": dict(evaluation.rows)}
+        print(as_json(summary | {"number_similarity": evaluation.number_similarity}))
         return
     lines = [
         CONFIDENTIAL,
@@ -212,7 +212,7 @@ def evaluate_folder(arguments: argparse.Namespace, schema: RelatedSchema) -> Non
         f"{'tables':12}{'released':>10}{'baseline':>10}",
     ]
     lines += [f"{row.tables:12}{row.tvd:10.3f}{row.independent:10.3f}" for row in long.itertuples()]
-    lines.append(f"similarity of numbers of {schema.child}: {found.number_similarity:.3f} (1: the same)")
+    lines.append(f"similarity of numbers of {schema.child}: {evaluation.number_similarity:.3f} (1: the same)")
     print("\n".join(lines))
 
 

@@ -171,27 +171,27 @@ def run_check(arguments: argparse.Namespace) -> None:
             names = read_columns(path, file=agreed(form, schema.file), known=known)
             derived = tuple(each for each in schema.derived if each.column.name in names)
             schema = schema.with_derived([*names])
-        found = check_table(schema, table_pieces(path, schema, file=form), derived)
+        check = check_table(schema, table_pieces(path, schema, file=form), derived)
     texts = _relations(schema, derived)
     if arguments.json:
         columns: list[dict[str, object]] = [
-            {"column": name, "gaps": gaps, "no_place": unknown, "rows": found.first.get(name, [])}
-            for name, gaps, unknown in zip(schema.names, found.gaps, found.unknown, strict=True)
+            {"column": name, "gaps": gaps, "no_place": unknown, "rows": check.first.get(name, [])}
+            for name, gaps, unknown in zip(schema.names, check.gaps, check.unknown, strict=True)
         ]
-        for said, beyond, outer in zip(columns, found.beyond, found.outer, strict=True):
+        for said, beyond, outer in zip(columns, check.beyond, check.outer, strict=True):
             if beyond is not None:
                 said |= {"below_range": beyond[0], "above_range": beyond[1]}
             if outer is not None:
                 said |= {"before_cuts": outer[0], "behind_cuts": outer[1]}
         rules = [
-            {"rule": number, "text": text, "broken": found.broken[number], "rows": found.first[number]}
+            {"rule": number, "text": text, "broken": check.broken[number], "rows": check.first[number]}
             for number, text in enumerate(texts, start=1)
-            if number in found.broken
+            if number in check.broken
         ]
-        told = {"confidential": True, "rows": found.rows, "columns": columns, "ruled_out": found.ruled_out}
-        print(as_json(told | {"rules": rules, "fits": found.fits}))
+        summary = {"confidential": True, "rows": check.rows, "columns": columns, "ruled_out": check.ruled_out}
+        print(as_json(summary | {"rules": rules, "fits": check.fits}))
     else:
-        print(check_account(found, texts))
+        print(check_account(check, texts))
 
 
 def _relations(schema: Schema, derived: Sequence[Derived] = ()) -> list[str]:
@@ -200,17 +200,17 @@ def _relations(schema: Schema, derived: Sequence[Derived] = ()) -> list[str]:
     return [*rule_texts(schema.domain.valid), *computed]
 
 
-def check_account(found: Check, texts: Sequence[str] = ()) -> str:
+def check_account(check: Check, texts: Sequence[str] = ()) -> str:
     """Tell what fits, for people; counts and numbers of rows alone. `texts` are those of the rules."""
-    columns = found.schema.columns
+    columns = check.schema.columns
     names = [visible(column.name) for column in columns]
     width = max(len("column"), *map(len, names))
     lines = [
         CONFIDENTIAL,
-        f"{found.rows:,} rows",
+        f"{check.rows:,} rows",
         f"{'column':{width}}{'gaps':>12}{'no place':>12}",
     ]
-    counts = zip(found.gaps, found.unknown, found.beyond, found.outer, strict=True)
+    counts = zip(check.gaps, check.unknown, check.beyond, check.outer, strict=True)
     for name, column, (gaps, unknown, beyond, outer) in zip(names, columns, counts, strict=True):
         refused = gaps and not column.missing
         note = "  missing = true gives gaps a place" if refused else ""
@@ -219,15 +219,15 @@ def check_account(found: Check, texts: Sequence[str] = ()) -> str:
             note += f"  beyond range: {beyond[0]:,} below, {beyond[1]:,} above"
         if outer is not None:
             note += f"  {outer[0]:,} before the first cut, {outer[1]:,} from the last on"
-        note += _where(found.first.get(column.name, []))
+        note += _where(check.first.get(column.name, []))
         lines.append(f"{name:{width}}{gaps:12,}{unknown:12,}{note}")
-    if found.ruled_out:
-        lines.append(f"ruled out by valid: {found.ruled_out:,} row{'s' * (found.ruled_out != 1)}")
-    texts = texts or rule_texts(found.schema.domain.valid)
-    for number, times in sorted(found.broken.items()):
+    if check.ruled_out:
+        lines.append(f"ruled out by valid: {check.ruled_out:,} row{'s' * (check.ruled_out != 1)}")
+    texts = texts or rule_texts(check.schema.domain.valid)
+    for number, times in sorted(check.broken.items()):
         said = f"  rule {number}, {shorten(texts[number - 1])!r}: {times:,} row{'s' * (times != 1)}"
-        lines.append(said + _where(found.first[number]))
-    lines.append("the table fits" if found.fits else "the table does not fit: it would be refused")
+        lines.append(said + _where(check.first[number]))
+    lines.append("the table fits" if check.fits else "the table does not fit: it would be refused")
     return "\n".join(lines)
 
 

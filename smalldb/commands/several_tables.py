@@ -48,22 +48,22 @@ class SeveralTables:
         for name in (*self._names, f"synthetic.{self._form}"):
             self._folder.reserve(name, size)
 
-    def write(self, made: Release, contents: Contents) -> None:
+    def write(self, release: Release, contents: Contents) -> None:
         """Write all files; tables one after another, each as soon as it is drawn."""
         arguments = self._arguments
-        whole = with_measurements(made.record, made.plan, made.measurements, made.rows, None)
-        table = None if made.schema is None else made.data
-        self._folder.write(f"synthetic.{self._form}", contents(table, made.places))
-        self._folder.write("record.json", written_record(made.record) + "\n")
+        whole = with_measurements(release.record, release.plan, release.measurements, release.rows, None)
+        table = None if release.schema is None else release.data
+        self._folder.write(f"synthetic.{self._form}", contents(table, release.places))
+        self._folder.write("record.json", written_record(release.record) + "\n")
         self._folder.write("measurements.json", written_record(whole) + "\n")
         shown = sys.stderr.isatty() and not arguments.quiet
-        total = released_total(made.measurements) if made.plan.n is None else made.plan.n
+        total = released_total(release.measurements) if release.plan.n is None else release.plan.n
         rows = arguments.table_rows
         try:
             stream = streamed(
-                made.measurements,
-                made.plan.n,
-                made.places,
+                release.measurements,
+                release.plan.n,
+                release.places,
                 count=arguments.tables,
                 rows=None if rows is None or rows >= total else rows,
                 rng=bit_source(arguments.seed),
@@ -77,7 +77,7 @@ class SeveralTables:
             for name in self._names:
                 self._folder.remove(name)
             return
-        spelling = Spelling(made.plan.workload.domain, made.schema, table)
+        spelling = Spelling(release.plan.workload.domain, release.schema, table)
         bar = tqdm(stream.draws, total=arguments.tables, unit=" tables", disable=not shown)
         for name, (places, seed) in zip(self._names, bar, strict=True):
             one = None if table is None else spelling.table(places, seed)
@@ -88,8 +88,8 @@ class SeveralTables:
             f"(R-hat {mixing.r_hat:.3f} after {mixing.sweeps} sweeps)"
         )
         rows = total if rows is None else min(rows, total)
-        told = {"tables": arguments.tables, "rows": rows, "pseudo_rows": PSEUDO_ROWS, **asdict(mixing)}
-        self._folder.write("mixing.json", json.dumps(told, indent=2) + "\n")
+        summary = {"tables": arguments.tables, "rows": rows, "pseudo_rows": PSEUDO_ROWS, **asdict(mixing)}
+        self._folder.write("mixing.json", json.dumps(summary, indent=2) + "\n")
 
     def place(self) -> None:
         """Move the folder to its place."""

@@ -187,30 +187,30 @@ class Recursion:
         sources = [(keys, counts[:, :0].copy()) for keys, counts in layers] if self.ordered else layers
         results: list[Layer | Future[Layer]] = []
         waiting: deque[Future[Layer]] = deque()
-        made, largest, row = sources[0], 0, 8 * (self.deltas.shape[1] + self.limbs)
+        layer, largest, row = sources[0], 0, 8 * (self.deltas.shape[1] + self.limbs)
         kept = cost.states
         for used in range(len(layers)):
             # beside all settled layers: two merged ones, a copy of the keys and the counts, the table
-            kept, largest = kept + len(made[0]), max(largest, len(made[0]))
+            kept, largest = kept + len(layer[0]), max(largest, len(layer[0]))
             cost.check(kept * row + largest * (3 * row + 16))
-            if threads == 1 or len(made[0]) < THREADED:
-                results.append(self.complete(layers, cell, used, made))
+            if threads == 1 or len(layer[0]) < THREADED:
+                results.append(self.complete(layers, cell, used, layer))
             else:
                 if len(waiting) == threads:
                     waiting.popleft().result()
-                waiting.append(pool.submit(self.complete, layers, cell, used, made))
+                waiting.append(pool.submit(self.complete, layers, cell, used, layer))
                 results.append(waiting[-1])
-            cost.operations += len(made[0])
+            cost.operations += len(layer[0])
             if self.ordered:
                 cost.operations += sum(len(keys) for keys, _ in layers[: used + 1])
             if used + 1 < len(layers):
-                keys, counts = made
+                keys, counts = layer
                 if self.ordered:
                     keys = keys + delta
                 else:
                     keys, counts = settle(keys, counts, delta, self.step(cell, used + 1, done=False))
-                cost.operations += len(made[0]) + len(keys) + len(sources[used + 1][0])
-                made = merge(*sources[used + 1], keys, counts)
+                cost.operations += len(layer[0]) + len(keys) + len(sources[used + 1][0])
+                layer = merge(*sources[used + 1], keys, counts)
         settled = [result.result() if isinstance(result, Future) else result for result in results]
         cost.states += sum(len(keys) for keys, _ in settled)
         cost.peak = max(cost.peak, _bytes(layers) + _bytes(settled) + largest * (3 * row + 16))

@@ -71,17 +71,17 @@ class ByMarginals:
         if asked > most:
             give = "give rows" if request.rows is None else "give fewer"
             return f"at most {most} rows of {columns} columns are made by marginals: {give}"
-        found, wished = list[Strategy | str](), request.strategy
+        strategies, wished = list[Strategy | str](), request.strategy
         if wished == Contrasts.name and request.aimed:
             return FIRST.format(wished)
         possible = unlike_coded(workload) is None and not request.first
         if wished == Contrasts.name or (wished is None and possible):
-            found.append(cls._contrasts(request, n))
+            strategies.append(cls._contrasts(request, n))
         if wished != Contrasts.name:
-            found.append(cls._tables(request, n))
-        plans = [made for made in found if not isinstance(made, str)]
+            strategies.append(cls._tables(request, n))
+        plans = [strategy for strategy in strategies if not isinstance(strategy, str)]
         if not plans:
-            return "; ".join(dict.fromkeys(made for made in found if isinstance(made, str)))
+            return "; ".join(dict.fromkeys(strategy for strategy in strategies if isinstance(strategy, str)))
         # what serves targets with tables of their own is to be beaten in these
         return cls(request, min(plans, key=_to_beat))
 

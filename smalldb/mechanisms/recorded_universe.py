@@ -52,20 +52,20 @@ def schema_ranges(schema: Schema) -> dict[str, tuple[Range, ...]]:
 
 def recorded_columns(domain: Domain, ranges: Ranges) -> list[Any]:
     """Return what a record holds of each column: names, and what orders its categories."""
-    found = []
+    entries = []
     for column in domain.columns:
-        told: dict[str, Any] = {"name": column.name, "places": list(column.labels)}
+        recorded: dict[str, Any] = {"name": column.name, "places": list(column.labels)}
         if column.yes_no:
-            told["yes_no"] = True
+            recorded["yes_no"] = True
         if column.ordered and not column.yes_no:
-            told["ordered"] = True
+            recorded["ordered"] = True
         if column.cuts:
-            told["cuts"] = [str(cut) for cut in column.cuts]
+            recorded["cuts"] = [str(cut) for cut in column.cuts]
         if column.name in ranges and not column.yes_no:
             own = ranges[column.name]
-            told["ranges"] = [None if each is None else list(each) for each in own]
-        found.append(told)
-    return found
+            recorded["ranges"] = [None if each is None else list(each) for each in own]
+        entries.append(recorded)
+    return entries
 
 
 def domain_of(universe: Mapping[str, Any]) -> Domain:

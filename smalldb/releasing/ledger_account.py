@@ -127,13 +127,13 @@ class Account:
         if compose_records([*self.records, record], delta=0).delta and not filtered:
             raise ValueError("a ledger counts pure privacy: delta of the record must be null")
         records = (*self.records, record_of(entry_of(record, "", filtered)))
-        made = replace(self, records=records, tickets=(*self.tickets, ticket))
-        fits = made.left >= 0 and made.pure
-        if not fits and not (filtered and made.spent_rho <= made.rho):
-            raise OutOfBudget(self._short_of(made))
-        for total in (made.spent, made.left, made.spent_rho):  # Python writes no longer numbers
+        account = replace(self, records=records, tickets=(*self.tickets, ticket))
+        fits = account.left >= 0 and account.pure
+        if not fits and not (filtered and account.spent_rho <= account.rho):
+            raise OutOfBudget(self._short_of(account))
+        for total in (account.spent, account.left, account.spent_rho):  # Python writes no longer numbers
             as_fraction(total, "epsilon, added up with all before it,")
-        return made
+        return account
 
     def composed(self, delta: Number) -> Composition:
         """Bound what all releases lose together by (epsilon, delta), as `compose_records` does.

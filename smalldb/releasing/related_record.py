@@ -47,7 +47,7 @@ def related_record(
     neighbours: Neighbours,
     n: int | None,
     private: bool,
-    made: Related | None = None,
+    released: Related | None = None,
 ) -> dict[str, Any]:
     """
     Write the record: public numbers only; under add-remove neither n nor anything computed from it.
@@ -58,7 +58,7 @@ def related_record(
         That was asked for.
     n
         The number of parents where it is public.
-    made
+    released
         What was released; None: nothing yet.
     """
     record: dict[str, Any] = {
@@ -75,26 +75,26 @@ def related_record(
         record["n"] = n
     if plan.epsilon > LARGE:
         record["warning"] = WARNING
-    if made is None:
+    if released is None:
         return record
     parents: dict[str, Any] = {
-        "rows": len(made.parents.places),
+        "rows": len(released.parents.places),
         "key": schema.key,
         "epsilon": as_text(plan.parents.epsilon),
         "strategy": plan.parents.name,
     }
     children: dict[str, Any] = {
-        "rows": len(made.children),
+        "rows": len(released.children),
         "parent": schema.unit,
         "link": schema.link,
         "most": schema.most,
         "epsilon": as_text(plan.children.epsilon),
         "strategy": plan.children.name,
-        "weights": {"unit": UNIT, "cap": made.cap},
+        "weights": {"unit": UNIT, "cap": released.cap},
     }
-    found = zip(domains(schema).items(), (made.parents.measurements, made.measurements), strict=True)
-    for told, ((_, domain), items) in zip((parents, children), found, strict=True):
-        told |= _measured(domain, items, n, schema)
+    tables = zip(domains(schema).items(), (released.parents.measurements, released.measurements), strict=True)
+    for table, ((_, domain), items) in zip((parents, children), tables, strict=True):
+        table |= _measured(domain, items, n, schema)
     record["tables"] = {schema.unit: parents, schema.child: children}
     return record
 

@@ -175,9 +175,9 @@ def release_related(
     check_tables(tables, schema)
     public = relation is Neighbours.REPLACE_ONE
     foreseen = plan_related(schema, epsilon, relation, 1 if guess is None else guess)
-    told = partial(related_record, schema, epsilon=epsilon, neighbours=relation, private=bits.private)
+    record_of = partial(related_record, schema, epsilon=epsilon, neighbours=relation, private=bits.private)
     if ledger is not None:
-        record = told(foreseen, n=1 if public else None)
+        record = record_of(foreseen, n=1 if public else None)
         ledger = ledger if isinstance(ledger, Ledger) else ledger(record)
         ledger.read().after(record)
 
@@ -190,31 +190,31 @@ def release_related(
     final = plan_related(schema, epsilon, relation, n) if public else foreseen
     known = n if public else None
     if ledger is not None:
-        ledger.spend(told(final, n=known))
+        ledger.spend(record_of(final, n=known))
 
     # from here on nothing is refused for the data
-    made = final.release(Families(linked.parents, linked.children, linked.of), Journal(bits))
-    record = told(final, n=known, made=made)
+    released = final.release(Families(linked.parents, linked.children, linked.of), Journal(bits))
+    record = record_of(final, n=known, released=released)
     if schema.whole is not None:
-        whole = as_given(long_table(schema, schema.whole, made, tables, bits), tables)
-        return RelatedRelease(whole, record, schema, final, made)
-    found = synthetic_tables(schema, made, tables, bits)
-    given = {name: as_given(table, tables[name]) for name, table in found.items()}
-    return RelatedRelease(given, record, schema, final, made)
+        whole = as_given(long_table(schema, schema.whole, released, tables, bits), tables)
+        return RelatedRelease(whole, record, schema, final, released)
+    synthetic = synthetic_tables(schema, released, tables, bits)
+    given = {name: as_given(table, tables[name]) for name, table in synthetic.items()}
+    return RelatedRelease(given, record, schema, final, released)
 
 
 def long_table(
-    schema: RelatedSchema, whole: Schema, made: Related, table: Any, bits: BitSource
+    schema: RelatedSchema, whole: Schema, released: Related, table: Any, bits: BitSource
 ) -> pd.DataFrame:
     """Write released persons and their rows as one table; persons are 1, 2, and so on."""
-    parents = made.parents.places[:, :-1][made.of]
-    places = np.empty((len(made.of), len(whole.columns)), dtype=np.int64)
-    for names, own in ((schema.parents.names, parents), (schema.children.names, made.children)):
+    parents = released.parents.places[:, :-1][released.of]
+    places = np.empty((len(released.of), len(whole.columns)), dtype=np.int64)
+    for names, own in ((schema.parents.names, parents), (schema.children.names, released.children)):
         places[:, [whole.names.index(name) for name in names]] = own
-    found = whole.decode(places, rng=bits)
+    frame = whole.decode(places, rng=bits)
     (person,) = (column for column in whole.ids if column.name == schema.key)
-    found[schema.key] = person.holding(np.minimum(made.of, 1), (made.of + 1).tolist())
-    return found[_in_order([*found.columns], table, whole)]
+    frame[schema.key] = person.holding(np.minimum(released.of, 1), (released.of + 1).tolist())
+    return frame[_in_order([*frame.columns], table, whole)]
 
 
 def synthetic_tables(

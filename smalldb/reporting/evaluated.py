@@ -19,43 +19,45 @@ SHOWN = 60  # columns
 ANSWER = ("query", "real", "synthetic", "error")
 
 
-def evaluation_json(made: Evaluation, bound: float | None, long: pd.DataFrame) -> dict[str, Any]:
+def evaluation_json(evaluation: Evaluation, bound: float | None, long: pd.DataFrame) -> dict[str, Any]:
     """Return all that an evaluation says; of many queries the answers that are farthest off."""
-    size = made.workload.size
+    size = evaluation.workload.size
     if size <= LISTED:
-        answers = zip(made.workload.labels, made.real, made.synthetic, made.errors, strict=True)
+        answers = zip(
+            evaluation.workload.labels, evaluation.real, evaluation.synthetic, evaluation.errors, strict=True
+        )
     else:
-        answers = zip(*(made.worst(WORST)[column] for column in ANSWER), strict=True)
+        answers = zip(*(evaluation.worst(WORST)[column] for column in ANSWER), strict=True)
     return {
         "confidential": True,
-        "queries": made.workload.text,
-        "max_error": float(made.max_error),
-        "mean_error": float(made.mean_error),
+        "queries": evaluation.workload.text,
+        "max_error": float(evaluation.max_error),
+        "mean_error": float(evaluation.mean_error),
         "bound": bound,
         "answers": [
             {"query": label, "real": float(real), "synthetic": float(synthetic), "error": float(error)}
             for label, real, synthetic, error in answers
         ],
         "answers_left_out": 0 if size <= LISTED else size - WORST,
-        "distances": [_distances_json(found) for found in made.distances()],
+        "distances": [_distances_json(distances) for distances in evaluation.distances()],
         "by_column": long.to_dict("records"),
     }
 
 
-def _distances_json(found: Distances) -> dict[str, Any]:
-    names = found.domain.names
-    every = {"mean": _mean(found.tvd), "largest": _largest(found.tvd)}
+def _distances_json(distances: Distances) -> dict[str, Any]:
+    names = distances.domain.names
+    every = {"mean": _mean(distances.tvd), "largest": _largest(distances.tvd)}
     by_column = {
-        name: {"mean": _mean(found.of_column(c)), "largest": _largest(found.of_column(c))}
+        name: {"mean": _mean(distances.of_column(c)), "largest": _largest(distances.of_column(c))}
         for c, name in enumerate(names)
     }
-    baseline = {"mean": _mean(found.independent), "largest": _largest(found.independent)}
+    baseline = {"mean": _mean(distances.independent), "largest": _largest(distances.independent)}
     return {
-        "columns": found.width,
-        "tables": len(found.tables),
-        "left_out": found.left_out,
+        "columns": distances.width,
+        "tables": len(distances.tables),
+        "left_out": distances.left_out,
         **every,
-        "largest_cell": _largest(found.largest),
+        "largest_cell": _largest(distances.largest),
         "independent_columns": baseline,
         "by_column": by_column,
     }

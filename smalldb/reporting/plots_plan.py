@@ -13,14 +13,14 @@ STEPS = tuple(Fraction(round(10 ** (i / 6) * 1000), 1000) for i in range(-6, 7))
 NOISE = {"answers": "Laplace noise on each answer", "histogram": "Laplace noise on each cell"}
 
 
-def plot_plan(made: Plan, planned: Callable[[Fraction], Plan], form: str) -> bytes:
+def plot_plan(plan: Plan, planned: Callable[[Fraction], Plan], form: str) -> bytes:
     """
     Draw the expected error from a tenth to ten times epsilon, where the plan is marked; public numbers only.
 
     Parameters
     ----------
-    made
-        The plan.
+    plan
+        That is marked.
     planned
         The same plan with another epsilon.
     form
@@ -31,32 +31,32 @@ def plot_plan(made: Plan, planned: Callable[[Fraction], Plan], form: str) -> byt
     ValueError
         n is private: then no error can be foretold.
     """
-    if made.expected_error is None:
+    if plan.expected_error is None:
         raise ValueError("a picture of a plan needs an expected error: give --n under replace-one")
-    share = f"provable with probability {as_text(1 - made.beta)}"
+    share = f"provable with probability {as_text(1 - plan.beta)}"
     lines: dict[str, list[float]] = {}  # a gap where a mechanism is neither the first nor the second
     for place, step in enumerate(STEPS):
-        plan = made if step == 1 else planned(made.epsilon * step)
-        both = [other for other in (plan, plan.runner_up) if other is not None]
-        found = {other.mechanism: other.expected_error for other in both} | {share: plan.bound}
-        found |= {NOISE[name]: error for name, error in (plan.alternatives or {}).items()}
-        for name, error in found.items():
+        rescaled = plan if step == 1 else planned(plan.epsilon * step)
+        both = [other for other in (rescaled, rescaled.runner_up) if other is not None]
+        expected = {other.mechanism: other.expected_error for other in both} | {share: rescaled.bound}
+        expected |= {NOISE[name]: error for name, error in (rescaled.alternatives or {}).items()}
+        for name, error in expected.items():
             if error is not None:
                 lines.setdefault(name, [nan] * len(STEPS))[place] = error
 
     figure = canvas()
     axes = figure.subplots()
-    epsilons = [float(made.epsilon * step) for step in STEPS]
+    epsilons = [float(plan.epsilon * step) for step in STEPS]
     for colour, (name, errors) in zip(COLOURS, sorted(lines.items()), strict=False):
         plain = name in NOISE.values()
         style = ":" if plain else "--" if name == share else "-"
         width = 1.6 if style != "-" else 2.2
         axes.plot(epsilons, errors, style, color=colour, linewidth=width, marker=".", label=name)
-    centre = float(made.epsilon)
-    axes.plot(centre, made.expected_error, "o", color="black", markersize=6)
+    centre = float(plan.epsilon)
+    axes.plot(centre, plan.expected_error, "o", color="black", markersize=6)
     axes.annotate(
-        f"{made.mechanism}: {number(made.expected_error)}",
-        (centre, made.expected_error),
+        f"{plan.mechanism}: {number(plan.expected_error)}",
+        (centre, plan.expected_error),
         xytext=(8, 8),
         textcoords="offset points",
         fontsize=9,
@@ -70,10 +70,10 @@ def plot_plan(made: Plan, planned: Callable[[Fraction], Plan], form: str) -> byt
     readable(axes.yaxis)
     axes.set_xlabel("epsilon")
     axes.set_ylabel("expected largest error over the queries")
-    rows = "" if made.request.rows is None else f",  m = {made.request.rows:,}"
-    cells = number(made.workload.domain.size)
+    rows = "" if plan.request.rows is None else f",  m = {plan.request.rows:,}"
+    cells = number(plan.workload.domain.size)
     axes.set_title(
-        f"{visible(made.workload.text)}\n|Q| = {made.workload.size:,},  N = {cells},  n = {made.n:,}{rows}",
+        f"{visible(plan.workload.text)}\n|Q| = {plan.workload.size:,},  N = {cells},  n = {plan.n:,}{rows}",
         fontsize=11,
     )
     axes.grid(True, which="major", alpha=0.25)

@@ -94,23 +94,23 @@ def check_table(schema: Schema, pieces: Iterable[Piece], derived: Sequence[Deriv
     absent = np.array([[not column.missing for column in schema.columns]])
     domain, computed = schema.domain, tuple(each.column.name for each in derived)
 
-    def note(key: str | int, found: Integers) -> None:
+    def note(key: str | int, where: Integers) -> None:
         known = first.setdefault(key, [])
-        known += (rows + 1 + found[: SHOWN - len(known)]).tolist()
+        known += (rows + 1 + where[: SHOWN - len(known)]).tolist()
 
     for fields, _ in pieces:
         each = [column.found(fields[c]) for c, column in enumerate(schema.columns)]
-        found, disordered = np.stack(each, axis=1), schema.disordered(fields, each)
-        gaps += (found == lost).sum(axis=0)
-        unknown += (found == UNKNOWN).sum(axis=0)
+        codes, disordered = np.stack(each, axis=1), schema.disordered(fields, each)
+        gaps += (codes == lost).sum(axis=0)
+        unknown += (codes == UNKNOWN).sum(axis=0)
         beyond += [column.beyond(fields[c]) or (0, 0) for c, column in enumerate(schema.columns)]
-        outer += np.stack([(found == 0).sum(axis=0), (found == lost - 1).sum(axis=0)], axis=1)
-        refused = (found == UNKNOWN) | ((found == lost) & absent)
+        outer += np.stack([(codes == 0).sum(axis=0), (codes == lost - 1).sum(axis=0)], axis=1)
+        refused = (codes == UNKNOWN) | ((codes == lost) & absent)
         for c in np.flatnonzero(refused.any(axis=0)).tolist():
             note(schema.names[c], np.flatnonzero(refused[:, c]))
         placed = np.flatnonzero(~refused.any(axis=1))
-        outside = placed[~domain.contains(found[placed])]
-        broken = {number: outside[which] for number, which in domain.broken(found[outside]).items()}
+        outside = placed[~domain.contains(codes[placed])]
+        broken = {number: outside[which] for number, which in domain.broken(codes[outside]).items()}
         for number, which in disordered.items():
             by_value = np.intersect1d(placed, np.flatnonzero(which))
             broken[number] = np.union1d(broken.get(number, by_value), by_value)
@@ -121,7 +121,7 @@ def check_table(schema: Schema, pieces: Iterable[Piece], derived: Sequence[Deriv
         for number, those in sorted(broken.items()):
             many[number] += len(those)
             note(number, those)
-        rows += len(found)
+        rows += len(codes)
     return Check(
         schema,
         rows,

@@ -31,18 +31,18 @@ def dtype_of(name: str) -> Any | None:
     """
     types = pd.api.types  # before the try: that pandas cannot be loaded is told as such
     try:
-        found: Any = types.pandas_dtype(name)
+        dtype: Any = types.pandas_dtype(name)
     except Exception:  # which ones pandas raises for any text is not documented
         return None
-    if isinstance(found, np.dtype):
-        fits = found.kind in "iu" or found.name in _PLAIN or name == "str"
-    elif isinstance(found, pd.ArrowDtype):
-        fits = _is_allowed_arrow(found.pyarrow_dtype)
+    if isinstance(dtype, np.dtype):
+        fits = dtype.kind in "iu" or dtype.name in _PLAIN or name == "str"
+    elif isinstance(dtype, pd.ArrowDtype):
+        fits = _is_allowed_arrow(dtype.pyarrow_dtype)
     else:
-        whole = types.is_integer_dtype(found) and not isinstance(found, pd.SparseDtype)
+        whole = types.is_integer_dtype(dtype) and not isinstance(dtype, pd.SparseDtype)
         floats, others = pd.Float32Dtype | pd.Float64Dtype, pd.StringDtype | pd.CategoricalDtype
-        fits = whole or isinstance(found, pd.BooleanDtype | floats | others | pd.DatetimeTZDtype)
-    return found if fits else None
+        fits = whole or isinstance(dtype, pd.BooleanDtype | floats | others | pd.DatetimeTZDtype)
+    return dtype if fits else None
 
 
 def as_series(values: Sequence[object], dtype: Any) -> pd.Series[Any]:
