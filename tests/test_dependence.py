@@ -9,7 +9,15 @@ import pytest
 from smalldb.accounting.concentrated import rho_of
 from smalldb.exact.bits import SeededBits
 from smalldb.marginals import Universe, checked, plan_tables, release_tables
-from smalldb.marginals.adaptive.dependence_test import MOST, MOVED, answerable, ask, distance, mostly, tops
+from smalldb.marginals.adaptive.dependence_test import (
+    DEPENDENT_SHARE,
+    MOVED,
+    answerable,
+    ask,
+    distance,
+    mostly,
+    tops,
+)
 from smalldb.marginals.measuring import LIMIT, PrivacyMeasure
 from smalldb.marginals.strategies.adaptive import Adaptive
 from smalldb.marginals.strategies.all_pairs import pairs_of, tables_of_pairs, variances
@@ -98,7 +106,7 @@ def test_the_number_is_the_sum_up_to_the_tops_with_noise_for_all_pairs(replaced)
     drawn = np.array([ask(where, counts, noise, law, cost, SeededBits(seed)) for seed in range(400)]) - exact
     size = law.noise(cost / (MOVED * len(counts))).mean_size  # of geometric noise of all pairs' sensitivity
     assert abs(np.abs(drawn).mean() / size - 1) < 0.2
-    assert mostly(round(MOST * sum(tops(where, noise).values())) + 1, where, noise)
+    assert mostly(round(DEPENDENT_SHARE * sum(tops(where, noise).values())) + 1, where, noise)
     assert not mostly(0, where, noise)
     assert answerable(where, noise, law, cost)
     assert not answerable(where, noise, law, cost / 100)

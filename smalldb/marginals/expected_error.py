@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from math import pi, sqrt
 
@@ -11,14 +12,44 @@ from smalldb.marginals.measuring import PrivacyMeasure
 from smalldb.marginals.universe import Universe
 
 WITHIN = 2.0  # times: tables of about nine of ten data sets were off by so much more than expected, or less
-_DEPENDENT = 0.15  # about how far tables are from independent columns: shrinking errs by no more
-_WIDTHS = {1: 0.3, 2: 1.0, 3: 1.9}  # the same, as multiples of what tables of two columns are off
-_MANY = 0.8  # under rho, many tables lose less than the columns alone tell
-_LEVEL, _BLUR, _POWER = 0.053, 0.0041, 0.36  # fitted to tables of 8 to 21 columns
-_TOLD = 15  # tables of two columns of which a round says something
-_NEAR = 20  # columns; of more, a table says less of the others
-_EACH = {False: 1.5, True: 1.2}  # times the noise of all tables of two columns, where rounds reach them all
-_UNSEEN = 0.12  # about what tables are off of which rounds say nothing
+
+
+@dataclass(frozen=True, slots=True)
+class Tuning:
+    """
+    What was fitted to tables of 8 to 21 columns; distances are total variation distances, in the mean.
+
+    Attributes
+    ----------
+    pairs_distance, columns_distance, power
+        Of tables of two columns after rounds, where columns alone are off by the second; else by a power.
+    width_factors
+        Of tables of so many columns, the distance over that of tables of two.
+    rho_factor
+        Under rho, many tables lose less than the columns alone tell.
+    noise_factors
+        Times the noise of all tables of two columns, where rounds reach them all: pure, and under rho.
+    unseen_distance
+        Of tables of two columns of which rounds say nothing, beyond that.
+    tables_per_round, columns_in_reach
+        Of so many tables of two columns a round says something; where there are more columns, of fewer.
+    dependent_distance
+        Of tables from independent columns: shrinking errs by no more.
+    """
+
+    pairs_distance: float = 0.053
+    columns_distance: float = 0.0041
+    power: float = 0.36
+    width_factors: tuple[float, ...] = (0.3, 1.0, 1.9, 2.5)  # of one column, two, three, and more
+    rho_factor: float = 0.8
+    noise_factors: tuple[float, float] = (1.5, 1.2)
+    unseen_distance: float = 0.12
+    tables_per_round: float = 15
+    columns_in_reach: int = 20
+    dependent_distance: float = 0.15
+
+
+TUNING = Tuning()
 
 
 def columns_alone(universe: Universe, law: PrivacyMeasure, costs: Sequence[Fraction], rows: int) -> float:
@@ -66,11 +97,15 @@ def in_rounds(
     each
         By how much noise alone puts each of these tables off, if all are measured.
     """
-    pairs = _LEVEL * (columns_error / _BLUR) ** _POWER * (_MANY if concentrated else 1)
-    pairs += _UNSEEN * max(0.0, 1 - _TOLD * told * min(1.0, _NEAR / len(universe.sizes)))
-    pairs = min(pairs, _EACH[concentrated] * sum(each) / len(each))
+    pairs = TUNING.pairs_distance * (columns_error / TUNING.columns_distance) ** TUNING.power
+    pairs *= TUNING.rho_factor if concentrated else 1
+    reached = min(1.0, TUNING.columns_in_reach / len(universe.sizes))
+    pairs += TUNING.unseen_distance * max(0.0, 1 - TUNING.tables_per_round * told * reached)
+    pairs = min(pairs, TUNING.noise_factors[concentrated] * sum(each) / len(each))
+    factors, widest = TUNING.width_factors, len(TUNING.width_factors)
     widths = zip(map(len, universe.tables), universe.weights, strict=True)
-    mean: float = sum(weight * _WIDTHS.get(width, 2.5) for width, weight in widths) / sum(universe.weights)
+    mean: float = sum(weight * factors[min(width, widest) - 1] for width, weight in widths)
+    mean /= sum(universe.weights)
     return float(min(1.0, pairs * mean))
 
 
@@ -118,11 +153,11 @@ def of_groups(columns_error: float, groups: Sequence[int]) -> float:
         How many there are, of each column whose categories are grouped.
     """
     # groups hide a part of the dependence, and shrinking against noise errs by no more than the rest
-    hidden = min(1.0, sum(1 / many for many in groups)) * _DEPENDENT
-    seen = _DEPENDENT - hidden
+    hidden = min(1.0, sum(1 / many for many in groups)) * TUNING.dependent_distance
+    seen = TUNING.dependent_distance - hidden
     return hidden + (columns_error * seen / (columns_error + seen) if seen else 0.0)
 
 
 def _shrunk(columns_error: float) -> float:
     """Return what is left of noise where the model shrinks a table towards independent columns."""
-    return columns_error * _DEPENDENT / (columns_error + _DEPENDENT)
+    return columns_error * TUNING.dependent_distance / (columns_error + TUNING.dependent_distance)

@@ -12,9 +12,9 @@ from smalldb.marginals.measuring import LIMIT, PrivacyMeasure
 from smalldb.marginals.universe import Universe
 
 MOVED = 4  # by how much the distance of a table from independent columns moves with a row, at most
-MOST = 1 / 2  # most pairs depend if the released number is at least this part of the largest that it can be
-_FAR = 3  # times the noise of a table, beyond which its distance counts no further
-_LOUDEST = 1 / 4  # of the same: the mean noise of the number, at most
+DEPENDENT_SHARE = 1 / 2  # of the largest number that can be released: from there on, most pairs depend
+_NOISES_AT_TOP = 3  # times the noise of a table, beyond which its distance counts no further
+_MOST_NOISE_SHARE = 1 / 4  # of the largest number: its mean noise, at most
 _PLAIN = 1 << 30  # rows up to which products of counts, and their sums, fit int64
 
 Pairs = Mapping[tuple[int, int], float]
@@ -26,13 +26,13 @@ def tops(universe: Universe, noise: Pairs) -> dict[tuple[int, int], int]:
 
     Columns that are nearer to independent than noise are better left alone than measured with it.
     """
-    return {pair: round(_FAR * sqrt(v * 2 / pi) * universe.size(pair)) for pair, v in noise.items()}
+    return {pair: round(_NOISES_AT_TOP * sqrt(v * 2 / pi) * universe.size(pair)) for pair, v in noise.items()}
 
 
 def answerable(universe: Universe, noise: Pairs, law: PrivacyMeasure, cost: Fraction) -> bool:
     """Whether the number at that cost is not lost in its own noise."""
     most = tops(universe, noise)
-    return law.noise(cost / (MOVED * len(most))).mean_size <= _LOUDEST * sum(most.values())
+    return law.noise(cost / (MOVED * len(most))).mean_size <= _MOST_NOISE_SHARE * sum(most.values())
 
 
 # Proof: docs/proofs/rounds.md, lemma 13.
@@ -84,4 +84,4 @@ def ask(
 
 def mostly(released: int, universe: Universe, noise: Pairs) -> bool:
     """Tell whether that number says that most pairs depend."""
-    return released >= MOST * sum(tops(universe, noise).values())
+    return released >= DEPENDENT_SHARE * sum(tops(universe, noise).values())
