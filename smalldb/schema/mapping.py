@@ -9,10 +9,10 @@ from typing import final
 
 import numpy as np
 
-from queries import DataError, Domain, Marginals, QueryClass, Rows, Union, spec
+from queries import DataError, Domain, Rows
 from queries.arrays import Booleans, Integers, Places
 from queries.broken import rule_texts
-from queries.expressions import parse, suggestion, too_many
+from queries.expressions import suggestion
 from queries.frames import as_frame, is_index
 from queries.late import pd
 from queries.named_tables import named_tables
@@ -30,6 +30,7 @@ from smalldb.schema.lines import Faults
 from smalldb.schema.ordered_values import ordered_steps
 from smalldb.schema.orders import Orders, is_order, read_orders
 from smalldb.schema.pieces import CHUNK, Fields, Piece, distinct, read_counts, tally
+from smalldb.schema.queries_and_rules import unreadable
 from smalldb.schema.schema_columns import Column
 
 MAX_COLUMNS = 1 << 12
@@ -368,41 +369,3 @@ class Schema:
             stated = read_counts(fields[-1], counts)
             return places, stated if times is None else [a * b for a, b in zip(stated, times, strict=True)]
         return distinct(places, sizes) if times is None else (places, times)
-
-
-def unreadable(queries: str | None, rules: Sequence[str], columns: int = 0) -> list[str]:
-    """Tell what cannot be read of the queries and the rules of a schema, and which tables are too wide.
-
-    Parameters
-    ----------
-    columns
-        How many there are; 0: not known.
-    """
-    wrong = []
-    if queries is not None:
-        try:
-            wrong += _too_wide(spec.parse(queries), columns)
-        except (ValueError, TypeError) as error:
-            wrong.append(str(error))
-    wrong += (many := too_many(rules))
-    for rule in () if many else rules:
-        if is_order(rule):
-            continue
-        try:
-            parse(rule)
-        except (ValueError, TypeError) as error:
-            wrong.append(str(error))
-    return wrong
-
-
-def _too_wide(queries: QueryClass, columns: int) -> list[str]:
-    """Tell which tables have more columns than there are.
-
-    Other classes speak of attributes: how many there are is not known before a column has learned its places.
-    """
-    parts = queries.parts if isinstance(queries, Union) else (queries,)
-    return [
-        f"queries {part.text!r}: width {part.width} is more than the {columns} columns"
-        for part in parts
-        if columns and isinstance(part, Marginals) and part.width > columns
-    ]

@@ -39,9 +39,9 @@ from smalldb.schema.mapping import (
     Schema,
     coded_cells,
     too_many_columns,
-    unreadable,
 )
 from smalldb.schema.orders import is_order
+from smalldb.schema.queries_and_rules import unreadable
 from smalldb.schema.schema_columns import Column
 
 MOST_PLACED = 20  # faults of relations that are told with lines of their own: no more are shown
