@@ -189,6 +189,7 @@ def test_intervals_cover_as_often_as_they_say(case):
     check(covered(case, 30), 4 * 0.3)
 
 
+@pytest.mark.slow
 def test_halved_variance_would_be_seen():
     """At level .9 all questions together are missed as often as that says: with half the variance .24."""
     found = covered("cells", 50)

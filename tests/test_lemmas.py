@@ -210,6 +210,7 @@ def test_every_candidate_ends_a_trial_by_its_weight():
     assert len(found) == 1
 
 
+@pytest.mark.slow
 def test_what_must_not_happen_is_an_error():
     """Values that are too small make shares that are too large; a state that was not counted is met."""
     workload, answers, _ = instance(4, 34, "conjunctions:2", 3)

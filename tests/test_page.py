@@ -243,7 +243,9 @@ def test_no_text_of_the_sources_lacks_the_f_of_its_braces():
                     assert not found, (path, node.lineno, found)
 
 
-@pytest.mark.parametrize("mechanism", ["census", "rejection", *FOR_FLAGS])
+@pytest.mark.parametrize(
+    "mechanism", ["census", pytest.param("rejection", marks=pytest.mark.slow), *FOR_FLAGS]
+)
 def test_every_mechanism_has_its_page(mechanism):
     frame = pd.DataFrame(np.random.default_rng(1).integers(0, 2, (80, 8)), columns=[*"abcdefgh"])
     made = smalldb.release(frame, "marginals:1", epsilon=1, rows=3, **way(mechanism))
