@@ -54,6 +54,7 @@ def test_layers_are_never_changed_in_the_midst_of_a_batch(monkeypatch):
     assert min(seen) > 20
 
 
+@pytest.mark.slow
 def test_trials_behind_one_that_is_kept_are_left_out():
     workload, answers, _ = instance(4, 34, "conjunctions:2", 3)
     made = tuple_sampler(workload, answers, 34, 3, Fraction(2))
@@ -88,6 +89,7 @@ def test_draws_in_several_lanes_follow_the_law(room, monkeypatch):
 
 
 @pytest.mark.parametrize("value", [0, 1])
+@pytest.mark.slow
 def test_thresholds_end_with_the_scores(value):
     """With D = 2^45, thresholds beyond all scores would wrap round, for some data and not for others."""
     unit, rows, n = 1 << 45, 20, 1000
@@ -185,6 +187,7 @@ def test_full_tables_leave_the_law_alone(room, monkeypatch):
     assert len(made._mixture.rooms[-1][0].sums) == room
 
 
+@pytest.mark.slow
 def test_empty_layers_raise_the_lower_bound_and_no_further(monkeypatch):
     """Data that no small database fits: the first layers are empty, and are found to be."""
     check_coins(monkeypatch)
@@ -197,6 +200,7 @@ def test_empty_layers_raise_the_lower_bound_and_no_further(monkeypatch):
     assert abs(distance(made, workload, answers, n, rows, epsilon, 2_000, seed=3)) < 4
 
 
+@pytest.mark.slow
 def test_rows_are_chosen_without_bias():
     """A word below 2^64 mod C(64, 32) is passed over; the first one that counts is not."""
     rows, n = 64, 64

@@ -70,6 +70,7 @@ def test_without_places_leaves_are_weighed_as_other_nodes_are(monkeypatch):
     assert found.values.tolist() == each_leaf_alone(relaxer, tree, [62], monkeypatch).values.tolist()
 
 
+@pytest.mark.slow
 def test_many_forms_need_more_places_than_a_word_can_tell():
     """The number of places once wrapped round to a small one, and counts were written beyond their end."""
     workload, answers, _ = instance(4, 37, "halfspaces", 3)
@@ -116,6 +117,7 @@ def made():
         return starred(5, 6, 60, "conjunctions:2", 4, (3, 0, 2))[0]
 
 
+@pytest.mark.slow
 def test_a_broad_leaf_is_as_likely_as_it_has_columns(made):
     """What the coin is told of a leaf is the number of columns that its hubs allow, by trying each."""
     target, mixture = made._target, made._mixture
@@ -142,6 +144,7 @@ def test_a_broad_leaf_is_as_likely_as_it_has_columns(made):
     assert checked > 20
 
 
+@pytest.mark.slow
 def test_a_narrow_leaf_has_as_much_of_its_table_as_columns(made):
     source = SeededBits(4)
     for _ in range(20):
@@ -171,6 +174,7 @@ def test_a_narrow_leaf_has_as_much_of_its_table_as_columns(made):
     ],
     ids=str,
 )
+@pytest.mark.slow
 def test_draws_of_stars_follow_the_law(case, room, monkeypatch):
     without_stars(monkeypatch)
     monkeypatch.setattr(building, "ROOM", room)

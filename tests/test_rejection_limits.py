@@ -171,7 +171,9 @@ CONSTANTS = [
 
 
 @pytest.mark.parametrize("constant", CONSTANTS, ids=lambda query: query.label)
-@pytest.mark.parametrize("mechanism", ["census", "rejection", *FOR_FLAGS])
+@pytest.mark.parametrize(
+    "mechanism", ["census", pytest.param("rejection", marks=pytest.mark.slow), *FOR_FLAGS]
+)
 def test_a_constant_query_in_a_workload_made_by_hand_does_no_harm(constant, mechanism):
     both, some = domain(2), (Query("a", (0,), (0, 1)), Query("ab", (0, 1), (0, 0, 0, 1)))
     frame = pd.DataFrame({"a0": [0, 1, 1, 0] * 5, "a1": [0, 0, 1, 1] * 5})

@@ -98,6 +98,7 @@ def trees():
     return tuple_sampler(workload, answers, 34, 3, Fraction(2))
 
 
+@pytest.mark.slow
 def test_a_layer_is_chosen_by_the_share_that_holds_the_place(made):
     mixture, d = made._mixture, made._target.attributes
     last = len(mixture.sums) - 1
@@ -113,6 +114,7 @@ def test_a_layer_is_chosen_by_the_share_that_holds_the_place(made):
     assert tried(ends) == (False, 0)  # the slack of the shares
 
 
+@pytest.mark.slow
 def test_the_place_within_a_share_says_which_column(made):
     """Each column of a way has equally many places of its share: one in as many as there are columns."""
     target, mixture, d = made._target, made._mixture, made._target.attributes
@@ -138,6 +140,7 @@ def test_the_place_within_a_share_says_which_column(made):
     assert several > 0
 
 
+@pytest.mark.slow
 def test_a_coin_is_at_most_1_by_the_slack_of_each_node(made):
     """Were one node's forgotten, the likeliest coin would be above 1: a node's is 2^-20 of it."""
     mixture, target = made._mixture, made._target

@@ -416,6 +416,7 @@ def test_a_threshold_that_no_count_meets_refuses_every_candidate():
     assert found[:2] == (PAUSED, 500)
 
 
+@pytest.mark.slow
 def test_lanes_change_between_stars_and_trees(monkeypatch):
     """Trials of all layers survive in the order of their layers, however their words arrive."""
     made, _ = starred(*CASES[0])

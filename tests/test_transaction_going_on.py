@@ -136,7 +136,9 @@ def test_post_processing_is_told_again_too(tmp_path):
         assert made[0].data.equals(made[1].data)
 
 
-@pytest.mark.parametrize("name", MECHANISMS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name == "rejection")) for name in MECHANISMS]
+)
 def test_other_data_are_refused(tmp_path, name):
     """Also those that differ in one row only; the folder tells no row."""
     other = FRAME.copy()
@@ -170,6 +172,7 @@ def test_beside_a_ledger_other_data_are_refused_with_what_to_do(place, monkeypat
     assert main(given) == 0 and Ledger("l").read().spent == 1
 
 
+@pytest.mark.slow
 def test_in_python_a_ledger_is_enough(tmp_path, monkeypatch):
     ledger = Ledger(tmp_path / "l", 1)
     for name, given in MECHANISMS.items():
