@@ -1,5 +1,7 @@
 """Bins of the calendar, weekdays, durations and times beyond midnight; fresh numbers for ids."""
 
+import json
+from dataclasses import replace
 from datetime import date, datetime, timedelta
 
 import numpy as np
@@ -11,6 +13,7 @@ import smalldb
 from smalldb.schema import Dates, Times, Weekdays, parse_schema
 from smalldb.schema.drafting import draft, draft_schema
 from smalldb.schema.fields import as_field
+from smalldb.schema.kinds import dates
 from smalldb.schema.rehearsing import rehearse
 from smalldb.schema.table_writers import FORMATS
 from smalldb.schema.tables import read_table
@@ -214,3 +217,36 @@ def test_other_names_are_not(name):
 def test_a_date_is_the_same_day_whatever_writes_it():
     kind = Weekdays()
     assert kind.place(as_field(datetime(2024, 2, 29, 12))) == kind.place(as_field(date(2024, 2, 29))) == 3
+
+
+@pytest.mark.parametrize(
+    ("cuts", "high", "ahead"),
+    [
+        ([2020], 2026, False),
+        ([2020], 2029, False),
+        ([2020], "2026-06", False),
+        ([2020], "2026-12-31", True),
+        ([2020, "2026-09"], 2026, True),
+        ([2020], 2025, False),
+    ],
+)
+@pytest.mark.parametrize("more", ["", "finer = 8", "order"])
+def test_no_date_is_ahead_of_today_unless_the_schema_says_so(monkeypatch, cuts, high, ahead, more):
+    """Whether drawn by the shape of bins, by finer bins, or as an order leaves it; all bins are filled."""
+    today = pd.Timestamp("2026-06-15")
+    monkeypatch.setattr(dates, "now", lambda: datetime(2026, 6, 15, 12))
+    told = f'kind = "dates"\ncuts = {json.dumps(cuts)}\nrange = [2000, {json.dumps(high)}]\n'
+    text = f"[columns.a]\n{told}{more if more != 'order' else ''}\n"
+    if more == "order":
+        text = f'valid = "a <= b"\n{text}[columns.b]\n{told}'
+    schema = parse_schema(text)
+    if more == "finer = 8":
+        finer = schema.columns[0].finer.released([100] * sum(schema.columns[0].finer.parts), 1.0)
+        schema = replace(schema, columns=(replace(schema.columns[0], finer=finer),))
+    places = np.repeat(np.arange(len(cuts) + 1), 4000)[:, None].repeat(len(schema.columns), axis=1)
+    made = schema.decode(places, rng=4)
+    assert (made.max() > today).any() == ahead
+    for name in made:
+        again = schema.columns[schema.names.index(name)].places(made[name])
+        assert (again == places[:, 0]).all()
+        assert made[name].max() > pd.Timestamp("2025-06-01")

@@ -8,7 +8,7 @@ import numpy as np
 from queries.arrays import Floats, Places
 from smalldb.exact.bits import BitSource
 from smalldb.exact.integers import uniform_integers
-from smalldb.schema.kinds import Binned
+from smalldb.schema.kinds import Binned, Dates
 from smalldb.schema.kinds.edges import uniform_between
 
 _KNOTS = 65  # of a bin, between which a distribution function is linear
@@ -48,7 +48,7 @@ class BinShape:
     @classmethod
     def of(cls, kind: Binned, places: Places) -> "BinShape":
         """Return the shape of rows of places; gaps tell nothing."""
-        widths = [last + 1 - first for first, last in map(kind.steps, range(kind.size))]
+        widths = [last + 1 - first for first, last in (drawable(kind, place) for place in range(kind.size))]
         counts = np.bincount(places, minlength=kind.size)[: kind.size]
         return cls(np.array(widths, dtype=np.float64), counts.astype(np.float64))
 
@@ -98,9 +98,16 @@ class BinShape:
         return float(ratio + lambertw(-ratio * np.exp(-ratio)).real)
 
 
+def drawable(kind: Binned, place: int) -> tuple[int, int]:
+    """Return the first and the last step that values of a bin are drawn from: no date is ahead of today."""
+    first, last = kind.steps(place)
+    latest = kind.latest if isinstance(kind, Dates) else None
+    return first, last if latest is None or latest < first else min(last, latest)
+
+
 def drawn_steps(kind: Binned, place: int, count: int, shape: BinShape, source: BitSource) -> Sequence[int]:
     """Draw independent steps of a bin: by the shape of its column; uniformly in a bin too wide for floats."""
-    first, last = kind.steps(place)
+    first, last = drawable(kind, place)
     if last - first >= 1 << _DIGITS:
         return uniform_between(first, last, count, source)
     at = shape.positions(place, uniform_numbers(count, source))

@@ -10,7 +10,7 @@ import numpy as np
 
 from smalldb.exact.bits import BitSource
 from smalldb.exact.numbers import as_fraction
-from smalldb.schema.bin_shapes import BinShape, drawn_steps, uniform_numbers
+from smalldb.schema.bin_shapes import BinShape, drawable, drawn_steps, uniform_numbers
 from smalldb.schema.kinds import Cuts, Dates
 
 SHARE = Fraction(1, 50)  # of epsilon, if the schema says no other
@@ -94,13 +94,15 @@ class FinerBins:
         """
         if self.counts is None:
             return None
-        widths = [last + 1 - first for first, last in map(self.kind.steps, range(self.kind.size))]
+        spans = [drawable(self.kind, part) for part in range(self.kind.size)]
+        widths, starts = [last + 1 - first for first, last in spans], np.array([first for first, _ in spans])
+        latest = self.kind.latest if isinstance(self.kind, Dates) else None
         found, ends = np.zeros(self.kind.size), np.cumsum([0, *self.parts])
         measured = np.array(self.counts, dtype=np.float64)
         times = max(1.0, float(measured.sum())) / max(1.0, float(coarse.counts.sum()))
         for place in np.flatnonzero(coarse.counts).tolist():
             own = slice(ends[place], ends[place + 1])
-            at = np.cumsum(np.array([0, *widths[own]])) / coarse.widths[place]
+            at = np.minimum(np.cumsum([0, *widths[own]]) / coarse.widths[place], 1.0)
             rows = coarse.counts[place] * times
             smooth = np.diff(coarse.below(place, at)) * rows
             # of 30 rows in parts 10 and 20 by the shape, and measured 18 and 14: 17 and 13 add up to 30
@@ -110,6 +112,7 @@ class FinerBins:
             # squares of Laplace noise have variance 5: of 7 free ones, the mean has a deviation of .85
             told = far > noise * (1 + BEYOND * sqrt(5 / free))
             near = np.maximum(smooth + apart * (1 - noise / far), 0.0) if told else smooth
+            near = near if latest is None else np.where(starts[own] <= latest, near, 0.0)
             found[own] = near / near.sum() * coarse.counts[place]
         return FinerShape(self.kind, tuple(ends.tolist()), BinShape(np.array(widths, dtype=float), found))
 

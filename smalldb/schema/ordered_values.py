@@ -9,6 +9,7 @@ import numpy.typing as npt
 from queries.arrays import Booleans, Integers, Places
 from smalldb.exact.bits import BitSource
 from smalldb.schema.fields import as_field
+from smalldb.schema.kinds import Dates
 from smalldb.schema.kinds.edges import uniform_between
 from smalldb.schema.orders import Orders
 
@@ -39,11 +40,14 @@ def ordered_steps(orders: Orders, places: Places, source: BitSource | None) -> d
         A row in whose places no values keep the orders.
     """
     found: dict[int, Steps] = {}
+    kinds = {c: orders.kind(c) for group in orders.groups for c in group}
+    days = {c: kind.latest for c, kind in kinds.items() if isinstance(kind, Dates)}
+    latest = {c: day * orders.scale[c] for c, day in days.items() if day is not None}
     for group in orders.groups:
         distinct, of_row = np.unique(places[:, group], axis=0, return_inverse=True)
         of_row = of_row.reshape(-1)
         settings = [dict(zip(group, setting, strict=True)) for setting in distinct.tolist()]
-        spans = [_spans(orders, setting) for setting in settings]
+        spans = [_spans(orders, setting, {} if source is None else latest) for setting in settings]
         if source is not None:
             drawn = _drawn(orders, group, spans, of_row, source)
         else:
@@ -55,8 +59,12 @@ def ordered_steps(orders: Orders, places: Places, source: BitSource | None) -> d
     return found
 
 
-def _spans(orders: Orders, setting: Mapping[int, int]) -> Spans:
-    """Return what the orders leave of the bins of a row, whose columns stand behind those below them."""
+def _spans(orders: Orders, setting: Mapping[int, int], latest: Mapping[int, int]) -> Spans:
+    """
+    Return what the orders leave of the bins of a row, whose columns stand behind those below them.
+
+    Where they leave it, no date is ahead of the `latest` value of its column.
+    """
     present = [c for c, place in setting.items() if place < orders.columns[c].kind.size]
     spans = {c: orders.span(c, setting[c]) for c in present}
     pairs = [pair for pair in orders.strict if pair[0] in spans and pair[1] in spans]
@@ -64,7 +72,8 @@ def _spans(orders: Orders, setting: Mapping[int, int]) -> Spans:
         least = max([spans[c][0], *(orders.least(spans[p[0]][0], p) for p in pairs if p[1] == c)])
         spans[c] = least, spans[c][1]
     for c in reversed(present):
-        most = min([spans[c][1], *(orders.greatest(spans[p[1]][1], p) for p in pairs if p[0] == c)])
+        ends = [latest[c]] if c in latest and latest[c] >= spans[c][0] else []
+        most = min([spans[c][1], *ends, *(orders.greatest(spans[p[1]][1], p) for p in pairs if p[0] == c)])
         spans[c] = spans[c][0], most
     if any(least > most for least, most in spans.values()):
         raise ValueError("a row has places in which no values keep the orders of valid")

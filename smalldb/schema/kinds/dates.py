@@ -78,6 +78,7 @@ class Dates:
     form: str | None = None
     _edges: tuple[Edge, ...] = field(init=False, repr=False, compare=False)
     _starts: tuple[datetime, ...] = field(init=False, repr=False, compare=False)
+    _stated: datetime = field(init=False, repr=False, compare=False)  # the last cut that somebody chose
 
     def __init__(self, cuts: Iterable[Day], low: Day, high: Day, form: str | None = None) -> None:
         edges = [as_edge(cut, "cuts") for cut in listed(cuts, "cuts")]
@@ -89,6 +90,7 @@ class Dates:
         object.__setattr__(self, "form", form)
         object.__setattr__(self, "_edges", (first, *edges, last))
         object.__setattr__(self, "_starts", tuple(edge.start for edge in edges))
+        object.__setattr__(self, "_stated", self._starts[-1])
         if form is not None and (_YEARLESS.fullmatch(form) or self._unreadable()):
             raise ValueError(
                 f"format {form!r} does not tell the dates of the bins: expected one such as "
@@ -123,7 +125,9 @@ class Dates:
             for step in equal_steps(*self.steps(place), count):
                 moment = _START + step * self._step
                 cuts.append(moment.isoformat() if self.timed else moment.date().isoformat())
-        return Dates(cuts, self.low, self.high, self.form)
+        made = Dates(cuts, self.low, self.high, self.form)
+        object.__setattr__(made, "_stated", self._stated)
+        return made
 
     @property
     def size(self) -> int:
@@ -181,6 +185,16 @@ class Dates:
         end = last.last if place == len(self.cuts) else last.start - timedelta(seconds=1)
         return (first.start - _START) // unit, (end - _START) // unit
 
+    @property
+    def latest(self) -> int | None:
+        """The last step that is not ahead of today; None: values may be ahead, or none can.
+
+        The schema says that they may be by a range that ends at a day or a time, or by a cut that lies ahead.
+        """
+        end, today = self._edges[-1], now()
+        may = len(end.text) > len("1999-12") or self._stated > today
+        return None if may or end.last <= today else (today - _START) // self._step
+
     def at(self, step: int) -> str:
         """Return the date so many days, minutes or seconds after the first of January of the year 1."""
         return self._text(_START + step * self._step)
@@ -225,6 +239,11 @@ class Dates:
             if any(self.place(self.at(step)) != place for step in (*range(first, last, year), last)):
                 return True
         return False
+
+
+def now() -> datetime:
+    """Return what the clock of this machine says."""
+    return datetime.now()
 
 
 def read_date(text: str, form: str | None, timed: bool = False) -> datetime | None:
