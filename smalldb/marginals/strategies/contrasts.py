@@ -32,6 +32,7 @@ from smalldb.noise.distributions import Noise
 from smalldb.noise.privacy_loss import Loss
 
 MAX_SEARCHED = 10**8  # entries of a table that is made from a table of all cells: about 2 GB at work
+DEPENDENT = 0.15  # about how large parities of order 2 are, beside those of independent columns
 _QUIETLY = Running()
 
 
@@ -115,7 +116,8 @@ class Contrasts:
         where parities have a prior.
         """
         series, workload = self.parities.spectrum, self.parities.workload
-        left = 1 / (self.parities.precision(series.orders, read=True) + prior(series.orders) ** -2)
+        sizes = np.where(series.orders == 2, DEPENDENT, prior(series.orders))
+        left = 1 / (self.parities.precision(series.orders, read=True) + sizes**-2)
         deviations = np.sqrt(series.over_queries(series.coefficients**2 * left[series.members]))
         if self.parities.coding.plain:
             halves = 2.0 * deviations.mean()
