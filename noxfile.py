@@ -48,6 +48,6 @@ def newest(session):
 
 @nox.session(python="3.11")
 def scale(session):
-    """The tests on Dask."""
-    session.install("-e.[test,dask]")
-    tests(session, "tests/test_counting_executors.py", *session.posargs)
+    """The tests on Dask; `nox -s scale -- -m long` those on Spark, which needs Java."""
+    session.install("-e.[test,dask,duckdb,spark]")
+    tests(session, "tests/test_counting_executors.py", "tests/test_clusters.py", *session.posargs)

@@ -1,5 +1,6 @@
 """Real columns to places and back, by public choices alone."""
 
+from smalldb.schema.clusters import count_on_cluster
 from smalldb.schema.counting_sql import counting_query
 from smalldb.schema.drafting import draft, draft_schema
 from smalldb.schema.kinds import Categories, Cuts, Dates, Flag, Integers, Times, Weekdays
@@ -19,6 +20,7 @@ __all__ = [
     "Times",
     "Weekdays",
     "as_schema",
+    "count_on_cluster",
     "counting_query",
     "draft",
     "draft_schema",
