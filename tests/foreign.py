@@ -3,14 +3,16 @@ Run Python as on a system that has no fork, no file locks and few signals, as Wi
 
     python tests/foreign.py -m smalldb ...
 
-Paths, consoles, and files that cannot be replaced while they are open are not emulated.
+Folders cannot be opened, and open files cannot be moved or removed. Paths and consoles are not emulated.
 """
 
 import multiprocessing
 import os
 import runpy
+import shutil
 import signal
 import sys
+from contextlib import suppress
 
 MODULES = ("fcntl", "termios", "tty", "pty", "pwd", "grp", "resource", "syslog")
 OF_OS = (
@@ -24,9 +26,32 @@ OF_OS = (
     "chown",
     "fchmod",
 )
-OF_OS += ("register_at_fork", "mkfifo", "killpg", "getpgrp", "O_DIRECTORY", "O_NOFOLLOW", "O_CLOEXEC")
+OF_OS += (
+    "register_at_fork",
+    "mkfifo",
+    "killpg",
+    "getpgrp",
+    "O_DIRECTORY",
+    "O_NOFOLLOW",
+    "O_CLOEXEC",
+    "O_NONBLOCK",
+)
 SIGNALS = ("SIGHUP", "SIGKILL", "SIGQUIT", "SIGALRM", "SIGCHLD", "SIGPIPE", "SIGTSTP", "SIGUSR1", "SIGWINCH")
 OF_SIGNAL = ("alarm", "setitimer", "pthread_sigmask", "sigwait", "pthread_kill", "siginterrupt")
+
+
+def closed(change):
+    """Return a change of a file that is refused while this process has the file open."""
+
+    def refusing(*paths, **named):
+        given = [os.path.realpath(path) for path in paths]
+        for handle in os.listdir("/proc/self/fd"):
+            with suppress(FileNotFoundError):  # that of the list itself
+                if os.readlink(f"/proc/self/fd/{handle}") in given:
+                    raise PermissionError(13, "another program has the file open", given[0])
+        return change(*paths, **named)
+
+    return refusing
 
 
 def leave():
@@ -38,6 +63,21 @@ def leave():
         for name in names:
             if hasattr(module, name):
                 delattr(module, name)
+    shutil._use_fd_functions = False
+    opened, rename = os.open, os.rename
+
+    def of_file(path, flags, *given, **named):
+        if os.path.isdir(path):
+            raise PermissionError(13, "is a folder", path)
+        return opened(path, flags, *given, **named)
+
+    def to_new(source, place, **named):
+        if os.path.exists(place):
+            raise FileExistsError(17, "is there", place)
+        rename(source, place, **named)
+
+    os.open, os.rename = of_file, closed(to_new)
+    os.replace, os.unlink, os.remove = map(closed, (os.replace, os.unlink, os.remove))
 
 
 if __name__ == "__main__":

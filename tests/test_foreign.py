@@ -62,6 +62,19 @@ def test_a_release_is_made_read_and_asked(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["new.csv", "new.html", "new.json"]
 
 
+def test_a_folder_of_tables_appears_whole(tmp_path):
+    """Also over an empty folder, and beside what a killed run has left."""
+    left = tmp_path / ".new.csv.1-1-0.part"
+    left.touch()
+    (tmp_path / "tables").mkdir()
+    chosen = ["generate", WORKERS, "--epsilon", 1, "--mechanism", "marginals", "--strategy", "adaptive"]
+    done = smalldb(tmp_path, *chosen, "--tables", 2, "--table-rows", 20, "-o", "tables")
+    assert done.returncode == 0, done.stderr
+    assert len(list((tmp_path / "tables").glob("*.csv"))) >= 2
+    assert smalldb(tmp_path, "generate", WORKERS, "--epsilon", 1, "-o", "new.csv", "--quiet").returncode == 0
+    assert {path.name for path in tmp_path.iterdir()} == {"tables", "new.csv", left.name}
+
+
 def test_what_needs_locks_is_refused_in_a_line_and_leaves_nothing(tmp_path):
     given = ["generate", WORKERS, "--epsilon", 1, "-o", "new.csv"]
     for more, said in {

@@ -7,7 +7,7 @@ from functools import partial
 from itertools import count
 from shutil import rmtree
 
-from smalldb.files.outputs import beside, fill, lock, named, sweep, sync_folder, take_room
+from smalldb.files.outputs import POSIX, beside, fill, lock, named, sweep, sync_folder, take_room
 from smalldb.files.unfinished import unfinished
 
 _numbers = count()  # of the folders that are begun
@@ -47,11 +47,12 @@ class OutputFolder:
             unfinished.add(self._begun)  # before it is there: a signal may come in between
             try:
                 os.mkdir(self._begun)
-                self._handle = os.open(self._begun, os.O_RDONLY)
+                self._handle = os.open(self._begun, os.O_RDONLY) if POSIX else None
             except OSError:
                 unfinished.discard(self._begun)
                 raise
-            lock(self._handle)
+            if self._handle is not None:
+                lock(self._handle)
 
     def reserve(self, name: str, size: int) -> None:
         """Take so many bytes of the disk for a file that will be written; OSError: there is no room."""
@@ -72,6 +73,8 @@ class OutputFolder:
         """Move the folder to its place."""
         with named(self._path):
             sync_folder(self._begun)
+            if not POSIX and os.path.isdir(self._path):
+                os.rmdir(self._path)  # an empty folder in the way is replaced by itself elsewhere
             self._begun.rename(os.path.realpath(self._path))
             unfinished.discard(self._begun)
         with suppress(PermissionError):
@@ -79,6 +82,7 @@ class OutputFolder:
 
     def close(self) -> None:
         """Let go of it, and remove it unless it was placed."""
-        os.close(self._handle)
+        if self._handle is not None:
+            os.close(self._handle)
         rmtree(self._begun, ignore_errors=True)
         unfinished.discard(self._begun)

@@ -17,6 +17,10 @@ from smalldb.files.unfinished import unfinished
 MOST_BYTES = 255  # of a file's name
 ENDING_BYTES = 64  # of these, kept for the ending of what stands beside a file, and two points
 
+POSIX = hasattr(os, "O_DIRECTORY")  # Windows opens no folders, and moves no open files
+UNWAITING = getattr(os, "O_NONBLOCK", 0)
+_UNLINKED = getattr(os, "O_NOFOLLOW", 0)
+
 _numbers = count()  # of the files that are begun
 _held: dict[Path, int] = {}  # these files, open and locked: of a process that died, none is
 
@@ -78,7 +82,7 @@ class Outputs:
         OSError: there is no room.
         """
         begun = self._begun[path]
-        if begun is not None:
+        if begun in _held:
             take_room(_held[begun], size, path)
 
     def then(self, last: Callable[[], None]) -> None:
@@ -135,7 +139,7 @@ def create(path: str, content: bytes) -> None:
         With the path: the place cannot be written, or is a directory.
     """
     if os.path.exists(path):
-        sweep(path, "part", os.O_WRONLY | os.O_NONBLOCK, Path.unlink)
+        sweep(path, "part", os.O_WRONLY | UNWAITING, Path.unlink)
         return
     begun = _begin(path)
     if begun is None:
@@ -151,6 +155,8 @@ def create(path: str, content: bytes) -> None:
 
 def sync_folder(folder: str | os.PathLike[str]) -> None:
     """Wait until the disk has the names of the files in a folder, where the file system can tell."""
+    if not POSIX:
+        return
     with named(os.fspath(folder)):
         handle = os.open(folder, os.O_RDONLY)
         try:
@@ -220,7 +226,7 @@ def _begin(path: str, *, confidential: bool = False) -> Path | None:
             mode = place.stat().st_mode & 0o777
         except FileNotFoundError:
             mode = 0o666 & ~_umask()
-        sweep(path, "part", os.O_WRONLY | os.O_NONBLOCK, Path.unlink)
+        sweep(path, "part", os.O_WRONLY | UNWAITING, Path.unlink)
         begun = _held_file(path)
         if not confidential:  # as it was made: mode 0600
             os.chmod(begun, mode)
@@ -237,6 +243,9 @@ def _held_file(path: str) -> Path:
         except OSError:
             unfinished.discard(begun)
             raise
+        if not POSIX:  # a file that is held could not be moved
+            os.close(_held.pop(begun))
+            return begun
         if lock(_held[begun]) is not False and begun.exists():
             return begun
         _drop(begun)  # another process has swept it in the moment before it was locked
@@ -263,7 +272,7 @@ def sweep(path: str, ending: str, flags: int, remove: Callable[[Path], None]) ->
     """
     with suppress(OSError):  # of a folder that cannot be listed, or what belongs to others
         for found in all_beside(path, rf"[0-9a-f]+-[0-9a-f]+-[0-9]+\.{ending}"):
-            handle = os.open(found, flags | os.O_NOFOLLOW)
+            handle = os.open(found, flags | _UNLINKED)
             try:
                 if lock(handle):
                     remove(found)
