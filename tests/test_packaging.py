@@ -89,3 +89,14 @@ def test_every_extra_that_a_message_names_is_there():
         for extra in re.findall(r"smalldb-dp\[(\w+)\]", file.read_text(encoding="utf-8"))
     }
     assert {"parquet", "duckdb", "plot", "learn"} <= named <= set(PROJECT["optional-dependencies"])
+
+
+def test_the_image_has_what_its_builds_need():
+    """Its commands run without a network: what builds the package must stand among its wheels."""
+    text = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+    (wheels,) = re.findall(r"^RUN pip wheel .*", text, re.M)
+    assert all(f"'{requirement}'" in wheels for requirement in BUILT["build-system"]["requires"])
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(re.findall(r"^```sh$", readme, re.M)) == len({*re.findall(r"command[0-9]", text)}) == 2
+    (version,) = re.findall(r"^FROM python:([0-9.]+)", text, re.M)
+    assert f"Programming Language :: Python :: {version}" in PROJECT["classifiers"]
