@@ -51,7 +51,7 @@ CASES = {
     "contrasts, delta": (YES_NO, OF_YES_NO, "1", {"strategy": "contrasts", "delta": "1e-3"}),
     "contrasts, rules": (RULED, OF_YES_NO, "1/2", {"strategy": "contrasts"}),
 }
-QUICK = ["adaptive", "contrasts"]
+QUICK = ["adaptive"]
 N = 2000
 
 

@@ -221,6 +221,7 @@ def test_another_star_is_taken_once_the_mass_has_moved(monkeypatch):
     assert all(before - after > GAIN for before, after in pairwise(masses))
 
 
+@pytest.mark.slow
 def test_of_a_costly_count_the_lower_part_is_made_at_once():
     builder = classes(10, 12, 400, 0)
     while not builder._starred:
