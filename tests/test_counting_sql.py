@@ -5,6 +5,7 @@ from datetime import date, datetime, timedelta
 from decimal import Decimal
 from itertools import count
 
+import numpy as np
 import postgres
 import pytest
 from calling import called
@@ -300,6 +301,22 @@ def test_a_database_counts_and_the_release_is_that_of_its_rows(tmp_path, capfd):
     source = file_source(path, parse_schema(SCHEMA), file=FileFormat(query="t"), inside=True)
     pieces = table_pieces(source.table, source.schema, source.counts, file=source.file)
     assert sum(len(fields[0]) for fields, _ in pieces) < 20
+
+
+def test_finer_bins_are_counted_apart(tmp_path):
+    path = str(tmp_path / "t.db")
+    table_of_sqlite(path)
+    finer = parse_schema(SCHEMA.replace('missing = ["NA", "-9"', 'finer = 3\nmissing = ["NA", "-9"'))
+    assert finer.columns[0].finer is not None
+    found = []
+    for file in ("t", counting_query(finer, "sqlite", "t", "k")):
+        counts = None if file == "t" else "k"
+        times = np.zeros(finer.columns[0].finer.kind.size + 1, dtype=int)
+        for fields, _ in table_pieces(path, finer, counts, file=FileFormat(query=file)):
+            of_piece = np.ones(len(fields[0]), dtype=int) if counts is None else fields[-1].astype(int)
+            np.add.at(times, finer.columns[0].found_finer(fields[0]), of_piece)
+        found.append(times.tolist())
+    assert found[0] == found[1] and sum(found[0]) == 700 and sum(map(bool, found[0])) > 6
 
 
 def test_what_cannot_count_is_refused_in_a_line(tmp_path, capfd):

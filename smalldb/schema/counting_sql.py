@@ -247,10 +247,11 @@ def counting_inside(path: str, schema: Schema, table: str | None) -> tuple[str, 
 def _expression(column: Column, way: Dialect) -> str:
     """Write a column by its bins, where these are sure."""
     name, odd = way.quoted(column.name), []
-    match column.kind:
+    kind = column.kind if column.finer is None else column.finer.kind  # these lie in the bins
+    match kind:
         case Cuts() if column.numbers.plain:
-            cuts = [f"{cut:f}" for cut in column.kind.cuts]
-            edges = [f"{edge:f}" for edge in (column.kind.low, *column.kind.cuts)]
+            cuts = [f"{cut:f}" for cut in kind.cuts]
+            edges = [f"{edge:f}" for edge in (kind.low, *kind.cuts)]
             if any(len(cut.replace("-", "").replace(".", "").strip("0")) > _EXACT for cut in cuts):
                 return name
             codes = [text for text in map(_number, column.gaps) if text is not None]
@@ -259,14 +260,14 @@ def _expression(column: Column, way: Dialect) -> str:
             if any(Decimal(code) == 0 for code in codes):  # also -0.0 is that gap
                 odd.append(f"WHEN {sure} AND {compared} = 0 THEN '0'")
             cuts, codes = ([way.constant.format(x=text) for text in texts] for texts in (cuts, codes))
-        case Dates() if not column.kind.timed and column.kind.form is None:
-            starts = [column.kind.at(column.kind.steps(place)[0]) for place in range(column.kind.size)]
+        case Dates() if not kind.timed and kind.form is None:
+            starts = [kind.at(kind.steps(place)[0]) for place in range(kind.size)]
             edges, cuts = [str(start) for start in starts], [f"'{start}'" for start in starts[1:]]
             codes = [f"'{gap[:10]}'" for gap in column.gaps if _DAY.match(gap)]
             sure, compared = way.date.format(x=name), way.as_date.format(x=name)
         case _:
             return name
-    found = column.found(np.array(edges, dtype=object))
+    found = column.found_finer(np.array(edges, dtype=object))
     if found.tolist() != [*range(len(edges))]:  # an edge means a gap
         return name
     guard = f"{sure} AND {compared} NOT IN ({', '.join(codes)})" if codes else sure
