@@ -1,6 +1,8 @@
 """Finer bins: which they are, what they cost and say, and where values lie inside the bins of a column."""
 
 import json
+import sqlite3
+from contextlib import closing
 from fractions import Fraction
 from functools import partial
 
@@ -14,13 +16,14 @@ from replay import Recording
 from test_replay import published
 
 import smalldb
-from queries import Rows
+from queries import DataError, Rows
 from smalldb.exact.bits import SeededBits
 from smalldb.exact.numbers import as_text
 from smalldb.noise.privacy_loss import RandomisedResponse
 from smalldb.releasing.finer_histograms import gather_finer
 from smalldb.schema import Column, Cuts, Dates, parse_schema
 from smalldb.schema.bin_shapes import BinShape
+from smalldb.schema.counting_sql import counting_query
 from smalldb.schema.finer_bins import FinerBins
 from smalldb.schema.related_schema import RelatedSchema
 
@@ -108,6 +111,31 @@ def test_all_rows_are_counted_as_often_as_they_occur_but_gaps():
     given = schema.pieces(frame, "n")
     assert len([*gather_finer(schema, "n", histograms, given)]) == 1
     assert {name: counts.tolist() for name, counts in histograms.items()} == expected
+
+
+def test_a_database_that_counts_by_bins_counts_by_finer_ones():
+    schema, frame = parse_schema(SCHEMA), people(300)
+    here, there = {}, {}
+    assert [*gather_finer(schema, None, here, schema.pieces(frame))]
+    with closing(sqlite3.connect(":memory:")) as base:
+        frame.assign(pay=pd.to_numeric(frame["pay"], errors="coerce")).to_sql("people", base, index=False)
+        counted = pd.read_sql_query(counting_query(schema, "sqlite", "people"), base)
+    assert len(counted) < 100
+    assert [*gather_finer(schema, "n", there, schema.pieces(counted, "n"))]
+    assert {name: counts.tolist() for name, counts in there.items()} == {
+        name: counts.tolist() for name, counts in here.items()
+    }
+
+
+def test_counts_that_are_lost_or_too_many_are_refused():
+    with pytest.raises(ValueError, match="column 'pay': noise on finer bins would be above 2\\^40"):
+        smalldb.plan(schema=SCHEMA, n=2000, epsilon="1e-12", rows=2, queries="marginals:1")
+    with pytest.raises(ValueError, match="measured of less than 2\\^53 rows"):
+        smalldb.plan(schema=SCHEMA, n=1 << 53, epsilon=1, rows=2, queries="marginals:1")
+    schema = parse_schema(SCHEMA)
+    given = schema.pieces(people(2).assign(n=[str(1 << 61)] * 2), "n")
+    with pytest.raises(DataError, match="counts add up to 2"):
+        [*gather_finer(schema, "n", {}, given)]
 
 
 def test_counts_are_shrunk_towards_the_shape_of_all_bins():

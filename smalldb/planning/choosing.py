@@ -18,9 +18,11 @@ from smalldb.exact.numbers import Number, between_0_and_1, positive, share, whol
 from smalldb.exact.rounded_text import rounded_down
 from smalldb.marginals.contrasts import read_delta
 from smalldb.marginals.mechanism import STRATEGIES
+from smalldb.marginals.private_rows import MOST as MOST_MEASURED
 from smalldb.mechanisms import Mechanism, Neighbours, Request, columns_named, relation_of, workload_of
 from smalldb.planning.mechanisms import named
-from smalldb.planning.plans import Plan
+from smalldb.planning.plans import Plan, finer_measure
+from smalldb.schema.finer_bins import FinerCost
 from smalldb.schema.finer_columns import finer_costs
 from smalldb.schema.schema_argument import SchemaLike, schema_or_none
 
@@ -203,9 +205,21 @@ def plan(
         strategy=strategy,
         calibrated=calibrated,
     )
+    _check_finer(finer, request)
     made = _least_error(request, mechanisms) if rows is None else _first(request, mechanisms)
     stated = rows_per_person is not None
     return replace(made, rows_per_person=each_person, persons_stated=stated, finer=finer)
+
+
+def _check_finer(finer: Sequence[FinerCost], request: Request) -> None:
+    """Refuse finer bins whose counts would be lost in noise, or of more rows than are measured."""
+    if finer and request.largest_n >= MOST_MEASURED:
+        raise ValueError("finer bins are measured of less than 2^53 rows: leave out finer")
+    for each in finer:
+        if finer_measure(request.neighbours).drowns(each.epsilon):
+            raise ValueError(
+                f"column {each.column!r}: noise on finer bins would be above 2^40: give them a larger share"
+            )
 
 
 def agreed_rows(given: int | None, schema: int | None) -> int | None:

@@ -5,7 +5,9 @@ from typing import TypeAlias
 
 import numpy as np
 
+from queries import DataError
 from queries.arrays import Integers
+from queries.rows import MAX_TOTAL
 from smalldb.exact.bits import BitSource
 from smalldb.marginals.measuring import measure
 from smalldb.planning import Plan
@@ -28,14 +30,23 @@ def gather_finer(
     ----------
     counts
         Name of one more column behind those of the schema, which says how often each row occurs.
+
+    Raises
+    ------
+    DataError
+        As the reading of the table: counts that are none, or too many rows.
     """
     finer = [(c, column.name) for c, column in enumerate(schema.columns) if column.finer]
     sizes = {column.name: column.finer.kind.size for column in schema.columns if column.finer}
     histograms |= {name: np.zeros(size, dtype=np.int64) for name, size in sizes.items()}
     for fields, times in pieces:
-        each = np.ones(len(fields[0]), dtype=np.int64) if times is None else np.array(times, dtype=np.int64)
+        occur = [1] * len(fields[0]) if times is None else [int(count) for count in times]
         if counts is not None:
-            each = each * np.array(read_counts(fields[-1], counts), dtype=np.int64)
+            stated = read_counts(fields[-1], counts)
+            occur = [a * b for a, b in zip(stated, occur, strict=True)]
+        if sum(occur) >= MAX_TOTAL:
+            raise DataError("counts add up to 2^62 or more")
+        each = np.array(occur, dtype=np.int64)
         for c, name in finer:
             found = schema.columns[c].found_finer(fields[c])
             kept = (found >= 0) & (found < sizes[name])
