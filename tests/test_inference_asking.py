@@ -12,7 +12,7 @@ import pytest
 from records import check_record
 
 import smalldb
-from queries import Column, Domain, Rows
+from queries import Column, Domain, Marginals, Predicates, Rows
 from smalldb.cli import main
 from smalldb.exact.bits import SeededBits
 from smalldb.inference import Measurements, ask
@@ -227,10 +227,53 @@ def test_only_unions_of_measured_groups_are_known():
 def test_what_was_not_measured_shows_the_synthetic_table_as_an_assumption():
     known = Measurements(DOMAIN, [exact_measurement((c,)) for c in range(4)], N)
     rows = Rows.from_places(DOMAIN, places())
-    answer = ask(known, "death | age>=80", rows=rows, bound=0.25)
-    assert answer.estimate is None and answer.bound == 0.25
+    answer = ask(known, "death | age>=80", rows=rows)
+    assert answer.estimate is None and answer.bound is None
     assert answer.assumed == pytest.approx(by_hand("death | age>=80"))
-    assert ask(known, "death", rows=rows, bound=0.25).assumed is None
+    assert ask(known, "death", rows=rows).assumed is None
+
+
+def test_a_bound_stands_below_queries_of_the_release_alone():
+    known = Measurements(DOMAIN, [exact_measurement((3,))], N)
+    for workload, queries in (
+        (
+            Marginals(2),
+            {"death", "~death", "sex=f", "~(sex=f)", "age<30", "~(age>=80 & sex=m)", "(death | sex=f)"},
+        ),
+        (Predicates(["death & `sex=f`", "death | `kids=3`"]), {"death & sex=f", "~(death | kids=3)"}),
+        (Marginals(1), {"death", "~death", "sex=f", "~(sex=f)", "age<30"}),
+    ):
+        asked = {*queries, "death | age>=80", "death - sex=f", "age<50", "death & sex=m & age<30"}
+        asked |= {"death | sex=f", "(death | sex=f)", "sex=f & age<50", "mean(age) | age>=30 & age<80"}
+        for text in asked:
+            answer = ask(known, text, bound=0.25, workload=workload.workload(DOMAIN))
+            assert (answer.known, answer.bound) == ("not measured", 0.25 if text in queries else None)
+    assert ask(known, "death", bound=0.25).bound is None
+
+
+def test_a_synthetic_table_outside_of_an_interval_is_told():
+    whole = Measurements(DOMAIN, [exact_measurement((0, 1, 2, 3))], N)
+    rows = Rows.from_places(DOMAIN, places())
+    others = Rows.from_places(DOMAIN, places()[places()[:, 2] == 0])
+    assert ask(whole, "death | age>=80", rows=rows).note == ""
+    assert ask(whole, "death | age>=80", rows=others).note == (
+        "the synthetic table has 0, outside of this interval: trust the interval"
+    )
+
+
+def test_a_difference_that_stands_out_across_a_quiet_pair_says_so():
+    noise = Geometric(Fraction(1, 40))  # of some 57 rows, in each of four cells
+    table = exact_measurement((1, 2), noise=noise)
+    moved = Measurement(table.of, table.values + np.array([-60, 60, 60, -60]), noise, table.cost)
+    known = Measurements(DOMAIN, [exact_measurement((0, 2)), moved], N)
+    assert {pair.columns: pair.known for pair in known.pairs()}["sex", "death"] == "measured and quiet"
+    answer = ask(known, "death | sex=m - death | sex=f", level="0.8")
+    assert answer.high < 0
+    assert "sex and death are quiet" in answer.note and "one such interval in 5 leaves" in answer.note
+    for text in ("death | sex=m", "death | age>=80 - death | age<30", "death - sex=f", "sex=f"):
+        assert "quiet" not in ask(known, text, level="0.8").note
+    still = Measurements(DOMAIN, [table], N)
+    assert ask(still, "death | sex=m - death | sex=f", level="0.8").note == ""
 
 
 def test_what_needs_no_measurement_is_certain():

@@ -1,14 +1,19 @@
 """`ask`: shares, conditional shares, means and differences from what a release measured."""
 
 import argparse
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
 
-from queries import DataError, Rows
+from queries import DataError, Rows, Workload
 from smalldb.commands import HELP
 from smalldb.commands.options import add_formats
 from smalldb.commands.parsers import Commands
 from smalldb.exact.numbers import as_text, between_0_and_1
+from smalldb.exact.rounded_text import promised
 from smalldb.inference import Answer, Measurements, ask
-from smalldb.releasing.record import read_record, stated_bound
+from smalldb.planning import workload_of
+from smalldb.releasing.record import read_record, stated_bound, stated_queries
 from smalldb.releasing.table_source import file_source
 from smalldb.reporting.escaping import visible
 from smalldb.reporting.words import as_csv, as_json
@@ -68,17 +73,32 @@ def run_ask(arguments: argparse.Namespace) -> None:
         measurements = Measurements.from_record(record)
     except ValueError as error:
         raise ValueError(f"{arguments.file}: {error}") from error
-    bound, rows = stated_bound(record), _synthetic(arguments, measurements)
-    answers = [
-        ask(measurements, question, level=level, population=arguments.population, rows=rows, bound=bound)
-        for question in arguments.questions
-    ]
+    rows, bound = _synthetic(arguments, measurements), stated_bound(record)
+    workload = None if bound is None else _workload(record, measurements)
+    asked = partial(
+        ask,
+        measurements,
+        level=level,
+        population=arguments.population,
+        rows=rows,
+        bound=bound,
+        workload=workload,
+    )
+    answers = [asked(question) for question in arguments.questions]
     if arguments.json:
         print(as_json([answer.as_json() for answer in answers]))
     elif arguments.csv:
         print(as_csv([_flat(answer) for answer in answers]))
     else:
         print("\n\n".join(map(answer_told, answers)))
+
+
+def _workload(record: Mapping[str, Any], measurements: Measurements) -> Workload | None:
+    """Return the queries of a record; None: they name attributes of one's own, which no record holds."""
+    try:
+        return workload_of(stated_queries(record), measurements.domain)
+    except ValueError:
+        return None
 
 
 def _synthetic(arguments: argparse.Namespace, measurements: Measurements) -> Rows | None:
@@ -135,7 +155,10 @@ def answer_told(answer: Answer) -> str:
     if answer.assumed is not None:
         lines.append(f"  {_number(answer.assumed)} in the synthetic table: an assumption, no finding")
     if answer.bound is not None:
-        lines.append(f"  a synthetic table is off by at most {answer.bound:.3g} on each query of the release")
+        bound = promised(answer.bound)
+        lines.append(f"  a query of the release: the synthetic table is off by at most {bound}")
+    elif answer.known != "measured":
+        lines.append("  no bound holds for this question")
     return "\n".join(lines)
 
 

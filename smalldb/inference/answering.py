@@ -3,24 +3,30 @@
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
+from itertools import combinations
 from math import sqrt
 from typing import Any
 
 import numpy as np
 
-from queries import Rows
+from queries import Rows, Workload
 from queries.arrays import Floats
 from smalldb.exact.numbers import Number, as_fraction
 from smalldb.inference.cells_asked import AskedCells, told_of
 from smalldb.inference.coarser import coarser, tables_named
 from smalldb.inference.confidence_intervals import Interval, margin, of_difference, of_ratio
 from smalldb.inference.least_variance import Sums, least_variance
+from smalldb.inference.queries_asked import is_query
 from smalldb.inference.questions import Question, Term, read_question
+from smalldb.mechanisms.known_pairs import QUIET
 from smalldb.mechanisms.measurement_list import Measurements
 from smalldb.noise.simulating import Uniforms
 
 LEVELS = Fraction(1, 2), Fraction(999, 1000)
 MIDDLES = "numbers count as the middle of their bin"
+HINT = (
+    "over all cells, dependence does not stand out of the noise, so one interval that shows it may be chance"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +60,8 @@ class Answer:
         If it was not measured: the value in the synthetic table, where this is at hand. It rests on the
         assumption that columns which were not measured together are independent, given others.
     bound
-        If it was not measured: what every query of the release is off by at most, in the synthetic table, if
-        that was released; it covers cells of tables, so it may be many times that for a sum of cells.
+        If it was not measured and is a query of the release: what the synthetic table is off by at most.
+        None: no bound holds for this question.
     """
 
     question: str
@@ -84,6 +90,7 @@ def ask(
     population: bool = False,
     rows: Rows | None = None,
     bound: float | None = None,
+    workload: Workload | None = None,
 ) -> Answer:
     """
     Answer a question from what was released.
@@ -99,9 +106,9 @@ def ask(
     population
         Whether sampling counts, too.
     rows
-        The synthetic table, for what was not measured.
-    bound
-        What its queries are off by at most.
+        The synthetic table, for what was not measured, and for a warning where it contradicts an interval.
+    bound, workload
+        What its queries are off by at most, and which these are.
 
     Raises
     ------
@@ -112,7 +119,8 @@ def ask(
     if not LEVELS[0] <= chance <= LEVELS[1]:
         raise ValueError("level must be from 0.5 to 0.999: 0.95 is usual")
     read = read_question(question, measurements.domain, measurements.ranges)
-    return _Asking(measurements, read, chance, population).answer(rows, bound)
+    covered = bound is not None and workload is not None and is_query(read, workload)
+    return _Asking(measurements, read, chance, population).answer(rows, bound if covered else None)
 
 
 class _Asking:
@@ -169,9 +177,33 @@ class _Asking:
         made = known[0] if len(known) == 1 else self._difference(known, noise)
         low, high = self._limits()
         ends = self._ends(noise) if len(found) == 1 else None
-        note = "" if all(term.binned is None for term in self.question.terms) else MIDDLES
         estimate, least, most = (min(max(value, low), high) for value in made)
+        notes = [] if all(term.binned is None for term in self.question.terms) else [MIDDLES]
+        if len(found) > 1 and not least <= 0 <= most:
+            notes += self._quiet()
+        synthetic = None if rows is None else self._assumed(rows)
+        if synthetic is not None and not least <= synthetic <= most:
+            notes.append(
+                f"the synthetic table has {synthetic:.4g}, outside of this interval: trust the interval"
+            )
+        note = "; ".join(notes)
         return Answer(text, "measured", estimate, least, most, level, self.population, of, ends, note)
+
+    def _quiet(self) -> list[str]:
+        """Say which pairs of columns that the question looks at together are measured and quiet."""
+        together = {pair for term in self.question.terms for pair in combinations(term.columns, 2)}
+        if not together:
+            return []
+        names = self.measurements.domain.names
+        asked = {(names[a], names[b]) for a, b in together}
+        quiet = [
+            pair.columns
+            for pair in self.measurements.pairs()
+            if pair.known == QUIET and pair.columns in asked
+        ]
+        said = "over all cells, dependence does not stand out of the noise; where there is none, one such "
+        said += f"interval in {float(1 / (1 - self.level)):.3g} leaves out 0 by chance"
+        return [f"{' and '.join(pair)} are quiet: {said}" for pair in quiet]
 
     def _limits(self) -> tuple[float, float]:
         """Return between which numbers the answer lies, whatever the data."""

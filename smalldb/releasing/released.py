@@ -147,9 +147,14 @@ class Release:
         TypeError, ValueError
             The question cannot be read, names what is not there, or cannot be met: in one line.
         """
-        bound = stated_bound(self.record)
         return ask(
-            self.measurements, question, level=level, population=population, rows=self.rows, bound=bound
+            self.measurements,
+            question,
+            level=level,
+            population=population,
+            rows=self.rows,
+            bound=stated_bound(self.record),
+            workload=self.plan.workload,
         )
 
     def plot(self) -> Any:

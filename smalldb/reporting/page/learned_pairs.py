@@ -42,7 +42,8 @@ def not_learned(release: Release) -> str:
     said = {
         LEARNED: f"{learned:,} of {total:,} pairs of columns were learned: measured, and dependence "
         "stands out of the noise.",
-        QUIET: f"{quiet:,} were measured and are quiet: if there is dependence, noise hides it.",
+        QUIET: f"{quiet:,} were measured and are quiet: over all their cells, dependence "
+        "does not stand out of the noise.",
         NOT_MEASURED: f"{unknown:,} were not measured together.",
     }
     lists = [_listed(f"The pairs that {verb}", by[kind]) for kind, verb in _VERBS.items() if by[kind]]
