@@ -174,6 +174,20 @@ def test_chains_of_tables_count_categories():
     assert walked.signed.beyond.tolist() == (np.array(expected) - values).tolist()
 
 
+@pytest.mark.parametrize("columns", [5, 21])
+def test_columns_of_two_labels_are_released_as_yes_no_columns(columns):
+    """With as many attributes as columns, which are no yes/no attributes all the same."""
+    domain = Domain([Column(f"c{i}", ["F", "M"]) for i in range(columns)])
+    assert not coding(domain).plain
+    places = np.random.default_rng(4).integers(0, 2, (2_000, columns))
+    places[:, 1] = places[:, 0]
+    given = {"mechanism": "marginals", "strategy": "contrasts", "neighbours": "replace-one"}
+    made = smalldb.release(Rows.from_places(domain, places), epsilon=5, rng=2, **given)
+    assert isinstance(made.plan.chosen.strategy, Contrasts)
+    assert (made.places[:, 0] == made.places[:, 1]).mean() > 0.9
+    assert made.confidential.max_error <= made.record["bounds"]["released"]
+
+
 def test_seeds_repeat_a_release():
     rows = Rows.from_places(of_latent(9), latent(500, 3, 9))
     plan = smalldb.plan(rows.domain, epsilon=1, n=500, mechanism="marginals", strategy="contrasts")

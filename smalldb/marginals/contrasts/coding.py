@@ -31,17 +31,15 @@ class Coding:
         Of each attribute, the column, and the category that it says yes to.
     starts
         The first attribute of each column, and how many there are.
+    plain
+        Whether the columns are yes/no attributes themselves.
     """
 
     domain: Domain
     columns: tuple[int, ...]
     categories: tuple[int, ...]
     starts: tuple[int, ...]
-
-    @property
-    def plain(self) -> bool:
-        """Whether every column is a yes/no attribute of its own."""
-        return len(self.columns) == len(self.starts) - 1
+    plain: bool
 
     # Proof: docs/proofs/rounds.md, lemma 10.
     def rows(self, rows: Rows) -> Rows:
@@ -83,7 +81,7 @@ def coding(domain: Domain) -> Coding:
     categories = tuple(place for size in sizes for place in range(1, size))
     starts = tuple(np.cumsum([0, *(size - 1 for size in sizes)]).tolist())
     if domain.unlike_binary is None:
-        return Coding(domain, columns, categories, starts)
+        return Coding(domain, columns, categories, starts, plain=True)
     made = Domain(len(columns))
     if len(columns) <= MAX_TABLE_ATTRIBUTES:
         rules = [
@@ -92,7 +90,7 @@ def coding(domain: Domain) -> Coding:
             for a, b in combinations(range(start, end), 2)
         ]
         made = Domain(len(columns), tuple(rules) or None)
-    return Coding(made, columns, categories, starts)
+    return Coding(made, columns, categories, starts, plain=False)
 
 
 def unlike_coded(workload: Workload) -> str | None:
