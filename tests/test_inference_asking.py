@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import re
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
@@ -148,7 +149,8 @@ REFUSED = {
     "age": "'age' is no yes/no column: ask a category of it, or mean",
     "death | age<30 & age>=80": "no row can meet 'age<30 & age>=80': ask another condition",
     "death | death & kids=3": "no row can meet 'death & kids=3'",
-    "median(sex)": "shares, means and differences of them are answered; for all else compute from several",
+    "corr(age, sex)": "shares, means and differences of them are answered; for all else several tables are "
+    "needed, which only the curator can draw from the release (generate --tables, release.tables): ask for",
     "mean(sex)": "'sex' holds categories, not numbers: ask the share of one, sex=",
     "mean(weight)": "no column 'weight'",
     "mean(age)": "the outer bins of 'age' have no end, so there is no mean",
@@ -191,6 +193,17 @@ def test_what_cannot_be_asked_is_told_with_the_next_step(text):
     assert REFUSED[text] in str(error.value) and "\n" not in str(error.value)
 
 
+def test_what_no_table_tells_is_not_promised_of_several_tables():
+    known = Measurements(DOMAIN, [exact_measurement((0, 2)), exact_measurement((1,))], N)
+    for text, said in {
+        "corr(age, sex)": "age and sex were not measured together, so nothing of this release answers it",
+        "corr(age, death)": "only the curator can draw",
+        "slope(`age`, death) where sex=f": "only the curator can draw",
+    }.items():
+        with pytest.raises(ValueError, match=said):
+            ask(known, text)
+
+
 def test_levels_and_types_are_checked():
     whole = Measurements(DOMAIN, [exact_measurement((0, 1, 2, 3))], N)
     for level in (0.4, 1, "0.9999"):
@@ -208,7 +221,7 @@ def test_only_unions_of_measured_groups_are_known():
     known = Measurements(DOMAIN, [*others, grouped], N)
     answer = ask(known, "death | age>=80")
     assert answer.known == "measured" and answer.estimate == pytest.approx(by_hand("death | age>=80"))
-    assert "age (below 30 or 30 to 50 or 50 to 80 / from 80) x death" in answer.of
+    assert answer.of[0] == "age (below 30 ... 50 to 80 / from 80) x death"
     for text, offer in (
         ("death | age>=50", None),
         ("death | age<50", "death | age<80"),
@@ -216,7 +229,7 @@ def test_only_unions_of_measured_groups_are_known():
     ):
         answer = ask(known, text)
         assert (answer.known, answer.estimate, answer.low, answer.of) == ("not measured", None, None, ())
-        assert "measured only: age (below 30 or 30 to 50 or 50 to 80 / from 80) x death" in answer.note
+        assert "measured only: age (below 30 ... 50 to 80 / from 80) x death" in answer.note
         assert offer is None or f"ask {offer!r}" in answer.note
         if offer:
             assert ask(known, offer).known == "measured"
@@ -513,6 +526,11 @@ def test_a_release_answers_by_its_schema(tmp_path):
         if expected is not None:
             assert answer.low - 1e-9 <= expected <= answer.high + 1e-9
             assert answer.estimate == pytest.approx(expected, rel=0.02, abs=0.02)
+    gaps = (frame["sample.yr"] == "NA").mean()
+    note = made.ask("mean(sample.yr)").note
+    found = re.search(r"rows with a number; (.*)% \((.*)% to (.*)%\) have none", note)
+    share, least, most = (float(part) / 100 for part in found.groups())
+    assert least <= share <= most and share == pytest.approx(gaps, abs=0.01)
     low, high = made.ask("mean(age)").ends
     assert low <= frame["age"].mean() <= high
     copy = pickle.loads(pickle.dumps(made))
@@ -588,8 +606,9 @@ def test_the_command_answers_from_files_alone(folder, capsys):
     capsys.readouterr()
     assert main(["ask", "record.json", *questions]) == 0
     told = capsys.readouterr().out
-    assert told.count("measured: age x job x sample.yr x ill") == 3
-    assert "level 0.95, for the table" in told and "wherever numbers lie in their bins" in told
+    assert told.count("measured: age x job x sample.yr x ill\n") == 3
+    assert "level 0.95, for the table" in told
+    assert re.search(r"interval wherever numbers lie in their bins: \S+ to \S+ \(level 0.95\)", told)
     assert main(["ask", "measured.json", *questions, "--json", "--beta", "0.1", "--population"]) == 0
     answers = json.loads(capsys.readouterr().out)
     assert [answer["question"] for answer in answers] == questions

@@ -19,7 +19,7 @@ from smalldb.reporting.escaping import visible
 from smalldb.reporting.words import as_csv, as_json
 from smalldb.schema import read_schema
 
-SHOWN = 3  # tables that an answer is made of
+SHOWN = 3  # tables that are combined, from which on they are counted
 
 
 def add(commands: Commands) -> None:
@@ -144,12 +144,15 @@ def answer_told(answer: Answer) -> str:
         estimate, low, high = (_number(value) for value in (answer.estimate, answer.low, answer.high))
         lines.append(f"  {estimate} ({low} to {high}, level {answer.level:.4g}, for {whose})")
     if answer.of:
-        more = len(answer.of) - SHOWN
-        named = "; ".join(answer.of[:SHOWN]) + (f"; and {more} more" if more > 0 else "")
-        lines.append(f"  measured: {visible(named)}")
+        first, *others = answer.of
+        named = "; ".join(others) if len(others) < SHOWN else f"{len(others)} others (--json names them)"
+        lines.append(
+            f"  measured: {visible(first)}" + (f"; combined with {visible(named)}" if others else "")
+        )
     if answer.ends is not None:
         low, high = map(_number, answer.ends)
-        lines.append(f"  {low} to {high} wherever numbers lie in their bins")
+        level = f"level {answer.level:.4g}"
+        lines.append(f"  interval wherever numbers lie in their bins: {low} to {high} ({level})")
     if answer.note:
         lines.append(f"  {visible(answer.note)}")
     if answer.assumed is not None:

@@ -13,11 +13,11 @@ from queries import Rows, Workload
 from queries.arrays import Floats
 from smalldb.exact.numbers import Number, as_fraction
 from smalldb.inference.cells_asked import AskedCells, told_of
-from smalldb.inference.coarser import coarser, tables_named
+from smalldb.inference.coarser import coarser, otherwise, tables_named
 from smalldb.inference.confidence_intervals import Interval, margin, of_difference, of_ratio
 from smalldb.inference.least_variance import Sums, least_variance
 from smalldb.inference.queries_asked import is_query
-from smalldb.inference.questions import Question, Term, read_question
+from smalldb.inference.questions import OtherKind, Question, Term, read_question
 from smalldb.mechanisms.known_pairs import QUIET
 from smalldb.mechanisms.measurement_list import Measurements
 from smalldb.noise.simulating import Uniforms
@@ -50,7 +50,7 @@ class Answer:
         Whether the true value is that of the population of which the rows are a random sample; otherwise it
         is that of the confidential table.
     of
-        The tables and contrasts that were combined, with their groups, in order of release.
+        The tables and contrasts that were combined, with their groups: those of most of its columns first.
     ends
         Of a mean of bins: between which numbers the mean lies if numbers may lie anywhere in their bins, the
         noise included; otherwise None.
@@ -118,7 +118,10 @@ def ask(
     chance = as_fraction(level, "level")
     if not LEVELS[0] <= chance <= LEVELS[1]:
         raise ValueError("level must be from 0.5 to 0.999: 0.95 is usual")
-    read = read_question(question, measurements.domain, measurements.ranges)
+    try:
+        read = read_question(question, measurements.domain, measurements.ranges)
+    except OtherKind as error:
+        raise ValueError(f"{error}; {otherwise(measurements, error.columns)}") from error
     covered = bound is not None and workload is not None and is_query(read, workload)
     return _Asking(measurements, read, chance, population).answer(rows, bound if covered else None)
 
@@ -167,7 +170,7 @@ class _Asking:
             return Answer(
                 text, "not measured", None, None, None, level, self.population, (), None, note, assumed, bound
             )
-        of = tables_named(self.measurements, self.sums.used())
+        of = tables_named(self.measurements, self.sums.used(), self.columns)
         noise = self.sums.noise()
         found = [self._ratio(i, noise) for i in range(len(self.question.terms))]
         if None in found:
@@ -178,7 +181,9 @@ class _Asking:
         low, high = self._limits()
         ends = self._ends(noise) if len(found) == 1 else None
         estimate, least, most = (min(max(value, low), high) for value in made)
-        notes = [] if all(term.binned is None for term in self.question.terms) else [MIDDLES]
+        notes = [note for term in self.question.terms if (note := self._gaps(term))]
+        if any(term.binned is not None for term in self.question.terms):
+            notes.append(MIDDLES)
         if len(found) > 1 and not least <= 0 <= most:
             notes += self._quiet()
         synthetic = None if rows is None else self._assumed(rows)
@@ -188,6 +193,17 @@ class _Asking:
             )
         note = "; ".join(notes)
         return Answer(text, "measured", estimate, least, most, level, self.population, of, ends, note)
+
+    def _gaps(self, term: Term) -> str:
+        """Say how many rows have no number, of a mean; empty: all have one."""
+        if term.gaps is None:
+            return ""
+        found = _Asking(self.measurements, Question(term.text, (term.gaps,)), self.level, False)
+        share = found.answer(None, None)
+        said = "the mean is of the rows with a number"
+        if share.estimate is None:
+            return said
+        return f"{said}; {share.estimate:.1%} ({share.low:.1%} to {share.high:.1%}) have none"
 
     def _quiet(self) -> list[str]:
         """Say which pairs of columns that the question looks at together are measured and quiet."""

@@ -1,6 +1,6 @@
 """What was measured, in words: the tables that answers are made of, and those near to what has no answer."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
@@ -9,6 +9,7 @@ from queries.arrays import Booleans
 from queries.expressions import quote
 from smalldb.inference.cells_asked import Told, joined
 from smalldb.inference.questions import Term
+from smalldb.mechanisms.known_pairs import NOT_MEASURED
 from smalldb.mechanisms.measurement import Dependence, Marginal, Measured
 from smalldb.mechanisms.measurement_list import Measurements
 
@@ -16,13 +17,13 @@ MOST_GROUPS = 12  # that are listed of a column
 MOST_TABLES = 3  # that are listed of those near to a question
 
 
-def tables_named(measurements: Measurements, told: Sequence[Told]) -> tuple[str, ...]:
-    """Name the tables and contrasts that were combined."""
-    found = []
-    for one in told:
-        parts = measurements[one.number].of
-        found += [_named(measurements, parts[number]) for number in one.parts]
-    return tuple(dict.fromkeys(found))
+def tables_named(
+    measurements: Measurements, told: Sequence[Told], columns: Collection[int]
+) -> tuple[str, ...]:
+    """Name the tables and contrasts that were combined: those of most of the columns of a question first."""
+    found = [measurements[one.number].of[number] for one in told for number in one.parts]
+    found.sort(key=lambda part: (-len({*part.columns} & {*columns}), len(part.columns)))
+    return tuple(dict.fromkeys(_named(measurements, part) for part in found))
 
 
 def coarser(measurements: Measurements, term: Term) -> str:
@@ -46,6 +47,23 @@ def coarser(measurements: Measurements, term: Term) -> str:
     return f"measured only: {said}" + (f"; ask {offers[0]!r}" if offers else "")
 
 
+def otherwise(measurements: Measurements, columns: Sequence[int]) -> str:
+    """Say what would answer a question of another kind about some columns, if anything does."""
+    names = {measurements.domain.names[c] for c in columns}
+    apart = [
+        pair.columns
+        for pair in measurements.pairs()
+        if pair.known == NOT_MEASURED and names.issuperset(pair.columns)
+    ]
+    if apart:
+        told = " and ".join(apart[0])
+        return f"{told} were not measured together, so nothing of this release answers it"
+    return (
+        "for all else several tables are needed, which only the curator can draw from the release "
+        "(generate --tables, release.tables): ask for them"
+    )
+
+
 def _named(measurements: Measurements, part: Measured) -> str:
     """Name a table with the groups of its columns, or a contrast."""
     names = measurements.domain.names
@@ -66,13 +84,16 @@ def _named(measurements: Measurements, part: Measured) -> str:
 def _groups(measurements: Measurements, column: int, groups: Sequence[int]) -> list[str]:
     """Tell the groups of a column, each by the ends of a run in order, or by its categories."""
     own = measurements.domain.columns[column]
-    found = []
-    for group in range(max(groups) + 1):
+    found, rest = [], []
+    for group in dict.fromkeys(groups):  # by their first category
         places = [place for place, one in enumerate(groups) if one == group]
-        if len(places) > 3 and places == list(range(places[0], places[-1] + 1)):
+        if len(places) > 3 and 2 * len(places) > len(groups):
+            rest.append("all others")
+        elif own.ordered and len(places) > 2 and places == list(range(places[0], places[-1] + 1)):
             found.append(f"{own.labels[places[0]]} ... {own.labels[places[-1]]}")
         else:
             found.append(" or ".join(own.labels[place] for place in places))
+    found += rest
     more = len(found) - MOST_GROUPS
     return found if more <= 0 else [*found[:MOST_GROUPS], f"{more} more"]
 

@@ -33,6 +33,21 @@ _TIME = re.compile(r"(\d+):(\d\d)(?::(\d\d))?")
 _DATE = re.compile(r"(\d{4})-(\d\d)(?:-(\d\d))?(?:T(.+))?")
 
 
+class OtherKind(ValueError):
+    """
+    A question of a kind that measurements do not answer, such as a correlation.
+
+    Attributes
+    ----------
+    columns
+        Those it names, ascending.
+    """
+
+    def __init__(self, said: str, columns: tuple[int, ...]) -> None:
+        super().__init__(said)
+        self.columns = columns
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Term:
     """
@@ -54,6 +69,8 @@ class Term:
         Its text; None: all rows count.
     binned
         The ends of the numbers of a mean where they are in bins, alike shaped; None: they are exact.
+    gaps
+        Of a mean: the share of rows without a number among those that meet the condition; None: none can be.
     """
 
     text: str
@@ -63,6 +80,7 @@ class Term:
     bounds: tuple[float, float]
     condition: str | None
     binned: tuple[Floats, Floats] | None = None
+    gaps: "Term | None" = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,6 +119,8 @@ def read_question(text: str, domain: Domain, ranges: Ranges) -> Question:
 
     Raises
     ------
+    OtherKind
+        Measurements do not answer it.
     TypeError, ValueError
         It is no question, names what is not there, or asks what nobody can meet: says what would do.
     """
@@ -123,9 +143,10 @@ def _term(text: str, domain: Domain, ranges: Ranges) -> Term:
     asked, condition = said[0].strip(), said[1].strip() if len(said) == 2 else None
     mean = _MEAN.fullmatch(asked)
     if mean is None and _CALLED.match(asked):
-        raise ValueError(
-            f"question {shorten(text)!r}: shares, means and differences of them are answered; for all else "
-            "compute from several tables (release.tables, generate --tables)"
+        named = {name.strip("`") for name in re.findall(_NAME, asked[asked.index("(") :])}
+        raise OtherKind(
+            f"question {shorten(text)!r}: shares, means and differences of them are answered",
+            tuple(c for c, name in enumerate(domain.names) if name in named),
         )
     truths: dict[str, Truth] = {}
     event = _predicate(asked, domain, ranges, truths) if mean is None else None
@@ -162,7 +183,7 @@ def _mean(
     """Return the mean of a column of numbers over some rows; those with a gap do not count."""
     along = [-1 if c == column else 1 for c in columns]
     there = np.array([each is not None for each in own]).reshape(along)
-    rows = rows & there
+    given, rows = rows, rows & there
     if not (rows & domain.allowed(columns)).any():
         raise ValueError(f"question {shorten(text)!r}: no row can have a number there: ask another condition")
     used = np.flatnonzero(rows.any(axis=tuple(a for a, c in enumerate(columns) if c != column)))
@@ -181,7 +202,9 @@ def _mean(
     middles = (lows + highs) / 2
     bounds = float(ends[0, used].min()), float(ends[1, used].max())
     binned = None if (ends[0] == ends[1]).all() else (lows, highs)
-    return Term(text, columns, middles, rows, bounds, condition, binned)
+    lacking = (given & ~there).astype(np.float64)
+    gaps = Term(text, columns, lacking, given, (0.0, 1.0), condition) if lacking.any() else None
+    return Term(text, columns, middles, rows, bounds, condition, binned, gaps)
 
 
 def _predicate(text: str, domain: Domain, ranges: Ranges, truths: dict[str, Truth]) -> Expression:
