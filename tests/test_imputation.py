@@ -383,13 +383,13 @@ def release():
 
 
 def test_tables_of_a_release(release):
-    tables = release.tables(6, rng=1)
+    tables = release.tables(6, rng=1, method="chains")
     assert len(tables) == 6 and len(tables[:2]) == 2
-    assert "R-hat" in repr(tables) and tables.mixing.r_hat < 1.05
+    assert "R-hat" in repr(tables) and tables.made_by.r_hat < 1.05
     for table in tables:
         assert table.shape == (200, 2) and list(table.columns) == ["smoker", "ill"]
         assert (table.dtypes == release.data.dtypes).all()
-    again = release.tables(6, rng=1)
+    again = release.tables(6, rng=1, method="chains")
     assert all(a.equals(b) for a, b in zip(tables, again, strict=True))
     low, high = interval(lambda table: table.ill.mean(), tables)
     assert low <= 0.5 <= high and high - low < 0.2
@@ -491,6 +491,8 @@ def test_a_number_of_tables_is_a_whole_number(release, wrong):
         release.tables(2, pseudo_rows=0)
     with pytest.raises(ValueError, match="pseudo_rows"):  # for which no gamma number is found
         release.tables(2, pseudo_rows=float("inf"))
+    with pytest.raises(ValueError, match="method must be one of refits, chains"):
+        release.tables(2, method="walks")
 
 
 def squares_of(rate, runs=24, tables=8):

@@ -65,7 +65,7 @@ def add(commands: Commands) -> None:
         metavar="N",
         help="with -o DIR: a new folder with N tables for intervals (multiple imputations of the data, from "
         "the one payment), written as DATA is; with the best single one, the record, the measurements, and "
-        "how well the chains had mixed",
+        "how the tables were drawn",
     )
     command.add_argument(
         "--table-rows",

@@ -14,7 +14,15 @@ from smalldb.exact.bits import bit_source
 from smalldb.files.output_folder import OutputFolder
 from smalldb.inference.imputation import PSEUDO_ROWS, released_total
 from smalldb.planning import Plan
-from smalldb.releasing.imputed_tables import Spelling, check_drawable, streamed
+from smalldb.releasing.imputed_tables import (
+    CHAINS,
+    REFITS,
+    Refitted,
+    Spelling,
+    check_drawable,
+    streamed,
+    told_how,
+)
 from smalldb.releasing.record import with_measurements, written_record
 from smalldb.releasing.released import Release
 
@@ -24,14 +32,14 @@ Contents = Callable[[Any, np.ndarray[Any, np.dtype[np.integer[Any]]]], bytes]
 
 class SeveralTables:
     """
-    A folder with the tables, the best single one, the record, the measurements, and how the chains had mixed.
+    A folder with the tables, how they were drawn, the best single one, the record and the measurements.
 
     Attributes
     ----------
     refused
         Why there are no several tables, although all else was released; None: they are there.
     told
-        Where they are, and how well the chains had mixed.
+        Where they are, and how they were drawn.
     """
 
     def __init__(self, arguments: argparse.Namespace, form: str) -> None:
@@ -82,14 +90,16 @@ class SeveralTables:
         for name, (places, seed) in zip(self._names, bar, strict=True):
             one = None if table is None else spelling.table(places, seed)
             self._folder.write(name, contents(one, places))
-        mixing = stream.mixing
-        self.told = (
-            f"tables:    {arguments.tables} in {arguments.output}, from chains that agree "
-            f"(R-hat {mixing.r_hat:.3f} after {mixing.sweeps} sweeps)"
-        )
-        rows = total if rows is None else min(rows, total)
-        summary = {"tables": arguments.tables, "rows": rows, "pseudo_rows": PSEUDO_ROWS, **asdict(mixing)}
-        self._folder.write("mixing.json", json.dumps(summary, indent=2) + "\n")
+        made_by = stream.made_by
+        self.told = f"tables:    {arguments.tables} in {arguments.output}, {told_how(made_by)}"
+        summary = {"tables": arguments.tables, "rows": total if rows is None else min(rows, total)}
+        how = {"method": CHAINS, "pseudo_rows": PSEUDO_ROWS}
+        if isinstance(made_by, Refitted):
+            how = {"method": REFITS}
+            rare = sum(map(len, made_by.rare.values()))
+            self.told += f"; {rare} rare categories, see tables.json" if rare else ""
+        summary |= {**how, **asdict(made_by)}
+        self._folder.write("tables.json", json.dumps(summary, indent=2, ensure_ascii=False) + "\n")
 
     def place(self) -> None:
         """Move the folder to its place."""

@@ -16,6 +16,8 @@ from smalldb.inference.column_model import ColumnModel
 from smalldb.inference.imputation import PSEUDO_ROWS, Mixing, impute, released_total
 from smalldb.inference.tied_columns import Blocks
 from smalldb.marginals.mechanism import ByMarginals
+from smalldb.marginals.refits import Refits
+from smalldb.marginals.strategies.adaptive import Adaptive
 from smalldb.marginals.strategies.all_cells import AllCells
 from smalldb.marginals.strategies.all_pairs import AllPairs
 from smalldb.marginals.strategies.contrasts import Contrasts
@@ -26,6 +28,7 @@ from smalldb.planning import Plan
 from smalldb.schema import Schema
 
 OTHERWISE = "add --strategy adaptive, or leave out --tables"
+REFITS, CHAINS = METHODS = ("refits", "chains")
 UNMEASURED = "this release has no measurements to draw tables from: release with mechanism='marginals'"
 
 
@@ -46,6 +49,39 @@ class Spelling:
         return as_given(frame[[*map(str, like.columns)]], self.like)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Refitted:
+    """
+    What several tables follow from where a model is fitted anew for each.
+
+    Attributes
+    ----------
+    model_tables
+        How many tables of several columns the model has.
+    left_out
+        The columns of those for which it has no room, as if they had not been measured together.
+    rare
+        Of columns, the categories whose rows are hardly more than noise: intervals of what looks at these
+        alone are too narrow.
+    """
+
+    model_tables: int
+    left_out: tuple[tuple[str, ...], ...]
+    rare: dict[str, tuple[str, ...]]
+
+    @classmethod
+    def of(cls, refits: Refits, domain: Domain) -> "Refitted":
+        """Tell it by the names of columns and categories."""
+        names = domain.names
+        left_out = dict.fromkeys(tuple(names[c] for c in columns) for columns in refits.left_out)
+        rare = {
+            column.name: tuple(column.labels[place] for place in places)
+            for column, places in zip(domain.columns, refits.rare(), strict=True)
+            if places
+        }
+        return cls(len(refits.inside), tuple(left_out), rare)
+
+
 class Tables(Sequence[Any]):
     """
     Several tables from one payment; each is like the synthetic table, and has as many rows as the data.
@@ -54,29 +90,29 @@ class Tables(Sequence[Any]):
 
     Attributes
     ----------
-    mixing
-        How well the chains had mixed that they were drawn by.
+    made_by
+        A `Refitted`, where a model was fitted anew for each; or the `Mixing` of the chains that drew them.
     unmeasured
         The pairs of columns that were never measured together: independent in the tables, given others.
     """
 
-    __slots__ = ("_drawn", "_seeds", "_spelling", "mixing", "unmeasured")
+    __slots__ = ("_drawn", "_seeds", "_spelling", "made_by", "unmeasured")
 
     def __init__(
         self,
         spelling: Spelling,
         drawn: Sequence[npt.NDArray[np.integer]],
         seeds: Sequence[int],
-        mixing: Mixing,
+        made_by: Refitted | Mixing,
         unmeasured: Sequence[tuple[str, str]],
     ) -> None:
         self._spelling, self._drawn, self._seeds = spelling, drawn, seeds
-        self.mixing, self.unmeasured = mixing, tuple(unmeasured)
+        self.made_by, self.unmeasured = made_by, tuple(unmeasured)
 
     def __repr__(self) -> str:
         pairs = comb(len(self._spelling.domain.sizes), 2)
         apart = f"{len(self.unmeasured)} of {pairs} pairs of columns not measured together"
-        return f"<Tables: {len(self)}; R-hat {self.mixing.r_hat:.3f}; {apart}>"
+        return f"<Tables: {len(self)}; {told_how(self.made_by)}; {apart}>"
 
     def __len__(self) -> int:
         return len(self._drawn)
@@ -94,7 +130,7 @@ class Tables(Sequence[Any]):
     def __getitem__(self, place: int | slice) -> Any:
         if isinstance(place, slice):
             own = self._drawn[place], self._seeds[place]
-            return Tables(self._spelling, *own, self.mixing, self.unmeasured)
+            return Tables(self._spelling, *own, self.made_by, self.unmeasured)
         return self._spelling.table(self._drawn[place], self._seeds[place])
 
 
@@ -103,13 +139,13 @@ class Stream(NamedTuple):
 
     Attributes
     ----------
-    mixing
-        How well the chains had mixed that they are drawn by.
+    made_by
+        See `Tables`.
     draws
         Of each its categories, shape (rows, C), and a seed for writing it.
     """
 
-    mixing: Mixing
+    made_by: Refitted | Mixing
     draws: Iterator[tuple[npt.NDArray[np.integer], int]]
 
 
@@ -122,6 +158,7 @@ def streamed(
     rows: int | None = None,
     rng: int | BitSource | None = None,
     pseudo_rows: float = PSEUDO_ROWS,
+    method: str | None = None,
     progress: bool = False,
 ) -> Stream:
     """
@@ -139,6 +176,8 @@ def streamed(
             raise ValueError(f"{name} must be a whole number of at least 1")
     if not isinstance(pseudo_rows, int | float) or not 0 < pseudo_rows < inf:
         raise ValueError("pseudo_rows must be a number above 0")
+    if method not in (None, *METHODS):
+        raise ValueError(f"method must be one of {', '.join(METHODS)}, or None: whichever suits")
     if not len(measurements):
         raise ValueError(UNMEASURED)
     total = released_total(measurements) if n is None else n
@@ -147,11 +186,27 @@ def streamed(
     if rows is not None and rows > total:
         raise ValueError(f"each table has at most {total} rows, as the data have: give fewer rows, or none")
     seed = bit_source(rng).bits(64)
-    mixing, tables = impute(
-        measurements.domain, measurements, total, near, seed, pseudo_rows=pseudo_rows, progress=progress
-    )
+    domain = measurements.domain
+    refits = None if method == CHAINS else Refits.of(domain, measurements, total)
+    made_by: Refitted | Mixing
+    if refits is not None and (refits.suitable or method == REFITS):
+        made_by, tables = Refitted.of(refits, domain), refits.draws(seed)
+    elif method == REFITS:
+        raise ValueError("refits need tables of counts in nested groups: leave out method, or give 'chains'")
+    else:
+        made_by, tables = impute(
+            domain, measurements, total, near, seed, pseudo_rows=pseudo_rows, progress=progress
+        )
     seeds = splitmix64(count, seed ^ 1).tolist()
-    return Stream(mixing, ((_some(table, rows, own), own) for own, table in zip(seeds, tables, strict=False)))
+    draws = ((_some(table, rows, own), own) for own, table in zip(seeds, tables, strict=False))
+    return Stream(made_by, draws)
+
+
+def told_how(made_by: Refitted | Mixing) -> str:
+    """Tell in some words how tables were drawn."""
+    if isinstance(made_by, Mixing):
+        return f"from chains that agree (R-hat {made_by.r_hat:.3f} after {made_by.sweeps} sweeps)"
+    return f"from a model of {made_by.model_tables} measured tables, fitted anew for each"
 
 
 def imputed(spelling: Spelling, stream: Stream, measurements: Measurements) -> Tables:
@@ -161,8 +216,10 @@ def imputed(spelling: Spelling, stream: Stream, measurements: Measurements) -> T
     for table, seed in stream.draws:
         drawn.append(table.astype(kind))
         seeds.append(seed)
-    unmeasured = [pair.columns for pair in measurements.pairs() if pair.known == NOT_MEASURED]
-    return Tables(spelling, drawn, seeds, stream.mixing, unmeasured)
+    left_out = stream.made_by.left_out if isinstance(stream.made_by, Refitted) else ()
+    pairs = measurements.pairs()
+    unmeasured = [pair.columns for pair in pairs if pair.known == NOT_MEASURED or pair.columns in left_out]
+    return Tables(spelling, drawn, seeds, stream.made_by, unmeasured)
 
 
 def _some(table: npt.NDArray[np.integer], rows: int | None, seed: int) -> npt.NDArray[np.integer]:
@@ -193,6 +250,8 @@ def check_drawable(plan: Plan) -> None:
             "--tables: all pairs of columns may be measured at once, and several tables cannot be drawn from "
             f"that: {OTHERWISE}"
         )
+    if isinstance(strategy, Adaptive):
+        return
     blocks = Blocks.of(domain)
     if len(blocks.columns) < len(domain.sizes):
         return  # columns that rules tie depend less on others than it seems

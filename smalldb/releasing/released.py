@@ -179,6 +179,7 @@ class Release:
         rows: int | None = None,
         rng: int | BitSource | None = None,
         pseudo_rows: float = 5.0,
+        method: str | None = None,
         progress: bool = False,
     ) -> Tables:
         """
@@ -202,16 +203,20 @@ class Release:
         rng
             None, a seed, or a `BitSource`; the same seed gives the same tables.
         pseudo_rows
-            The weight of the prior: so many rows beforehand, distributed as the synthetic table's columns,
-            for each group of a column that others depend on. Try 1 and 10 to see how much hangs on it.
+            Of chains, the weight of the prior: so many rows beforehand, distributed as the synthetic table's
+            columns, for each group of a column that others depend on. Try 1 and 10 to see what hangs on it.
+        method
+            "refits": a model is fitted anew for each table, to the released counts with fresh noise added.
+            "chains": rows move by Metropolis steps, which takes longer. None: refits where tables of counts
+            were measured; chains for contrasts, and for tables of many columns most of whose cells are empty.
         progress
-            Show a bar on stderr.
+            Show a bar on stderr, where chains walk.
 
         Raises
         ------
         ValueError
-            No measurements were released, or their noise cannot be used here; or the chains that draw the
-            tables do not agree with each other, so none of them may be relied on.
+            No measurements were released, or their noise cannot be used here; or chains draw the tables and
+            do not agree with each other, so none of them may be relied on.
 
         Examples
         --------
@@ -234,6 +239,7 @@ class Release:
             rows=rows,
             rng=rng,
             pseudo_rows=pseudo_rows,
+            method=method,
             progress=progress,
         )
         spelling = Spelling(self.plan.workload.domain, self.schema, self.data)

@@ -189,6 +189,7 @@ def least_variance(
     grouping: Grouping,
     sums: Sequence[tuple[int, Floats, float]],
     total: float,
+    exactly: bool = False,
 ) -> Floats:
     """
     Return the values at least 0, `total` in all, that are nearest to all measurements by their precisions.
@@ -203,6 +204,8 @@ def least_variance(
         Of the places, in the order of the grouping; variances above 0.
     sums
         Measured of all groups of some level: the level, the values, and their variance.
+    exactly
+        Whether the parts of a group keep its sum where some are cut at 0; else they add up to more.
     """
     means, spreads = [values], [variances]  # from the finest level to coarser ones
     for level in range(grouping.finest, 0, -1):
@@ -218,9 +221,31 @@ def least_variance(
     for level in range(1, grouping.finest + 1):
         mean, spread = means.pop(), spreads.pop()
         starts = grouping.inside(level - 1, level)
-        beyond = (held - np.add.reduceat(mean, starts)) / np.add.reduceat(spread, starts)
-        held = np.maximum(mean + spread * beyond[grouping.parents(level - 1, level)], 0.0)
+        parents = grouping.parents(level - 1, level)
+        if exactly:
+            held = _parts(mean, spread, held, starts, parents)
+        else:
+            beyond = (held - np.add.reduceat(mean, starts)) / np.add.reduceat(spread, starts)
+            held = np.maximum(mean + spread * beyond[parents], 0.0)
     return held
+
+
+def _parts(mean: Floats, spread: Floats, held: Floats, starts: Integers, parents: Integers) -> Floats:
+    """
+    Return the nearest values at least 0, by their variances, that add up to what each group holds.
+
+    Those that come out below 0 are 0, and the others share anew (Michelot 1986).
+    """
+    left = np.ones(len(mean), dtype=bool)
+    while True:
+        weights = np.where(left, spread, 0.0)
+        sums = np.add.reduceat(weights, starts)
+        beyond = held - np.add.reduceat(np.where(left, mean, 0.0), starts)
+        shift = np.divide(beyond, sums, out=np.zeros_like(sums), where=sums > 0)
+        found = np.where(left, mean + weights * shift[parents], 0.0)
+        if (found >= 0).all():
+            return found
+        left &= found >= 0
 
 
 def without_margins(table: Floats) -> Floats:

@@ -77,7 +77,7 @@ class Estimator:
             halved(np.maximum(mass, 1e-6 * total), ordered)
             for mass, ordered in zip(read, plan.universe.ordered, strict=True)
         )
-        fixed, chosen = zeros_of(plan.universe, groupings), candidates(plan.universe, groupings)
+        fixed, chosen = zeros_of(plan.universe.rules, groupings), candidates(plan.universe, groupings)
         names = tuple(chosen.scopes())
         sizes = tuple(cells(name, groupings) for name in names)
         least = cells_of([], groupings, fixed)

@@ -1,7 +1,8 @@
 """Nested groups of a column's places: coarse ones of about equal mass, finer ones inside them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -89,6 +90,37 @@ def halved(mass: Floats, ordered: bool, levels: int = LEVELS) -> Grouping:
             break
         starts.append(np.array(found))
     return Grouping(order, (*starts, np.arange(len(mass))))
+
+
+def nested(size: int, partitions: Iterable[Sequence[int]]) -> Grouping | None:
+    """
+    Return the grouping whose levels are some partitions, as measurements publish them.
+
+    None: of two of them, neither splits the groups of the other.
+
+    Parameters
+    ----------
+    size
+        The number of places.
+    partitions
+        Of each the group of each place, from 0.
+
+    Examples
+    --------
+    >>> grouping = nested(4, [[0, 1, 1, 0], [0, 1, 2, 0]])
+    >>> grouping.order.tolist(), [start.tolist() for start in grouping.starts]
+    ([0, 3, 1, 2], [[0], [0, 2], [0, 2, 3], [0, 1, 2, 3]])
+    """
+    told = {tuple(np.unique(groups, return_inverse=True)[1].tolist()) for groups in partitions}
+    between = sorted(groups for groups in told if 0 < max(groups) < size - 1)
+    between.sort(key=max)
+    levels = [np.array(groups) for groups in [(0,) * size, *between, tuple(range(size))]]
+    for coarse, fine in pairwise(levels):
+        if len({*zip(coarse.tolist(), fine.tolist(), strict=True)}) > int(fine.max()) + 1:
+            return None
+    order = np.lexsort(levels[::-1])
+    changes = [np.flatnonzero(np.diff(groups[order], prepend=-1)) for groups in levels]
+    return Grouping(order, tuple(changes))
 
 
 def _ranges(starts: Integers, size: int) -> Sequence[tuple[int, int]]:

@@ -15,7 +15,7 @@ from smalldb.marginals.estimate.junction import Scope, cells, junction_tree
 from smalldb.marginals.estimate.proportional_fitting import CLOSE, Factor, fit
 from smalldb.marginals.measuring import Measured
 from smalldb.marginals.rows.model_rows import model_rows
-from smalldb.marginals.universe import Universe
+from smalldb.marginals.universe import Rule, Universe
 
 Fixed: TypeAlias = tuple[Scope, Floats]
 
@@ -47,10 +47,10 @@ class Model:
 
 
 # Proof: docs/proofs/rounds.md, lemma 9.
-def zeros_of(universe: Universe, groupings: Sequence[Grouping]) -> tuple[Fixed, ...]:
+def zeros_of(rules: Iterable[Rule], groupings: Sequence[Grouping]) -> tuple[Fixed, ...]:
     """Return the factors of the rules: minus infinity where no row can be."""
     found = []
-    for columns, allowed in universe.rules:
+    for columns, allowed in rules:
         ranked = allowed[np.ix_(*[groupings[c].order for c in columns])]
         scope = tuple((c, groupings[c].finest) for c in columns)
         found.append((scope, np.where(ranked, 0.0, -np.inf)))
@@ -60,7 +60,7 @@ def zeros_of(universe: Universe, groupings: Sequence[Grouping]) -> tuple[Fixed, 
 def cells_of_rules(universe: Universe) -> int:
     """Return how many cells the tables of a model have that keeps the rules, and knows nothing else."""
     groupings = [halved(np.ones(size), True, levels=0) for size in universe.sizes]
-    return cells_of([], groupings, zeros_of(universe, groupings))
+    return cells_of([], groupings, zeros_of(universe.rules, groupings))
 
 
 def cells_of(
@@ -112,7 +112,22 @@ def fitted(
     factors = [Factor(np.log(mass / total), (mass, np.full(len(mass), OWN))) for mass in ranked.values()]
     factors += [factor_of(table, ranked, groupings, total) for table in tables]
     factors += [Factor(weights, None) for _, weights in fixed]
-    known = [*start, *[None] * (len(columns) + len(tables) - len(start))]
+    return fitted_to(tree, factors, total, start, sweeps, close)
+
+
+def fitted_to(
+    tree: Tree, factors: Sequence[Factor], total: int, start: Sequence[Floats], sweeps: int, close: float
+) -> Model:
+    """
+    Fit a model to factors, those that are kept as they are last.
+
+    Parameters
+    ----------
+    start
+        Coefficients of an earlier model, of the first of the factors.
+    """
+    held = sum(factor.held is not None for factor in factors)
+    known = [*start, *[None] * (held - len(start))]
     found = fit(tree, factors, total, known, sweeps, close)
     weights = [f.base + t for f, t in zip(factors, found, strict=False)]
     weights += [factor.base for factor in factors[len(found) :]]

@@ -1,6 +1,6 @@
 """How often intervals from several tables cover, and how wide they are, over simulated people.
 
-    python tests/benchmarks/coverage.py tree --epsilon 1 --runs 40
+    python tests/benchmarks/table_coverage.py tree --epsilon 1 --runs 40
 
 Settings: `cells`, three yes/no columns of which all cells are measured; `tree`, five columns of 2 to 5
 categories of which four pairs are measured; `adaptive`, eight columns, of which the release chooses what it

@@ -1,0 +1,267 @@
+"""
+Several tables from one payment: the model is fitted again and again to what was released, with fresh noise.
+
+Each table is drawn from a fit to the released numbers with noise of the same distribution added once more.
+So tables differ from the first fit as that one differs from the data: what is linear in the measured counts
+has the spread of its least-squares estimate. Where counts are far above 0, that is the distribution of the
+data given what was released, by a flat prior. All of it is post-processing.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from math import prod
+from typing import Self
+
+import numpy as np
+
+from queries import Domain
+from queries.arrays import Floats, Integers, Places
+from smalldb.exact.bits import bit_source
+from smalldb.marginals.estimate.belief_propagation import Tree, build
+from smalldb.marginals.estimate.column_estimates import least_variance, pooled, without_margins
+from smalldb.marginals.estimate.grouping import Grouping, nested
+from smalldb.marginals.estimate.junction import Scope
+from smalldb.marginals.estimate.modelling import (
+    OWN,
+    Fixed,
+    Model,
+    cells_of,
+    fitted_to,
+    scopes_of,
+    zeros_of,
+)
+from smalldb.marginals.estimate.nearest_tables import agreeing, nearest_table
+from smalldb.marginals.estimate.proportional_fitting import Factor
+from smalldb.marginals.strategies.budgets import MEMORY
+from smalldb.mechanisms import Marginal, Measurement
+
+FIRST_SWEEPS = 100
+SWEEPS = 25  # of a fit, from the coefficients of the first
+CLOSE = 0.01  # of the deviation of noise: sweeps end when they change counts by less
+RIDGE = 0.01  # the same: what the ridge of a cell is; only where noise contradicts itself does it decide
+LOW = 0.5  # deviations of noise: released counts below may be of cells that hold next to nothing
+WIDER = 1.25  # times the noise that is added to these: being cut at 0 takes a part of it away again
+RARE = 3.0  # deviations of noise: of categories with fewer rows, intervals are too narrow
+_NO_NOISE = 1e-9  # a variance that stands for none
+_FLOOR = 1e-6  # of an equal share, what a category is expected to hold at least
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Table:
+    """
+    One published table.
+
+    Attributes
+    ----------
+    measurement, start
+        Which one, and where its values begin.
+    shape
+        As they are published.
+    takes
+        Of each axis, the published group of each group of the grouping.
+    scope
+        Its columns and levels.
+    variance
+        Of the noise of a cell.
+    """
+
+    measurement: int
+    start: int
+    shape: tuple[int, ...]
+    takes: tuple[Integers, ...]
+    scope: Scope
+    variance: float
+
+    def counts(self, values: Sequence[Floats]) -> Floats:
+        """Return its counts, of the values of all measurements."""
+        own = values[self.measurement][self.start : self.start + prod(self.shape)].reshape(self.shape)
+        return own[np.ix_(*self.takes)]
+
+    def sums(self, counts: Floats, axis: int) -> tuple[int, Floats, float]:
+        """Return the level of a column, its counts by groups, and their variance."""
+        sums = counts.sum(axis=tuple(a for a in range(counts.ndim) if a != axis))
+        return self.scope[axis][1], sums, self.variance * counts.size / len(sums)
+
+
+# Proof: docs/proofs/imputation.md, lemma 5.
+@dataclass(frozen=True, slots=True, eq=False)
+class Refits:
+    """
+    A model of published tables, and how it is fitted anew.
+
+    Attributes
+    ----------
+    measurements
+        As published.
+    total
+        The number of rows.
+    tables
+        All that were measured; those of two and more columns that `inside` numbers are in the model.
+    left_out
+        Pairs of columns of the others, for which the model has no room: they tell of single columns alone.
+    """
+
+    measurements: tuple[Measurement, ...]
+    total: int
+    groupings: tuple[Grouping, ...]
+    tables: tuple[_Table, ...]
+    inside: tuple[int, ...]
+    left_out: tuple[tuple[int, ...], ...]
+    fixed: tuple[Fixed, ...]
+    tree: Tree
+
+    @classmethod
+    def of(cls, domain: Domain, measurements: Sequence[Measurement], total: int) -> Self | None:
+        """
+        Lay out the model; tables come into it in the order of measuring, as long as there is room.
+
+        None: something else than tables was measured, or in groups that are not nested.
+        """
+        parts = [(number, part) for number, each in enumerate(measurements) for part in each.of]
+        marginals = [(number, part) for number, part in parts if isinstance(part, Marginal)]
+        groupings = _groupings(domain, [part for _, part in marginals])
+        if groupings is None or len(marginals) < len(parts):
+            return None
+        tables, starts = list[_Table](), [0] * len(measurements)
+        for number, part in marginals:
+            variance = max(measurements[number].noise.variance(), _NO_NOISE)
+            tables.append(_table(number, starts[number], part, groupings, variance))
+            starts[number] += part.size
+        fixed = zeros_of([(rule.columns, rule.allowed) for rule in domain.rules], groupings)
+        least = cells_of([], groupings, fixed)
+        scopes, inside, left_out = list[Scope](), list[int](), list[tuple[int, ...]]()
+        for number, table in enumerate(tables):
+            if len(table.scope) > 1:
+                if cells_of([*scopes, table.scope], groupings, fixed) <= MEMORY + least:
+                    scopes.append(table.scope)
+                    inside.append(number)
+                else:
+                    left_out.append(tuple(c for c, _ in table.scope))
+        tree = build(scopes_of(range(len(groupings)), groupings, scopes, fixed), groupings)
+        kept = tuple(measurements), total, tuple(groupings), tuple(tables)
+        return cls(*kept, tuple(inside), tuple(left_out), fixed, tree)
+
+    @property
+    def suitable(self) -> bool:
+        """
+        Whether tables of more than two columns have, in the mean, at least as many rows in a cell as noise.
+
+        Where most cells of such a table are empty, being cut at 0 would hide what it tells of pairs.
+        """
+        return all(
+            len(table.scope) < 3 or self.total >= prod(table.shape) * table.variance**0.5
+            for table in self.tables
+        )
+
+    def draws(self, seed: int) -> Iterator[Integers]:
+        """
+        Yield tables without end: categories, shape (total, C).
+
+        Parameters
+        ----------
+        seed
+            64 bits.
+        """
+        first = self._fitted([each.values.astype(np.float64) for each in self.measurements], (), FIRST_SWEEPS)
+        coins = bit_source(seed)
+        while True:
+            values = [_noisier(each, each.noise.draw(len(each.values), coins)) for each in self.measurements]
+            model = self._fitted(values, first.coefficients, SWEEPS)
+            rows: Places = model.rows(self.total, coins.bits(64))
+            yield rows.T.astype(np.int64)
+
+    def rare(self) -> tuple[tuple[int, ...], ...]:
+        """Return of each column the categories whose rows are hardly more than noise, or fewer."""
+        found = []
+        values = [each.values.astype(np.float64) for each in self.measurements]
+        for c, (grouping, counts) in enumerate(zip(self.groupings, self._columns(values), strict=True)):
+            told = [sums[2] for sums in self._told(values)[c] if sums[0] == grouping.finest]
+            least = RARE * min(told, default=float(self.total) ** 2) ** 0.5
+            found.append(tuple(sorted(grouping.order[counts < least].tolist())))
+        return tuple(found)
+
+    def _told(self, values: Sequence[Floats]) -> list[list[tuple[int, Floats, float]]]:
+        """Return what all tables tell of each column: levels, counts by groups, and their variance."""
+        told: list[list[tuple[int, Floats, float]]] = [[] for _ in self.groupings]
+        for table in self.tables:
+            counts = table.counts(values)
+            for axis, (c, _) in enumerate(table.scope):
+                told[c].append(table.sums(counts, axis))
+        return told
+
+    def _columns(self, values: Sequence[Floats]) -> list[Floats]:
+        """Return expected counts of the categories of each column, in the order of its grouping."""
+        found = []
+        for grouping, told in zip(self.groupings, self._told(values), strict=True):
+            size, finest = len(grouping.order), grouping.finest
+            unknown = np.full(size, self.total / size), np.full(size, float(self.total) ** 2)
+            whole = [unknown, *((own, np.full(size, v)) for level, own, v in told if level == finest)]
+            means, variances = pooled(*zip(*whole, strict=True))
+            coarser = [sums for sums in told if sums[0] < finest]
+            counts = least_variance(means, variances, grouping, coarser, self.total, exactly=True)
+            counts = np.maximum(counts, _FLOOR * self.total / size)
+            found.append(counts * (self.total / counts.sum()))
+        return found
+
+    def _fitted(self, values: Sequence[Floats], start: Sequence[Floats], sweeps: int) -> Model:
+        """Fit the model to released numbers: columns first, then tables that have these margins."""
+        columns, total = self._columns(values), self.total
+        factors = [Factor(np.log(mass / total), (mass, np.full(len(mass), OWN))) for mass in columns]
+        beside = defaultdict[tuple[int, ...], list[int]](list)
+        for number, table in enumerate(self.tables):
+            beside[tuple(c for c, _ in table.scope)].append(number)
+        wanted = dict[int, Floats]()
+        for numbers in beside.values():
+            same = [self.tables[number] for number in numbers]
+            seen = [self._seen(table, values, columns) for table in same]
+            scopes, variances = [table.scope for table in same], [table.variance for table in same]
+            wanted |= zip(numbers, agreeing(seen, scopes, variances, self.groupings), strict=True)
+        least = float(total)
+        for number in self.inside:
+            table, deviation = self.tables[number], self.tables[number].variance ** 0.5
+            held = nearest_table(wanted[number], self._margins(table, columns))
+            factors.append(Factor(np.zeros(held.shape), (held, np.full(held.shape, RIDGE * deviation))))
+            least = min(least, deviation)
+        factors += [Factor(weights, None) for _, weights in self.fixed]
+        return fitted_to(self.tree, factors, total, start, sweeps, CLOSE * least / total)
+
+    def _margins(self, table: _Table, columns: Sequence[Floats]) -> list[Floats]:
+        """Return what columns say of the groups of a table."""
+        return [np.add.reduceat(columns[c], self.groupings[c].starts[level]) for c, level in table.scope]
+
+    def _seen(self, table: _Table, values: Sequence[Floats], columns: Sequence[Floats]) -> Floats:
+        """Return the counts of a table with the margins of columns."""
+        margins = [sums / self.total for sums in self._margins(table, columns)]
+        independent = self.total * reduce(np.multiply.outer, margins)
+        return independent + without_margins(table.counts(values) - independent)
+
+
+def _groupings(domain: Domain, parts: Sequence[Marginal]) -> list[Grouping] | None:
+    """Return groupings whose levels are all groups in which columns were measured; None: there are none."""
+    found: list[list[tuple[int, ...]]] = [[] for _ in domain.sizes]
+    for part in parts:
+        for c, groups in zip(part.columns, part.groups, strict=True):
+            found[c].append(groups)
+    levels = [nested(size, own) for size, own in zip(domain.sizes, found, strict=True)]
+    groupings = [each for each in levels if each is not None]
+    return groupings if len(groupings) == len(levels) else None
+
+
+def _table(number: int, start: int, part: Marginal, groupings: Sequence[Grouping], variance: float) -> _Table:
+    """Lay out a published table; its groups may be numbered in any order."""
+    scope, takes = list[tuple[int, int]](), list[Integers]()
+    for c, groups, size in zip(part.columns, part.groups, part.shape, strict=True):
+        grouping = groupings[c]
+        level = next(k for k in range(grouping.finest + 1) if grouping.groups(k) == size)
+        scope.append((c, level))
+        takes.append(np.array(groups)[grouping.order[grouping.starts[level]]])
+    return _Table(number, start, part.shape, tuple(takes), tuple(scope), variance)
+
+
+def _noisier(measurement: Measurement, noise: Integers) -> Floats:
+    """Return the released values with noise added; that of low ones is wider."""
+    low = measurement.values < LOW * measurement.noise.variance() ** 0.5
+    found: Floats = measurement.values + np.where(low, WIDER, 1.0) * noise
+    return found

@@ -1,0 +1,236 @@
+"""Tables drawn from a model that is fitted anew to noisier counts: least squares, coverage, what is kept."""
+
+from fractions import Fraction
+from itertools import islice
+
+import numpy as np
+import pytest
+
+import smalldb
+from queries import Column, Domain, Rows
+from smalldb.exact.bits import bit_source
+from smalldb.inference import combine
+from smalldb.inference.imputation import Mixing
+from smalldb.marginals.estimate.grouping import nested
+from smalldb.marginals.estimate.nearest_tables import agreeing, nearest_table
+from smalldb.marginals.refits import Refits
+from smalldb.mechanisms import Marginal, Measurement, Measurements, Parity
+from smalldb.noise.distributions import DiscreteGaussian, Geometric
+from smalldb.releasing.imputed_tables import streamed
+
+DOMAIN = Domain([Column("a", list("pqrs")), Column("b", list("xyz")), "c"])
+ALL = tuple(tuple(range(size)) for size in DOMAIN.sizes)
+
+
+def counted(places, columns, groups):
+    """The counts of a table, by the definition."""
+    found = np.zeros([max(own) + 1 for own in groups], dtype=np.int64)
+    for row in places:
+        found[tuple(own[row[c]] for c, own in zip(columns, groups, strict=True))] += 1
+    return found
+
+
+def measured(places, columns, noise, coins, groups=None):
+    """A published table of some rows, with noise."""
+    own = tuple(ALL[c] for c in columns) if groups is None else groups
+    true = counted(places, columns, own).ravel()
+    values = true + noise.draw(len(true), bit_source(coins))
+    return Measurement((Marginal(columns, own),), values, noise, Fraction(1))
+
+
+def people(n, seed):
+    """Rows of three columns that hang on each other in a row."""
+    coins = np.random.default_rng(seed)
+    a = coins.integers(0, 4, n)
+    b = np.where(coins.random(n) < 0.6, a % 3, coins.integers(0, 3, n))
+    return np.column_stack([a, b, coins.random(n) < 0.2 + 0.3 * b])
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_nearest_table_is_that_of_a_general_solver(seed):
+    from scipy.optimize import minimize
+
+    coins = np.random.default_rng(seed)
+    true, shape = coins.integers(0, 20, (3, 4)).astype(float), (3, 4)
+    margins = [true.sum(axis=1), true.sum(axis=0)]
+    table = true + coins.normal(0, 15, shape)
+    found = nearest_table(table, margins)
+    assert (found >= 0).all()
+    for axis, sums in enumerate(margins):
+        assert found.sum(axis=1 - axis) == pytest.approx(sums, abs=0.1)
+    kept = [
+        {"type": "eq", "fun": lambda x, a=axis, s=sums: (x.reshape(shape).sum(axis=1 - a) - s)[a:]}
+        for axis, sums in enumerate(margins)
+    ]
+    solved = minimize(
+        lambda x: ((x - table.ravel()) ** 2).sum() / 100,
+        true.ravel(),
+        jac=lambda x: (x - table.ravel()) / 50,
+        bounds=[(0, None)] * 12,
+        constraints=kept,
+        method="SLSQP",
+        options={"maxiter": 500, "ftol": 1e-12},
+    )
+    assert ((found - table) ** 2).sum() == pytest.approx(((solved.x - table.ravel()) ** 2).sum(), rel=2e-3)
+
+
+def test_tables_of_the_same_columns_agree_by_their_precisions():
+    groupings = [nested(4, [[0, 0, 1, 1]]), nested(4, [[0, 0, 1, 1]])]
+    coins = np.random.default_rng(2)
+    one, other = coins.normal(9, 3, (4, 2)), coins.normal(9, 3, (2, 4))
+    scopes, variances = [((0, 2), (1, 1)), ((0, 1), (1, 2))], [4.0, 1.0]
+    found = agreeing([one, other], scopes, variances, groupings)
+    # least squares, by hand: both are linear in twelve numbers, those of the first and what the second adds
+    lift, rows = np.kron(np.eye(2), np.ones((1, 2))), np.kron(np.eye(2), np.ones((2, 1)))
+    assert lift @ found[0] == pytest.approx(found[1] @ rows)
+    design = np.block([[np.eye(8), np.zeros((8, 4))], [np.zeros((8, 12))]])
+    for r in range(2):
+        for group in range(2):
+            here = 8 + 4 * r + 2 * group
+            for i in (2 * r, 2 * r + 1):
+                design[here : here + 2, 2 * i + group] = 0.5
+            design[here, 8 + 2 * r + group], design[here + 1, 8 + 2 * r + group] = 1, -1
+    weights = np.sqrt(1 / np.repeat(variances, 8))
+    seen = np.concatenate([one.ravel(), other.ravel()])
+    solved = np.linalg.lstsq(design * weights[:, None], seen * weights, rcond=None)[0]
+    assert np.concatenate([each.ravel() for each in found]) == pytest.approx(design @ solved)
+
+
+def test_groups_that_are_not_nested_have_no_grouping():
+    assert nested(4, [[0, 0, 1, 1], [0, 1, 1, 0]]) is None
+    found = nested(4, [[1, 1, 0, 0], [2, 1, 0, 0], [0, 0, 0, 0]])
+    assert [len(starts) for starts in found.starts] == [1, 2, 3, 4]
+    assert found.of_places(1).tolist() in ([1, 1, 0, 0], [0, 0, 1, 1])
+
+
+def test_far_above_zero_tables_spread_as_least_squares():
+    """Cells that columns tell of, too: means and deviations are those of the least-squares estimate."""
+    places, noise = people(20_000, 1), DiscreteGaussian(Fraction(400))
+    sources = [measured(places, (0,), noise, 1), measured(places, (0, 1), noise, 2)]
+    refits = Refits.of(DOMAIN, [*sources, measured(places, (2,), noise, 3)], len(places))
+    tables = list(islice(refits.draws(5), 200))
+    cells = np.array([counted_quickly(table, (0, 1)) for table in tables])
+    design = np.vstack([np.kron(np.eye(4), np.ones((1, 3))), np.eye(12)])
+    seen = np.concatenate([each.values for each in sources])
+    # the number of rows is public: the estimate and its covariance, given the sum of all cells
+    covariance = np.linalg.inv(design.T @ design)
+    means = covariance @ design.T @ seen
+    gain = covariance.sum(axis=1) / covariance.sum()
+    means = means + gain * (len(places) - means.sum())
+    covariance = 400 * (covariance - np.outer(gain, covariance.sum(axis=1)))
+    both = np.vstack([np.eye(12), design[:4]])  # cells, and categories of the first column
+    deviations = np.sqrt((both @ covariance @ both.T).diagonal())
+    assert np.abs((cells.mean(axis=0) - means) @ both.T / deviations).max() < 5 / 200**0.5 + 0.05
+    assert (cells @ both.T).std(axis=0) == pytest.approx(deviations, rel=0.25)
+
+
+def counted_quickly(table, columns):
+    sizes = [DOMAIN.sizes[c] for c in columns]
+    return np.bincount(np.ravel_multi_index(table[:, columns].T, sizes), minlength=np.prod(sizes))
+
+
+def covered(scale, runs=100, tables=12):
+    """How often intervals of shares and differences cover, if noise is drawn with `scale` times its rate."""
+    hits = []
+    for seed in range(runs):
+        places = people(1500, seed)
+        noise = Geometric(Fraction(1, 10))
+        sources = [measured(places, pair, noise, 10 * seed + pair[1]) for pair in ((0, 1), (1, 2))]
+        taken = Geometric(noise.rate * scale)
+        sources = [Measurement(each.of, each.values, taken, each.cost) for each in sources]
+        drawn = list(islice(Refits.of(DOMAIN, sources, len(places)).draws(seed), tables))
+        for statistic in (
+            lambda t: t[t[:, 1] == 2, 2].mean() - t[t[:, 1] == 0, 2].mean(),
+            lambda t: (t[t[:, 0] == 1, 1] == 1).mean(),
+            lambda t: (t[:, 0] == 3).mean(),
+        ):
+            low, high = combine([statistic(table) for table in drawn]).interval()
+            hits.append(low <= statistic(places) <= high)
+    return np.mean(hits)
+
+
+@pytest.mark.slow
+def test_intervals_cover_and_with_half_the_variance_they_do_not():
+    """300 intervals, three of each run."""
+    assert covered(1) > 0.92
+    assert covered(Fraction(141, 100)) < 0.905
+
+
+def test_tables_keep_the_rules_the_rows_and_the_seed():
+    domain = Domain([Column("a", list("pqrs")), "b", "c"], valid=["~(`a=p` & b)", "c | ~b"])
+    coins = np.random.default_rng(3)
+    places = coins.integers(0, (4, 2, 2), (800, 3))
+    places = places[
+        [all(rule.allowed[tuple(row[[*rule.columns]])] for rule in domain.rules) for row in places]
+    ]
+    release = smalldb.release(
+        Rows.from_places(domain, places),
+        "marginals:2",
+        epsilon=3,
+        mechanism="marginals",
+        strategy="adaptive",
+        seed=1,
+    )
+    tables, again, other = release.tables(3, rng=1), release.tables(3, rng=1), release.tables(3, rng=2)
+    assert tables.made_by.model_tables > 0 and "fitted anew" in repr(tables)
+    for k in range(3):
+        table = tables.places(k)
+        assert table.shape == places.shape
+        assert all(rule.allowed[tuple(table[:, c] for c in rule.columns)].all() for rule in domain.rules)
+        assert (table == again.places(k)).all() and (table != other.places(k)).any()
+
+
+def test_categories_that_noise_drowns_are_named():
+    places = people(4000, 1)
+    places = places[places[:, 0] != 3]
+    noise = Geometric(Fraction(1, 20))
+    refits = Refits.of(
+        DOMAIN, [measured(places, (0, 1), noise, 1), measured(places, (2,), noise, 2)], len(places)
+    )
+    assert refits.rare() == ((3,), (), ())
+
+
+def test_what_the_model_has_no_room_for_is_not_taken_as_measured(monkeypatch):
+    monkeypatch.setattr("smalldb.marginals.refits.MEMORY", 8)
+    frame = DOMAIN.decode(people(300, 1))
+    release = smalldb.release(
+        frame,
+        "marginals:1",
+        epsilon=5,
+        domain=DOMAIN,
+        mechanism="marginals",
+        strategy="adaptive",
+        measure_first=["a x b", "b x c"],
+        seed=1,
+    )
+    tables = release.tables(2, rng=1)
+    assert tables.made_by.left_out == (("b", "c"),) and tables.made_by.model_tables == 1
+    assert {*tables.unmeasured} == {("a", "c"), ("b", "c")}
+
+
+def test_contrasts_and_tables_of_mostly_empty_cells_are_for_chains():
+    parity = Measurement((Parity((2,), False),), np.array([3]), Geometric(Fraction(1)), Fraction(1))
+    assert Refits.of(DOMAIN, [parity], 9) is None
+    places = people(200, 1)
+    for rate, suits in ((Fraction(1), True), (Fraction(1, 20), False)):
+        whole = measured(places, (0, 1, 2), Geometric(rate), 1)
+        assert Refits.of(DOMAIN, [whole], len(places)).suitable == suits
+    crossed = [
+        measured(places, (0, 2), Geometric(Fraction(1)), 1, ((0, 0, 1, 1), (0, 1))),
+        measured(places, (0, 1), Geometric(Fraction(1)), 2, ((0, 1, 1, 0), (0, 1, 2))),
+    ]
+    assert Refits.of(DOMAIN, crossed, len(places)) is None
+
+
+def test_a_method_can_be_asked_for():
+    frame = DOMAIN.decode(people(300, 1))
+    asked = {"epsilon": 5, "domain": DOMAIN, "mechanism": "marginals", "strategy": "cells", "seed": 1}
+    release = smalldb.release(frame, "marginals:3", **asked)
+    assert isinstance(release.tables(2, rng=1, method="chains").made_by, Mixing)
+    assert release.tables(2, rng=1, method="refits").made_by.model_tables == 1
+    parities = tuple(Parity(columns, False) for columns in ((0,), (1,), (0, 1)))
+    contrasts = Measurement(parities, np.array([9, 20, 12]), Geometric(Fraction(1)), Fraction(1))
+    told, near = Measurements(Domain(["a", "b"]), [contrasts], 40), np.array([[0, 1], [1, 0]])
+    assert isinstance(streamed(told, 40, near, count=2, rng=1).made_by, Mixing)
+    with pytest.raises(ValueError, match="refits need tables of counts"):
+        streamed(told, 40, near, count=2, rng=1, method="refits")
