@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import final
 
@@ -203,8 +203,7 @@ def counting_query(schema: Schema, dialect: str, table: str, counts: str = "n") 
     source = (
         f"({table.strip().removesuffix(';')}\n) AS rows_of_data" if is_query(table) else way.quoted(table)
     )
-    columns = map(_finest, schema.columns)
-    inner = [f"  {_expression(column, way)} AS {way.quoted(column.name)}" for column in columns]
+    inner = [f"  {_expression(column, way)} AS {way.quoted(column.name)}" for column in schema.columns]
     names = [way.quoted(name) for name in schema.names]
     groups = [group for name in names for group in dict.fromkeys((name, way.group.format(x=name)))]
     return (
@@ -244,13 +243,6 @@ def counting_inside(path: str, schema: Schema, table: str | None) -> tuple[str, 
     while counts in map(str.casefold, schema.names):
         counts += "_"
     return counting_query(schema, dialect, table, counts), counts
-
-
-def _finest(column: Column) -> Column:
-    """Return a column whose bins are its finer ones, if it has some."""
-    if column.finer is None:
-        return column
-    return replace(column, kind=column.finer.kind, coding="bits", finer=None)
 
 
 def _expression(column: Column, way: Dialect) -> str:
