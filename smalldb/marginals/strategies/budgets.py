@@ -26,7 +26,8 @@ CHEAPER = 2.5  # times the rounds, under rho
 MOST_CHEAPER = 160  # of these, so that a release takes less than a minute
 SMALL = 16  # cells of a table
 MOST_NOISE = 0.12  # of such a table, off by noise alone: rounds are dropped beyond it, and all at twice it
-WORTH = 0.7  # of the error that they have if all is measured alike, at which tables of targets pay for others
+# of the error that they have if all is measured alike, at which tables of targets pay: pure, rho
+WORTH = {False: 0.6, True: 0.7}
 LEAST_ROUNDS = 2  # of those that first tables leave
 BESIDE = Fraction(1, 3)  # of what first tables leave, for columns that they cover: under rho
 MAX_ENTRIES = 10**9  # of the synthetic table, rows x columns
@@ -164,7 +165,7 @@ class RoundsBudget(TableBudget):
         sizes = [self.universe.size(table.columns) for table in self.first]
         noise = [self.law.noise(table.cost).mean_size for table in self.first]
         off = [of_groups(a * b / (2 * self.rows), ()) for a, b in zip(noise, sizes, strict=True)]
-        return sum(off) / len(off) / WORTH
+        return sum(off) / len(off) / WORTH[self.law.concentrated]
 
     @property
     def share_of_first(self) -> Fraction:
