@@ -246,6 +246,70 @@ def test_what_was_not_measured_shows_the_synthetic_table_as_an_assumption():
     assert ask(known, "death", rows=rows).assumed is None
 
 
+@pytest.mark.parametrize("text", ["kids>=2 | death", "kids>=2 & ~death", "mean(kids) | death", "mean(kids)"])
+def test_groups_bound_what_they_do_not_tell(text):
+    """Of every row in a group the least, and the most, that it may count: written out row by row."""
+    groups = [(0, 1), (0, 1, 1, 2)]
+    known = Measurements(DOMAIN, [exact_measurement((2, 3), groups, Geometric(Fraction(50)))], N)
+    answer = ask(known, text)
+    assert (answer.known, answer.estimate) == ("not measured", None)
+    (term,) = read_question(text, DOMAIN, RANGES).terms
+    low = high = rows = 0.0
+    for row in places().tolist():
+        at = tuple(row[c] for c in term.columns)
+        if term.rows[at]:
+            alike = [(*at[:-1], k) for k in range(4) if groups[1][k] == groups[1][at[-1]]]
+            low += min(term.numerator[one] for one in alike)
+            high += max(term.numerator[one] for one in alike)
+            rows += 1
+    assert answer.within == pytest.approx((low / rows, high / rows), abs=1e-3)
+    assert answer.within[0] <= by_hand(text) <= answer.within[1]
+
+
+def test_rules_bound_what_was_not_measured():
+    """Whoever died has no third child: of kids by sex, a share of deaths by sex is at most the rest."""
+    known = Measurements(DOMAIN, [exact_measurement((1, 3), noise=Geometric(Fraction(50)))], N)
+    third = by_hand("kids=3 | sex=f")
+    answer = ask(known, "death | sex=f")
+    assert answer.known == "not measured" and answer.within == pytest.approx((0, 1 - third), abs=1e-3)
+    answer = ask(known, "~death | sex=f - ~death | sex=m")
+    other = by_hand("kids=3 | sex=m")
+    assert answer.within == pytest.approx((third - 1, 1 - other), abs=1e-3)
+    free = Measurements(Domain(DOMAIN.columns), [exact_measurement((1, 3))], N)
+    assert ask(free, "death | sex=f").within is None
+    assert ask(known, "age>=80 | sex=f").within is None
+
+
+def test_tables_that_tell_only_the_number_of_rows_tell_nothing_else():
+    items = [exact_measurement((0, c), [(0, 1, 0, 2), range(DOMAIN.sizes[c])]) for c in (1, 2)]
+    for n in (N, None):
+        assert ask(Measurements(DOMAIN, items, n), "age>=50 & age<80").known == "not measured"
+
+
+def test_bounds_within_hold_at_their_level():
+    """Two tables bound one share: both together at the level, in noise that is drawn."""
+    noise, missed, runs, text = Geometric(Fraction(1, 30)), 0, 100, "age>=50 & age<80"
+    where = places().copy()
+    where[where[:, 0] == 0, 0] = 2  # nobody is in the groups' other ages: the bounds are sharp
+    where[where[:, 0] == 3, 0] = 2
+    expected = (where[:, 0] == 2).mean()
+    exact = [
+        exact_measurement((0, c), [own, range(DOMAIN.sizes[c])], noise, where)
+        for c, own in ((1, (0, 1, 0, 2)), (2, (0, 1, 0, 0)))
+    ]
+    for seed in range(runs):
+        items = [
+            Measurement(
+                one.of, one.values + noise.draw(len(one.values), SeededBits(9 * seed + i)), noise, one.cost
+            )
+            for i, one in enumerate(exact)
+        ]
+        answer = ask(Measurements(DOMAIN, items, N), text, level="0.8")
+        assert answer.known == "not measured"
+        missed += not answer.within[0] <= expected <= answer.within[1]
+    assert 0 < missed <= 0.2 * runs + 3 * np.sqrt(0.16 * runs)
+
+
 def test_a_bound_stands_below_queries_of_the_release_alone():
     known = Measurements(DOMAIN, [exact_measurement((3,))], N)
     for workload, queries in (

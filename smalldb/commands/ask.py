@@ -149,6 +149,10 @@ def answer_told(answer: Answer) -> str:
         lines.append(
             f"  measured: {visible(first)}" + (f"; combined with {visible(named)}" if others else "")
         )
+    if answer.within is not None:
+        low, high = map(_number, answer.within)
+        by = "by measured groups and by rules"
+        lines.append(f"  but from {low} to {high}, {by} (level {answer.level:.4g}, for {whose})")
     if answer.ends is not None:
         low, high = map(_number, answer.ends)
         level = f"level {answer.level:.4g}"
@@ -173,5 +177,7 @@ def _number(value: float | None) -> str:
 def _flat(answer: Answer) -> dict[str, object]:
     """Return an answer as a row of a table."""
     found = answer.as_json()
-    ends = found.pop("ends") or (None, None)
-    return {**found, "of": "; ".join(answer.of), "ends_low": ends[0], "ends_high": ends[1]}
+    found["of"] = "; ".join(answer.of)
+    for name in ("ends", "within"):
+        found[f"{name}_low"], found[f"{name}_high"] = found.pop(name) or (None, None)
+    return found

@@ -1,7 +1,7 @@
 """Answers to questions: an estimate, its interval, and how it is known."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from itertools import combinations
 from math import sqrt
@@ -12,6 +12,7 @@ import numpy as np
 from queries import Rows, Workload
 from queries.arrays import Floats
 from smalldb.exact.numbers import Number, as_fraction
+from smalldb.inference.bounds_within import below_and_above
 from smalldb.inference.cells_asked import AskedCells, told_of
 from smalldb.inference.coarser import coarser, otherwise, tables_named
 from smalldb.inference.confidence_intervals import Interval, margin, of_difference, of_ratio
@@ -59,6 +60,9 @@ class Answer:
     assumed
         If it was not measured: the value in the synthetic table, where this is at hand. It rests on the
         assumption that columns which were not measured together are independent, given others.
+    within
+        If it was not measured: between which numbers it lies at this level, by groups that were measured and
+        by rules between columns; None: these tell nothing.
     bound
         If it was not measured and is a query of the release: what the synthetic table is off by at most.
         None: no bound holds for this question.
@@ -76,6 +80,7 @@ class Answer:
     note: str = ""
     assumed: float | None = None
     bound: float | None = None
+    within: tuple[float, float] | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Return it as JSON can hold it."""
@@ -166,10 +171,9 @@ class _Asking:
         ]
         if lacking:
             note = "; ".join(dict.fromkeys(coarser(self.measurements, term) for term in lacking))
+            unknown = Answer(text, "not measured", None, None, None, level, self.population, note=note)
             assumed = None if rows is None else self._assumed(rows)
-            return Answer(
-                text, "not measured", None, None, None, level, self.population, (), None, note, assumed, bound
-            )
+            return replace(unknown, assumed=assumed, bound=bound, within=self._within())
         of = tables_named(self.measurements, self.sums.used(), self.columns)
         noise = self.sums.noise()
         found = [self._ratio(i, noise) for i in range(len(self.question.terms))]
@@ -220,6 +224,15 @@ class _Asking:
         said = "over all cells, dependence does not stand out of the noise; where there is none, one such "
         said += f"interval in {float(1 / (1 - self.level)):.3g} leaves out 0 by chance"
         return [f"{' and '.join(pair)} are quiet: {said}" for pair in quiet]
+
+    def _within(self) -> tuple[float, float] | None:
+        """Return between which numbers the answer lies nevertheless; None: nothing is known of it."""
+        level = 1 - (1 - self.level) / len(self.question.terms)  # of each, so that of all it is as stated
+        ends = [_term_within(self.measurements, term, level, self.population) for term in self.question.terms]
+        low, high = ends[0]
+        if len(ends) == 2:
+            low, high = low - ends[1][1], high - ends[1][0]
+        return None if (low, high) == self._limits() else (low, high)
 
     def _limits(self) -> tuple[float, float]:
         """Return between which numbers the answer lies, whatever the data."""
@@ -306,3 +319,25 @@ class _Asking:
                 return None
             values.append(float(rows.counts @ (term.numerator * term.rows)[at]) / below)
         return values[0] - sum(values[1:])
+
+
+def _term_within(
+    measurements: Measurements, term: Term, level: Fraction, population: bool
+) -> tuple[float, float]:
+    """Return between which numbers a term lies: all that is known of it, at this level together."""
+
+    def asked(one: Term) -> _Asking:
+        return _Asking(measurements, Question(one.text, (one,)), level, population)
+
+    tables = [(asked(term),) * 2]
+    if not tables[0][0].sums.known[:2].all():
+        bounded = ((asked(low), asked(high)) for low, high in below_and_above(measurements, term))
+        tables = [both for both in bounded if all(one.sums.known[:2].all() for one in both)]
+    low, high = term.bounds
+    for both in tables:
+        for one in both:
+            one.level = 1 - (1 - level) / len(tables)
+        below, above = (one.answer(None, None) for one in both)
+        low = low if below.low is None else max(low, below.low)
+        high = high if above.high is None else min(high, above.high)
+    return (low, high) if low <= high else term.bounds

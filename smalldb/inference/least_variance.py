@@ -11,7 +11,7 @@ from smalldb.inference.cells_asked import Told
 from smalldb.noise.noise_protocol import Noise
 from smalldb.noise.simulating import DRAWS, Uniforms
 
-_RANK = 1e-9  # eigenvalues below, relative to the largest, are none
+_RANK = 1e-9  # eigenvalues below, relative to the largest and to 1, are none
 _SEEN = 1e-7  # of what is left of a sum that is known
 
 
@@ -93,7 +93,7 @@ def least_variance(told: Sequence[Told], wanted: Floats, n: int | None) -> Sums:
         own = free.T @ (one.cells / np.linalg.norm(one.cells, axis=0))
         seen += own @ own.T
     scale, axes = np.linalg.eigh(seen)
-    axes = axes[:, scale > _RANK * max(scale.max(initial=0.0), 1e-300)]
+    axes = axes[:, scale > _RANK * max(scale.max(initial=0.0), 1.0)]
     goals = free.T @ wanted
     lengths = np.maximum(np.linalg.norm(wanted, axis=0), 1e-300)
     goals[:, np.linalg.norm(goals, axis=0) <= _RANK * lengths] = 0.0  # all of it is known: it has no noise
