@@ -24,11 +24,13 @@ import smalldb
 from queries import Column, Conjunctions, Domain, Marginals, Parities, Predicates, Rows, Workload
 from smalldb.cli import main
 from smalldb.inference import share_intervals
-from smalldb.mechanisms import Measurements
+from smalldb.mechanisms import Marginal, Measurement, Measurements
+from smalldb.noise.distributions import Geometric
 from smalldb.releasing.evaluation import evaluate
 from smalldb.releasing.record import make_record
 from smalldb.reporting.page import About, Comparison, page
 from smalldb.reporting.page.beliefs import right_guess
+from smalldb.reporting.page.learned_pairs import not_learned
 from smalldb.reporting.page.pictures import bars, pairs
 from smalldb.reporting.page.shares import association, marginals
 from smalldb.reporting.words import promised
@@ -516,6 +518,33 @@ def test_what_was_not_learned_stands_near_the_top(learned):
     assert text.count('class="unknown"') == 2 * len(pairs_of["not measured"])
     assert text.count("<td>not measured</td>") == 2 * len(pairs_of["not measured"])
     assert "Grey: the two were not measured together" in text
+    assert "What each column was learned with" in part
+    for pair in pairs_of["learned"]:
+        one, other = pair.split(" x ")
+        assert re.search(rf"{one}: [^;]*\b{other}\b", part) and re.search(rf"{other}: [^;]*\b{one}\b", part)
+
+
+def test_pairs_say_in_how_many_groups_they_were_learned_and_which_a_rule_ties():
+    domain = Domain([Column("age", 4), "ill", Column("cause", 3)], valid="ill | cause=0")
+    counts, noise = np.array([900, 20, 30, 500]), Geometric(Fraction(1))
+    table = Marginal((0, 2), ((0, 0, 1, 1), (0, 1, 1)))
+    ages = Marginal((0,), ((0, 1, 2, 3),))
+    made = Measurements(
+        domain,
+        [
+            Measurement((ages,), np.array([460, 460, 265, 265]), noise, Fraction(1)),
+            Measurement((table,), counts, noise, Fraction(1)),
+        ],
+        1450,
+    )
+
+    class Made:
+        measurements = made
+
+    text = not_learned(Made)
+    assert "age in 2 groups x cause in 2 groups" in text
+    assert "age: cause; ill: none; cause: age" in text
+    assert "Of these, rules tie 1: ill x cause." in text
 
 
 def test_a_mechanism_that_measures_nothing_says_so():
@@ -532,6 +561,8 @@ def test_uses_say_where_intervals_are(learned):
     finally:
         learned.record["private"] = kept
     assert "Standard errors computed as if these rows were people are too small." in text
+    assert "only the bound of all queries holds" in text
+    assert "ask the curator for several tables" in text
     assert "(smalldb ask)" in text and "Do not study relations of columns that were not measured" in text
 
 

@@ -1,13 +1,14 @@
 """What a page says of what was learned: pairs of columns, and the share of each category."""
 
 from fractions import Fraction
+from itertools import combinations
 
 import numpy as np
 
 from queries.arrays import Booleans
 from smalldb.inference import share_intervals
 from smalldb.mechanisms import Measurements
-from smalldb.mechanisms.known_pairs import LEARNED, NOT_MEASURED, QUIET
+from smalldb.mechanisms.known_pairs import LEARNED, NOT_MEASURED, QUIET, KnownPair
 from smalldb.releasing.released import Release
 from smalldb.reporting.page.markup import element, folded, paragraph, section, text
 
@@ -34,8 +35,16 @@ def not_learned(release: Release) -> str:
             ),
         )
     by: dict[str, list[str]] = {LEARNED: [], QUIET: [], NOT_MEASURED: []}
-    for pair in measured.pairs():
-        by[pair.known].append(" x ".join(pair.columns))
+    partners: dict[str, list[str]] = {name: [] for name in measured.domain.names}
+    every, ruled = measured.pairs(), _ruled(measured)
+    for pair in every:
+        by[pair.known].append(_at_groups(pair))
+        if pair.known == LEARNED:
+            for name, other in (pair.columns, pair.columns[::-1]):
+                partners[name].append(other)
+    tied = [
+        " x ".join(pair.columns) for pair in every if pair.known == NOT_MEASURED and pair.columns in ruled
+    ]
     total, learned, quiet, unknown = sum(map(len, by.values())), *map(len, by.values())
     if not total:
         return section(title, anchor, paragraph("There is one column, so there is no relation to learn."))
@@ -46,11 +55,22 @@ def not_learned(release: Release) -> str:
         "does not stand out of the noise.",
         NOT_MEASURED: f"{unknown:,} were not measured together.",
     }
+    if tied:
+        said[NOT_MEASURED] += (
+            f" Of these, rules tie {len(tied):,}: {_some(tied)}. What follows from a rule holds in the "
+            "rows; nothing else is known of how these depend."
+        )
     lists = [_listed(f"The pairs that {verb}", by[kind]) for kind, verb in _VERBS.items() if by[kind]]
     points = element("ul", *(element("li", text(point)) for point in said.values()))
+    lists.append(
+        _listed(
+            "What each column was learned with",
+            [f"{name}: {', '.join(own) or 'none'}" for name, own in partners.items()],
+        )
+    )
     groups = paragraph(
-        "A pair may have been measured at groups of categories: what is finer was not learned either. "
-        "smalldb ask says of each question whether it was."
+        "A pair may have been measured at groups of categories, as many as the lists say: what is finer was "
+        "not learned either. smalldb ask says of each question whether it was."
     )
     return section(title, anchor, points, *([paragraph(ASSUMED)] if unknown else []), groups, *lists)
 
@@ -60,6 +80,28 @@ _VERBS = {
     QUIET: "were measured and are quiet",
     LEARNED: "were learned",
 }
+
+
+def _at_groups(pair: KnownPair) -> str:
+    """Name a pair, and where categories were measured in groups, in how many."""
+    told = [
+        " x ".join(
+            name if max(own) + 1 == len(own) else f"{name} in {max(own) + 1} groups"
+            for name, own in zip(pair.columns, groups, strict=True)
+        )
+        for groups in pair.groups
+    ]
+    return ", and ".join(told) or " x ".join(pair.columns)
+
+
+def _ruled(measured: Measurements) -> set[tuple[str, str]]:
+    """Return the pairs of columns that one rule looks at together."""
+    names = measured.domain.names
+    return {(names[a], names[b]) for rule in measured.domain.rules for a, b in combinations(rule.columns, 2)}
+
+
+def _some(names: list[str], most: int = 6) -> str:
+    return "; ".join(names[:most]) + (f" and {len(names) - most:,} more" if len(names) > most else "")
 
 
 def _listed(title: str, names: list[str]) -> str:

@@ -1,6 +1,8 @@
 """What a page says of uses: what the table is for, what it is not for, and what is left to spend."""
 
+from smalldb.mechanisms.known_pairs import NOT_MEASURED
 from smalldb.releasing.ledger_account import Account
+from smalldb.releasing.record import stated_bound
 from smalldb.releasing.released import Release
 from smalldb.reporting.page.markup import element, facts, paragraph, section, text
 from smalldb.reporting.words import brief
@@ -11,11 +13,23 @@ ASKED = (
 )
 TOO_SMALL = "Standard errors computed as if these rows were people are too small."
 INSTEAD = (
-    "Take intervals from the measurements (smalldb ask), or compute on several tables of this release and "
-    "combine (smalldb generate --tables, smalldb.inference.combine)."
+    "Take intervals from the measurements (smalldb ask), or ask the curator for several tables of this "
+    "release (smalldb generate --tables), and combine what you compute (smalldb.inference.combine)."
 )
 OTHERS = "This release has none that count the noise; its bound stands below."
 UNKNOWN = "Do not study relations of columns that were not measured together: the rows assume them away."
+
+
+UNMEASURED_BOUND = (
+    " Of pairs of columns that were not measured together only the bound of all queries holds: it says "
+    "nothing of shares below it."
+)
+
+
+def _lacking(release: Release) -> bool:
+    """Tell whether some pair of columns was not measured, and a bound covers it nevertheless."""
+    covered = stated_bound(release.record) is not None
+    return covered and any(pair.known == NOT_MEASURED for pair in release.measurements.pairs())
 
 
 def uses(release: Release, confidential: bool) -> str:
@@ -25,7 +39,8 @@ def uses(release: Release, confidential: bool) -> str:
     publish = "Publish the table, but not this page" if confidential else "Publish it and pass it on"
     may = [
         f"{publish}: no use of the table costs the people in the data any more privacy.",
-        f"Read from it what it was made to answer ({asked}), with the error that stands below.",
+        f"Read from it what it was made to answer ({asked}), with the error that stands below."
+        + (UNMEASURED_BOUND if _lacking(release) else ""),
         *([ASKED] if measured else []),
         "Try out programs and questions on it, teach with it, prepare a study of the data themselves.",
     ]
