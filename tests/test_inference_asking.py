@@ -101,6 +101,11 @@ QUESTIONS = {
     "death": lambda age, sex, death, kids: death.mean(),
     "~death": lambda age, sex, death, kids: 1 - death.mean(),
     "death=yes": lambda age, sex, death, kids: death.mean(),
+    "30<=age<80": lambda age, sex, death, kids: ((age == 1) | (age == 2)).mean(),
+    "death | 1<=kids<=2": lambda age, sex, death, kids: death[(kids == 1) | (kids == 2)].mean(),
+    "death | (sex=f & 0<kids<3)": lambda age, sex, death, kids: death[
+        (sex == 0) & ((kids == 1) | (kids == 2))
+    ].mean(),
     "age>=50": lambda age, sex, death, kids: (age >= 2).mean(),
     "death | age>=80": lambda age, sex, death, kids: death[age == 3].mean(),
     "death where age<50 & sex=m": lambda age, sex, death, kids: death[(age < 2) & (sex == 1)].mean(),
@@ -145,6 +150,10 @@ REFUSED = {
     "sex=F": "column 'sex' has no category 'F'; did you mean 'f'",
     "death | age>=60": "parts a bin: 'age' is known at the cuts 30, 50, 80; ask age>=50",
     "death | age<=50": "ask age<50",
+    "40<=age<80": "parts a bin: 'age' is known at the cuts 30, 50, 80; ask age>=30",
+    "age=60": "'age=60' parts a bin: ask age>=50 & age<80",
+    "age=20": "'age=20' parts a bin: ask age<30",
+    "age in (90, 95)": "'age=90' parts a bin: ask age>=80",
     "sex>f": "the categories of 'sex' have no order",
     "age": "'age' is no yes/no column: ask a category of it, or mean",
     "death | age<30 & age>=80": "no row can meet 'age<30 & age>=80': ask another condition",

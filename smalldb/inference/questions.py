@@ -8,7 +8,7 @@ from math import prod
 
 import numpy as np
 
-from queries import Domain
+from queries import Column, Domain
 from queries.arrays import Booleans, Floats
 from queries.expressions import MAX_LENGTH, Expression, parse, quote, shorten, suggestion
 from queries.rules import Truth, truth_of
@@ -27,6 +27,7 @@ _AMONG = re.compile(rf"({_NAME})\s+in\s*[({{\[]([^)}}\]]*)[)}}\]]")
 _QUOTED = re.compile(rf"({_NAME})\s*(>=|<=|=|<|>)\s*(?:\"([^\"]*)\"|'([^']*)')")
 _DOTTED = re.compile(r"(?<![\w.=<>])([^\W\d]\w*(?:\.\w+)+)(\s*(?:>=|<=|=|<|>)\s*[-\w.]+)?")
 _TICKED = re.compile(r"`([^`]+)`\s*(>=|<=|=|<|>)\s*([-\w.:]+)")
+_BETWEEN = re.compile(rf"([-\w.:]+)\s*(<=|<)\s*({_NAME})\s*(<=|<)\s*([-\w.:]+)")
 _CLOCKED = re.compile(r"([^\W\d]\w*)\s*(>=|<=|<|>)\s*([-\w.]*:[-\w.:]*)")
 _COMPARED = re.compile(r"(.*?)(>=|<=|=|<|>)(.*)", re.S)
 _TIME = re.compile(r"(\d+):(\d\d)(?::(\d\d))?")
@@ -216,7 +217,8 @@ def _predicate(text: str, domain: Domain, ranges: Ranges, truths: dict[str, Trut
 
 
 def _rewritten(text: str) -> str:
-    """Write `in`, quoted values, times and names with points as the grammar of predicates reads them."""
+    """Write `in`, ranges, quotes, times and names with points as the grammar of predicates has them."""
+    text = _BETWEEN.sub(_ranged, text)
     text = _QUOTED.sub(lambda m: f"`{m[1].strip('`')}{m[2]}{m[3] or m[4] or ''}`", text)
     text = _TICKED.sub(r"`\1\2\3`", _AMONG.sub(_listed, text))
     text = "`".join(
@@ -227,6 +229,12 @@ def _rewritten(text: str) -> str:
         _DOTTED.sub(lambda m: f"`{m[1]}{''.join((m[2] or '').split())}`", one) for one in parts[::2]
     ]
     return "`".join(parts)
+
+
+def _ranged(found: re.Match[str]) -> str:
+    """Write `80<=age<85`, as labels of bins are, in two comparisons."""
+    low, above, name, below, high = found.groups()
+    return f"(`{name.strip('`')}{above.replace('<', '>')}{low}` & `{name.strip('`')}{below}{high}`)"
 
 
 def _listed(found: re.Match[str]) -> str:
@@ -260,14 +268,18 @@ def _found(name: str, domain: Domain, ranges: Ranges) -> Truth:
             raise ValueError(
                 f"{name!r}: {value!r} is no number, date or time; a difference has spaces around its minus"
             )
-        cuts = [  # as they are written, where the labels of bins tell it
-            label.rpartition("<")[2] if "<" in label else str(cut)
-            for label, cut in zip(own.labels, own.cuts, strict=False)
-        ]
+        cuts = _cuts_written(own)
         raise ValueError(
             f"{name!r} parts a bin: {column!r} is known at the cuts {_some(cuts)}; "
             f"ask {quote(column)}{_nearest_cut(cuts, sign, value)}"
         )
+    if own.cuts and (at := _position(value)) is not None:
+        cuts = _cuts_written(own)
+        below = [cut for cut in cuts if (_position(cut) or 0.0) <= at]
+        above = [cut for cut in cuts if (_position(cut) or 0.0) > at]
+        ends = [f"{quote(column)}>={cut}" for cut in below[-1:]]
+        ends += [f"{quote(column)}<{cut}" for cut in above[:1]]
+        raise ValueError(f"{name!r} parts a bin: ask {' & '.join(ends)}")
     if sign != "=" and not own.ordered:
         raise ValueError(f"{name!r}: the categories of {column!r} have no order: ask = or in (...)")
     near = suggestion(value.casefold(), [label.casefold() for label in own.labels])
@@ -296,6 +308,14 @@ def _compared(numbers: Sequence[Range], sign: str, value: str) -> Booleans | Non
                 ">=": own >= number,
             }[sign]
     return found if sign != "=" or found.any() else None
+
+
+def _cuts_written(column: Column) -> list[str]:
+    """Return the cuts of a column as they are written, where the labels of its bins tell it."""
+    return [
+        label.rpartition("<")[2] if "<" in label else str(cut)
+        for label, cut in zip(column.labels, column.cuts, strict=False)
+    ]
 
 
 def _nearest_cut(cuts: list[str], sign: str, value: str) -> str:
