@@ -235,6 +235,9 @@ def test_only_unions_of_measured_groups_are_known():
         ("death | age>=50", None),
         ("death | age<50", "death | age<80"),
         ("death where age>=30 & age<50", "death where age<80"),
+        ("death | age>=80 - death | age<50", "death | age>=80 - death | age<80"),
+        ("death | age<50 - death", "death | age<80 - death"),
+        ("death | age<50 - death | age>=50", None),
     ):
         answer = ask(known, text)
         assert (answer.known, answer.estimate, answer.low, answer.of) == ("not measured", None, None, ())

@@ -14,7 +14,7 @@ from queries.arrays import Floats
 from smalldb.exact.numbers import Number, as_fraction
 from smalldb.inference.bounds_within import below_and_above
 from smalldb.inference.cells_asked import AskedCells, told_of
-from smalldb.inference.coarser import coarser, otherwise, tables_named
+from smalldb.inference.coarser import coarser, otherwise, tables_named, widened
 from smalldb.inference.confidence_intervals import Interval, margin, of_difference, of_ratio
 from smalldb.inference.least_variance import Sums, least_variance
 from smalldb.inference.queries_asked import is_query
@@ -170,7 +170,14 @@ class _Asking:
             if not self.sums.known[start : start + 2].all()
         ]
         if lacking:
-            note = "; ".join(dict.fromkeys(coarser(self.measurements, term) for term in lacking))
+            notes = [*dict.fromkeys(coarser(self.measurements, term) for term in lacking)]
+            wider = [
+                widened(self.measurements, term) if term in lacking else term.text
+                for term in self.question.terms
+            ]
+            if None not in wider:
+                notes.append(f"ask {' - '.join(map(str, wider))!r}")
+            note = "; ".join(notes)
             unknown = Answer(text, "not measured", None, None, None, level, self.population, note=note)
             assumed = None if rows is None else self._assumed(rows)
             return replace(unknown, assumed=assumed, bound=bound, within=self._within())

@@ -27,7 +27,7 @@ def tables_named(
 
 
 def coarser(measurements: Measurements, term: Term) -> str:
-    """Say which tables of the columns of a term were measured, at which groups, and what to ask of them."""
+    """Say which tables of the columns of a term were measured, and at which groups."""
     if not measurements:
         return "this release measured nothing: its mechanism draws a table at once"
     names = [measurements.domain.names[c] for c in term.columns]
@@ -43,8 +43,14 @@ def coarser(measurements: Measurements, term: Term) -> str:
         return f"{' and '.join(names)} were not measured together"
     distinct = list(dict.fromkeys(tables))
     said = " and ".join(_named(measurements, part) for part in distinct[:MOST_TABLES])
-    offers = [offer for part in distinct if (offer := _offer(measurements, term, part))]
-    return f"measured only: {said}" + (f"; ask {offers[0]!r}" if offers else "")
+    return f"measured only: {said}"
+
+
+def widened(measurements: Measurements, term: Term) -> str | None:
+    """Return a term with its condition widened to measured groups; None: there is no such question."""
+    parts = dict.fromkeys(part for each in measurements for part in each.of if isinstance(part, Marginal))
+    around = (part for part in parts if {*term.columns} <= {*part.columns})
+    return next((offer for part in around if (offer := _offer(measurements, term, part))), None)
 
 
 def otherwise(measurements: Measurements, columns: Sequence[int]) -> str:
