@@ -158,7 +158,7 @@ REFUSED = {
     "age": "'age' is no yes/no column: ask a category of it, or mean",
     "death | age<30 & age>=80": "no row can meet 'age<30 & age>=80': ask another condition",
     "death | death & kids=3": "no row can meet 'death & kids=3'",
-    "corr(age, sex)": "shares, means and differences of them are answered; for all else several tables are "
+    "corr(age, sex)": "shares, means, counts and differences are answered; for all else several tables are "
     "needed, which only the curator can draw from the release (generate --tables, release.tables): ask for",
     "mean(sex)": "'sex' holds categories, not numbers: ask the share of one, sex=",
     "mean(weight)": "no column 'weight'",
@@ -320,6 +320,36 @@ def test_bounds_within_hold_at_their_level():
         assert answer.known == "not measured"
         missed += not answer.within[0] <= expected <= answer.within[1]
     assert 0 < missed <= 0.2 * runs + 3 * np.sqrt(0.16 * runs)
+
+
+def test_counts_are_sums():
+    _, sex, death, kids = places().T
+    noise = Geometric(Fraction(1, 30))
+    items = [exact_measurement((1, 2), noise=noise), exact_measurement((3,), noise=noise)]
+    for n in (N, None):
+        known = Measurements(DOMAIN, items, n)
+        for text, expected in {
+            "count(death)": death.sum(),
+            "count(death | sex=f)": ((death == 1) | (sex == 0)).sum(),
+            "count(death) where sex=f": (death[sex == 0]).sum(),
+            "count(kids>=2)": (kids >= 2).sum(),
+            "count()": N,
+        }.items():
+            answer = ask(known, text)
+            assert answer.known == "measured" and answer.estimate == pytest.approx(expected)
+            assert answer.low <= expected <= answer.high
+            assert (answer.high == answer.low) == (text == "count()" and n is not None)
+    merged = Measurements(DOMAIN, [exact_measurement((3,), [(0, 1, 1, 2)], Geometric(Fraction(50)))], None)
+    answer = ask(merged, "count(kids>=2)")
+    assert answer.within == pytest.approx(((kids == 3).sum(), (kids >= 1).sum()), abs=1)
+    count, share = (ask(Measurements(DOMAIN, items, N), text) for text in ("count(death)", "death"))
+    assert (count.low, count.high) == pytest.approx((N * share.low, N * share.high), rel=1e-3)
+    assert ask(known, "count(age<30)").known == "not measured"
+    with pytest.raises(ValueError, match="a count stands alone"):
+        ask(known, "count(death) - death")
+    with pytest.raises(ValueError, match="a population has no count"):
+        ask(known, "count(death)", population=True)
+    assert ask(known, "count(age<30)", bound=0.25, workload=Marginals(1).workload(DOMAIN)).bound is None
 
 
 def test_a_bound_stands_below_queries_of_the_release_alone():

@@ -11,6 +11,7 @@ import numpy as np
 
 from queries import Rows, Workload
 from queries.arrays import Floats
+from queries.expressions import shorten
 from smalldb.exact.numbers import Number, as_fraction
 from smalldb.inference.bounds_within import below_and_above
 from smalldb.inference.cells_asked import AskedCells, told_of
@@ -127,6 +128,8 @@ def ask(
         read = read_question(question, measurements.domain, measurements.ranges)
     except OtherKind as error:
         raise ValueError(f"{error}; {otherwise(measurements, error.columns)}") from error
+    if population and any(term.counted for term in read.terms):
+        raise ValueError(f"question {shorten(question)!r}: a population has no count: ask a share")
     covered = bound is not None and workload is not None and is_query(read, workload)
     return _Asking(measurements, read, chance, population).answer(rows, bound if covered else None)
 
@@ -145,7 +148,8 @@ class _Asking:
         for term in terms:
             self.starts.append(len(arrays))
             low, high = term.binned or (term.numerator, term.numerator)
-            for one in (term.numerator, term.rows, term.numerator**2 * term.rows, low, high):
+            rows = np.zeros_like(term.rows) if term.counted else term.rows
+            for one in (term.numerator, rows, term.numerator**2 * term.rows, low, high):
                 arrays.append(self._over(term, np.asarray(one, dtype=np.float64)))
         shape = [domain.sizes[c] for c in self.columns]
         self.asked, cells = AskedCells.of(
@@ -250,7 +254,9 @@ class _Asking:
 
     def _pair(self, start: int, numerator: int = 0) -> tuple[float, float]:
         """Return the estimates of a numerator and of its denominator."""
-        return float(self.sums.values[start + numerator]), float(self.sums.values[start + 1])
+        counted = self.question.terms[self.starts.index(start)].counted
+        below = 1.0 if counted else float(self.sums.values[start + 1])
+        return float(self.sums.values[start + numerator]), below
 
     def _ratio(self, i: int, noise: Floats, numerator: int = 0) -> Interval | None:
         """Return the interval of a term; None: its denominator may be 0."""
@@ -320,6 +326,8 @@ class _Asking:
         """Return the answer of the synthetic table; None: no row of it meets a condition."""
         places, values = rows.places(), []
         for term in self.question.terms:
+            if term.counted:
+                return None
             at = tuple(places[:, c] for c in term.columns)
             below = float(rows.counts @ term.rows[at])
             if below == 0:

@@ -16,7 +16,9 @@ def is_query(question: Question, workload: Workload) -> bool:
     term, domain = question.terms[0], workload.domain
     allowed = domain.allowed(term.columns)
     asked = term.numerator[allowed]
-    if len(question.terms) > 1 or not term.rows[allowed].all() or not np.isin(asked, (0.0, 1.0)).all():
+    if len(question.terms) > 1 or term.counted:
+        return False
+    if not term.rows[allowed].all() or not np.isin(asked, (0.0, 1.0)).all():
         return False
     held = int(asked.sum())
     if held in (1, asked.size - 1) and term.columns in {block.columns for block in workload.cells}:

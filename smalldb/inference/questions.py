@@ -23,6 +23,7 @@ GRAMMAR = (
 _NAME = r"(?:[^\W\d]\w*(?:\.\w+)*|`[^`]+`)"
 _CALLED = re.compile(r"[A-Za-z_]\w*\s*\(")
 _MEAN = re.compile(rf"mean\s*\(\s*({_NAME})\s*\)", re.I)
+_COUNT = re.compile(r"count\s*\((.*)\)", re.I | re.S)
 _AMONG = re.compile(rf"({_NAME})\s+in\s*[({{\[]([^)}}\]]*)[)}}\]]")
 _QUOTED = re.compile(rf"({_NAME})\s*(>=|<=|=|<|>)\s*(?:\"([^\"]*)\"|'([^']*)')")
 _DOTTED = re.compile(r"(?<![\w.=<>])([^\W\d]\w*(?:\.\w+)+)(\s*(?:>=|<=|=|<|>)\s*[-\w.]+)?")
@@ -72,6 +73,8 @@ class Term:
         The ends of the numbers of a mean where they are in bins, alike shaped; None: they are exact.
     gaps
         Of a mean: the share of rows without a number among those that meet the condition; None: none can be.
+    counted
+        It is a number of rows, and is divided by nothing.
     """
 
     text: str
@@ -82,6 +85,7 @@ class Term:
     condition: str | None
     binned: tuple[Floats, Floats] | None = None
     gaps: "Term | None" = None
+    counted: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -105,9 +109,9 @@ def read_question(text: str, domain: Domain, ranges: Ranges) -> Question:
     """
     Read a question about the columns of a domain.
 
-    ``EVENT``, ``EVENT | CONDITION`` (or ``where``), ``mean(COLUMN)`` with a condition or without, and
-    differences: `` - `` between spaces. Events and conditions are predicates with ``& ~ ^`` and, inside
-    parentheses, ``|`` (or); ``COLUMN in (A, B)`` stands for several categories.
+    ``EVENT``, ``EVENT | CONDITION`` (or ``where``), ``mean(COLUMN)`` and ``count(EVENT)`` with a condition or
+    without, and differences: `` - `` between spaces. Events and conditions are predicates with ``& ~ ^`` and,
+    inside parentheses, ``|`` (or); ``COLUMN in (A, B)`` stands for several categories.
 
     Parameters
     ----------
@@ -132,7 +136,10 @@ def read_question(text: str, domain: Domain, ranges: Ranges) -> Question:
     parts = list(_split(text, re.compile(r"\s-\s")))
     if not text.strip() or len(parts) > 2:
         raise ValueError(f"question {shorten(text)!r}: {GRAMMAR}")
-    return Question(text.strip(), tuple(_term(part.strip(), domain, ranges) for part in parts))
+    terms = tuple(_term(part.strip(), domain, ranges) for part in parts)
+    if len(terms) > 1 and any(term.counted for term in terms):
+        raise ValueError(f"question {shorten(text)!r}: a count stands alone: ask a difference of shares")
+    return Question(text.strip(), terms)
 
 
 def _term(text: str, domain: Domain, ranges: Ranges) -> Term:
@@ -142,11 +149,14 @@ def _term(text: str, domain: Domain, ranges: Ranges) -> Term:
             f"question {shorten(text)!r}: {GRAMMAR}; | means 'given', and 'or' only inside parentheses"
         )
     asked, condition = said[0].strip(), said[1].strip() if len(said) == 2 else None
+    counted = _COUNT.fullmatch(asked)
+    if counted is not None:
+        return _count(text, counted[1].strip(), condition, domain, ranges)
     mean = _MEAN.fullmatch(asked)
     if mean is None and _CALLED.match(asked):
         named = {name.strip("`") for name in re.findall(_NAME, asked[asked.index("(") :])}
         raise OtherKind(
-            f"question {shorten(text)!r}: shares, means and differences of them are answered",
+            f"question {shorten(text)!r}: shares, means, counts and differences are answered",
             tuple(c for c, name in enumerate(domain.names) if name in named),
         )
     truths: dict[str, Truth] = {}
@@ -170,6 +180,17 @@ def _term(text: str, domain: Domain, ranges: Ranges) -> Term:
         return Term(text, columns, numerator, rows, (0.0, 1.0), condition)
     assert column is not None
     return _mean(text, domain, ranges[domain.names[column]], column, columns, rows, condition)
+
+
+def _count(text: str, event: str, condition: str | None, domain: Domain, ranges: Ranges) -> Term:
+    """Return how many rows meet an event and a condition; without an event, how many there are."""
+    parts = [f"({part})" for part in (event, condition) if part]
+    if parts:
+        found = _term(" & ".join(parts), domain, ranges)
+        columns, numerator = found.columns, found.numerator
+    else:
+        columns, numerator = (0,), np.ones(domain.sizes[0])
+    return Term(text, columns, numerator, numerator >= 0, (0.0, np.inf), condition, counted=True)
 
 
 def _mean(
