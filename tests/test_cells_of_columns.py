@@ -294,16 +294,6 @@ def test_a_release_over_columns_keeps_labels_and_rules():
             ["a", Column("job", ["x", "y", "z"])],
             "rejection needs columns of two places: column 'job' has 3",
         ),
-        (
-            "contrasts",
-            ["a", Column("job", ["x", "y", "z"])],
-            "contrasts need columns of two places: column 'job' has 3",
-        ),
-        (
-            "contrasts",
-            ["a", Column("sex", ["f", "m"])],
-            "contrasts need yes/no columns: column 'sex' has two places with labels",
-        ),
         ("census", [Column(f"c{i}", 100) for i in range(4)], "at most 2\\^20 cells: use fewer columns"),
     ],
 )

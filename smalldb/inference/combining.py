@@ -8,14 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from smalldb.inference.looking_across import looks_across
+from smalldb.inference.assumptions import Assuming, assumptions
 
-SHOWN = 3  # pairs of columns in a warning
 EXPECTED = "a statistic must be a number, or a number and its squared standard error"
-ACROSS = (
-    "the statistic looks across columns that were never measured together ({}): the tables take them as "
-    "independent, given others, an assumption that the interval does not count"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,18 +120,14 @@ def interval(
     Warns
     -----
     UserWarning
-        The statistic looks at columns together that were never measured together: the tables take them as
-        independent, given others, and the interval does not count that assumption. Which columns it looks
-        at is found by shuffling them, one after another, in the first table.
+        The statistic depends on what the tables assume and the interval does not count: columns that were
+        never measured together, or only in groups of their categories, and values inside bins. It is found
+        by shuffling columns of the first table, one after another, and by drawing its values once more.
     """
     found = [_checked(statistic(table)) for table in tables]
-    unmeasured = getattr(tables, "unmeasured", ())
-    if found and unmeasured:
-        across = looks_across(statistic, next(iter(tables)), unmeasured)
-        if across:
-            named = ", ".join(" x ".join(pair) for pair in across[:SHOWN])
-            named += f" and {len(across) - SHOWN} more" if len(across) > SHOWN else ""
-            warnings.warn(ACROSS.format(named), stacklevel=2)
+    if found and isinstance(tables, Assuming):
+        for assumption in assumptions(statistic, tables):
+            warnings.warn(assumption, stacklevel=2)
     if found and isinstance(found[0], tuple):
         estimates, variances = zip(*found, strict=True)
         return combine(estimates, variances).interval(level)

@@ -14,6 +14,7 @@ from queries.mixing import splitmix64
 from smalldb.exact.bits import BitSource, bit_source
 from smalldb.inference.column_model import ColumnModel
 from smalldb.inference.imputation import PSEUDO_ROWS, Mixing, impute, released_total
+from smalldb.inference.looking_across import shuffled_within
 from smalldb.inference.tied_columns import Blocks
 from smalldb.marginals.mechanism import ByMarginals
 from smalldb.marginals.refits import Refits
@@ -23,7 +24,7 @@ from smalldb.marginals.strategies.all_pairs import AllPairs
 from smalldb.marginals.strategies.contrasts import Contrasts
 from smalldb.marginals.strategies.dependence import DependenceTested
 from smalldb.mechanisms import Measurements
-from smalldb.mechanisms.known_pairs import NOT_MEASURED
+from smalldb.mechanisms.known_pairs import NOT_MEASURED, KnownPair
 from smalldb.planning import Plan
 from smalldb.schema import Schema
 
@@ -40,12 +41,13 @@ class Spelling:
     schema: Schema | None
     like: Any
 
-    def table(self, places: npt.NDArray[np.integer], seed: int) -> Any:
-        """Write rows; values inside bins are drawn by the seed."""
+    def table(self, places: npt.NDArray[np.integer], seed: int | None) -> Any:
+        """Write rows; values inside bins are drawn by the seed, or are their middles."""
         like = as_frame(self.like)
         if self.schema is None:
             return as_given(self.domain.decode(places, like=like), self.like)
-        frame = self.schema.decode(places, rng=bit_source(seed))
+        middle = seed is None
+        frame = self.schema.decode(places, middle=middle, rng=None if middle else bit_source(seed))
         return as_given(frame[[*map(str, like.columns)]], self.like)
 
 
@@ -94,9 +96,11 @@ class Tables(Sequence[Any]):
         A `Refitted`, where a model was fitted anew for each; or the `Mixing` of the chains that drew them.
     unmeasured
         The pairs of columns that were never measured together: independent in the tables, given others.
+    grouped
+        The pairs that were measured in groups of their categories alone: within these independent likewise.
     """
 
-    __slots__ = ("_drawn", "_seeds", "_spelling", "made_by", "unmeasured")
+    __slots__ = ("_drawn", "_seeds", "_spelling", "grouped", "made_by", "unmeasured")
 
     def __init__(
         self,
@@ -105,9 +109,10 @@ class Tables(Sequence[Any]):
         seeds: Sequence[int],
         made_by: Refitted | Mixing,
         unmeasured: Sequence[tuple[str, str]],
+        grouped: Sequence[KnownPair],
     ) -> None:
         self._spelling, self._drawn, self._seeds = spelling, drawn, seeds
-        self.made_by, self.unmeasured = made_by, tuple(unmeasured)
+        self.made_by, self.unmeasured, self.grouped = made_by, tuple(unmeasured), tuple(grouped)
 
     def __repr__(self) -> str:
         pairs = comb(len(self._spelling.domain.sizes), 2)
@@ -130,8 +135,20 @@ class Tables(Sequence[Any]):
     def __getitem__(self, place: int | slice) -> Any:
         if isinstance(place, slice):
             own = self._drawn[place], self._seeds[place]
-            return Tables(self._spelling, *own, self.made_by, self.unmeasured)
+            return Tables(self._spelling, *own, self.made_by, self.unmeasured, self.grouped)
         return self._spelling.table(self._drawn[place], self._seeds[place])
+
+    def redrawn(self) -> Any:
+        """Write the first table with other values inside bins."""
+        return self._spelling.table(self._drawn[0], self._seeds[0] ^ 1)
+
+    def shuffled(self, name: str | None = None, groups: Sequence[int] = (), seed: int = 0) -> Any:
+        """Write the first table, bins at their middles, a column's rows moved within groups of categories."""
+        codes = self._drawn[0].copy()
+        if name is not None:
+            column = codes[:, self._spelling.domain.names.index(name)]
+            column[:] = column[shuffled_within(np.array(groups)[column], seed)]
+        return self._spelling.table(codes, None)
 
 
 class Stream(NamedTuple):
@@ -219,7 +236,17 @@ def imputed(spelling: Spelling, stream: Stream, measurements: Measurements) -> T
     left_out = stream.made_by.left_out if isinstance(stream.made_by, Refitted) else ()
     pairs = measurements.pairs()
     unmeasured = [pair.columns for pair in pairs if pair.known == NOT_MEASURED or pair.columns in left_out]
-    return Tables(spelling, drawn, seeds, stream.made_by, unmeasured)
+    sizes = dict(zip(measurements.domain.names, measurements.domain.sizes, strict=True))
+    grouped = [
+        pair
+        for pair in pairs
+        if pair.columns not in unmeasured
+        and all(
+            any(len({*own}) < sizes[name] for name, own in zip(pair.columns, groups, strict=True))
+            for groups in pair.groups
+        )
+    ]
+    return Tables(spelling, drawn, seeds, stream.made_by, unmeasured, grouped)
 
 
 def _some(table: npt.NDArray[np.integer], rows: int | None, seed: int) -> npt.NDArray[np.integer]:
