@@ -93,7 +93,7 @@ def test_quiet_is_quiet_but_never_about_a_seed(folder):
 
 
 def test_nothing_on_stderr_depends_on_the_data(folder):
-    (folder / "other.csv").write_text("a,b\n1,0\n1,0\n1,0\n1,0\n")
+    (folder / "other.csv").write_text("a,b\n" + "1,0\n" * SMALL.count("\n", 4))
     arguments = ("--epsilon", 1, "--rows", 3)
     first = run("generate", "data.csv", *arguments, cwd=folder)
     second = run("generate", "other.csv", *arguments, cwd=folder)
