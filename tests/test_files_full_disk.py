@@ -13,7 +13,7 @@ from smalldb.releasing.budget_ledger import Ledger
 
 pytestmark = pytest.mark.slow
 
-SMALL = "a,b\n0,0\n0,1\n1,1\n1,1\n"
+SMALL = "a,b\n" + "0,0\n0,1\n1,1\n1,1\n" * 500
 
 RECORD = {
     "privacy": {"epsilon": "1/1000", "bounded_range": None},
