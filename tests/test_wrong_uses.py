@@ -157,11 +157,6 @@ COMMANDS = [  # the command, the cause, what to do
     ("generate people.csv --epsilon 1 --schema good.toml --spelling 0/1", "--spelling", "the schema says it"),
     ("generate people.csv --epsilon 1 --schema good.toml --counts age", "column 'age'", "cannot hold counts"),
     (
-        "generate people.csv --epsilon 1 --schema good.toml --mechanism marginals --strategy contrasts",
-        "column 'age' has 3",
-        "use strategy cells, pairs or adaptive",
-    ),
-    (
         "generate people.csv --epsilon 1 --schema good.toml --schema-out s.toml",
         "--schema-out is for a schema that learns",
         'values = "learn"',
